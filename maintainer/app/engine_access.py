@@ -37,7 +37,8 @@ class EngineOptions:
     elsewhere. ``remote`` is a Spark Connect server. ``spark`` is a SparkSession to work in,
     whatever else is active; then ``master``, ``conf`` and ``remote`` have no say. ``single_writer``: on S3 nobody else
     writes to the tables during a run. ``long_work``: the JVM compiles for hours of work. ``record_classes``: an
-    archive of classes is recorded at the end, where there is none.
+    archive of classes is recorded at the end, where there is none. ``storage``: the kinds of object store whose
+    connectors a session of our own needs.
     """
 
     master: str | None = None
@@ -51,6 +52,7 @@ class EngineOptions:
     record_classes: bool = False
     stages: StageListener = field(default=SILENT, compare=False)
     """Hears what is waited for: the start of Java and Spark, reading tables."""
+    storage: tuple[str, ...] = ()
     on_warning: Callable[[str], None] = field(default=lambda text: warnings.warn(text, stacklevel=2), compare=False)
     """Called once for each setting of the session that lets others lose rows or files."""
 
@@ -94,6 +96,7 @@ def project_engine(settings: ProjectSettings, options: EngineOptions) -> EngineO
         engine=options.engine or settings.engine,
         conf=(*settings.spark_conf, *options.conf),  # the last of two wins
         single_writer=settings.single_writer,
+        storage=settings.storage,
     )
 
 
@@ -140,6 +143,7 @@ def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
         long_work=options.long_work,
         record_classes=options.record_classes,
         stages=options.stages,
+        storage=options.storage,
     )
     connected_one = active_connect_session()
     remote = remote_of(session, os.environ) is not None or connected_one is not None

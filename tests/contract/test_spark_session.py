@@ -21,6 +21,7 @@ from maintainer.delta.spark import jars
 from maintainer.delta.spark import session_settings as settings
 from maintainer.delta.spark.installed_versions import check_versions
 from maintainer.delta.spark.java_home import inspect_java
+from maintainer.delta.spark.pinned_jars import DELTA_JARS
 from maintainer.delta.spark.spark_session import SessionLease, active_session, open_session, worker_session
 from maintainer.delta.spark.start_conf import SessionOptions
 from maintainer.errors import EnvironmentUnfit
@@ -193,7 +194,7 @@ def test_embedded_session_from_start_to_end(tmp_path: Path) -> None:
 def test_half_filled_maven_repository_does_no_harm(tmp_path: Path) -> None:
     """A POM without its JAR in ``~/.m2`` makes ``spark.jars.packages`` fail; our fetch does not look there."""
     home = tmp_path / "home"
-    for jar in jars.JARS:
+    for jar in DELTA_JARS:
         folder = home / ".m2" / "repository" / "io" / "delta" / jar.artifact / "4.4.0"
         folder.mkdir(parents=True)
         (folder / f"{jar.artifact}-4.4.0.pom").write_text(
@@ -208,7 +209,7 @@ def test_half_filled_maven_repository_does_no_harm(tmp_path: Path) -> None:
     }
     paths = jars.ensure_jars(inspect_java(env), check_versions(env), env)
     assert jars.unfit_jars(tmp_path / "cache" / "jars" / "4.4.0") == {}
-    assert sorted(p.name for p in paths[0].parent.iterdir()) == sorted(jar.file_name for jar in jars.JARS)
+    assert sorted(p.name for p in paths[0].parent.iterdir()) == sorted(jar.file_name for jar in DELTA_JARS)
     assert sorted(p.name for p in home.iterdir()) == [".m2"]
 
 

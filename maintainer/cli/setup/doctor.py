@@ -47,7 +47,9 @@ def doctor_command(ctx: click.Context, output: str, no_spark: bool, spec: RunSpe
         root=context.project_root,
         locations=tuple(policy.table.location for project in projects for policy in project.policies),
         try_spark=not no_spark,
-        options=SessionOptions(engine.master, engine.conf, remote=engine.remote, record_classes=True),
+        options=SessionOptions(
+            engine.master, engine.conf, remote=engine.remote, record_classes=True, storage=engine.storage
+        ),
         runs_dir=projects[0].runs_dir if projects else None,
     )
     speak = output == "text" and context.verbosity >= 0

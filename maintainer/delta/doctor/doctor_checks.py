@@ -20,12 +20,15 @@ from urllib.parse import urlsplit
 from maintainer.delta.commands.connect_session import remote_of
 from maintainer.delta.doctor import doctor_storage
 from maintainer.delta.doctor.doctor_model import Check, Status, check_connect, guarded
+from maintainer.delta.spark.connectors import connectors_to_bring
 from maintainer.delta.spark.installed_versions import INSTALL_COMMAND, Versions, check_versions, installed
-from maintainer.delta.spark.jars import JARS_VARIABLE, ensure_jars, jar_folder, unfit_jars
+from maintainer.delta.spark.jars import JARS_VARIABLE, ensure_jars, jar_folder, needed_jars, unfit_jars
 from maintainer.delta.spark.java_home import Java, inspect_java
+from maintainer.delta.spark.pinned_jars import DELTA_JARS
 from maintainer.delta.spark.session_settings import SLOW_DEFAULTS, slow_settings, unsafe_settings
 from maintainer.delta.spark.spark_session import SessionLease, open_session, worker_session
 from maintainer.delta.spark.start_conf import SessionOptions
+from maintainer.delta.storage.error_classes import table_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -141,15 +144,21 @@ def _jars(
     subject: DoctorInput, java: Java | None, versions: Versions | None, say: Callable[[str], None]
 ) -> Iterator[Check]:
     folder = jar_folder(subject.env)
-    missing = unfit_jars(folder)
+    connectors = subject.options.storage
+    if versions is not None:
+        connectors = connectors_to_bring(connectors, versions.spark_home, subject.options.conf_map)
+    missing, number = unfit_jars(folder, connectors), len(needed_jars(connectors))
+    what = "Delta's four JARs"
+    if connectors:
+        what = f"Delta's four JARs and the {number - len(DELTA_JARS)} for {', '.join(connectors)}"
     if not missing:
-        yield Check("jars", Status.OK, f"Delta's four JARs are in {folder}")
+        yield Check("jars", Status.OK, f"{what} are in {folder}")
     elif subject.try_spark and java is not None and versions is not None:
         say("jars")
-        ensure_jars(java, versions, subject.env)
-        yield Check("jars", Status.OK, f"Delta's four JARs were fetched into {folder}")
+        ensure_jars(java, versions, subject.env, connectors)
+        yield Check("jars", Status.OK, f"{what} were fetched into {folder}")
     else:
-        detail = f"{len(missing)} of Delta's four JARs are not in {folder}"
+        detail = f"{len(missing)} of {what} are not in {folder}"
         if JARS_VARIABLE in (subject.env if subject.env is not None else os.environ):
             fix = f"copy {', '.join(missing)} there, or unset {JARS_VARIABLE}"
             yield Check("jars", Status.FAIL, detail, fix, "E605")
@@ -223,7 +232,8 @@ def _remote_tables(spark: SparkSession, locations: Sequence[str]) -> Iterable[Ch
 
 
 def _described(spark: SparkSession, name: str, quoted: str) -> Iterator[Check]:
-    [row] = spark.sql(f"DESCRIBE DETAIL {quoted}").select("format", "numFiles").collect()
+    with table_errors(quoted.removeprefix("delta.").strip("`")):
+        [row] = spark.sql(f"DESCRIBE DETAIL {quoted}").select("format", "numFiles").collect()
     if row["format"] == "delta":
         yield Check(name, Status.OK, f"can be read: {row['numFiles']} files")
     else:

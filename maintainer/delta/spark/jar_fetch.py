@@ -43,6 +43,7 @@ class Artifact:
     name: str
     version: str
     file_name: str
+    classifier: str | None = None
 
 
 @contextmanager
@@ -99,7 +100,7 @@ def ivy_command(
         "-types",
         "jar",
         "-retrieve",
-        str(work / "out" / "[artifact]-[revision].[ext]"),
+        str(work / "out" / "[artifact]-[revision](-[classifier]).[ext]"),
     ]
 
 
@@ -127,18 +128,25 @@ def _run_ivy(artifacts: Sequence[Artifact], java: Java, spark_home: Path, work: 
 
 def _module(artifacts: Sequence[Artifact]) -> str:
     """Return an Ivy module that depends on the artifacts and on nothing that they depend on."""
-    dependencies = "\n".join(
-        f"    <dependency org={quoteattr(a.organisation)} name={quoteattr(a.name)} rev={quoteattr(a.version)}"
-        ' transitive="false" conf="default->master"/>'
-        for a in artifacts
-    )
+    dependencies = "\n".join(map(_dependency, artifacts))
     return (
-        '<ivy-module version="2.0">\n'
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">\n'
         '  <info organisation="maintainer" module="jars"/>\n'
         '  <configurations><conf name="default"/></configurations>\n'
         f"  <dependencies>\n{dependencies}\n  </dependencies>\n"
         "</ivy-module>\n"
     )
+
+
+def _dependency(artifact: Artifact) -> str:
+    head = (
+        f"    <dependency org={quoteattr(artifact.organisation)} name={quoteattr(artifact.name)}"
+        f' rev={quoteattr(artifact.version)} transitive="false" conf="default->master"'
+    )
+    if artifact.classifier is None:
+        return f"{head}/>"
+    name, classifier = quoteattr(artifact.name), quoteattr(artifact.classifier)
+    return f'{head}><artifact name={name} type="jar" ext="jar" m:classifier={classifier}/></dependency>'
 
 
 def _proxy_options(env: Mapping[str, str]) -> list[str]:

@@ -1,49 +1,29 @@
-"""Delta's JARs: which ones are needed, where they are kept, and a check of their content.
+"""The JARs beside Spark's own: where they are kept, how they get there, and a check of their content.
 
-The documented way resolves 33 modules at each start. Delta needs only two JARs beside Spark's own, and two more let us
-read logs without Spark jobs. They are fetched once into our own folder and then named on the class path. So no
-resolver runs at a start, and no other tool's cache can break one.
+The documented way resolves 33 modules at each start for Delta alone. Ours are fetched once into our own folder and then
+named on the class path. So no resolver runs at a start, and no other tool's cache can break one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from maintainer.delta.spark import jar_fetch
 from maintainer.delta.spark.installed_versions import DELTA_VERSION, Versions
 from maintainer.delta.spark.java_home import Java
+from maintainer.delta.spark.pinned_jars import DELTA_JARS, Jar, connector_jars
 from maintainer.errors import EnvironmentUnfit
 
 JARS_VARIABLE = "MAINTAINER_JARS"
 HOME_VARIABLE = "MAINTAINER_HOME"
 
-_ORGANISATION = "io.delta"
+MAX_NAMED_JARS = 6
+"""So many JARs are named in a message: a connector has up to 34."""
+
 _CHUNK_BYTES = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Jar:
-    """One JAR of the release that we are built for, pinned by its digest."""
-
-    artifact: str
-    sha256: str
-
-    @property
-    def file_name(self) -> str:
-        """The name the file has in the repository and in our folder."""
-        return f"{self.artifact}-{DELTA_VERSION}.jar"
-
-
-JARS = (
-    Jar("delta-spark_4.1_2.13", "75a9400986853c061f5109f012547de2545a5759e5e752e5ef633dabe16a4f10"),
-    Jar("delta-storage", "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc"),
-    Jar("delta-kernel-api", "ee9b5a14ac3b7efdff4d61a58478fe8eb0e5a3fbca43889dca7290795fe79a11"),
-    Jar("delta-kernel-defaults", "225c975199e4718b38ee5b7e6da7f19e9585024262b2cec2656b32151a856b0b"),
-)
 
 
 def jar_folder(env: Mapping[str, str] | None = None) -> Path:
@@ -68,35 +48,46 @@ def jar_folder(env: Mapping[str, str] | None = None) -> Path:
         try:
             base = Path.home() / ".cache" / "maintainer"
         except RuntimeError:
-            raise _jars_unavailable("this user has no home folder to keep Delta's JARs in", Path("~")) from None
+            raise _jars_unavailable("this user has no home folder to keep the JARs in", Path("~")) from None
     return (base / "jars" / DELTA_VERSION).absolute()
 
 
-def unfit_jars(folder: Path) -> dict[str, str]:
+def needed_jars(connectors: Iterable[str] = ()) -> tuple[Jar, ...]:
+    """Return Delta's JARs and those of the connectors for some kinds of object store."""
+    return (*DELTA_JARS, *connector_jars(connectors))
+
+
+def unfit_jars(folder: Path, connectors: Iterable[str] = ()) -> dict[str, str]:
     """Return the file names that are missing or wrong in a folder, each with what is the matter.
 
     Every byte is read: a download cut short or a disk gone bad must not reach the class path (12 MB, 10 to 40 ms).
+
+    Args:
+        folder: Where the JARs should be.
+        connectors: Kinds of object store whose JARs are needed, too.
 
     Raises:
         EnvironmentUnfit: E605 when the folder or a file in it cannot be read.
     """
     problems: dict[str, str] = {}
-    for jar in JARS:
+    for jar in needed_jars(connectors):
         path = folder / jar.file_name
         try:
             digest = _sha256(path)
         except FileNotFoundError:
             problems[jar.file_name] = "missing"
         except OSError as error:
-            raise _jars_unavailable(f"Delta's JARs cannot be read: {error.strerror}", path) from error
+            raise _jars_unavailable(f"the JARs cannot be read: {error.strerror}", path) from error
         else:
             if digest != jar.sha256:
                 problems[jar.file_name] = f"damaged or another build (sha256 {digest[:12]}..)"
     return problems
 
 
-def ensure_jars(java: Java, versions: Versions, env: Mapping[str, str] | None = None) -> tuple[Path, ...]:
-    """Return the four JARs, fetching those that are not there yet.
+def ensure_jars(
+    java: Java, versions: Versions, env: Mapping[str, str] | None = None, connectors: Iterable[str] = ()
+) -> tuple[Path, ...]:
+    """Return Delta's four JARs and those of the connectors, fetching what is not there yet.
 
     Needs the network only the first time. Several processes may do this at once: each fetches into a folder of
     its own and moves whole, checked files into place.
@@ -106,18 +97,23 @@ def ensure_jars(java: Java, versions: Versions, env: Mapping[str, str] | None = 
     """
     env = os.environ if env is None else env
     folder = jar_folder(env)
-    problems = unfit_jars(folder)
+    connectors = tuple(connectors)
+    needed, problems = needed_jars(connectors), unfit_jars(folder, connectors)
     if problems:
         if env.get(JARS_VARIABLE):
             raise _jars_unavailable(
-                f"{JARS_VARIABLE} names a folder that does not hold Delta's JARs", folder, found=_listing(problems)
+                f"{JARS_VARIABLE} names a folder that does not hold all JARs that are needed",
+                folder,
+                found=_listing(problems),
             )
-        _fetch_into(folder, [jar for jar in JARS if jar.file_name in problems], java, versions, env)
-    return tuple(folder / jar.file_name for jar in JARS)
+        _fetch_into(folder, [jar for jar in needed if jar.file_name in problems], java, versions, env)
+    return tuple(folder / jar.file_name for jar in needed)
 
 
 def _fetch_into(folder: Path, jars: list[Jar], java: Java, versions: Versions, env: Mapping[str, str]) -> None:
-    artifacts = [jar_fetch.Artifact(_ORGANISATION, jar.artifact, DELTA_VERSION, jar.file_name) for jar in jars]
+    artifacts = [
+        jar_fetch.Artifact(jar.organisation, jar.artifact, jar.version, jar.file_name, jar.classifier) for jar in jars
+    ]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with jar_fetch.fetched(artifacts, java, versions.spark_home, beside=folder, env=env) as fetched:
@@ -132,19 +128,26 @@ def _fetch_into(folder: Path, jars: list[Jar], java: Java, versions: Versions, e
                     )
                 os.replace(path, folder / jar.file_name)
     except jar_fetch.FetchFailed as error:
-        raise _jars_unavailable("Delta's JARs could not be fetched", folder, found=str(error)) from error
+        raise _jars_unavailable(f"{_named(jars)} could not be fetched", folder, found=str(error)) from error
     except OSError as error:
         raise _jars_unavailable(
-            f"Delta's JARs cannot be stored there: {error.strerror or error}",
+            f"{_named(jars)} cannot be stored there: {error.strerror or error}",
             folder,
             found=str(error.filename or folder),
         ) from error
 
 
+def _named(jars: Iterable[Jar]) -> str:
+    delta = {jar.file_name for jar in DELTA_JARS}
+    is_delta = {jar.file_name in delta for jar in jars}
+    if is_delta == {True}:
+        return "Delta's JARs"
+    return "the JARs of a storage connector" if is_delta == {False} else "JARs of Delta and of a storage connector"
+
+
 def _jars_unavailable(
     what: str, where: Path, *, found: str | None = None, allowed: str | None = None
 ) -> EnvironmentUnfit:
-    names = ", ".join(jar.file_name for jar in JARS)
     return EnvironmentUnfit(
         what,
         code="E605",
@@ -155,13 +158,16 @@ def _jars_unavailable(
             "behind a proxy: set HTTPS_PROXY; with a mirror: "
             f"set {jar_fetch.SETTINGS_VARIABLE} to an Ivy settings file that names it\n"
             f"home read-only: set {HOME_VARIABLE} to a folder that can be written\n"
-            f"no network: copy {names} from another machine into one folder and set {JARS_VARIABLE} to it"
+            "no network: run `maintainer doctor` in this project on a machine that has one, copy the folder of JARs "
+            f"that it names, and set {JARS_VARIABLE} to the copy"
         ),
     )
 
 
 def _listing(problems: Mapping[str, str]) -> str:
-    return "\n".join(f"{name}: {problem}" for name, problem in problems.items())
+    named = [f"{name}: {problem}" for name, problem in problems.items()]
+    rest = len(named) - MAX_NAMED_JARS
+    return "\n".join([*named[:MAX_NAMED_JARS], *([f"and {rest} more"] if rest > 0 else [])])
 
 
 def _sha256(path: Path) -> str:

@@ -25,6 +25,7 @@ from maintainer.delta.jvm import DeltaJvm, JavaObject, UnstartedSession
 from maintainer.delta.spark import engine_log
 from maintainer.delta.spark import jvm_launch as launch
 from maintainer.delta.spark.class_archive import class_archive
+from maintainer.delta.spark.connectors import connectors_to_bring
 from maintainer.delta.spark.installed_versions import check_versions
 from maintainer.delta.spark.jars import ensure_jars
 from maintainer.delta.spark.java_home import inspect_java
@@ -162,8 +163,8 @@ def open_session(
         when_needed: Start a JVM, and the session in it only when it is first asked for.
 
     Raises:
-        EnvironmentUnfit: E601 to E603 Java, E604 versions, E605 JARs, E607 Spark does not start, E608 a setting
-            that cannot be applied, E632 a session without Delta.
+        EnvironmentUnfit: E601 to E603 Java, E604 versions, E605 JARs, E671 connectors, E607 Spark does not start, E608
+            a setting that cannot be applied, E632 a session without Delta.
         NotSupportedYet: E620 for Spark Connect.
     """
     options = options or SessionOptions()
@@ -264,18 +265,19 @@ def _start(options: SessionOptions, env: Mapping[str, str]) -> SessionLease:
     started = time.monotonic()
     versions = check_versions(env)
     java = inspect_java(env)
-    jars = ensure_jars(java, versions, env)
+    defaults = read_spark_defaults(versions.spark_home, env)
+    connectors = connectors_to_bring(options.storage, versions.spark_home, {**defaults, **options.conf_map})
+    jars = ensure_jars(java, versions, env, connectors)
     with contextlib.ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="maintainer-spark-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         log_path = options.log_path or folder / "spark.log"
         log = stack.enter_context(_open_log(log_path))
         stack.callback(engine_log.PythonLogs(log_path).restore)
-        defaults = read_spark_defaults(versions.spark_home, env)
         user_options = options.conf_map.get(JAVA_OPTIONS) or defaults.get(JAVA_OPTIONS)
         record = options.record_classes
         archive = class_archive(java, jars, versions.spark_home, folder, record=record, user_options=user_options)
-        conf = start_conf(options, jars, folder, defaults, env, archive.java_options())
+        conf = start_conf(options, jars, folder, defaults, env, archive.java_options(), connectors)
         engine = launch.launch(conf, log, log_path)
         engine.archive = archive
         stack.callback(_forget_gateway, engine)

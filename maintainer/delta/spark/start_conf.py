@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from maintainer.delta.spark import engine_log
+from maintainer.delta.spark.connectors import connector_settings
 from maintainer.engine.stages import SILENT, StageListener
 
 DEFAULT_MASTER = "local[*]"
@@ -46,6 +47,7 @@ class SessionOptions:
         record_classes: Record an archive of classes when the session ends, where there is none yet.
         remote: A Spark Connect server, ``sc://host:port``; only the command engine can use one.
         stages: Hears when Java and Spark start.
+        storage: Kinds of object store (``s3``, ``azure``, ``gcs``) that tables lie on, whose connectors are needed.
     """
 
     master: str | None = None
@@ -56,6 +58,7 @@ class SessionOptions:
     record_classes: bool = False
     remote: str | None = None
     stages: StageListener = field(default=SILENT, compare=False)
+    storage: tuple[str, ...] = ()
 
     @property
     def conf_map(self) -> dict[str, str]:
@@ -70,6 +73,7 @@ def start_conf(
     defaults: Mapping[str, str],
     env: Mapping[str, str],
     archive_options: Sequence[str] = (),
+    connectors: Sequence[str] = (),
 ) -> dict[str, str]:
     """Return every setting that an embedded session starts with.
 
@@ -77,11 +81,12 @@ def start_conf(
 
     Args:
         options: What the user said.
-        jars: Delta's JARs.
+        jars: Delta's JARs, and those of the connectors.
         folder: The session's private folder.
         defaults: What Spark's own defaults file says; what we add must not hide it.
         env: Read for ``SPARK_DRIVER_MEMORY``.
         archive_options: Java options about the archive of classes.
+        connectors: The connectors for object stores among the JARs.
     """
     user = options.conf_map
     settings = {**defaults, **user}
@@ -93,6 +98,7 @@ def start_conf(
         "spark.scheduler.mode": settings.get("spark.scheduler.mode", "FAIR"),
         "spark.ui.enabled": settings.get("spark.ui.enabled", "false"),
         "spark.log.structuredLogging.enabled": "false",
+        **{key: settings.get(key, value) for key, value in connector_settings(connectors).items()},
         **{key: value for key, value in user.items() if key != "spark.submit.deployMode"},
         "spark.master": master,
         "spark.app.name": options.app_name,

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Protocol
 
+from maintainer.delta.storage.failures import Failure
+from maintainer.delta.storage.store_errors import store_error
 from maintainer.errors import EnvironmentUnfit, MaintainerError, TableError
 from maintainer.planning.recheck.staleness import MISSING_HELP
 
@@ -28,8 +29,19 @@ _UNREACHABLE = frozenset(
         "UnknownHostException",
     }
 )
+_ADDRESSED = re.compile(r"Connect to \S+ |Unable to execute HTTP request: Connect to \S+ ")
+"""A message that names the address which took no connection; Java's own does not."""
 _NO_CONNECTOR = frozenset({"UnsupportedFileSystemException"})
 _CONNECTOR_CLASS = re.compile(r"Class \S*(?:FileSystem|\.fs\.\S+) not found")
+_KIND_BY_SIGN = {
+    "s3a.S3AFileSystem": "s3",
+    'scheme "s3"': "s3",
+    'scheme "s3a"': "s3",
+    "azurebfs": "azure",
+    'scheme "abfs': "azure",
+    "fs.gcs": "gcs",
+    'scheme "gs"': "gcs",
+}
 MISSING = frozenset({"FileNotFoundException", "NoSuchFileException"})
 """Java's classes for a file that is not there; also for one that may not be opened."""
 
@@ -38,25 +50,6 @@ _FILE_READ = re.compile(r"while reading file (\S+?)\.(?=\s|$)")
 _DAMAGED_VECTOR = re.compile(
     r"DELTA_DELETION_VECTOR_(?:CARDINALITY|CHECKSUM|SIZE)_MISMATCH|DELTA_DELETION_VECTOR_INVALID"
 )
-
-
-class Failure(Protocol):
-    """One throwable of a chain."""
-
-    @property
-    def type_name(self) -> str:
-        """The simple name of its class."""
-        ...
-
-    @property
-    def condition(self) -> str:
-        """Its error class, or empty."""
-        ...
-
-    @property
-    def message(self) -> str:
-        """What it says, without the stack."""
-        ...
 
 
 def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | None:
@@ -94,16 +87,19 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
             code="T436",
             where=where,
             found=innermost,
-            help="name its package: --conf spark.jars.packages=..., such as hadoop-aws for s3a:, hadoop-azure for "
-            "abfss:, in Spark's own version of Hadoop",
+            help=_connector_help(text),
         )
+    if (answered := store_error(chain, where)) is not None:
+        return answered
     if kinds & _UNREACHABLE:
         return TableError(
             "the storage cannot be reached",
             code="T435",
             where=where,
-            found=innermost,
-            help="check the network, the address and the service; the table itself was not read",
+            found=next((text for text in _one_line_each(chain) if _ADDRESSED.match(text)), innermost),
+            help="check the network, the address and the service"
+            + ("; the address is `spark.hadoop.fs.s3a.endpoint` in maintainer.yml" if "s3" in text else "")
+            + "; the table itself was not read",
         )
     if _DENIED.search(text) or kinds & _PERMISSION:
         return TableError(
@@ -114,6 +110,17 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
             help="give this user read and write access to the table's folder",
         )
     return None
+
+
+def _one_line_each(chain: Sequence[Failure]) -> list[str]:
+    return [" ".join(failure.message.split()) for failure in chain]
+
+
+def _connector_help(text: str) -> str:
+    kind = next((kind for sign, kind in _KIND_BY_SIGN.items() if sign in text), None)
+    if kind is None:
+        return "name its package: `spark: {packages: [...]}` in maintainer.yml, in Spark's own version of Hadoop"
+    return f"maintainer.yml: `storage: [{kind}]`; a session that was started elsewhere must bring the connector itself"
 
 
 def file_that_failed(chain: Sequence[Failure]) -> str | None:

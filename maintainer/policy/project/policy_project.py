@@ -328,7 +328,7 @@ def load_project(
         env = None  # what the environment says cannot be read; the errors of the file are reported
     return LoadedProject(
         root=paths_from,
-        project=project_settings(good, paths_from, env),
+        project=project_settings(good, paths_from, env, (table.ref.location for table in loader.tables)),
         tables=tuple(sorted(loader.tables, key=lambda table: table.document.file)),
         rules=tuple(sorted(loader.rules, key=lambda rule: rule.sort_key)),
         profiles={profile.name: profile for profile in reversed(loader.profiles)},

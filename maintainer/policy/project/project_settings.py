@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -23,6 +23,7 @@ from maintainer.policy.project.notify_settings import Notify, notify_problems, r
 from maintainer.policy.project.price_settings import Prices, read_prices
 from maintainer.policy.project.spark_settings import read_spark_conf, spark_problems
 from maintainer.policy.project.state_settings import RUNS_NAME, ledger_in, read_state, state_problems
+from maintainer.policy.project.storage_settings import storage_kinds
 from maintainer.policy.project.table_search import SearchPlaces, read_places
 from maintainer.policy.resolve.merge import built_in_layer
 from maintainer.policy.resolve.resolve import Resolution, resolve
@@ -138,6 +139,7 @@ class ProjectSettings:
     or ``command``, None where nobody says. ``single_writer``: on S3 nobody else writes to the tables during a run.
     ``spark_conf`` may hold secrets. ``name`` stands above reports: that of the project's folder where none is given.
     ``places`` are where tables without a file are looked for.
+    ``storage`` are the kinds of object store whose connectors are needed.
     """
 
     state: str
@@ -156,6 +158,7 @@ class ProjectSettings:
     budgets: Budgets = field(default_factory=Budgets)
     notify: Notify | None = None
     spark_conf: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    storage: tuple[str, ...] = ()
     name: str = ""
     prices: Prices = field(default_factory=Prices)
     places: SearchPlaces = field(default_factory=SearchPlaces)
@@ -171,8 +174,16 @@ class ProjectSettings:
         return ledger_in(self.state)
 
 
-def project_settings(document: Document | None, root: Path, env: str | None) -> ProjectSettings:
+def project_settings(
+    document: Document | None, root: Path, env: str | None, locations: Iterable[str] = ()
+) -> ProjectSettings:
     """Read the settings of a checked maintainer.yml, or the defaults where there is none.
+
+    Args:
+        document: maintainer.yml.
+        root: The folder that relative paths start from.
+        env: The environment that was asked for.
+        locations: What the policies name: names, paths and addresses.
 
     Raises:
         ProjectError: E627, the environment that was asked for is not in the file.
@@ -191,8 +202,9 @@ def project_settings(document: Document | None, root: Path, env: str | None) -> 
             help=f"did you mean `{near}`?" if near else "write it in maintainer.yml, or leave --env out",
         )
     chosen = environments.get(env) or {} if env is not None else {}
+    state, places = read_state(data, chosen, root), read_places(data, chosen, root)
     return ProjectSettings(
-        state=read_state(data, chosen, root),
+        state=state,
         timezone=data.get("timezone") or "UTC",
         max_plan_age_seconds=parse_duration(data.get("maxPlanAge") or "24h"),
         max_failures=limits.get("maxFailures"),
@@ -210,7 +222,8 @@ def project_settings(document: Document | None, root: Path, env: str | None) -> 
         spark_conf=read_spark_conf(data),
         name=data.get("name") or root.name,
         prices=read_prices(data),
-        places=read_places(data, chosen, root),
+        places=places,
+        storage=storage_kinds(data, (*locations, *places.roots, state)),
     )
 
 

@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from maintainer.delta.spark.jars import JARS, jar_folder
+from maintainer.delta.spark.jars import jar_folder
+from maintainer.delta.spark.pinned_jars import DELTA_JARS
 from tests.support.tables.sick_tables import make_table, rows_and_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -164,7 +165,7 @@ def test_spark_submit(project: Path, cluster: Cluster) -> None:
         "sys.exit(code)\n",
         encoding="utf-8",
     )
-    jars = ",".join(str(jar_folder() / jar.file_name) for jar in JARS)
+    jars = ",".join(str(jar_folder() / jar.file_name) for jar in DELTA_JARS)
     settings = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

@@ -15,16 +15,17 @@ import pytest
 from maintainer.delta.spark import jar_fetch, jars
 from maintainer.delta.spark.installed_versions import Versions
 from maintainer.delta.spark.java_home import Java
+from maintainer.delta.spark.pinned_jars import DELTA_JARS, Jar
 from maintainer.errors import EnvironmentUnfit
 
-CONTENT = {jar.file_name: f"bytes of {jar.artifact}".encode() for jar in jars.JARS}
+CONTENT = {jar.file_name: f"bytes of {jar.artifact}".encode() for jar in DELTA_JARS}
 
 
 @pytest.fixture(autouse=True)
 def small_jars(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pin digests of small files instead of the real ones."""
-    pinned = tuple(jars.Jar(jar.artifact, hashlib.sha256(CONTENT[jar.file_name]).hexdigest()) for jar in jars.JARS)
-    monkeypatch.setattr(jars, "JARS", pinned)
+    pinned = tuple(Jar(jar.artifact, hashlib.sha256(CONTENT[jar.file_name]).hexdigest()) for jar in DELTA_JARS)
+    monkeypatch.setattr(jars, "DELTA_JARS", pinned)
 
 
 @pytest.fixture
@@ -126,7 +127,7 @@ def test_failed_fetch_says_what_the_resolver_said_and_what_to_do(tmp_path: Path,
 def test_resolver_that_brings_nothing_is_a_failure(tmp_path: Path, versions: Versions) -> None:
     with pytest.raises(EnvironmentUnfit) as caught:
         jars.ensure_jars(resolver(tmp_path, "exit 0"), versions, env_for(tmp_path))
-    assert caught.value.found == f"the resolver did not bring {jars.JARS[0].file_name}"
+    assert caught.value.found == f"the resolver did not bring {DELTA_JARS[0].file_name}"
 
 
 def test_fetch_has_a_limit(tmp_path: Path, versions: Versions, monkeypatch: pytest.MonkeyPatch) -> None:

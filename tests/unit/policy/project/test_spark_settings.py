@@ -60,6 +60,19 @@ def test_a_name_or_secret_that_is_refused(tmp_path: Path, line: str, code: str, 
     assert "planted" not in f"{finding.message} {finding.help}"
 
 
+def test_packages_join_those_of_the_settings(tmp_path: Path) -> None:
+    text = "spark:\n  packages: [a:b:1.0, c.d:e-f_2.13:2.0]\n"
+    assert loaded(tmp_path, text).project.spark_conf == (("spark.jars.packages", "a:b:1.0,c.d:e-f_2.13:2.0"),)
+    more = loaded(tmp_path, text + "  conf: {spark.jars.packages: 'x:y:3'}\n")
+    assert more.diagnostics == ()
+    assert dict(more.project.spark_conf)["spark.jars.packages"] == "x:y:3,a:b:1.0,c.d:e-f_2.13:2.0"
+
+
+def test_a_package_that_is_none_is_refused_in_its_line(tmp_path: Path) -> None:
+    (finding,) = loaded(tmp_path, "spark:\n  packages:\n    - a:b:1\n    - hadoop-aws\n").diagnostics
+    assert (finding.code, finding.span.line) == ("P372", 5)
+
+
 def test_an_empty_secret_is_none(tmp_path: Path) -> None:
     assert loaded(tmp_path, 'spark:\n  conf:\n    spark.password: ""\n    spark.token: 5\n').diagnostics == ()
 

@@ -1,0 +1,86 @@
+"""Decide which connectors for object stores a session of ours brings, and the settings that they start with. Pure.
+
+A Spark that has a connector of its own, as on EMR or Dataproc, keeps it and its settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from maintainer.delta.spark.pinned_jars import CONNECTORS, HADOOP_VERSION
+from maintainer.errors import EnvironmentUnfit
+
+_S3_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+_GCS_CLASS = "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem"
+
+CONNECTOR_SETTINGS: Mapping[str, Mapping[str, str]] = {
+    "s3": {
+        # `s3://` is what everybody else writes; Hadoop alone knows `s3a://`.
+        "spark.hadoop.fs.s3.impl": _S3_CLASS,
+        # Hadoop's defaults multiply: 5 tries of Amazon's SDK within each of 8, and 200 s for each silence. Here one
+        # layer tries again, for some 15 s in all, and a server that takes no connection is known within half a minute.
+        "spark.hadoop.fs.s3a.attempts.maximum": "1",
+        "spark.hadoop.fs.s3a.retry.limit": "5",
+        "spark.hadoop.fs.s3a.retry.interval": "500ms",
+        "spark.hadoop.fs.s3a.retry.throttle.limit": "6",
+        "spark.hadoop.fs.s3a.retry.throttle.interval": "500ms",
+        "spark.hadoop.fs.s3a.connection.establish.timeout": "3s",
+        "spark.hadoop.fs.s3a.connection.timeout": "15s",
+    },
+    "azure": {
+        # Hadoop's own: 30 tries with up to 25 s between them.
+        "spark.hadoop.fs.azure.io.retry.max.retries": "4",
+        "spark.hadoop.fs.azure.io.retry.backoff.interval": "500ms",
+        "spark.hadoop.fs.azure.io.retry.max.backoff.interval": "5s",
+    },
+    "gcs": {
+        "spark.hadoop.fs.gs.impl": _GCS_CLASS,
+        "spark.hadoop.fs.AbstractFileSystem.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFS",
+    },
+}
+"""What a session with our connector starts with, by the kind of store; the project and ``--conf`` may say otherwise."""
+
+_PLACES = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
+
+
+def connectors_to_bring(kinds: Sequence[str], spark_home: Path, settings: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the kinds of object store whose connector is missing in a Spark.
+
+    Args:
+        kinds: The kinds that the project needs.
+        spark_home: The Spark that will run.
+        settings: The user's own settings, which may name a connector.
+
+    Raises:
+        EnvironmentUnfit: E671, the Spark has another Hadoop than the connectors are for.
+    """
+    named = " ".join(settings.get(key) or "" for key in _PLACES)
+    missing = []
+    for kind in dict.fromkeys(kinds):
+        artifact = CONNECTORS[kind][0].artifact
+        if artifact not in named and not any((spark_home / "jars").glob(f"{artifact}-*.jar")):
+            missing.append(kind)
+    hadoop = _hadoop_version(spark_home)
+    if missing and hadoop not in (None, HADOOP_VERSION):
+        connector = CONNECTORS[missing[0]][0]
+        raise EnvironmentUnfit(
+            f"the connector for `storage: [{missing[0]}]` is for another Hadoop than this Spark has",
+            code="E671",
+            where=str(spark_home),
+            found=f"Hadoop {hadoop}",
+            allowed=f"Hadoop {HADOOP_VERSION}",
+            help=f"maintainer.yml: `storage: []`, and `spark: {{packages: "
+            f"[{connector.organisation}:{connector.artifact}:{hadoop}]}}`",
+        )
+    return tuple(missing)
+
+
+def connector_settings(connectors: Sequence[str]) -> dict[str, str]:
+    """Return the settings that sessions with these connectors start with, where nobody says otherwise."""
+    return {key: value for kind in connectors for key, value in CONNECTOR_SETTINGS[kind].items()}
+
+
+def _hadoop_version(spark_home: Path) -> str | None:
+    jars = sorted((spark_home / "jars").glob("hadoop-client-api-*.jar"))
+    return jars[-1].stem.removeprefix("hadoop-client-api-") if jars else None

@@ -1,0 +1,121 @@
+"""Recognize what an object store answered: no or wrong credentials, no bucket, another region, too busy. Pure.
+
+S3 says why in a code of its own, which Hadoop puts behind the status; an answer to HEAD has no body, so no code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from maintainer.delta.storage.failures import Failure
+from maintainer.errors import TableError
+
+_NO_CREDENTIALS = re.compile(
+    r"No AWS Credentials provided|Unable to load credentials|NoAuthWithAWS|CredentialInitializationException"
+    r"|No credentials found|Your default credentials were not found|Could not load the default credentials"
+)
+_WRONG_CREDENTIALS = re.compile(
+    r"\b(?:InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|InvalidToken|InvalidClientTokenId|TokenRefreshRequired"
+    r"|RequestTimeTooSkewed|AuthenticationFailed|InvalidAuthenticationInfo|invalid_grant)\b|Status Code: 401"
+    r"|\b401 Unauthorized\b"
+)
+_NO_BUCKET = re.compile(
+    r"\bNoSuchBucket\b|FilesystemNotFound|ContainerNotFound|The specified (?:container|filesystem) does not exist"
+    r"|The specified bucket does not exist"
+)
+_REGION = re.compile(
+    r"\b(?:AuthorizationHeaderMalformed|PermanentRedirect|IllegalLocationConstraintException|TemporaryRedirect)\b"
+    r"|Status Code: 301|permanent redirect"
+)
+_REGION_NAMED = re.compile(r"(?:response to region \[|expecting '|x-amz-bucket-region[=: ]+)([a-z]{2}(?:-[a-z0-9]+)+)")
+_BUSY = re.compile(
+    r"\b(?:SlowDown|ServiceUnavailable|ServerBusy|InternalError)\b|Status Code: 50[0234]|AWSServiceThrottled"
+)
+_CLOCK = "RequestTimeTooSkewed"
+_SAID = re.compile(
+    r"(?:\w+Exception: )*(?P<words>[^:()]+) \(Service: S3, Status Code: (?P<status>\d+)[^)]*\)(?::(?P<code>\w+))?"
+)
+"""An answer as Amazon's SDK and Hadoop write it: words, status, request, and behind them the code."""
+
+_NO_FILE = re.compile(r"\bNoSuchKey\b")
+
+S3_CREDENTIALS = (
+    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN) where maintainer runs, or in "
+    'maintainer.yml: `spark: {conf: {spark.hadoop.fs.s3a.access.key: "${env:...}", '
+    'spark.hadoop.fs.s3a.secret.key: "${env:...}"}}`'
+)
+_OTHER_CREDENTIALS = "docs/object-stores.md lists the settings of each store; write secrets as `${env:NAME}`"
+
+
+def store_error(chain: Sequence[Failure], where: str) -> TableError | None:
+    """Return the error for an answer of an object store; None for anything else.
+
+    Args:
+        chain: Failures, outermost first.
+        where: The table, for the message.
+    """
+    text = "\n".join(f"{failure.type_name}: {failure.message}" for failure in chain)
+    if _NO_FILE.search(text):
+        return None
+    is_s3 = "s3" in text.lower() or "AWS" in text
+    credentials = S3_CREDENTIALS if is_s3 else _OTHER_CREDENTIALS
+    answer = _answer(chain)
+    if _NO_CREDENTIALS.search(text):
+        return TableError(
+            "there are no credentials for the object store",
+            code="T441",
+            where=where,
+            found=answer,
+            help=credentials,
+        )
+    if _WRONG_CREDENTIALS.search(text):
+        return TableError(
+            "the object store does not accept these credentials",
+            code="T440",
+            where=where,
+            found=answer,
+            help="set the clock of this machine: sudo timedatectl set-ntp true" if _CLOCK in text else credentials,
+        )
+    if _NO_BUCKET.search(text):
+        return TableError(
+            "there is no such bucket or container on the object store",
+            code="T442",
+            where=where,
+            found=answer,
+            help="correct the bucket in `table:` of its policy, or the address of the store: "
+            "`spark.hadoop.fs.s3a.endpoint` in maintainer.yml"
+            if is_s3
+            else "correct the container or bucket in `table:` of its policy",
+        )
+    if _REGION.search(text):
+        region = _REGION_NAMED.search(text)
+        name = region[1] if region else "REGION_OF_THE_BUCKET"
+        return TableError(
+            "the bucket is in another region than the one that was asked",
+            code="T443",
+            where=where,
+            found=answer,
+            help=f"maintainer.yml: `spark: {{conf: {{spark.hadoop.fs.s3a.endpoint.region: {name}}}}}`",
+        )
+    if _BUSY.search(text):
+        return TableError(
+            "the object store answers that it is too busy, or fails",
+            code="T444",
+            where=where,
+            found=answer,
+            help="run the command again later, or with fewer tables at once: -j 2",
+        )
+    return None
+
+
+def _answer(chain: Sequence[Failure]) -> str:
+    """Return what the store said, on one line: for S3 its words, its status and its code."""
+    messages = [" ".join(failure.message.split()) for failure in chain if failure.message]
+    for text in messages:
+        said = _SAID.search(text)
+        if said is not None:
+            code = "" if said["code"] in (None, "null") else f", {said['code']}"
+            return f"{said['words'].strip()} (status {said['status']}{code})"
+    telling = next((text for text in messages if "redentials" in text), None)
+    return (telling or (messages[-1] if messages else "no message"))[:300]

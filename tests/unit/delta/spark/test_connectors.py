@@ -1,0 +1,69 @@
+"""Which connectors a session brings: those that the project needs and the Spark has not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from maintainer.delta.spark import start_conf
+from maintainer.delta.spark.connectors import CONNECTOR_SETTINGS, connector_settings, connectors_to_bring
+from maintainer.delta.spark.jars import needed_jars
+from maintainer.delta.spark.pinned_jars import CONNECTORS, DELTA_JARS
+from maintainer.delta.spark.start_conf import SessionOptions
+from maintainer.errors import EnvironmentUnfit
+
+
+def spark_home(tmp_path: Path, *jars: str) -> Path:
+    (tmp_path / "jars").mkdir()
+    for name in jars:
+        (tmp_path / "jars" / f"{name}.jar").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("kinds", "jars", "conf", "expected"),
+    [
+        ((), ["hadoop-client-api-3.3.6"], {}, ()),
+        (("s3",), ["hadoop-client-api-3.4.2"], {}, ("s3",)),
+        (("s3", "s3", "gcs"), [], {}, ("s3", "gcs")),
+        (("s3", "azure"), ["hadoop-client-api-3.4.2", "hadoop-aws-3.4.2"], {}, ("azure",)),
+        (("s3",), ["hadoop-client-api-3.3.6", "hadoop-aws-3.3.6"], {}, ()),
+        (("s3",), [], {"spark.jars.packages": "org.apache.hadoop:hadoop-aws:3.4.2"}, ()),
+        (("s3",), [], {"spark.driver.extraClassPath": "/opt/hadoop-aws-3.4.2.jar"}, ()),
+    ],
+)
+def test_what_is_there_is_not_brought_again(
+    tmp_path: Path, kinds: Sequence[str], jars: Sequence[str], conf: dict[str, str], expected: tuple[str, ...]
+) -> None:
+    assert connectors_to_bring(kinds, spark_home(tmp_path, *jars), conf) == expected
+
+
+def test_another_hadoop_is_refused_with_the_lines_that_bring_its_connector(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentUnfit) as caught:
+        connectors_to_bring(("s3",), spark_home(tmp_path, "hadoop-client-api-3.5.0"), {})
+    assert (caught.value.code, caught.value.found) == ("E671", "Hadoop 3.5.0")
+    assert "org.apache.hadoop:hadoop-aws:3.5.0" in (caught.value.help or "")
+
+
+def test_settings_of_a_connector_are_defaults_that_everybody_may_change(tmp_path: Path) -> None:
+    jars = (Path("/jars/a.jar"),)
+    options = SessionOptions(conf=(("spark.hadoop.fs.s3a.retry.limit", "9"),), storage=("s3",))
+    defaults = {"spark.hadoop.fs.s3a.connection.timeout": "99s"}
+    conf = start_conf.start_conf(options, jars, tmp_path, defaults, {}, (), ("s3",))
+    assert conf["spark.hadoop.fs.s3.impl"] == "org.apache.hadoop.fs.s3a.S3AFileSystem"
+    assert conf["spark.hadoop.fs.s3a.attempts.maximum"] == "1"
+    assert conf["spark.hadoop.fs.s3a.retry.limit"] == "9"
+    assert conf["spark.hadoop.fs.s3a.connection.timeout"] == "99s"
+    without = start_conf.start_conf(options, jars, tmp_path, {}, {})
+    assert "spark.hadoop.fs.s3.impl" not in without
+
+
+def test_every_kind_has_pinned_jars_and_settings() -> None:
+    assert set(CONNECTORS) == set(CONNECTOR_SETTINGS)
+    assert needed_jars() == DELTA_JARS
+    every = needed_jars(CONNECTORS)
+    assert len({jar.file_name for jar in every}) == len(every) == 4 + 34 + 7 + 1
+    assert all(len(jar.sha256) == 64 for jar in every)
+    assert connector_settings(("s3", "gcs"))["spark.hadoop.fs.gs.impl"].endswith("GoogleHadoopFileSystem")

@@ -1,0 +1,129 @@
+"""What an object store answered, from chains of exceptions as the connectors raised them, to codes with a way out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from maintainer.delta.storage.storage_errors import storage_error
+from maintainer.delta.storage.store_errors import store_error
+
+SDK = "software.amazon.awssdk.services.s3.model."
+
+
+@dataclass(frozen=True)
+class Raised:
+    type_name: str
+    message: str
+    condition: str = ""
+
+
+def s3(status: int, code: str, words: str = "the message", outer: str = "AccessDeniedException") -> list[Raised]:
+    """The two exceptions that a LIST on S3 ends with: Hadoop's, and the SDK's within."""
+    answer = f"{words} (Service: S3, Status Code: {status}, Request ID: 1)"
+    return [
+        Raised(outer, f"s3a://lake/t: listObjects() on s3a://lake/t: {SDK}S3Exception: {answer}:{code}"),
+        Raised("S3Exception", answer),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("chain", "code", "found"),
+    [
+        (s3(403, "InvalidAccessKeyId"), "T440", "the message (status 403, InvalidAccessKeyId)"),
+        (s3(403, "SignatureDoesNotMatch"), "T440", "the message (status 403, SignatureDoesNotMatch)"),
+        (s3(403, "ExpiredToken"), "T440", "the message (status 403, ExpiredToken)"),
+        (s3(403, "RequestTimeTooSkewed"), "T440", "the message (status 403, RequestTimeTooSkewed)"),
+        (s3(403, "AccessDenied"), "T405", "the message (Service: S3, Status Code: 403, Request ID: 1)"),
+        (s3(404, "NoSuchBucket", outer="UnknownStoreException"), "T442", "the message (status 404, NoSuchBucket)"),
+        (
+            s3(400, "AuthorizationHeaderMalformed", "the region 'us-east-1' is wrong; expecting 'eu-west-1'"),
+            "T443",
+            "the region 'us-east-1' is wrong; expecting 'eu-west-1' (status 400, AuthorizationHeaderMalformed)",
+        ),
+        (s3(503, "SlowDown", outer="AWSServiceThrottledException"), "T444", "the message (status 503, SlowDown)"),
+        (s3(500, "InternalError", outer="AWSStatus500Exception"), "T444", "the message (status 500, InternalError)"),
+        ([Raised("ConnectException", "listObjects() on s3a://lake/t: ..."), Raised("E", "Connect to h:5 failed: no")],
+         "T435", "Connect to h:5 failed: no"),
+    ],
+)  # fmt: skip
+def test_each_answer_of_s3_has_a_code_of_its_own(chain: list[Raised], code: str, found: str) -> None:
+    error = storage_error(chain, "s3a://lake/t")
+    assert error is not None
+    assert (error.code, error.found, error.where) == (code, found, "s3a://lake/t")
+
+
+def test_a_region_that_the_answer_names_stands_in_the_line_to_write() -> None:
+    redirect = [
+        Raised(
+            "AWSRedirectException",
+            "Received permanent redirect response to region [eu-west-1].  This likely indicates that the S3 region "
+            "configured does not match: the message (Service: S3, Status Code: 301, Request ID: 1)",
+        )
+    ]
+    error = store_error(redirect, "t")
+    assert error is not None
+    assert (error.code, error.help) == (
+        "T443",
+        "maintainer.yml: `spark: {conf: {spark.hadoop.fs.s3a.endpoint.region: eu-west-1}}`",
+    )
+    unnamed = store_error(s3(301, "PermanentRedirect"), "t")
+    assert unnamed is not None
+    assert "REGION_OF_THE_BUCKET" in (unnamed.help or "")
+
+
+def test_no_credentials_at_all_are_told_from_wrong_ones() -> None:
+    text = "No AWS Credentials provided by TemporaryAWSCredentialsProvider SimpleAWSCredentialsProvider"
+    error = storage_error([Raised("AccessDeniedException", f"s3a://lake/: {text}")], "t")
+    assert error is not None
+    assert error.code == "T441"
+    assert text in (error.found or "")
+    assert "AWS_ACCESS_KEY_ID" in (error.help or "")
+
+
+def test_a_clock_that_is_wrong_needs_another_clock_and_no_other_key() -> None:
+    error = store_error(s3(403, "RequestTimeTooSkewed"), "t")
+    assert error is not None
+    assert "set-ntp" in (error.help or "")
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        s3(404, "NoSuchKey", "The specified key does not exist.", outer="FileNotFoundException"),
+        [Raised("IllegalStateException", "no store at all")],
+        [],
+    ],
+)
+def test_anything_else_is_left_to_others(chain: list[Raised]) -> None:
+    assert store_error(chain, "t") is None
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "says"),
+    [
+        ("The specified container does not exist", "T442", "container or bucket"),
+        ("Operation failed: 401 Unauthorized", "T440", "object-stores.md"),
+    ],
+)
+def test_other_stores(message: str, code: str, says: str) -> None:
+    error = store_error([Raised("AbfsRestOperationException", message)], "abfss://c@a.dfs.core.windows.net/t")
+    assert error is not None
+    assert (error.code, says in (error.help or "")) == (code, True)
+
+
+@pytest.mark.parametrize(
+    ("message", "help"),
+    [
+        ("Class org.apache.hadoop.fs.s3a.S3AFileSystem not found", "storage: [s3]"),
+        ("Class org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem not found", "storage: [azure]"),
+        ("Class com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem not found", "storage: [gcs]"),
+        ("Class org.other.XFileSystem not found", "spark: {packages: [...]}"),
+    ],
+)
+def test_a_missing_connector_is_one_line_in_the_project(message: str, help: str) -> None:
+    error = storage_error([Raised("RuntimeException", "x"), Raised("ClassNotFoundException", message)], "t")
+    assert error is not None
+    assert error.code == "T436"
+    assert help in (error.help or "")
