@@ -109,11 +109,8 @@ def run_arm(lease: SessionLease, work: Path, quiet: str, options: argparse.Names
     thread.start()
     while thread.is_alive():
         plan = make_plan(project, engine, PlanRequest(project.policies, int(time.time() * 1000), jobs=1))
-        journal = open_journal(project, plan.created_at_ms)
-        try:
+        with open_journal(project) as journal:
             (table,) = apply_plan(project, engine, plan, journal, None, RunSpec()).tables
-        finally:
-            journal.close()
         problem = table.problem or next((step.error for step in table.steps if step.error is not None), None)
         ends[table.status.value + (f" {problem.code}" if problem is not None else "")] += 1
         progress(f"{quiet}: {table.status.value} {problem.what if problem is not None else ''}")

@@ -169,8 +169,7 @@ def apply(
         listener.problem(problem)
 
     _warn_of_state(project, on_problem)
-    journal = open_journal(project, Clock().now_ms())
-    try:
+    with open_journal(project, on_problem) as journal:
         options = project_engine(project.loaded.project, spec.engine)
         options = replace(options, log_path=engine_log_of(journal), record_classes=True)
         with ExitStack() as engines:
@@ -205,8 +204,6 @@ def apply(
             if outcome.interrupted_by == TERMINATED:
                 opened.kill()
         return _finish(project, outcome, to_do, journal, problems, listener)
-    finally:
-        journal.close()
 
 
 def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwitch, listener: RunListener) -> WatchEnd:
@@ -237,14 +234,11 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
             check_run_limits(project, due)
             remember_found(project, listener.problem)
             preparation = clock.planned()
-            journal = open_journal(project, Clock().now_ms())
-            try:
+            with open_journal(project, listener.problem) as journal:
                 outcome = _run(
                     project, opened.engine, due, journal, ledger, spec, listener, preparation, listener.problem, switch
                 )
                 _finish(project, outcome, due, journal, [], listener)
-            finally:
-                journal.close()
             return outcome
 
         end = watch_tables(found.policies, plan_tables, apply_due, bounds, switch, time.monotonic, listener.refused)
@@ -392,10 +386,7 @@ def _written_beside_results(journal: Journal, name: str, draw: Callable[[], str]
 
 @contextmanager
 def _recorded(project: Project, spec: RunSpec) -> Iterator[tuple[OpenedEngine, Journal]]:
-    journal = open_journal(project, Clock().now_ms())
-    try:
+    with open_journal(project) as journal:
         options = replace(project_engine(project.loaded.project, spec.engine), log_path=engine_log_of(journal))
         with open_engine(options) as opened:
             yield opened, journal
-    finally:
-        journal.close()

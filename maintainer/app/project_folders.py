@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from maintainer.errors import ProjectError
+from maintainer.journal.store.state_access import runs_dir_of
 from maintainer.policy.project.policy_project import LoadedProject, load_project
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
@@ -59,8 +60,13 @@ class Project:
 
     @property
     def runs_dir(self) -> Path:
-        """The folder of all run folders."""
-        return self.loaded.project.runs_dir
+        """The folder of all run folders, with what a run must know of earlier ones; see ``runs_dir_of``."""
+        return runs_dir_of(self.loaded.project)
+
+    @property
+    def past_runs_dir(self) -> Path:
+        """The same folder, with everything that is known of past runs."""
+        return runs_dir_of(self.loaded.project, every_run=True)
 
     @property
     def ledger_location(self) -> str:

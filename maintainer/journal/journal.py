@@ -12,12 +12,22 @@ from pathlib import Path
 from typing import Any
 
 from maintainer.errors import CommitConflict, TableHot
-from maintainer.journal.events.event_log import EVENTS_FILE, EventLog, append_event, read_events
+from maintainer.journal.events.event_fields import (
+    problem_fields,
+    proof_fields,
+    receipt_fields,
+    stamp_fields,
+    table_fields,
+)
+from maintainer.journal.events.event_log import EVENTS_FILE, HERE, EventLog, append_event, read_events
 from maintainer.journal.events.intents import Fate, Intent, record_settlement
 from maintainer.journal.events.unfinished_writes import WRITING, WRITTEN_OFF, Writing, record_written_off
 from maintainer.journal.folder.atomic_files import FolderUnwritable, reading_runs
+from maintainer.journal.folder.publisher import Publisher
 from maintainer.journal.folder.run_folder import RunFolder, tidy_state
+from maintainer.journal.leases import Leases
 from maintainer.journal.memory.place_records import REWRITES
+from maintainer.journal.memory.table_records import update_state
 from maintainer.model.codec import encode
 from maintainer.model.plan.plan import Problem
 from maintainer.model.plan.zorder_turn import TurnOutcome
@@ -37,19 +47,23 @@ NowMs = Callable[[], int]
 class Journal:
     """Writes one run's folder. Open it before anything is touched, close it when the run is over."""
 
-    def __init__(self, folder: RunFolder, log: EventLog, now_ms: NowMs) -> None:
+    def __init__(self, folder: RunFolder, log: EventLog, now_ms: NowMs, publisher: Publisher | None = None) -> None:
         self.folder = folder
+        self.publisher = publisher
         self._log = log
         self._now_ms = now_ms
 
     @staticmethod
-    def open(runs_dir: Path, run_id: str, now_ms: NowMs, **about: object) -> Journal:
+    def open(
+        runs_dir: Path, run_id: str, now_ms: NowMs, publisher: Publisher | None = None, **about: object
+    ) -> Journal:
         """Make the run's folder and write its first event; first delete what killed processes left half-written.
 
         Args:
             runs_dir: The folder of all runs, ``.maintainer/runs``.
             run_id: A new run id.
             now_ms: The clock, milliseconds since 1970 UTC.
+            publisher: Where else the record is kept; None: on this machine only.
             about: Whatever identifies the run for people: version, git commit, host.
 
         Raises:
@@ -57,7 +71,9 @@ class Journal:
         """
         tidy_state(runs_dir, now_ms())
         folder = RunFolder.create(runs_dir, run_id)
-        journal = Journal(folder, EventLog(folder.path / EVENTS_FILE), now_ms)
+        if publisher is not None:
+            (folder.path / HERE).touch()
+        journal = Journal(folder, EventLog(folder.path / EVENTS_FILE), now_ms, publisher)
         try:
             journal._write("run_started", {"run": run_id, "pid": os.getpid(), **about}, durable=True)
         except FolderUnwritable as error:
@@ -84,6 +100,27 @@ class Journal:
     def failed(self) -> bool:
         """Whether a record could not be written: nothing may be committed any more."""
         return self._log.failed
+
+    def leases(self, now_ms: NowMs) -> Leases:
+        """Return the leases of this run: those that all machines share, or those beside the run folders.
+
+        Args:
+            now_ms: The clock of this machine, milliseconds since 1970 UTC.
+        """
+        if self.publisher is None:
+            return Leases(self.runs_dir, self.run_id, now_ms)
+        return Leases(self.runs_dir, self.run_id, self.publisher.now_ms, documents=self.publisher.leases())
+
+    def update_state(self) -> None:
+        """Take all runs that are over into ``state.json``; the record is closed before.
+
+        Raises:
+            OSError: It cannot be written; the next run reads the folders instead.
+        """
+        if self.publisher is None:
+            update_state(self.runs_dir)
+        else:
+            self.publisher.update_state()
 
     def writing(self, writing: Writing) -> None:
         """Record that a rewrite begins to write files. Call it before the first one.
@@ -124,14 +161,14 @@ class Journal:
         self._write(
             "intent",
             {
-                **_of_stamp(stamp),
-                **_of_table(facts),
+                **stamp_fields(stamp),
+                **table_fields(facts),
                 "kind": kind,
                 "read_version": read_version,
                 "num_files": num_files,
                 "size_bytes": size_bytes,
                 "proven": proof is not None and proof.holds,
-                "proof": _of_proof(proof),
+                "proof": proof_fields(proof),
             },
             durable=True,
         )
@@ -151,8 +188,14 @@ class Journal:
         Raises:
             FolderUnwritable: E651. What landed has landed; nothing more may be committed.
         """
-        figures = {**_of_stamp(stamp), **_of_table(facts), "kind": kind, "fate": fate.value, **_of_receipt(receipt)}
-        self._write("result", {**figures, **_of_problem(problem)}, durable=True)
+        figures = {
+            **stamp_fields(stamp),
+            **table_fields(facts),
+            "kind": kind,
+            "fate": fate.value,
+            **receipt_fields(receipt),
+        }
+        self._write("result", {**figures, **problem_fields(problem)}, durable=True)
 
     def verified(self, facts: TableFacts, step_id: str, version: int | None, result: str, detail: str | None) -> None:
         """Durably record a check after a commit: ``pass``, ``fail`` or ``error`` (could not check).
@@ -161,7 +204,7 @@ class Journal:
             FolderUnwritable: E651. The version counts as unproven.
         """
         fields = {"step": step_id, "version": version, "result": result, "detail": detail}
-        self._write("verified", {**_of_table(facts), **fields}, durable=True)
+        self._write("verified", {**table_fields(facts), **fields}, durable=True)
 
     def quarantine(self, facts: TableFacts, reason: str) -> None:
         """Durably record that the table must not be rewritten or vacuumed until a person has looked.
@@ -169,7 +212,7 @@ class Journal:
         Raises:
             FolderUnwritable: E651.
         """
-        self._write("quarantined", {**_of_table(facts), "reason": reason}, durable=True)
+        self._write("quarantined", {**table_fields(facts), "reason": reason}, durable=True)
 
     def lift_quarantine(self, facts: TableFacts, reason: str) -> None:
         """Durably record that a person has looked and takes the table out of quarantine.
@@ -177,7 +220,7 @@ class Journal:
         Raises:
             FolderUnwritable: E651.
         """
-        self._write("quarantine_lifted", {**_of_table(facts), "reason": reason}, durable=True)
+        self._write("quarantine_lifted", {**table_fields(facts), "reason": reason}, durable=True)
 
     def accept(self, facts: TableFacts, versions: Sequence[int], *, reason: str, by: str) -> None:
         """Durably record that a person accepts the table as it is: no quarantine, these versions count as proven.
@@ -186,7 +229,7 @@ class Journal:
             FolderUnwritable: E651.
         """
         fields = {"versions": list(versions), "reason": reason, "by": by}
-        self._write("accepted", {**_of_table(facts), **fields}, durable=True)
+        self._write("accepted", {**table_fields(facts), **fields}, durable=True)
         self.lift_quarantine(facts, reason)
 
     def settled(
@@ -203,7 +246,7 @@ class Journal:
         Raises:
             FolderUnwritable: The record could not be written; the table must not be touched.
         """
-        now, figures = self._now_ms(), {"version": None, **_of_receipt(receipt), "detail": detail}
+        now, figures = self._now_ms(), {"version": None, **receipt_fields(receipt), "detail": detail}
         record_settlement(self.runs_dir, intent, fate, figures, by=self.run_id, at_ms=now)
         fields = {"of_run": intent.stamp.run_id, "of_step": intent.stamp.step_id, "of_batch": intent.stamp.batch}
         key = {"table": intent.table, "table_id": intent.table_id, "location": intent.location}
@@ -236,7 +279,8 @@ class Journal:
         if not any(isinstance(place, str) and is_here(place) for place in tried_at):
             return
         fields = {"step": stamp.step_id, "version": version, "result": result, "detail": detail, "by": self.run_id}
-        append_event(path, {"type": "verified", "at_ms": self._now_ms(), **_of_table(facts), **fields})
+        event = {"type": "verified", "at_ms": self._now_ms(), **table_fields(facts), **fields}
+        append_event(path, event, by=self.run_id)
 
     def step_started(self, table: str, step_id: str, kind: str) -> None:
         """Record that a step begins.
@@ -261,7 +305,7 @@ class Journal:
             FolderUnwritable: E651.
         """
         fields = {"step": step_id, "num_deleted": num_deleted, "num_files": num_files}
-        self._write("deleting", {**_of_table(facts), **fields}, durable=True)
+        self._write("deleting", {**table_fields(facts), **fields}, durable=True)
 
     def step_finished(self, table: str, key: tuple[str, str] | None, outcome: StepOutcome) -> None:
         """Record a step's end.
@@ -277,7 +321,7 @@ class Journal:
         about = {"table": table} if key is None else {"table": table, "table_id": key[0], "location": key[1]}
         fields = {"step": outcome.step_id, "kind": outcome.kind, "status": outcome.status.value, "note": outcome.note}
         duration = {"duration_seconds": round(outcome.duration_seconds, 3)}
-        self._write("step_finished", {**about, **fields, **duration, **_of_problem(outcome.error)})
+        self._write("step_finished", {**about, **fields, **duration, **problem_fields(outcome.error)})
 
     def table_finished(self, outcome: TableOutcome, *, hot: bool = False, key: tuple[str, str] | None = None) -> None:
         """Record a table's end. ``hot`` says that its plan left all rewrites to quieter hours.
@@ -297,7 +341,7 @@ class Journal:
         }
         if key is not None:
             fields["table_id"], fields["location"] = key
-        self._write("table_finished", {**fields, **_of_problem(outcome.problem)})
+        self._write("table_finished", {**fields, **problem_fields(outcome.problem)})
 
     def listed(self, table: str, table_id: str, location: str, at_ms: int) -> None:
         """Record that a table's folder was listed for the plan that is applied: it need not be soon again.
@@ -334,58 +378,6 @@ class Journal:
 
     def _write(self, kind: str, fields: Mapping[str, Any], *, durable: bool = False) -> None:
         self._log.append({"type": kind, "at_ms": self._now_ms(), **fields}, durable=durable)
-
-
-def _of_stamp(stamp: CommitStamp) -> dict[str, Any]:
-    return {"run": stamp.run_id, "step": stamp.step_id, "batch": stamp.batch, "policy": stamp.policy_digest}
-
-
-def _of_table(facts: TableFacts) -> dict[str, Any]:
-    return {"table": facts.ref.identifier, "table_id": facts.table_id, "location": facts.location}
-
-
-def _of_proof(proof: Proof | None) -> dict[str, Any] | None:
-    """Sums as text: they exceed what JSON readers keep exactly."""
-    if proof is None:
-        return None
-    return {
-        "rows_read": proof.read.rows,
-        "rows_written": proof.written.rows,
-        "rows_in_log": proof.rows_in_log,
-        "sums_read": [str(value) for value in proof.read.sums],
-        "sums_written": [str(value) for value in proof.written.sums],
-        "uncovered_columns": list(proof.uncovered_columns),
-        "carried_versions": list(proof.carried_versions),
-    }
-
-
-def _of_receipt(receipt: CommitReceipt | VacuumReceipt | None) -> dict[str, Any]:
-    if receipt is None:
-        return {}
-    if isinstance(receipt, CommitReceipt):
-        return {
-            "version": receipt.version,
-            "read_version": receipt.read_version,
-            "num_files_removed": receipt.num_files_removed,
-            "num_files_added": receipt.num_files_added,
-            "bytes_removed": receipt.bytes_removed,
-            "bytes_added": receipt.bytes_added,
-            "attempts": receipt.attempts,
-        }
-    return {
-        "version": receipt.version_after,
-        "num_files_deleted": receipt.num_files_deleted,
-        "bytes_deleted": receipt.bytes_deleted,
-        "read_version": receipt.version_before,
-        "num_files_remaining": len(receipt.remaining),
-        "stopped": receipt.stopped,
-        "trash": receipt.trash,
-        "num_files_emptied": receipt.num_files_emptied,
-        "bytes_emptied": receipt.bytes_emptied,
-    }
-
-
-def _of_problem(problem: Problem | None) -> dict[str, Any]:
-    if problem is None:
-        return {}
-    return {"error": {"code": problem.code, "what": problem.what, "where": problem.where, "help": problem.help}}
+        if durable and self.publisher is not None:
+            # Nothing may be tried that only this machine would know of; what happened may wait for a better moment.
+            self.publisher.announce(required=kind == "intent")

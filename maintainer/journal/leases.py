@@ -1,6 +1,7 @@
 """Leases: one maintainer a table, with an expiry and a fencing token, in the project's state.
 
-A lease is a small file beside the run folders. A run holds the lease of each table it works on, renews it, and checks
+A lease is a small document beside the run folders, on this machine or on an object store. A run holds the lease of
+each table it works on, renews it, and checks
 right before each commit that it still holds it. The lease of a killed run ends when it is not renewed, or at once where
 the run's own lock shows that it is dead. The token grows with every holder: a run that overslept its lease finds
 another token and commits nothing.
@@ -14,13 +15,14 @@ import contextlib
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from maintainer.errors import Refused
 from maintainer.journal.events.event_log import EVENTS_FILE, is_alive
-from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, FolderUnwritable, exclusive, write_atomically
+from maintainer.journal.folder.atomic_files import FolderUnwritable
+from maintainer.journal.folder.documents import MAX_TRIES, Document, Documents, LocalDocuments
 from maintainer.journal.folder.run_folder import LEASES, file_name
 from maintainer.model.codec import decode
 
@@ -51,9 +53,9 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A lease that was given: proof of it is the token."""
+    """A lease that was given, by the name of its document: proof of it is the token."""
 
-    path: Path
+    name: str
     token: int
 
 
@@ -65,20 +67,29 @@ class Leases:
         run_id: The run that asks for them.
         now_ms: The clock, milliseconds since 1970 UTC.
         seconds: Life of a lease without renewal.
+        documents: Where leases are kept that other machines share; None: beside the run folders.
     """
 
     def __init__(
-        self, runs_dir: Path, run_id: str, now_ms: Callable[[], int], *, seconds: float = LEASE_SECONDS
+        self,
+        runs_dir: Path,
+        run_id: str,
+        now_ms: Callable[[], int],
+        *,
+        seconds: float = LEASE_SECONDS,
+        documents: Documents | None = None,
     ) -> None:
-        self._runs_dir = runs_dir
-        self._folder = runs_dir.parent / LEASES
+        # A lock shows that a run is dead only where that run is one of this machine's.
+        self._local_runs = runs_dir if documents is None else None
+        self._documents = documents or local_leases(runs_dir)
         self._run_id = run_id
         self._now_ms = now_ms
         self._seconds = seconds
         self._host = socket.gethostname()
-        self._held: dict[Path, tuple[Lease, str]] = {}
-        self._sharing: dict[Path, int] = {}
+        self._held: dict[str, tuple[Lease, str]] = {}
+        self._sharing: dict[str, int] = {}
         self._lock = threading.Lock()
+        self._acquiring = threading.Lock()
         self._closed = threading.Event()
         self._renewer: threading.Thread | None = None
 
@@ -95,13 +106,28 @@ class Leases:
             Refused: A406, another run holds it.
             FolderUnwritable: E651, the state cannot be written.
         """
-        path = self._folder / f"{file_name(table_id)}.json"
-        with self._locked(path):
+        name = f"{file_name(table_id)}.json"
+        with self._acquiring:
             with self._lock:
-                if path in self._held:
-                    self._sharing[path] += 1
-                    return self._held[path][0]
-            before = _read(path)
+                if name in self._held:
+                    self._sharing[name] += 1
+                    return self._held[name][0]
+            try:
+                lease = self._take(name, table)
+            except OSError as error:
+                raise FolderUnwritable.at(Path(self._documents.place(name)), error, code="E651") from error
+            with self._lock:
+                self._held[name] = (lease, table)
+                self._sharing[name] = 1
+                if self._renewer is None:
+                    self._renewer = threading.Thread(target=self._renew_all, name="maintainer-leases", daemon=True)
+                    self._renewer.start()
+        return lease
+
+    def _take(self, name: str, table: str) -> Lease:
+        for _ in range(MAX_TRIES):
+            document = self._documents.read(name)
+            before = _holder(document)
             if before is not None and not self._ended(before):
                 seconds_left = max(0, before.expires_at_ms - self._now_ms()) // 1000
                 on = before.host if before.table == table else f"{before.host} at {before.table}, which has the same id"
@@ -113,15 +139,10 @@ class Leases:
                     help="nothing was touched; wait for that run, or do the rest with `maintainer retry`; "
                     "if it is certainly dead: `maintainer leases break TABLE`",
                 )
-            lease = Lease(path, 1 if before is None else before.token + 1)
-            self._write(lease, table)
-            with self._lock:
-                self._held[path] = (lease, table)
-                self._sharing[path] = 1
-                if self._renewer is None:
-                    self._renewer = threading.Thread(target=self._renew_all, name="maintainer-leases", daemon=True)
-                    self._renewer.start()
-        return lease
+            lease = Lease(name, 1 if before is None else before.token + 1)
+            if self._write(lease, table, document):
+                return lease
+        raise OSError(0, f"other runs changed the lease {MAX_TRIES} times while it was read")
 
     def check(self, lease: Lease, table: str) -> None:
         """Make sure, right before a commit, that the lease is still ours.
@@ -130,14 +151,14 @@ class Leases:
             Refused: A407, it ended and another run took it, or it cannot be read.
         """
         try:
-            holder = _read(lease.path)
+            holder = _holder(self._documents.read(lease.name))
         except OSError as error:
             raise Refused(
                 "the lease on the table cannot be read, so nothing more is committed to it",
                 code="A407",
                 where=table,
-                found=f"{lease.path}: {error.strerror or error}",
-                help="make the folder readable; `maintainer retry` does the rest",
+                found=f"{self._documents.place(lease.name)}: {error.strerror or error}",
+                help="make the place readable; `maintainer retry` does the rest",
             ) from error
         if holder is None or holder.token != lease.token or holder.run_id != self._run_id:
             raise Refused(
@@ -156,11 +177,11 @@ class Leases:
             Why it could not be given back; None where it was, where it is another's by now, or where it is shared.
         """
         with self._lock:
-            sharing = self._sharing.pop(lease.path, 1) - 1
+            sharing = self._sharing.pop(lease.name, 1) - 1
             if sharing > 0:
-                self._sharing[lease.path] = sharing
+                self._sharing[lease.name] = sharing
                 return None
-            self._held.pop(lease.path, None)
+            self._held.pop(lease.name, None)
         failure: OSError | None = None
         for _ in range(RELEASES):
             try:
@@ -172,12 +193,14 @@ class Leases:
         return failure
 
     def _give_back(self, lease: Lease) -> None:
-        with exclusive(_lock_of(lease.path)):
-            holder = _read(lease.path)
-            if holder is not None and holder.token == lease.token and holder.run_id == self._run_id:
-                # Not removed: the next holder's token must be greater.
-                ended = Holder(holder.run_id, holder.table, holder.host, holder.token, 0)
-                write_atomically(lease.path, json.dumps(asdict(ended)).encode(), durable=False)
+        document = self._documents.read(lease.name)
+        holder = _holder(document)
+        if holder is None or holder.token != lease.token or holder.run_id != self._run_id:
+            return
+        # Not removed: the next holder's token must be greater.
+        ended = _written(replace(holder, expires_at_ms=0))
+        if not self._documents.replace(lease.name, ended, document, durable=False):
+            raise OSError(0, "the lease was renewed meanwhile")  # and is tried again
 
     def close(self) -> None:
         """Give back whatever is still held, and renew no more."""
@@ -193,10 +216,11 @@ class Leases:
         with self._lock:
             held = list(self._held.values())
         for lease, table in held:
-            with contextlib.suppress(OSError), exclusive(_lock_of(lease.path)):
-                holder = _read(lease.path)
+            with contextlib.suppress(OSError):
+                document = self._documents.read(lease.name)
+                holder = _holder(document)
                 if holder is not None and holder.token == lease.token and holder.expires_at_ms:
-                    self._write(lease, table)
+                    self._write(lease, table, document)  # not where it was given back or taken since it was read
 
     def _renew_all(self) -> None:
         while not self._closed.wait(self._seconds / RENEWALS):
@@ -204,95 +228,94 @@ class Leases:
 
     def _ended(self, holder: Holder) -> bool:
         """Whether a holder has given up; our own earlier lease never stands in our way."""
-        return holder.run_id == self._run_id or _has_ended(holder, self._runs_dir, self._now_ms())
+        return holder.run_id == self._run_id or _has_ended(holder, self._local_runs, self._now_ms())
 
-    def _write(self, lease: Lease, table: str) -> None:
+    def _write(self, lease: Lease, table: str, before: Document | None) -> bool:
         expires_at_ms = self._now_ms() + int(self._seconds * 1000)
         holder = Holder(self._run_id, table, self._host, lease.token, expires_at_ms)
-        write_atomically(lease.path, json.dumps(asdict(holder)).encode("utf-8", "surrogatepass"))
-
-    @contextlib.contextmanager
-    def _locked(self, path: Path) -> Iterator[None]:
-        try:
-            self._folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
-            with exclusive(_lock_of(path)):
-                yield
-        except OSError as error:
-            raise FolderUnwritable.at(path, error, code="E651") from error
+        return self._documents.replace(lease.name, _written(holder), before)
 
 
-def current_holders(runs_dir: Path, now_ms: int) -> dict[str, Holder]:
+def local_leases(runs_dir: Path) -> Documents:
+    """Return the leases beside a folder of runs of this machine."""
+    return LocalDocuments(runs_dir.parent / LEASES)
+
+
+def current_holders(runs_dir: Path, now_ms: int, documents: Documents | None = None) -> dict[str, Holder]:
     """Return who works on which table now, by the table's identifier; nothing is locked or changed.
 
     Args:
         runs_dir: The folder of all runs; leases lie beside it.
         now_ms: Milliseconds since 1970 UTC.
+        documents: Where leases are kept that other machines share; None: beside the run folders.
 
     Raises:
-        OSError: The folder of leases is there and cannot be listed.
+        OSError: The leases cannot be listed.
     """
-    held = (holder for _, holder in lease_files(runs_dir))
-    return {holder.table: holder for holder in held if not _has_ended(holder, runs_dir, now_ms)}
+    local_runs = runs_dir if documents is None else None
+    held = (holder for _, holder in all_leases(documents or local_leases(runs_dir)))
+    return {holder.table: holder for holder in held if not _has_ended(holder, local_runs, now_ms)}
 
 
-def lease_files(runs_dir: Path) -> list[tuple[Path, Holder]]:
-    """Return every lease file that can be read, and what it says; whether the lease has ended is not looked at.
+def all_leases(documents: Documents) -> list[tuple[str, Holder]]:
+    """Return every lease that can be read, by the name of its document; whether it has ended is not looked at.
 
     Raises:
-        OSError: The folder of leases is there and cannot be listed.
+        OSError: The leases cannot be listed.
     """
-    folder = runs_dir.parent / LEASES
-    if not folder.is_dir():
-        return []
     leases = []
-    for path in sorted(folder.glob("*.json")):
+    for name in documents.names():
         with contextlib.suppress(OSError):
-            holder = _read(path)
+            holder = _holder(documents.read(name))
             if holder is not None:
-                leases.append((path, holder))
+                leases.append((name, holder))
     return leases
 
 
-def break_lease(path: Path, by_run: str) -> Holder | None:
+def break_lease(documents: Documents, name: str, by_run: str) -> Holder | None:
     """End a lease, whoever holds it: its holder commits nothing more. None where there is none any more.
 
     Args:
-        path: The lease file; see ``lease_files``.
+        documents: The leases.
+        name: The lease's document; see ``all_leases``.
         by_run: The run that records it; the holder's error names it.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError: It cannot be written.
     """
-    with exclusive(_lock_of(path)):
-        broken = _read(path)
-        if broken is not None:
-            ended = Holder(by_run, broken.table, socket.gethostname(), broken.token + 1, 0)
-            write_atomically(path, json.dumps(asdict(ended)).encode("utf-8", "surrogatepass"))
-        return broken
+    for _ in range(MAX_TRIES):
+        document = documents.read(name)
+        broken = _holder(document)
+        if broken is None:
+            return None
+        ended = Holder(by_run, broken.table, socket.gethostname(), broken.token + 1, 0)
+        if documents.replace(name, _written(ended), document):
+            return broken
+    raise OSError(0, f"other runs changed the lease {MAX_TRIES} times while it was read")
 
 
-def _has_ended(holder: Holder, runs_dir: Path, now_ms: int) -> bool:
+def _has_ended(holder: Holder, local_runs: Path | None, now_ms: int) -> bool:
     """Whether a lease was given back, was not renewed in time, or belongs to a run of this machine that is dead.
 
     A lease that ends later than any lease can was written by a wrong clock, and keeps nobody out.
     """
     if now_ms >= holder.expires_at_ms or holder.expires_at_ms > now_ms + LONGEST_SECONDS * 1000:
         return True
-    folder = runs_dir / holder.run_id
-    return holder.host == socket.gethostname() and folder.is_dir() and not is_alive(folder / EVENTS_FILE)
+    if local_runs is None or holder.host != socket.gethostname():
+        return False
+    folder = local_runs / holder.run_id
+    return folder.is_dir() and not is_alive(folder / EVENTS_FILE)
 
 
-def _lock_of(path: Path) -> Path:
-    return path.with_suffix(".lock")
+def _written(holder: Holder) -> bytes:
+    return json.dumps(asdict(holder)).encode("utf-8", "surrogatepass")
 
 
-def _read(path: Path) -> Holder | None:
-    """The lease file, None where there is none; one that is damaged counts as ended, its token as unknown.
-
-    Raises:
-        OSError: It is there and cannot be read. Somebody may hold it.
-    """
+def _holder(document: Document | None) -> Holder | None:
+    """What a lease says, None where there is none; one that is damaged counts as ended, its token as unknown."""
+    if document is None:
+        return None
     try:
-        return decode(Holder, json.loads(path.read_text(encoding="utf-8")), ignore_unknown=True)
-    except (FileNotFoundError, ValueError):
+        return decode(Holder, json.loads(document.data), ignore_unknown=True)
+    except ValueError:
         return None

@@ -158,7 +158,9 @@ def test_init_says_that_the_place_must_be_filled_in(
     assert known in (tmp_path / "b c" / "requirements.txt").read_text().splitlines()
 
 
-@pytest.mark.parametrize("place", ["/srv/maintainer/prod", "/srv/with space", "~/state", "/srv/a: b # c"])
+@pytest.mark.parametrize(
+    "place", ["/srv/maintainer/prod", "/srv/with space", "~/state", "/srv/a: b # c", "s3://lake/m"]
+)
 def test_the_workflow_keeps_the_state_where_init_was_told(tmp_path: Path, place: str) -> None:
     root = tmp_path / "new"
     assert run(["-q", "init", str(root), "--state", place]) == 0
@@ -211,9 +213,9 @@ def test_init_says_that_the_default_does_not_last_and_is_quiet_where_a_place_was
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["init", str(tmp_path / "new")]) == 0
-    assert "name a folder that no job wipes" in capsys.readouterr().out
+    assert "name a place that no job wipes" in capsys.readouterr().out
     assert run(["init", str(tmp_path / "other"), "--state", "/srv/maintainer"]) == 0
-    assert "name a folder that no job wipes" not in capsys.readouterr().out
+    assert "name a place that no job wipes" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("typed", "state"), [("/srv/m\n", "/srv/m"), ("\n", ".maintainer"), ("/a/ledger\n/b\n", "/b")])

@@ -21,6 +21,7 @@ from maintainer.delta.vacuum.trash import FOLDER as TRASH
 from maintainer.journal.folder.run_folder import LEASES
 from maintainer.journal.ledger.ledger_pending import MARK_FILE
 from maintainer.journal.memory.table_records import STATE_FILE, STATE_FORMAT
+from maintainer.journal.store.state_access import runs_dir_of
 from maintainer.model.plan.plan_document import FORMAT_VERSION as PLAN_FORMAT
 from maintainer.model.run.results_document import FORMAT_VERSION as RESULTS_FORMAT
 from maintainer.policy.project.policy_project import load_project
@@ -73,7 +74,7 @@ def test_the_state_lies_where_the_page_says(tmp_path: Path) -> None:
 
     def places(env: str | None, **environ: str) -> tuple[str, str]:
         settings = load_project(tmp_path, env, environ=environ).project
-        return str(settings.runs_dir), settings.ledger
+        return str(runs_dir_of(settings)), settings.ledger
 
     assert places(None) == (str(tmp_path / ".maintainer/runs"), str(tmp_path / ".maintainer/ledger"))
     assert places(None, MAINTAINER_STATE="/srv/prod") == ("/srv/prod/runs", "/srv/prod/ledger")
@@ -84,7 +85,7 @@ def test_the_state_lies_where_the_page_says(tmp_path: Path) -> None:
 
 
 def test_the_jobs_call_maintainer_as_it_is_called() -> None:
-    _, workflow, cron_job = (yaml.safe_load(block) for block in yaml_blocks(PERSIST))
+    _, _, workflow, cron_job = (yaml.safe_load(block) for block in yaml_blocks(PERSIST))
     program, *arguments = shlex.split(workflow[0]["run"])
     assert (program, parse(arguments)) == ("maintainer", "apply")
     pod: dict[str, Any] = cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]

@@ -38,7 +38,7 @@ def ledger_problem(project: Project, ledger: LedgerStore | None) -> Problem | No
     if ledger is None:
         return None
     try:
-        check_mark(read_mark(project.runs_dir), ledger.mark(), ledger.location)
+        check_mark(read_mark(project.past_runs_dir), ledger.mark(), ledger.location)
     except MaintainerError as error:
         value = f" ({error.found})" if error.found else ""
         return Problem(error.code, f"{error.what}{value}", error.where, error.help)
@@ -92,7 +92,7 @@ def rebuild_ledger(project: Project, opened: OpenedEngine, request: RebuildReque
             help="rebuild it where the session is in this process",
         )
     unread: list[str] = []
-    runs, waiting = _runs_that_are_over(project.runs_dir, unread)
+    runs, waiting = _runs_that_are_over(project.past_runs_dir, unread)
     rows = each_row(runs.values(), _histories(opened, request, unread))
     rebuilt = fill_up(
         store,
@@ -103,7 +103,7 @@ def rebuild_ledger(project: Project, opened: OpenedEngine, request: RebuildReque
     )
     if not request.dry_run:
         with contextlib.suppress(OSError):  # the next run remembers it
-            write_mark(project.runs_dir, store.mark())
+            write_mark(project.past_runs_dir, store.mark())
     return RebuildEnd(rebuilt, tuple(unread), tuple(sorted(waiting)))
 
 

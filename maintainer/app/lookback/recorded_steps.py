@@ -63,7 +63,7 @@ def recorded_steps(project: Project, query: HistoryQuery, engine: EngineOptions)
     engine = project_engine(project.loaded.project, engine)
     ref = project.loaded.resolve_table(query.table).table if query.table else None
     with_others = ref is not None and not (query.ours or query.failed)
-    known = current_tables((ref,), project.runs_dir)[ref.identifier] if ref else None
+    known = current_tables((ref,), project.past_runs_dir)[ref.identifier] if ref else None
     limit = MAX_ROWS if with_others else query.limit
     unread: list[str] = []
     if query.ledger:
@@ -73,7 +73,7 @@ def recorded_steps(project: Project, query: HistoryQuery, engine: EngineOptions)
     else:
         of_table = rows_of_table(known, project.root)
         rows, unread = history_rows(
-            project.runs_dir, of_table=of_table, since_ms=query.since_ms, failed=query.failed, limit=limit
+            project.past_runs_dir, of_table=of_table, since_ms=query.since_ms, failed=query.failed, limit=limit
         )
     warnings = [known.doubt] if rows and known is not None and known.doubt is not None else []
     if known is not None and with_others:
@@ -95,5 +95,5 @@ def _with_others(
         others.commits,
         table.ref.identifier,
         is_ledger=identity(table.ref) == identity(ledger_ref(project.ledger_location, project.root)),
-        runs_here=lambda run_id: is_run_id(run_id) and (project.runs_dir / run_id).is_dir(),
+        runs_here=lambda run_id: is_run_id(run_id) and (project.past_runs_dir / run_id).is_dir(),
     )

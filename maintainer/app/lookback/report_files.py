@@ -42,7 +42,7 @@ def write_fleet_report(project: Project, since_ms: int, out: Path | None = None)
         ProjectError: E624 there is no run; E640 the file cannot be written.
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
-    path = out or project.runs_dir.parent / "fleet.html"
+    path = out or project.past_runs_dir.parent / "fleet.html"
     beside = path.parent.absolute()
 
     def link_of(folder: Path) -> str | None:

@@ -16,7 +16,7 @@ from maintainer.errors import ProjectError
 from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_event, read_events
 from maintainer.journal.folder.atomic_files import read_document, reading_runs
 from maintainer.journal.folder.run_folder import run_folders
-from maintainer.journal.memory.past_runs import PLAN_FILE, PastRun, past_runs
+from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE, PastRun, past_runs
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json
 from maintainer.model.run.outcome import RunOutcome
@@ -50,7 +50,9 @@ def run_page(project: Project, run_id: str | None, tz: tzinfo, *, served: Served
     from maintainer.report.html.run_view import run_view
     from maintainer.report.html.table_past import past_of
 
-    runs_dir = project.runs_dir
+    # Right after a run its own folder is here: a machine that comes and goes need not fetch years for the trends.
+    is_here = run_id is not None and (project.runs_dir / run_id / RESULTS_FILE).is_file()
+    runs_dir = project.runs_dir if is_here else project.past_runs_dir
     chosen: PastRun | None = None
     earlier: list[tuple[Plan, RunOutcome]] = []
     for run in past_runs(runs_dir):
@@ -103,7 +105,7 @@ def fleet_page(
     from maintainer.report.html.fleet_view import fleet_view
     from maintainer.report.html.page import ON_DISK, render_fleet_page
 
-    runs_dir = project.runs_dir
+    runs_dir = project.past_runs_dir
     runs: list[tuple[Plan, RunOutcome]] = []
     unread: list[str] = []
     links: dict[str, str] = {}

@@ -74,7 +74,7 @@ def ledger_rows(
                 "over Spark Connect the ledger is not read: its path would be one of the server's",
                 help="leave --ledger out: the run folders hold the runs of this machine",
             )
-        check_mark(read_mark(project.runs_dir), store.mark(), store.location)
+        check_mark(read_mark(project.past_runs_dir), store.mark(), store.location)
         name, table_id = (table.ref.identifier, table.table_id) if table else (None, None)
         rows = store.rows(table=name, table_id=table_id, limit=MAX_LEDGER_ROWS)
     of_table = rows_of_table(table, project.root)
@@ -100,7 +100,7 @@ def hook_rows(project: Project, run_id: str, options: EngineOptions) -> list[His
     from maintainer.delta.log.commit_history import read_commits
     from maintainer.delta.log.local_log import LocalLog, local_folder
 
-    for name, table in current_tables((policy.table for policy in project.policies), project.runs_dir).items():
+    for name, table in current_tables((policy.table for policy in project.policies), project.past_runs_dir).items():
         # A log that cannot be read here leaves the ledger to be asked.
         with suppress(MaintainerError, OSError, ValueError):
             log = None if table.location is None else LocalLog.at(table.location)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +23,8 @@ from maintainer.execution.table.commit_attempt import problem_of
 from maintainer.journal.folder.run_folder import new_run_id
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import LedgerSink
-from maintainer.model.plan.plan import Plan, TablePlan
+from maintainer.journal.store.state_access import begin_run
+from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.outcome import Preparation, RunOutcome
 from maintainer.model.run.progress import ProgressSink
@@ -36,20 +38,40 @@ from maintainer.units import format_size
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
 
 
-def open_journal(project: Project, started_at_ms: int) -> Journal:
-    """Make the run's folder, before the engine is started: the engine's own words go there, too.
+@contextmanager
+def open_journal(project: Project, on_problem: Callable[[Problem], None] = lambda problem: None) -> Iterator[Journal]:
+    """Make a new run's folder, before the engine is started: the engine's own words go there, too.
+
+    What the block leaves in the folder is published at its end, where the state lies on an object store.
+
+    Args:
+        project: The project.
+        on_problem: Is given what could not be published.
 
     Raises:
         FolderUnwritable: E650, nothing was touched.
+        EnvironmentUnfit: The store of the state cannot be used; nothing was touched.
     """
-    return Journal.open(
-        project.runs_dir,
-        new_run_id(started_at_ms),
-        Clock().now_ms,
-        version=__version__,
-        host=socket.gethostname(),
-        git_commit=project.git_commit(),
-    )
+    run_id = new_run_id(Clock().now_ms())
+    published = begin_run(project.loaded.project, run_id)
+    try:
+        journal = Journal.open(
+            project.runs_dir,
+            run_id,
+            Clock().now_ms,
+            published,
+            version=__version__,
+            host=socket.gethostname(),
+            git_commit=project.git_commit(),
+        )
+        try:
+            yield journal
+        finally:
+            journal.close()
+    finally:
+        problem = None if published is None else published.end()
+        if problem is not None:
+            on_problem(problem)
 
 
 def check_saved_plan(

@@ -6,7 +6,8 @@ from maintainer.app.project_folders import Project
 from maintainer.journal.folder.atomic_files import FolderUnwritable, reading_runs
 from maintainer.journal.folder.run_folder import LEASES
 from maintainer.journal.journal import Journal
-from maintainer.journal.leases import Holder, break_lease, current_holders, lease_files
+from maintainer.journal.leases import Holder, all_leases, break_lease, current_holders, local_leases
+from maintainer.journal.store.state_access import shared_leases
 from maintainer.policy.table_names import identity, table_ref
 
 
@@ -17,7 +18,7 @@ def leases_now(project: Project, now_ms: int) -> tuple[Holder, ...]:
         EnvironmentUnfit: E641, the folder of leases cannot be listed.
     """
     with reading_runs(project.runs_dir.parent):
-        held = current_holders(project.runs_dir, now_ms)
+        held = current_holders(project.runs_dir, now_ms, shared_leases(project.loaded.project))
     return tuple(held[table] for table in sorted(held))
 
 
@@ -39,7 +40,8 @@ def break_leases_on(project: Project, journal: Journal, table: str, reason: str)
     table_key = identity(table_ref(table, project.root))
     broken: list[Holder] = []
     try:
-        for path, holder in lease_files(project.runs_dir):
+        leases = shared_leases(project.loaded.project) or local_leases(project.runs_dir)
+        for name, holder in all_leases(leases):
             if not holder.expires_at_ms or identity(table_ref(holder.table, project.root)) != table_key:
                 continue
             # Recorded first: a lease that is gone without a word is what nobody could explain.
@@ -48,7 +50,7 @@ def break_leases_on(project: Project, journal: Journal, table: str, reason: str)
                 table=holder.table, of_run=holder.run_id, host=holder.host, expires_at_ms=holder.expires_at_ms,
                 reason=reason,
             )  # fmt: skip
-            ended = break_lease(path, journal.run_id)
+            ended = break_lease(leases, name, journal.run_id)
             if ended is not None:
                 broken.append(ended)
     except OSError as error:

@@ -7,12 +7,13 @@ has lasted so far, by a cache that the job restores or because nobody wipes the 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from maintainer.app.project_folders import Project
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.model.plan.plan import Problem
+from maintainer.policy.project.state_settings import STORE_SCHEMES
 from maintainer.policy.table_names import is_uri
 
 NO_LASTING_STATE = "E680"
@@ -27,7 +28,7 @@ CHECKOUTS = {
 }
 """The variable by which each CI system is known, and the one that names its checkout."""
 
-LASTING_LINE = "state: /srv/maintainer"
+LASTING_FOLDER = "/srv/maintainer"
 
 MOUNTS = Path("/proc/self/mountinfo")
 _IN_A_CONTAINER = (Path("/.dockerenv"), Path("/run/.containerenv"))
@@ -91,8 +92,19 @@ def _file_system(place: Path, mounts: Path) -> str | None:
 
 def _help(project: Project) -> str:
     env = project.env
+    line = f"state: {_place(policy.table.location for policy in project.policies)}"
     where = "in maintainer.yml" if env is None else f"in maintainer.yml under `environments:`, `{env}:`"
     return (
         f"quarantine, what `every:` counts from and versions not yet proven start from zero each time; "
-        f"name a folder that no job wipes, {where}: `{LASTING_LINE}`"
+        f"name a place that lasts, {where}: `{line}`"
     )
+
+
+def _place(locations: Iterable[str]) -> str:
+    """Return a place for the state: beside the first table on an object store, or a folder of the machine."""
+    for location in locations:
+        scheme, _, rest = location.partition("://")
+        bucket = rest.partition("/")[0]
+        if scheme in STORE_SCHEMES and bucket:
+            return f"{scheme}://{bucket}/_maintainer"
+    return LASTING_FOLDER

@@ -136,7 +136,7 @@ def _keep(journal: Journal, row: LedgerRow, receipt: UndeleteReceipt | None) -> 
     }
     journal.folder.write_document(UNDELETE_FILE, document)
     try:
-        keep_pending(journal.folder, (row,))
+        keep_pending(journal.folder, (row,), by=journal.run_id)
     except OSError as error:
         raise FolderUnwritable.at(journal.folder.path, error, code="E651") from error
 

@@ -15,7 +15,7 @@ from maintainer.errors import MaintainerError, Refused
 from maintainer.errors.foreign_text import visible_json
 from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.journal import Journal
-from maintainer.journal.memory.table_records import Remembered, remembered, update_state
+from maintainer.journal.memory.table_records import Remembered, remembered
 from maintainer.model.codec import decode, encode
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.commit_verdict import CheckResult, CommitVerification, TableVerification, VerifyRun
@@ -87,7 +87,7 @@ def verify_tables(project: Project, worker: ProvingWorker, journal: Journal, req
     journal.close()
     # Where it cannot be written, the next command reads the run folders themselves.
     with contextlib.suppress(OSError):
-        update_state(project.runs_dir)
+        journal.update_state()
     return run
 
 

@@ -18,6 +18,7 @@ from maintainer.app.engine_access import EngineOptions
 from maintainer.app.project_folders import describe_selection
 from maintainer.errors import ProjectError
 from maintainer.execution.fleet.rollout import BatchSize
+from maintainer.journal.store.state_access import runs_dir_of
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import SetPropertiesStep
 from maintainer.planning.plan_input import PlanOptions
@@ -95,7 +96,8 @@ def choose(
     if include.needs(Method.RESULT) or leave_out.needs(Method.RESULT):
         from maintainer.app.selection.last_run import ended_as  # planning is loaded only when it is asked for
 
-        methods[Method.RESULT] = ended_as([candidate.table for candidate in candidates], project.project.runs_dir)
+        refs = [candidate.table for candidate in candidates]
+        methods[Method.RESULT] = ended_as(refs, runs_dir_of(project.project, every_run=True))
     if look is Look.COMES:
         methods.update(dict.fromkeys(_BY_LOOKING, lambda _identifier, _value: True))
         leave_out = leave_out.without(_BY_LOOKING)

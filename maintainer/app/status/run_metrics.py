@@ -104,7 +104,7 @@ class RunMetrics:
 
     def _read_past(self) -> None:
         past: dict[str, list[HistoryRow]] = {}
-        for row in history_rows(self._project.runs_dir, limit=MAX_PAST_STEPS)[0]:
+        for row in history_rows(self._project.past_runs_dir, limit=MAX_PAST_STEPS)[0]:
             past.setdefault(row.table, []).append(row)
         self._past = past
 

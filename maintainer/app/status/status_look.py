@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from maintainer.app.engine_access import OpenedEngine
 from maintainer.app.lookback.ledger_access import ledger_problem
@@ -21,6 +20,7 @@ from maintainer.engine.stages import SILENT, StageListener
 from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.leases import current_holders
 from maintainer.journal.memory.place_records import REWRITES
+from maintainer.journal.store.state_access import shared_leases
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
@@ -38,14 +38,15 @@ def auto_compact_of(look: TableLook, session_value: str | None) -> AutoCompactSw
     return None if look.facts is None else try_switch_of(session_value, look.facts.property_map)
 
 
-def running_tables(runs_dir: Path, now_ms: int) -> Mapping[str, str]:
+def running_tables(project: Project, now_ms: int) -> Mapping[str, str]:
     """Return the run that works on each table now, by the table's identifier.
 
     Raises:
         EnvironmentUnfit: E641, the folder of leases cannot be listed.
     """
-    with reading_runs(runs_dir.parent):
-        return {table: holder.run_id for table, holder in current_holders(runs_dir, now_ms).items()}
+    with reading_runs(project.past_runs_dir.parent):
+        held = current_holders(project.past_runs_dir, now_ms, shared_leases(project.loaded.project))
+    return {table: holder.run_id for table, holder in held.items()}
 
 
 def status_row(
@@ -225,12 +226,12 @@ def look_at_all(
         MaintainerError: The engine, or the folder of runs, cannot be used.
     """
     past: dict[str, list[HistoryRow]] = {}
-    steps, unread = history_rows(project.runs_dir, limit=MAX_PAST_STEPS)
+    steps, unread = history_rows(project.past_runs_dir, limit=MAX_PAST_STEPS)
     for step in steps:
         past.setdefault(step.table, []).append(step)
     rows: list[StatusRow] = []
     in_session = opened.session_setting(SESSION_ENABLED)
-    running = running_tables(project.runs_dir, at_ms)
+    running = running_tables(project, at_ms)
 
     def look_at(look: TableLook) -> None:
         table = look.policy.table.identifier

@@ -115,11 +115,8 @@ def break_(context: CliContext, table: str, reason: str) -> int:
     if not reason.strip():
         raise click.UsageError("--reason needs a reason, which is recorded")
     project = open_project(context)
-    journal = open_journal(project, now_ms())
-    try:
+    with open_journal(project) as journal:
         broken = break_leases_on(project, journal, table, reason.strip())
-    finally:
-        journal.close()
     for lease in broken:
         click.echo(
             f"broken: {printable(lease.table)}, held by run {printable(lease.run_id)} on {printable(lease.host)}"

@@ -103,12 +103,12 @@ def retry_command(context: CliContext, run: str | None, spec: RunSpec, yes: bool
     """
     require_approval(yes=yes, command="maintainer retry")
     project = open_project(context)
-    rest = unfinished_tables(project.runs_dir, run)
+    rest = unfinished_tables(project.past_runs_dir, run)
     # What runs knew is enough here: whether it is still there, `apply` sees.
     project = with_recorded_tables(project, (*tables_found_before(project), *(table.ref for table in rest.tables)))
     refs = [policy.table for policy in project.policies]
-    chosen = taken_up(rest, refs, project.runs_dir)
-    undone = left_undone(refs, project.runs_dir)
+    chosen = taken_up(rest, refs, project.past_runs_dir)
+    undone = left_undone(refs, project.past_runs_dir)
     for note in dict.fromkeys((*chosen.notes, *undone.doubts, *_notes(undone))):
         warn(note)
     runs = undone.runs if run is None else (RunRest(rest.run_id, chosen.tables),)

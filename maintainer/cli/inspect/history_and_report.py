@@ -67,7 +67,7 @@ def history_command(
     else:
         text = render_history(rows, Style(context.color), tz=local_zone(), one_table=table is not None)
         if not rows and not (since or failed or ledger):
-            text = no_steps(len(run_folders(project.runs_dir)))
+            text = no_steps(len(run_folders(project.past_runs_dir)))
         click.echo(text, nl=False)
     for line in found.unread:
         warn(f"a run could not be read: {line}")

@@ -26,6 +26,7 @@ from maintainer.errors.foreign_text import visible_json
 from maintainer.journal.folder.atomic_files import read_document
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE, read_run
+from maintainer.journal.store.state_access import runs_dir_of
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json, to_json
 from maintainer.model.run.auto_compaction import RUN_PREFIX
@@ -157,7 +158,9 @@ def _folders(context: CliContext) -> Iterator[Path]:
     yield Path()
     yield context.project_root / ".maintainer" / "runs"
     with suppress(MaintainerError):  # whoever shows a file need not have a project, nor a whole one
-        yield load_project(context.project_root, context.env, keep_resolutions=False).project.runs_dir
+        yield runs_dir_of(
+            load_project(context.project_root, context.env, keep_resolutions=False).project, every_run=True
+        )
 
 
 def _read(path: Path) -> str:

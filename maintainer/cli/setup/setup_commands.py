@@ -147,7 +147,7 @@ _WORTH_ADDING = {
 @click.option(
     "--state",
     metavar="PLACE",
-    help="Where jobs remember their runs, a folder that no job wipes. On a terminal it is asked for.",
+    help="Where jobs remember their runs: a folder that no job wipes, or s3://... On a terminal it is asked for.",
 )
 @click.pass_obj
 def init_command(context: CliContext, directory: Path | None, tables_root: str | None, state: str | None) -> None:
@@ -188,7 +188,7 @@ def init_command(context: CliContext, directory: Path | None, tables_root: str |
     if requirement == UNKNOWN and "requirements.txt" not in present:
         click.echo("Before the workflow can run: say in requirements.txt where maintainer is installed from.")
     if place == DEFAULT_STATE and PROJECT_FILE not in present:
-        click.echo("Before the workflow can be trusted: name a folder that no job wipes, `state:` in maintainer.yml.")
+        click.echo("Before the workflow can be trusted: name a place that no job wipes, `state:` in maintainer.yml.")
 
 
 def _root_in_project(written: str, project_root: Path) -> str:
@@ -199,8 +199,8 @@ def _root_in_project(written: str, project_root: Path) -> str:
 
 
 _QUESTION = (
-    "Where shall the jobs of the workflow remember their runs? A folder of the runner outside the checkout, such as "
-    f"/srv/maintainer; `{DEFAULT_STATE}` is wiped by each checkout"
+    "Where shall the jobs of the workflow remember their runs? A place such as s3://BUCKET/FOLDER, or a folder of the "
+    f"runner outside the checkout, such as /srv/maintainer; `{DEFAULT_STATE}` is wiped by each checkout"
 )
 
 

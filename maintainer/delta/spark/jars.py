@@ -16,9 +16,9 @@ from maintainer.delta.spark.installed_versions import DELTA_VERSION, Versions
 from maintainer.delta.spark.java_home import Java
 from maintainer.delta.spark.pinned_jars import DELTA_JARS, Jar, connector_jars
 from maintainer.errors import EnvironmentUnfit
+from maintainer.journal.folder.cache_home import HOME_VARIABLE, cache_home
 
 JARS_VARIABLE = "MAINTAINER_JARS"
-HOME_VARIABLE = "MAINTAINER_HOME"
 
 MAX_NAMED_JARS = 6
 """So many JARs are named in a message: a connector has up to 34."""
@@ -38,18 +38,10 @@ def jar_folder(env: Mapping[str, str] | None = None) -> Path:
     env = os.environ if env is None else env
     if env.get(JARS_VARIABLE):
         return Path(env[JARS_VARIABLE]).absolute()
-    if env.get(HOME_VARIABLE):
-        base = Path(env[HOME_VARIABLE])
-    elif env.get("XDG_CACHE_HOME"):
-        base = Path(env["XDG_CACHE_HOME"]) / "maintainer"
-    elif env.get("HOME"):
-        base = Path(env["HOME"]) / ".cache" / "maintainer"
-    else:
-        try:
-            base = Path.home() / ".cache" / "maintainer"
-        except RuntimeError:
-            raise _jars_unavailable("this user has no home folder to keep the JARs in", Path("~")) from None
-    return (base / "jars" / DELTA_VERSION).absolute()
+    base = cache_home(env)
+    if base is None:
+        raise _jars_unavailable("this user has no home folder to keep the JARs in", Path("~"))
+    return base / "jars" / DELTA_VERSION
 
 
 def needed_jars(connectors: Iterable[str] = ()) -> tuple[Jar, ...]:

@@ -23,10 +23,9 @@ from maintainer.journal.events.intents import Intent, unfinished
 from maintainer.journal.events.unfinished_writes import unfinished_writings
 from maintainer.journal.folder.atomic_files import FolderUnwritable, reading_runs
 from maintainer.journal.journal import Journal
-from maintainer.journal.leases import Leases
 from maintainer.journal.ledger.ledger_pending import rows_wait
 from maintainer.journal.ledger.ledger_rows import LedgerSink, rows_of
-from maintainer.journal.memory.table_records import Remembered, remembered, update_state
+from maintainer.journal.memory.table_records import Remembered, remembered
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.run.outcome import Preparation, RunEnd, RunOutcome, TableOutcome, TableStatus
 from maintainer.model.run.progress import LedgerAppending, ProgressSink, RunFinished, RunStarted, TableFinished
@@ -120,7 +119,7 @@ def run_fleet(
     bounds, clock, switch = bounds or FleetBounds(), clock or Clock(), switch or StopSwitch()
     with reading_runs(journal.runs_dir):
         writings = unfinished_writings(journal.runs_dir, except_run=journal.run_id)
-    leases = Leases(journal.runs_dir, journal.run_id, clock.now_ms)
+    leases = journal.leases(clock.now_ms)
     context = RunContext(
         journal, verifier, clock, Emitter(on_event), switch, engine.places, bounds.retry, number_steps(plan),
         known_tables, leases, writings,
@@ -251,7 +250,7 @@ class _Fleet:
             outcome = replace(outcome, problems=(*outcome.problems, problem_of(error)))
         context.journal.close()
         with contextlib.suppress(OSError):  # the next run reads the folders instead
-            update_state(context.journal.runs_dir)
+            context.journal.update_state()
         context.emit(RunFinished(context.clock.now_ms(), outcome))
         return outcome
 

@@ -3,12 +3,16 @@
 A line is ``{"at_ms": ..., "type": ..., ..., "crc": "1f2e3d4c"}``; ``crc`` is the CRC-32 of the same object without
 that key, as canonical JSON. A process killed during a write leaves a torn last line: it fails the check and counts as
 never written. A damaged line elsewhere is counted and skipped; what it recorded counts as *not proven*.
+
+In a state that is copied to and from an object store each file has one writer: what a later run finds out stands beside
+the record, in ``events.<that run>.jsonl``, and is read with it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 import zlib
 from collections.abc import Mapping
@@ -20,6 +24,15 @@ from maintainer.errors.foreign_text import without_secrets
 from maintainer.journal.folder.atomic_files import PRIVATE_FILE, FolderUnwritable, try_lock
 
 EVENTS_FILE = "events.jsonl"
+ONE_WRITER = ".one_writer"
+"""A file in a state of which each file may be written by one run only."""
+
+ELSEWHERE = ".elsewhere"
+"""A file in the folder of a run that goes on on another machine, where its lock cannot be seen."""
+
+HERE = ".here"
+"""A file in the folder of a run that went on on this machine, where its lock can be seen, of a state on a store."""
+
 REOPENED = "reopened"
 """Type of the event that follows a torn line when another run goes on with the file."""
 
@@ -31,6 +44,8 @@ LAST_BYTES = 64 * 1024
 
 _WORDS = frozenset({"detail", "reason", "note", "stopped", "interrupted_by", "by"})
 """Fields in sentences; every other text is a name or a place, by which it is looked up again."""
+
+_EVENT_FILE = re.compile(r"events(\.\d{8}T\d{6}Z-[0-9a-z]{4})?\.jsonl")
 
 Event = Mapping[str, Any]
 
@@ -77,12 +92,36 @@ class EventsRead:
         return self.damaged == 0
 
 
+def is_event_file(name: str) -> bool:
+    """Return whether a file holds events: those of a run, or those that another run added to it."""
+    return _EVENT_FILE.fullmatch(name) is not None
+
+
+def _additions(path: Path) -> list[Path]:
+    """What other runs added to a run's record, in files of their own."""
+    return sorted(other for other in path.parent.glob("events.*.jsonl") if is_event_file(other.name))
+
+
 def read_events(path: Path) -> EventsRead:
-    """Read a run's events; a missing file has none.
+    """Read a run's events, and what other runs added to them; a missing file has none.
 
     Raises:
-        OSError: The file exists and cannot be read.
+        OSError: A file exists and cannot be read.
     """
+    own = _read_file(path)
+    added = [_read_file(other) for other in _additions(path)]
+    if not added:
+        return own
+    later = sorted((event for read in added for event in read.events), key=_time_of)
+    return EventsRead((*own.events, *later), damaged=own.damaged + sum(read.damaged for read in added))
+
+
+def _time_of(event: Event) -> int:
+    at_ms = event.get("at_ms")
+    return at_ms if isinstance(at_ms, int) else 0
+
+
+def _read_file(path: Path) -> EventsRead:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -106,11 +145,16 @@ def read_events(path: Path) -> EventsRead:
 
 
 def last_event(path: Path) -> Event | None:
-    """Return the last event of a run's record, read from its end; None where there is none, or the end is damaged.
+    """Return the last event of a run's record, read from its end; None where there is none, or an end is damaged.
 
     Raises:
-        OSError: The file is there and cannot be read.
+        OSError: A file is there and cannot be read.
     """
+    ends = [_last_of(other) for other in _additions(path)] or [_last_of(path)]
+    return None if None in ends else max((end for end in ends if end is not None), key=_time_of)
+
+
+def _last_of(path: Path) -> Event | None:
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - LAST_BYTES))
@@ -120,12 +164,19 @@ def last_event(path: Path) -> Event | None:
     return decode(lines[-1])
 
 
-def append_event(path: Path, event: Event) -> None:
+def append_event(path: Path, event: Event, *, by: str) -> None:
     """Durably add one event to the record of a run that is over, or that another handle writes.
+
+    Args:
+        path: The record.
+        event: The event.
+        by: The run that adds it.
 
     Raises:
         FolderUnwritable: E650 or E651.
     """
+    if by != path.parent.name and (path.parent.parent.parent / ONE_WRITER).exists():
+        path = path.with_name(f"events.{by}.jsonl")
     log = EventLog(path)
     try:
         log.append(event, durable=True)
@@ -134,7 +185,12 @@ def append_event(path: Path, event: Event) -> None:
 
 
 def is_alive(path: Path) -> bool:
-    """Return whether the process that writes this events file still runs (it holds the file locked)."""
+    """Return whether the run that writes this events file still goes on, here or on another machine."""
+    return is_locked(path) or (path.parent / ELSEWHERE).exists()
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether a process of this machine writes this events file (it holds the file locked)."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except OSError:

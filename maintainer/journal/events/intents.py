@@ -139,4 +139,4 @@ def record_settlement(
         "location": intent.location,
         "fate": fate.value,
     }
-    append_event(runs_dir / intent.stamp.run_id / EVENTS_FILE, {**about, **figures})
+    append_event(runs_dir / intent.stamp.run_id / EVENTS_FILE, {**about, **figures}, by=by)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from maintainer.journal.events.event_log import EVENTS_FILE, Event, EventLog, is_alive, read_events
+from maintainer.journal.events.event_log import EVENTS_FILE, Event, append_event, is_alive, read_events
 from maintainer.journal.folder.run_folder import run_folders
 
 WRITING, WRITTEN_OFF = "writing", "written_off"
@@ -102,8 +102,5 @@ def record_written_off(runs_dir: Path, writing: Writing, *, by: str, at_ms: int)
     Raises:
         FolderUnwritable: E650 or E651, the old run's events cannot be written.
     """
-    log = EventLog(runs_dir / writing.run_id / EVENTS_FILE)
-    try:
-        log.append({"type": WRITTEN_OFF, "at_ms": at_ms, "by": by, **writing.fields}, durable=True)
-    finally:
-        log.close()
+    event = {"type": WRITTEN_OFF, "at_ms": at_ms, "by": by, **writing.fields}
+    append_event(runs_dir / writing.run_id / EVENTS_FILE, event, by=by)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from dataclasses import asdict
 from pathlib import Path
 
@@ -33,8 +34,13 @@ MAX_PENDING_RUNS = 20
 """Earlier runs whose rows one run takes along; the rest waits for the next."""
 
 
-def keep_pending(folder: RunFolder, rows: tuple[LedgerRow, ...]) -> None:
+def keep_pending(folder: RunFolder, rows: tuple[LedgerRow, ...], *, by: str) -> None:
     """Put rows of a run into its folder, durably, until they are in the ledger, and record that they are known.
+
+    Args:
+        folder: The run's.
+        rows: Its rows.
+        by: The run that does it.
 
     Raises:
         OSError: They could not be written.
@@ -42,7 +48,8 @@ def keep_pending(folder: RunFolder, rows: tuple[LedgerRow, ...]) -> None:
     """
     data = "".join(row.to_json() + "\n" for row in rows)
     write_atomically(folder.path / PENDING_FILE, data.encode("utf-8", "surrogatepass"))
-    append_event(folder.path / EVENTS_FILE, {"type": ROWS_KNOWN, "num_rows": len(rows)})
+    event = {"type": ROWS_KNOWN, "at_ms": time.time_ns() // 1_000_000, "num_rows": len(rows)}
+    append_event(folder.path / EVENTS_FILE, event, by=by)
 
 
 def rows_wait(folder: RunFolder) -> bool:
@@ -62,7 +69,7 @@ def flush(folder: RunFolder, rows: tuple[LedgerRow, ...], sink: LedgerSink | Non
     problem: Problem | None = None
     try:
         if rows:
-            keep_pending(folder, rows)
+            keep_pending(folder, rows, by=folder.run_id)
         if sink is None:
             return None
         runs_dir = folder.path.parent
@@ -109,7 +116,7 @@ def _take_rows_of_dead_runs(own: RunFolder, sink: LedgerSink) -> Problem | None:
         if record.end is not RunEnd.RUNNING:
             taken += 1
             step_ids = sink.steps_of(folder.run_id) if missing else frozenset()
-            keep_pending(folder, tuple(row for row in missing if row.step_id not in step_ids))
+            keep_pending(folder, tuple(row for row in missing if row.step_id not in step_ids), by=own.run_id)
     return problem
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from typing import Any
 from maintainer.engine.protocols import TablePlaces, is_one_place
 from maintainer.journal.events.event_log import EVENTS_FILE, Event, EventsRead, is_alive, read_events
 from maintainer.journal.events.intents import open_intents
-from maintainer.journal.folder.atomic_files import exclusive, write_atomically
+from maintainer.journal.folder.documents import MAX_TRIES, Document, Documents, LocalDocuments
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.memory.place_records import MAX_UNPROVEN_VERSIONS, REWRITES, PlaceRecord, bounded, table_record
 from maintainer.model.codec import decode, encode
@@ -201,27 +201,39 @@ def remembered(runs_dir: Path) -> Remembered:
     Raises:
         OSError: The runs folder cannot be listed or read.
     """
-    state, _ = _current(runs_dir)
+    state, _ = _current(runs_dir, _kept(runs_dir))
     return Remembered(state.tables, state.streaks, state.place_streaks, state.keys)
 
 
-def update_state(runs_dir: Path) -> None:
+def update_state(
+    runs_dir: Path, documents: Documents | None = None, refresh: Callable[[], None] = lambda: None
+) -> None:
     """Take all runs that are over into ``state.json``. Called at the end of each run; several may do so at once.
+
+    Args:
+        runs_dir: The folder of all runs, on this machine.
+        documents: Where ``state.json`` is, if other machines share it; None: beside the run folders.
+        refresh: Brings what other machines recorded into ``runs_dir``.
 
     Raises:
         OSError: It cannot be written; the next run reads the folders instead.
     """
-    with exclusive(runs_dir.parent / f".{STATE_FILE}.lock"):
-        _, over = _current(runs_dir)
+    documents = documents or LocalDocuments(runs_dir.parent)
+    for _ in range(MAX_TRIES):
+        before = documents.read(STATE_FILE)
+        refresh()
+        _, over = _current(runs_dir, before)
         text = json.dumps(over.document(), indent=1, sort_keys=True)
-        write_atomically(runs_dir.parent / STATE_FILE, text.encode() + b"\n")
+        if documents.replace(STATE_FILE, text.encode() + b"\n", before):
+            return
+    raise OSError(0, f"other runs replaced {STATE_FILE} {MAX_TRIES} times while it was read")
 
 
-def _current(runs_dir: Path) -> tuple[_State, _State]:
+def _current(runs_dir: Path, kept: Document | None) -> tuple[_State, _State]:
     """The fold of all runs, and the fold of those that are over (what may be kept)."""
     folders = run_folders(runs_dir)
     names = {folder.run_id for folder in folders}
-    over = _load(runs_dir.parent / STATE_FILE) or _State()
+    over = _load(kept, runs_dir.parent / STATE_FILE) or _State()
     still_open = []
     for folder in folders:
         if folder.run_id in over.runs:
@@ -255,18 +267,27 @@ def _is_over(path: Path, events: tuple[Event, ...]) -> bool:
     return any(event["type"] == "run_finished" for event in events) or not is_alive(path)
 
 
-def _load(path: Path) -> _State | None:
-    """The kept fold, or None when it has to be rebuilt."""
+def _kept(runs_dir: Path) -> Document | None:
+    """``state.json`` beside the run folders; one that cannot be read is rebuilt."""
     try:
-        document = json.loads(path.read_bytes())
+        return LocalDocuments(runs_dir.parent).read(STATE_FILE)
+    except OSError:
+        _log.warning("%s cannot be read; it is rebuilt from the run folders", runs_dir.parent / STATE_FILE)
+        return None
+
+
+def _load(kept: Document | None, path: Path) -> _State | None:
+    """The kept fold, or None when it has to be rebuilt."""
+    if kept is None:
+        return None
+    try:
+        document = json.loads(kept.data)
         if document["format_version"] != STATE_FORMAT:
             return None
         state = decode(_State, document)
         if state.document() != document:
             raise ValueError("it lacks something")
         return state
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         _log.warning("%s cannot be read; it is rebuilt from the run folders", path)
         return None

@@ -22,7 +22,7 @@ from maintainer.policy.diagnostics import Diagnostic, nearest
 from maintainer.policy.project.notify_settings import Notify, notify_problems, read_notify
 from maintainer.policy.project.price_settings import Prices, read_prices
 from maintainer.policy.project.spark_settings import read_spark_conf, spark_problems
-from maintainer.policy.project.state_settings import RUNS_NAME, ledger_in, read_state, state_problems
+from maintainer.policy.project.state_settings import ledger_in, read_state, state_problems
 from maintainer.policy.project.storage_settings import storage_kinds
 from maintainer.policy.project.table_search import SearchPlaces, read_places
 from maintainer.policy.resolve.merge import built_in_layer
@@ -162,11 +162,6 @@ class ProjectSettings:
     name: str = ""
     prices: Prices = field(default_factory=Prices)
     places: SearchPlaces = field(default_factory=SearchPlaces)
-
-    @property
-    def runs_dir(self) -> Path:
-        """The folder of all run folders, on this machine."""
-        return Path(self.state) / RUNS_NAME
 
     @property
     def ledger(self) -> str:

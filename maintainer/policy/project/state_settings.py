@@ -16,6 +16,15 @@ LEDGER_NAME, RUNS_NAME = "ledger", "runs"
 """The ledger's folder in the state, and that of all run folders."""
 
 
+STORE_SCHEMES = {
+    "s3": "s3://BUCKET/FOLDER",
+    "s3a": "s3a://BUCKET/FOLDER",
+    "abfss": "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER",
+    "gs": "gs://BUCKET/FOLDER",
+}
+"""Object stores that can hold a state, and how a place on each is written."""
+
+
 def read_state(data: Mapping[str, object], chosen: Mapping[str, object], root: Path) -> str:
     """Return the folder of the state: an absolute path, or a URI.
 
@@ -49,11 +58,14 @@ def state_problem(written: str) -> tuple[str, str, str] | None:
     if last == LEDGER_NAME:
         message = "`state` is the folder of everything that a run leaves, not only of the ledger"
         return "P380", message, f"write `state: {folder or DEFAULT_STATE}`; the ledger lies in it, as `{LEDGER_NAME}`"
-    if is_uri(written):
-        return "P381", f"`state` is a folder of this machine, not `{written}`", "name a folder that is mounted here"
+    scheme, _, rest = written.partition("://")
+    if is_uri(written) and (scheme not in STORE_SCHEMES or not rest.partition("/")[0]):
+        message = f"a state cannot lie on `{written}`"
+        return "P381", message, f"name a folder of this machine, or {', '.join(STORE_SCHEMES.values())}"
     return None
 
 
 def ledger_in(state: str) -> str:
-    """Return where the ledger of a state lies: a path or URI."""
-    return posixpath.join(state, LEDGER_NAME)
+    """Return where the ledger of a state lies: a path or URI that Spark can open."""
+    place = f"s3a{state[2:]}" if state.startswith("s3://") else state
+    return posixpath.join(place, LEDGER_NAME)

@@ -87,11 +87,8 @@ def rounds(lease: SessionLease, writer: Writer, root: Path, policy: str = "") ->
     with writer:
         while writer.working:
             plan = make_plan(project, engine, PlanRequest(project.policies, int(time.time() * 1000), jobs=1))
-            journal = open_journal(project, plan.created_at_ms)
-            try:
+            with open_journal(project) as journal:
                 ran.append((plan, apply_plan(project, engine, plan, journal, None, RunSpec())))
-            finally:
-                journal.close()
             time.sleep(1)
     return ran
 
@@ -102,11 +99,8 @@ def apply_once(lease: SessionLease, root: Path, path: Path, policy: str = "") ->
     project = Project.load(write_project(root, files))
     engine = DeltaEngine(lease)
     plan = make_plan(project, engine, PlanRequest(project.policies, int(time.time() * 1000), jobs=1))
-    journal = open_journal(project, plan.created_at_ms)
-    try:
+    with open_journal(project) as journal:
         return apply_plan(project, engine, plan, journal, None, RunSpec())
-    finally:
-        journal.close()
 
 
 def ours(path: Path) -> list[dict[str, object]]:

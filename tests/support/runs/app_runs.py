@@ -60,11 +60,8 @@ def planned(engine: Engine, root: Path, policy: str) -> tuple[Project, Plan]:
 def applied(engine: Engine, root: Path, policy: str) -> Applied:
     """Write ``policy`` as the only one of a project at ``root``, plan it and apply the plan."""
     project, plan = planned(engine, root, policy)
-    journal = open_journal(project, plan.created_at_ms)
-    try:
+    with open_journal(project) as journal:
         return Applied(plan, apply_plan(project, engine, plan, journal, None, RunSpec()))
-    finally:
-        journal.close()
 
 
 def commit_actions(table: Path, version: int) -> list[dict[str, Any]]:

@@ -111,11 +111,8 @@ def run_cases(engine: Engine, root: Path, cases: Mapping[str, Case], *, read_row
         files[f"policies/{case}.yml"] = f"table: {made.name or path}\n{made.policy}"
     project = Project.load(write_project(root, files))
     plan = make_plan(project, engine, PlanRequest(project.policies, _now_ms(), jobs=2))
-    journal = open_journal(project, plan.created_at_ms)
-    try:
+    with open_journal(project) as journal:
         outcome = apply_plan(project, engine, plan, journal, None, RunSpec(jobs=2))
-    finally:
-        journal.close()
     second = make_plan(project, engine, PlanRequest(project.policies, _now_ms(), jobs=2))
     return Applied(root, before, plan, outcome, second)
 

@@ -12,7 +12,16 @@ from maintainer.errors import Refused
 from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.folder.run_folder import new_run_id
-from maintainer.journal.leases import LONGEST_SECONDS, RELEASES, Leases, break_lease, current_holders, lease_files
+from maintainer.journal.leases import (
+    LONGEST_SECONDS,
+    RELEASES,
+    Lease,
+    Leases,
+    all_leases,
+    break_lease,
+    current_holders,
+    local_leases,
+)
 
 KEY, TABLE = "5c0e@file:/lake/t", "sales.orders"
 
@@ -25,6 +34,10 @@ class Hours:
 
     def __call__(self) -> int:
         return self.now
+
+
+def path_of(state: Path, lease: Lease) -> Path:
+    return state / "leases" / lease.name
 
 
 def leases(state: Path, clock: Hours, number: int = 1, *, alive: bool = True) -> Leases:
@@ -96,7 +109,7 @@ def test_a_damaged_lease_keeps_nobody_out(tmp_path: Path, content: bytes) -> Non
     clock = Hours()
     first, second = leases(tmp_path, clock, 1), leases(tmp_path, clock, 2)
     lease = first.acquire(KEY, TABLE)
-    lease.path.write_bytes(content)
+    path_of(tmp_path, lease).write_bytes(content)
     second.acquire(KEY, TABLE)
     with pytest.raises(Refused):
         first.check(lease, TABLE)
@@ -107,7 +120,7 @@ def test_a_lease_of_a_newer_version_or_an_odd_name_holds(tmp_path: Path, table: 
     clock = Hours()
     first, second = leases(tmp_path, clock, 1), leases(tmp_path, clock, 2)
     lease = first.acquire(KEY, table)
-    lease.path.write_text(json.dumps({**json.loads(lease.path.read_text()), "later": [1]}))
+    path_of(tmp_path, lease).write_text(json.dumps({**json.loads(path_of(tmp_path, lease).read_text()), "later": [1]}))
     first.check(lease, table)
     with pytest.raises(Refused, match="another run is working on the table"):
         second.acquire(KEY, table)
@@ -153,9 +166,9 @@ def test_a_lease_that_ends_later_than_any_can_keeps_nobody_out(tmp_path: Path, e
     clock = Hours()
     first, second = leases(tmp_path, clock, 1), leases(tmp_path, clock, 2)
     lease = first.acquire(KEY, TABLE)
-    written = json.loads(lease.path.read_text())
+    written = json.loads(path_of(tmp_path, lease).read_text())
     written["expires_at_ms"] = clock.now + ends_in_seconds * 1000
-    lease.path.write_text(json.dumps(written))
+    path_of(tmp_path, lease).write_text(json.dumps(written))
     assert current_holders(tmp_path / "runs", clock.now) == {}
     assert second.acquire(KEY, TABLE).token == lease.token + 1
     with pytest.raises(Refused):
@@ -174,9 +187,9 @@ def test_a_broken_lease_is_free_and_its_holder_commits_nothing_more(tmp_path: Pa
     clock = Hours()
     holder, other = leases(tmp_path, clock, 1), leases(tmp_path, clock, 2)
     lease = holder.acquire(KEY, TABLE)
-    ((path, held),) = lease_files(tmp_path / "runs")
-    assert (path, held.table) == (lease.path, TABLE)
-    broken = break_lease(path, "by-hand")
+    ((name, held),) = all_leases(local_leases(tmp_path / "runs"))
+    assert (name, held.table) == (lease.name, TABLE)
+    broken = break_lease(local_leases(tmp_path / "runs"), name, "by-hand")
     assert broken == held
     holder.renew()
     assert current_holders(tmp_path / "runs", clock.now) == {}
@@ -206,8 +219,8 @@ def test_a_lease_that_cannot_be_read_may_be_somebodys(tmp_path: Path) -> None:
     clock = Hours()
     first, second = leases(tmp_path, clock), leases(tmp_path, clock, 2)
     lease = first.acquire(KEY, TABLE)
-    lease.path.unlink()
-    lease.path.mkdir()  # whoever may read whatever they like cannot read a folder as a file
+    path_of(tmp_path, lease).unlink()
+    path_of(tmp_path, lease).mkdir()  # whoever may read whatever they like cannot read a folder as a file
     with pytest.raises(Refused) as lost:
         first.check(lease, TABLE)
     assert lost.value.code == "A407"
@@ -223,16 +236,16 @@ def test_a_lease_is_given_back_though_a_read_fails_and_if_none_succeeds_it_is_sa
 ) -> None:
     clock = Hours()
     mine = leases(tmp_path, clock)
-    real = Path.read_text
+    real = Path.read_bytes
     failures: list[OSError] = []
 
-    def read_text(path: Path, *args: str, **named: str) -> str:
+    def read_bytes(path: Path) -> bytes:
         if failures and path.suffix == ".json":
             raise failures.pop()
-        return real(path, *args, **named)
+        return real(path)
 
     lease = mine.acquire(KEY, TABLE)
-    monkeypatch.setattr(Path, "read_text", read_text)
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)
     failures.append(OSError(5, "Input/output error"))
     assert mine.release(lease) is None
     assert current_holders(tmp_path / "runs", clock()) == {}
@@ -241,4 +254,4 @@ def test_a_lease_is_given_back_though_a_read_fails_and_if_none_succeeds_it_is_sa
     left = mine.release(lease)
     assert left is not None
     assert left.strerror == "Input/output error"
-    assert [holder.table for _, holder in lease_files(tmp_path / "runs")] == [TABLE]
+    assert [holder.table for _, holder in all_leases(local_leases(tmp_path / "runs"))] == [TABLE]

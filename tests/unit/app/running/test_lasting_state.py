@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.app.project_folders import Project
-from maintainer.app.running.lasting_state import LASTING_LINE, lasting_state_problem
+from maintainer.app.running.lasting_state import LASTING_FOLDER, lasting_state_problem
 from tests.support.policies.projects import write_project
 
 RUN = "20261121T220003Z-7f3a"
@@ -46,8 +46,8 @@ def test_a_state_in_the_checkout_of_a_job_is_named_with_the_line_to_add(
     assert (problem.code, problem.where) == ("E680", f"{tmp_path}/checkout/.maintainer")
     assert problem.what.endswith(WIPED)
     assert problem.help is not None
-    assert f"under `environments:`, `prod:`: `{LASTING_LINE}`" in problem.help
-    followed = project_at(tmp_path / "checkout", LASTING_LINE.removeprefix("state: "))
+    assert f"under `environments:`, `prod:`: `state: {LASTING_FOLDER}`" in problem.help
+    followed = project_at(tmp_path / "checkout", LASTING_FOLDER)
     assert said(followed, environ) is None
 
 
@@ -94,3 +94,17 @@ def test_a_pod_whose_state_is_on_no_volume(tmp_path: Path) -> None:
     mounts.write_text(f"{root}2 1 8:1 /vol {tmp_path} rw - ext4 /dev/sdb rw\n")
     assert said(project, POD, mounts) is None
     assert said(project, POD) is None, "what cannot be told is not said"
+
+
+def test_tables_on_a_store_lead_to_a_state_beside_them(tmp_path: Path) -> None:
+    files = {
+        "maintainer.yml": "",
+        "policies/a.yml": "table: lake/t\n",
+        "policies/b.yml": "table: s3a://acme-lake/bronze/t\n",
+    }
+    project = Project.load(write_project(tmp_path, files))
+    problem = lasting_state_problem(project, {"GITLAB_CI": "true", "CI_PROJECT_DIR": str(tmp_path)}, mounts=NO_MOUNTS)
+    assert problem is not None
+    assert problem.help is not None
+    assert "`state: s3a://acme-lake/_maintainer`" in problem.help
+    assert said(project_at(tmp_path / "other", "s3a://acme-lake/_maintainer"), {"GITHUB_ACTIONS": "true"}) is None

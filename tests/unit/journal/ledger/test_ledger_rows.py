@@ -139,7 +139,7 @@ def folder_of(tmp_path: Path, number: int) -> RunFolder:
 def test_waiting_rows_of_dead_runs_are_taken_along_and_those_of_living_ones_left(tmp_path: Path) -> None:
     dead, living, own = (folder_of(tmp_path, number) for number in (1, 2, 3))
     for folder in (dead, living):
-        keep_pending(folder, rows())
+        keep_pending(folder, rows(), by=folder.run_id)
     log = EventLog(living.path / EVENTS_FILE)
     sink = Sink()
     assert flush(own, rows(), sink) is None

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.errors import ProjectError
+from maintainer.journal.store.state_access import runs_dir_of
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.policy_project import LoadedProject, load_project
 from maintainer.policy.project.project_settings import Budget, Budgets, Scorer
@@ -37,7 +38,7 @@ def test_settings_are_read_into_base_units(tmp_path: Path) -> None:
     assert (settings.max_failures, settings.max_bytes, settings.max_files) == (3, 5 << 40, 1000)
     assert settings.batches == (1, 5, "20%")
     assert (settings.timeout_seconds, settings.environments) == (28_800, ("dev", "prod"))
-    assert (settings.state, settings.runs_dir) == ("/lake/state", Path("/lake/state/runs"))
+    assert (settings.state, runs_dir_of(settings)) == ("/lake/state", Path("/lake/state/runs"))
     assert settings.ledger == "/lake/state/ledger"
     assert project.resolve_table("s.t").optimize.max_threads == 8
 
@@ -211,12 +212,29 @@ def test_explain_says_whose_policy_it_is(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("place", ["hdfs:/state", "ftp://host/state"])
+@pytest.mark.parametrize("place", ["hdfs:/state", "ftp://host/state", "s3://", "az://lake/x"])
 def test_a_state_on_storage_that_cannot_hold_it_is_refused(tmp_path: Path, place: str) -> None:
     """A URI would be taken for a relative folder, so a run would remember nothing of the one before."""
     text = f"state: '{place}'\nenvironments:\n  prod: {{state: '{place}'}}\n  dev: {{state: file:/srv/state}}\n"
     project = loaded(tmp_path, {"maintainer.yml": text})
     assert complaints(project) == ["maintainer.yml:2:8 P381", "maintainer.yml:4:17 P381"]
+
+
+@pytest.mark.parametrize(
+    ("place", "ledger"),
+    [
+        ("s3://lake/m", "s3a://lake/m/ledger"),
+        ("s3a://lake/m/", "s3a://lake/m/ledger"),
+        ("abfss://c@a.dfs.core.windows.net/m", "abfss://c@a.dfs.core.windows.net/m/ledger"),
+        ("gs://lake", "gs://lake/ledger"),
+    ],
+)
+def test_a_state_may_lie_on_an_object_store_with_a_ledger_that_spark_can_open(
+    tmp_path: Path, place: str, ledger: str
+) -> None:
+    project = loaded(tmp_path, {"maintainer.yml": f"state: {place}\n"})
+    assert (complaints(project), project.project.ledger) == ([], ledger)
+    assert names(project) == [ledger], "only a look can tell whether it is there"
 
 
 @pytest.mark.parametrize(

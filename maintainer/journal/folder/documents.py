@@ -1,0 +1,92 @@
+"""Documents that several runs share, such as leases and ``state.json``: each is replaced as a whole, or not at all.
+
+Whoever replaces a document says which content it has read. If another run was faster, nothing is written, and the
+caller reads again. ``LocalDocuments`` is a folder of this machine; ``journal.store`` has the same on an object store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, exclusive, write_atomically
+
+MAX_TRIES = 10
+"""So often a document is read again because another run replaced it in the meantime."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document as it was read. ``tag`` names this very content; only its folder reads it."""
+
+    data: bytes
+    tag: str = ""
+
+
+class Documents(Protocol):
+    """A folder of documents."""
+
+    def names(self) -> list[str]:
+        """Return the names of all documents, sorted.
+
+        Raises:
+            OSError: They cannot be listed.
+        """
+
+    def read(self, name: str) -> Document | None:
+        """Return a document; None where there is none.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+
+    def replace(self, name: str, data: bytes, before: Document | None, *, durable: bool = True) -> bool:
+        """Write a document if it still is what was read before; None: if there still is none.
+
+        Returns:
+            Whether it was written. False: another run was faster.
+
+        Raises:
+            OSError: It cannot be written, or whether it was written is not known.
+        """
+
+    def place(self, name: str) -> str:
+        """Return where a document is, for messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalDocuments:
+    """Documents in a folder of this machine, or of a disk that several machines share and lock files on."""
+
+    folder: Path
+
+    def names(self) -> list[str]:
+        """See ``Documents``."""
+        if not self.folder.is_dir():
+            return []
+        return sorted(self._names())
+
+    def _names(self) -> Iterator[str]:
+        return (path.name for path in self.folder.glob("*.json") if not path.name.startswith("."))
+
+    def read(self, name: str) -> Document | None:
+        """See ``Documents``."""
+        try:
+            return Document((self.folder / name).read_bytes())
+        except FileNotFoundError:
+            return None
+
+    def replace(self, name: str, data: bytes, before: Document | None, *, durable: bool = True) -> bool:
+        """See ``Documents``. ``durable=False`` leaves it to the system when it reaches the disk."""
+        self.folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+        with exclusive(self.folder / f".{name}.lock"):
+            if self.read(name) != before:
+                return False
+            write_atomically(self.folder / name, data, durable=durable)
+        return True
+
+    def place(self, name: str) -> str:
+        """See ``Documents``."""
+        return str(self.folder / name)

@@ -1,0 +1,284 @@
+"""One folder of an object store: list, get, put, and documents that are replaced only as they were read.
+
+obstore does the requests, signs them and repeats those that fail for a moment. What it raises becomes a
+``StoreFailure`` here: an ``OSError`` like that of a disk, with the code and the advice of its true cause.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from maintainer.errors import EnvironmentUnfit
+from maintainer.errors.foreign_text import without_secrets
+from maintainer.journal.folder.documents import Document
+from maintainer.journal.store.cloud_settings import StoreSettings
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta, PutResult, UpdateVersion
+    from obstore.store import ObjectStore
+
+UNREACHABLE, REFUSED, NO_BUCKET, NO_CONDITIONS = "E681", "E682", "E683", "E684"
+
+MAX_RETRIES = 3
+RETRY_SECONDS = 20
+"""A request is repeated for so long; then the store counts as gone."""
+
+REQUEST_SECONDS = 15
+MAX_OBJECTS = 200_000
+"""More objects than a state has in ten years."""
+
+MAX_MESSAGE_CHARACTERS = 300
+PROBE = "probe"
+
+_HELP = {
+    UNREACHABLE: "check the endpoint and the network, then run the command again; what was done is recorded on this "
+    "machine, and the next command publishes it",
+    REFUSED: "set the credentials of this cloud in the environment, or Spark's keys under `spark: conf:` in "
+    "maintainer.yml, and let them read, write and list this place",
+    NO_BUCKET: "make the bucket or container, or correct `state:` in maintainer.yml",
+    NO_CONDITIONS: "update the server, or name another place under `state:`; without conditional writes two runs at "
+    "once would overwrite each other's records",
+}
+_WHAT = {
+    UNREACHABLE: "the store of the state cannot be reached",
+    REFUSED: "the store of the state refuses the credentials",
+    NO_BUCKET: "there is no such bucket for the state",
+    NO_CONDITIONS: "the store of the state ignores conditions of a write",
+}
+
+
+class StoreFailure(OSError):
+    """A request to the store failed. ``code`` says why; whether a write landed is not known."""
+
+    def __init__(self, code: str, found: str) -> None:
+        self.code = code
+        self.found = without_secrets(found.split("\n")[0][:MAX_MESSAGE_CHARACTERS])
+        super().__init__(0, f"{_WHAT[code]}: {self.found}")
+
+    @property
+    def what(self) -> str:
+        """What happened, without what the store said."""
+        return _WHAT[self.code]
+
+    @property
+    def help(self) -> str:
+        """What to do."""
+        return _HELP[self.code]
+
+    def unfit(self, where: str) -> EnvironmentUnfit:
+        """Return the error that ends a command."""
+        return EnvironmentUnfit(self.what, code=self.code, where=where, found=self.found, help=self.help)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object as a listing has it. ``modified_ms`` is the store's own clock, milliseconds since 1970 UTC."""
+
+    name: str
+    size_bytes: int
+    tag: str
+    modified_ms: int
+
+
+class ObjectStorage:
+    """A folder of an object store. Used from several threads."""
+
+    def __init__(self, client: ObjectStore, uri: str) -> None:
+        self._client = client
+        self.uri = uri.rstrip("/")
+
+    @staticmethod
+    def open(uri: str, settings: StoreSettings) -> ObjectStorage:
+        """Make a client; nothing is asked yet.
+
+        Raises:
+            EnvironmentUnfit: E681, the settings cannot be used, or obstore is not installed.
+        """
+        try:
+            from obstore.store import from_url
+
+            options: Any = {"timeout": timedelta(seconds=REQUEST_SECONDS)}
+            if settings.plain_http:
+                options["allow_http"] = True
+            retry: Any = {"max_retries": MAX_RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)}
+            # The stubs have one overload for each cloud; which one it is, the URL says.
+            make: Any = from_url
+            client = make(settings.url, config=dict(settings.config), client_options=options, retry_config=retry)
+        except ImportError as error:
+            help = "pip install 'maintainer[spark]'"
+            raise EnvironmentUnfit(
+                "obstore is not installed, which a state on an object store needs",
+                code=UNREACHABLE, where=uri, found=str(error), help=help,
+            ) from error  # fmt: skip
+        except Exception as error:
+            raise _failure(error).unfit(uri) from error
+        return ObjectStorage(client, uri)
+
+    def listed(self, prefix: str) -> list[StoredObject]:
+        """Return all objects below a folder, sorted by name.
+
+        Raises:
+            StoreFailure: They cannot be listed.
+        """
+        import obstore
+
+        objects: list[StoredObject] = []
+        with _translated():
+            for chunk in obstore.list(self._client, prefix=prefix):
+                for meta in chunk:
+                    objects.append(
+                        StoredObject(
+                            meta["path"], meta["size"], _tag(meta), int(meta["last_modified"].timestamp() * 1000)
+                        )
+                    )
+                if len(objects) > MAX_OBJECTS:
+                    raise StoreFailure(UNREACHABLE, f"there are more than {MAX_OBJECTS:,} objects below {prefix}")
+        return sorted(objects, key=lambda stored: stored.name)
+
+    def read(self, name: str) -> Document | None:
+        """Return an object; None where there is none.
+
+        Raises:
+            StoreFailure: It cannot be read.
+        """
+        import obstore
+
+        with _translated():
+            try:
+                got = obstore.get(self._client, name)
+            except FileNotFoundError as error:
+                if _no_bucket(error):
+                    raise
+                return None
+            return Document(bytes(got.bytes()), _tag(got.meta))
+
+    def write(self, name: str, data: bytes) -> str:
+        """Write an object, whatever was there, and return its tag.
+
+        Raises:
+            StoreFailure: It cannot be written.
+        """
+        import obstore
+
+        with _translated():
+            return _tag(obstore.put(self._client, name, data))
+
+    def remove(self, name: str) -> None:
+        """Delete an object; one that is gone already is no error.
+
+        Raises:
+            StoreFailure: It cannot be deleted.
+        """
+        import obstore
+
+        with _translated():
+            try:
+                obstore.delete(self._client, [name])
+            except FileNotFoundError:
+                return
+
+    def replace(self, name: str, data: bytes, before: Document | None) -> bool:
+        """Write an object if it still is what was read, or if there still is none; see ``Documents.replace``.
+
+        Raises:
+            StoreFailure: It cannot be written.
+        """
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, NotFoundError, PreconditionError
+
+        with _translated():
+            try:
+                obstore.put(self._client, name, data, mode="create" if before is None else _mode(before.tag))
+            except (AlreadyExistsError, PreconditionError, NotFoundError, FileNotFoundError) as error:
+                if _no_bucket(error):
+                    raise
+                # A try whose answer was lost may have written it: the repeated one then finds its own content.
+                now = self.read(name)
+                return now is not None and now.data == data
+        return True
+
+    def store_ms(self) -> int:
+        """Return the store's clock, milliseconds since 1970 UTC, after showing that it keeps the conditions of writes.
+
+        Raises:
+            StoreFailure: E684 where it does not; the store cannot be reached or written.
+        """
+        self.write(PROBE, secrets.token_bytes(8))
+        unlike = secrets.token_bytes(8)
+        for before in (None, Document(b"", '"0123456789abcdef0123456789abcdef"\n1')):
+            if self.replace(PROBE, unlike, before):
+                raise StoreFailure(NO_CONDITIONS, "a second write replaced what a first one had made")
+        import obstore
+
+        with _translated():
+            return int(obstore.head(self._client, PROBE)["last_modified"].timestamp() * 1000)
+
+    def documents(self, folder: str) -> StoreDocuments:
+        """Return the documents of a folder; ``""`` is the state itself."""
+        return StoreDocuments(self, f"{folder}/" if folder else "")
+
+
+@dataclass(frozen=True, slots=True)
+class StoreDocuments:
+    """Documents in one folder of an object store; see ``Documents``."""
+
+    storage: ObjectStorage
+    prefix: str
+
+    def names(self) -> list[str]:
+        """See ``Documents``."""
+        return [stored.name.removeprefix(self.prefix) for stored in self.storage.listed(self.prefix)]
+
+    def read(self, name: str) -> Document | None:
+        """See ``Documents``."""
+        return self.storage.read(self.prefix + name)
+
+    def replace(self, name: str, data: bytes, before: Document | None, *, durable: bool = True) -> bool:
+        """See ``Documents``. What a store has taken is durable."""
+        return self.storage.replace(self.prefix + name, data, before)
+
+    def place(self, name: str) -> str:
+        """See ``Documents``."""
+        return f"{self.storage.uri}/{self.prefix}{name}"
+
+
+def _tag(meta: PutResult | ObjectMeta) -> str:
+    return f"{meta['e_tag'] or ''}\n{meta['version'] or ''}"
+
+
+def _mode(tag: str) -> UpdateVersion:
+    """The condition of a write: S3 and Azure compare the ETag, Google the generation."""
+    e_tag, _, version = tag.partition("\n")
+    return {"e_tag": e_tag, "version": version} if version else {"e_tag": e_tag}
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except StoreFailure:
+        raise
+    except Exception as error:  # obstore's own classes, and built-in ones for what Python has a class for
+        raise _failure(error) from error
+
+
+def _no_bucket(error: Exception) -> bool:
+    text = str(error)
+    return any(word in text for word in ("NoSuchBucket", "ContainerNotFound", "specified bucket does not exist"))
+
+
+def _failure(error: Exception) -> StoreFailure:
+    name, text = type(error).__name__, str(error)
+    told: Callable[..., bool] = lambda *words: any(word in text for word in words)  # noqa: E731
+    if _no_bucket(error):
+        return StoreFailure(NO_BUCKET, text)
+    if name in ("UnauthenticatedError", "PermissionDeniedError", "PermissionError") or told("403", "401", "Credential"):
+        return StoreFailure(REFUSED, text)
+    if name in ("NotSupportedError", "NotImplementedError"):
+        return StoreFailure(NO_CONDITIONS, text)
+    return StoreFailure(UNREACHABLE, text or name)

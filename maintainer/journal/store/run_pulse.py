@@ -1,0 +1,129 @@
+"""Signs of life: each run of a state on a store renews one, so that other machines see whether it still goes on.
+
+A lock shows that only on the machine of the run. A run whose sign has stopped is ended by the next one, before that one
+looks into what the first left open: it may only have slept, and then finds before its next commit that it was ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+
+from maintainer.journal.folder.documents import Document
+from maintainer.journal.leases import LEASE_SECONDS
+from maintainer.journal.store.object_storage import ObjectStorage
+from maintainer.model.codec import decode
+
+PULSE_SECONDS = LEASE_SECONDS
+"""A run that gave no sign for so long counts as dead."""
+
+FOLDER = "alive"
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """One run's sign of life. ``ended_by`` is the run that ended it."""
+
+    run_id: str
+    host: str
+    expires_at_ms: int
+    ended_by: str | None = None
+
+
+class EndedByAnother(Exception):
+    """Another run found no sign of life of this one, and settles what it left open."""
+
+
+class RunPulse:
+    """The sign of life of one run. Not for several threads at once.
+
+    Args:
+        storage: The state.
+        run_id: The run.
+        now_ms: The store's clock, milliseconds since 1970 UTC.
+    """
+
+    def __init__(self, storage: ObjectStorage, run_id: str, now_ms: Callable[[], int]) -> None:
+        self._documents = storage.documents(FOLDER)
+        self._name = f"{run_id}.json"
+        self._run_id = run_id
+        self._now_ms = now_ms
+        self._renewed = 0.0
+
+    def begin(self) -> None:
+        """Give the first sign.
+
+        Raises:
+            StoreFailure: It could not be written.
+        """
+        self._write(None)
+
+    def renew(self) -> None:
+        """Give another sign.
+
+        Raises:
+            EndedByAnother: It came too late.
+            StoreFailure: It could not be written.
+        """
+        document = self._documents.read(self._name)
+        pulse = _pulse(document)
+        if document is None or pulse is None or pulse.ended_by is not None or not self._write(document):
+            raise EndedByAnother(pulse.ended_by if pulse and pulse.ended_by else "another run")
+
+    def renew_if_late(self) -> None:
+        """Make sure that no other run can have ended this one; the same errors as ``renew``."""
+        if time.monotonic() - self._renewed > PULSE_SECONDS / 2:
+            self.renew()
+
+    def end(self) -> None:
+        """Take the sign away: the run is over and its record published.
+
+        Raises:
+            StoreFailure: It could not be removed, and stops by itself.
+        """
+        self._documents.storage.remove(f"{FOLDER}/{self._name}")
+
+    def _write(self, before: Document | None) -> bool:
+        asked = time.monotonic()
+        pulse = Pulse(self._run_id, socket.gethostname(), self._now_ms() + PULSE_SECONDS * 1000)
+        written = self._documents.replace(self._name, json.dumps(asdict(pulse)).encode(), before)
+        if written:
+            self._renewed = asked
+        return written
+
+
+def living_runs(storage: ObjectStorage, now_ms: int, *, ended_by: str | None) -> dict[str, bool]:
+    """Return for each run that began whether it still gives signs of life.
+
+    Args:
+        storage: The state.
+        now_ms: The store's clock, milliseconds since 1970 UTC.
+        ended_by: The run that ends those that do not; None only looks.
+
+    Raises:
+        StoreFailure: The store cannot be read.
+    """
+    documents = storage.documents(FOLDER)
+    living: dict[str, bool] = {}
+    for name in documents.names():
+        document = documents.read(name)
+        pulse = _pulse(document)
+        if document is None or pulse is None or pulse.run_id == ended_by:
+            continue
+        alive = pulse.ended_by is None and pulse.expires_at_ms > now_ms
+        if not alive and pulse.ended_by is None and ended_by is not None:
+            ended = replace(pulse, expires_at_ms=0, ended_by=ended_by)
+            alive = not documents.replace(name, json.dumps(asdict(ended)).encode(), document)
+        living[pulse.run_id] = alive
+    return living
+
+
+def _pulse(document: Document | None) -> Pulse | None:
+    if document is not None:
+        with contextlib.suppress(ValueError):
+            return decode(Pulse, json.loads(document.data), ignore_unknown=True)
+    return None

@@ -1,0 +1,136 @@
+"""Find a project's state: a folder of this machine, or the cache of one that lies on an object store.
+
+A state on a store is reached once for each process. What past runs recorded is fetched into the cache when it is first
+asked for, and anew at the beginning of each run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from maintainer.errors import ProjectError
+from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, FolderUnwritable
+from maintainer.journal.folder.cache_home import cache_home
+from maintainer.journal.folder.documents import Documents
+from maintainer.journal.folder.run_folder import LEASES
+from maintainer.policy.project.project_settings import ProjectSettings
+from maintainer.policy.project.state_settings import RUNS_NAME
+from maintainer.policy.table_names import is_uri
+
+if TYPE_CHECKING:  # loaded only for a state on a store: `validate` starts without it
+    from maintainer.journal.store.published_run import PublishedRun
+    from maintainer.journal.store.state_mirror import StateMirror
+
+
+@dataclass(slots=True)
+class _Reached:
+    mirror: StateMirror
+    fetched: bool = False
+    fetched_all: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _States:
+    """The states that this process has reached, by URI and settings."""
+
+    reached: dict[tuple[object, ...], _Reached] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+_STATES = _States()
+
+
+def runs_dir_of(settings: ProjectSettings, *, every_run: bool = False) -> Path:
+    """Return the folder of all run folders, on this machine; what is on a store is fetched before.
+
+    Args:
+        settings: The project's.
+        every_run: All records of past runs; else what a run must know of them.
+
+    Raises:
+        EnvironmentUnfit: E681 to E683, the store cannot be read.
+    """
+    if not is_uri(settings.state):
+        return Path(settings.state) / RUNS_NAME
+    reached = _reached(settings)
+    with _STATES.lock, _explained(settings):
+        if not (reached.fetched_all if every_run else reached.fetched or reached.fetched_all):
+            reached.mirror.fetch(time.time_ns() // 1_000_000, everything=every_run)
+            reached.fetched = True
+            reached.fetched_all = reached.fetched_all or every_run
+    return reached.mirror.runs_dir
+
+
+def shared_leases(settings: ProjectSettings) -> Documents | None:
+    """Return the leases on the store of a state; None where they lie beside the run folders.
+
+    Raises:
+        EnvironmentUnfit: E681, the settings of the store cannot be used.
+    """
+    return _reached(settings).mirror.storage.documents(LEASES) if is_uri(settings.state) else None
+
+
+def begin_run(settings: ProjectSettings, run_id: str) -> PublishedRun | None:
+    """Begin to publish a run; None where the state is a folder of this machine.
+
+    Raises:
+        EnvironmentUnfit: E681 to E684, the store cannot be used.
+    """
+    if not is_uri(settings.state):
+        return None
+    from maintainer.journal.store.published_run import PublishedRun
+
+    reached = _reached(settings)
+    with _explained(settings):
+        run = PublishedRun.begin(reached.mirror, run_id)
+    reached.fetched = True
+    return run
+
+
+def _reached(settings: ProjectSettings) -> _Reached:
+    from maintainer.journal.store.cloud_settings import store_settings
+    from maintainer.journal.store.object_storage import ObjectStorage
+    from maintainer.journal.store.state_mirror import StateMirror
+
+    key = (settings.state, settings.spark_conf)
+    with _STATES.lock, _explained(settings):
+        if key not in _STATES.reached:
+            cache = _cache_of(settings.state)
+            cache.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+            storage = ObjectStorage.open(settings.state, store_settings(settings.state, dict(settings.spark_conf)))
+            _STATES.reached[key] = _Reached(StateMirror(storage, cache))
+        return _STATES.reached[key]
+
+
+def _cache_of(uri: str) -> Path:
+    home = cache_home(os.environ)
+    if home is None:
+        raise ProjectError(
+            "this user has no home folder to keep a copy of the state in",
+            code="E681",
+            where=uri,
+            help="name one in the environment variable MAINTAINER_HOME",
+        )
+    readable = re.sub(r"[^A-Za-z0-9.-]+", "_", uri)[-40:].strip("_")
+    return home / "state" / f"{readable}-{hashlib.sha256(uri.encode()).hexdigest()[:12]}"
+
+
+@contextmanager
+def _explained(settings: ProjectSettings) -> Iterator[None]:
+    from maintainer.journal.store.object_storage import StoreFailure
+
+    try:
+        yield
+    except StoreFailure as error:
+        raise error.unfit(settings.state) from error
+    except OSError as error:
+        raise FolderUnwritable.at(_cache_of(settings.state), error) from error

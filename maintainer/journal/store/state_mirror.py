@@ -1,0 +1,293 @@
+"""The cache of a state that lies on an object store: former runs are fetched into it, a run is published from it.
+
+A run works in the cache as in any state. Every object has one writer: a run's own files, and for each run that found
+something out about an earlier one a record of its own, ``events.<run>.jsonl``. So a copy in either direction never
+meets a conflict. What several runs change, leases and ``state.json``, is replaced on the store itself as it was read.
+
+Records grow. On the store they are cut into parts of ``PART_BYTES``, of which only the last is ever written again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from maintainer.journal.events.event_log import (
+    ELSEWHERE,
+    EVENTS_FILE,
+    HERE,
+    ONE_WRITER,
+    is_alive,
+    is_event_file,
+    is_locked,
+)
+from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, write_atomically
+from maintainer.journal.folder.run_folder import is_run_id, run_folders
+from maintainer.journal.ledger.ledger_pending import MARK_FILE, PENDING_FILE
+from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE
+from maintainer.journal.memory.table_records import STATE_FILE
+from maintainer.journal.store.object_storage import ObjectStorage, StoredObject
+from maintainer.journal.store.run_pulse import PULSE_SECONDS, living_runs
+from maintainer.journal.store.store_index import Entry, StoreIndex
+
+RUNS = "runs"
+SHARED_FILES = (MARK_FILE, "hook_commits.json", "found_tables.json")
+"""Files beside the run folders that only save work: of two runs that write one at once, either may come last."""
+
+PART_BYTES = 64 * 1024
+NEWEST_RUNS = 50
+"""The records of so many runs are looked at for files that a killed run left."""
+
+MAX_RUNS = 1000
+TRANSFERS = 16
+MAX_FILE_BYTES = 1 << 30
+NEVER_FETCHED = frozenset({"spark.log", "report.html", "junit.xml", "traceback.txt"})
+"""Files for people; whoever wants those of another machine takes them from the store."""
+
+
+class StateMirror:
+    """Copies between the store and the cache. Used from several threads."""
+
+    def __init__(self, storage: ObjectStorage, cache: Path) -> None:
+        self.storage = storage
+        self.cache = cache
+        self._lock = threading.RLock()
+        self.runs_dir.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        (cache / ONE_WRITER).touch()
+        self._index = StoreIndex(cache)
+        self.own_run: str | None = None
+        """The run of this process, whose folder is never fetched."""
+
+    @property
+    def runs_dir(self) -> Path:
+        """The folder of all run folders, in the cache."""
+        return self.cache / RUNS
+
+    def fetch(self, now_ms: int, *, everything: bool = False, ended_by: str | None = None) -> None:
+        """Bring what former runs recorded into the cache.
+
+        Args:
+            now_ms: Milliseconds since 1970 UTC, by the store's clock where it is known.
+            everything: All that any command reads of past runs; else what a run must know before it begins.
+            ended_by: The run for which this is done: runs that no longer give a sign of life are ended for it, so
+                that they commit nothing more. None only looks.
+
+        Raises:
+            StoreFailure: The store cannot be read.
+            OSError: The cache cannot be written.
+        """
+        with self._lock:
+            before = living_runs(self.storage, now_ms, ended_by=ended_by)
+            objects = {stored.name: stored for stored in self.storage.listed(f"{RUNS}/")}
+            living = {**before, **living_runs(self.storage, now_ms, ended_by=ended_by)}
+            folded = self._fetch_state()
+            runs: dict[str, list[StoredObject]] = {}
+            for stored in objects.values():
+                run_id = stored.name.split("/")[1]
+                if is_run_id(run_id):
+                    runs.setdefault(run_id, []).append(stored)
+            wanted: list[StoredObject] = []
+            for number, run_id in enumerate(sorted(runs, reverse=True)):
+                folder = self.runs_dir / run_id
+                folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+                if run_id == self.own_run or is_locked(folder / EVENTS_FILE):
+                    continue
+                known = run_id in folded and not (everything and number < MAX_RUNS)
+                wanted += _wanted(runs[run_id], known=known, newest=number < NEWEST_RUNS)
+                # Silence counts once a run had time to say that it lives: it begins with its pulse.
+                quiet = max(stored.modified_ms for stored in runs[run_id]) + PULSE_SECONDS * 1000 < now_ms
+                elsewhere = living.get(run_id, not quiet and run_id not in folded)
+                _mark(folder, elsewhere=elsewhere and not (folder / HERE).exists())
+            self._fetch(wanted)
+            self._forget_deleted(objects)
+            self._index.save()
+
+    def publish(self) -> None:
+        """Copy to the store what changed in the cache, also what an earlier run on this machine could not.
+
+        Raises:
+            StoreFailure: The store cannot be written; what is left waits for the next call.
+            OSError: A file cannot be read.
+        """
+        with self._lock:
+            try:
+                for folder in run_folders(self.runs_dir):
+                    living = is_alive(folder.path / EVENTS_FILE)
+                    for path in _files_of(folder.path):
+                        if not living or self.own_run in (folder.run_id, _writer(path)):
+                            self._publish(path)
+                    self._delete_appended(folder.path, living=living)
+                for name in SHARED_FILES:
+                    self._publish(self.cache / name)
+            finally:
+                self._index.save()
+
+    def publish_record(self, run_id: str) -> None:
+        """Copy the record of a run, and its plan, which must be known where a commit may be open.
+
+        Raises:
+            StoreFailure: The store cannot be written.
+            OSError: A file cannot be read.
+        """
+        with self._lock:
+            folder = self.runs_dir / run_id
+            for name in (PLAN_FILE, RESULTS_FILE):
+                if self._index.get(f"{RUNS}/{run_id}/{name}") is None:
+                    self._publish(folder / name)
+            self._publish(folder / EVENTS_FILE)
+
+    def keep_state(self, data: bytes) -> None:
+        """Write ``state.json`` into the cache, as it is on the store."""
+        write_atomically(self.cache / STATE_FILE, data)
+
+    def _fetch_state(self) -> frozenset[str]:
+        """Fetch the sum of all runs, and return the runs in it."""
+        for name in SHARED_FILES:
+            document = self.storage.read(name)
+            if document is not None and not self._waits(self.cache / name):
+                self._write(self.cache / name, document.data, name, document.tag)
+        document = self.storage.read(STATE_FILE)
+        if document is None:
+            return frozenset()
+        self.keep_state(document.data)
+        try:
+            return frozenset(json.loads(document.data)["runs"])
+        except (ValueError, KeyError, TypeError):
+            return frozenset()  # the records are read, and it is made again
+
+    def _fetch(self, wanted: Iterable[StoredObject]) -> None:
+        changed = [stored for stored in wanted if self._differs(stored)]
+        with ThreadPoolExecutor(TRANSFERS, thread_name_prefix="maintainer-fetch") as pool:
+            documents = pool.map(lambda stored: self.storage.read(stored.name), changed)
+            for stored, document in zip(changed, documents, strict=True):
+                if document is None:  # deleted since it was listed
+                    continue
+                path, number = self._place(stored.name)
+                if number is None:
+                    path.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+                    self._write(path, document.data, stored.name, document.tag)
+                else:
+                    self._write_part(path, number, document.data)
+                    self._index.put(stored.name, Entry(len(document.data), document.tag))
+
+    def _differs(self, stored: StoredObject) -> bool:
+        entry = self._index.get(stored.name)
+        path, number = self._place(stored.name)
+        if number is not None:
+            here = path.stat().st_size if path.is_file() else 0
+            if here >= number * PART_BYTES + stored.size_bytes:
+                return False  # a record only grows, and the one here has this part
+        elif path.is_file() and self._waits(path):
+            return False
+        return entry is None or entry.tag != stored.tag or not path.is_file()
+
+    def _waits(self, path: Path) -> bool:
+        """Whether a file was changed here and not yet published."""
+        entry = self._index.get(self._name(path))
+        if not path.is_file() or entry is None:
+            return False
+        status = path.stat()
+        return (entry.file_size_bytes, entry.file_time_ns) != (status.st_size, status.st_mtime_ns)
+
+    def _write(self, path: Path, data: bytes, name: str, tag: str) -> None:
+        write_atomically(path, data)
+        status = path.stat()
+        self._index.put(name, Entry(len(data), tag, status.st_size, status.st_mtime_ns))
+
+    def _write_part(self, path: Path, number: int, data: bytes) -> None:
+        before = path.read_bytes()[: number * PART_BYTES] if path.is_file() else b""
+        if len(before) == number * PART_BYTES:
+            write_atomically(path, before + data)
+
+    def _publish(self, path: Path) -> None:
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            return
+        name = self._name(path)
+        if is_event_file(path.name):
+            self._publish_parts(path, name)
+            return
+        entry = self._index.get(name)
+        same = entry is not None and (entry.file_size_bytes, entry.file_time_ns) == (status.st_size, status.st_mtime_ns)
+        if not same and status.st_size <= MAX_FILE_BYTES:
+            data = path.read_bytes()
+            tag = self.storage.write(name, data)
+            self._index.put(name, Entry(len(data), tag, status.st_size, status.st_mtime_ns))
+
+    def _publish_parts(self, path: Path, name: str) -> None:
+        data = path.read_bytes()
+        data = data[: data.rfind(b"\n") + 1]  # a line that is being written is for the next time
+        for number in range(-(-len(data) // PART_BYTES)):
+            part = data[number * PART_BYTES : (number + 1) * PART_BYTES]
+            entry = self._index.get(f"{name}.{number:05}")
+            if entry is None or entry.size_bytes < len(part):
+                tag = self.storage.write(f"{name}.{number:05}", part)
+                self._index.put(f"{name}.{number:05}", Entry(len(part), tag))
+
+    def _delete_appended(self, folder: Path, *, living: bool) -> None:
+        """Delete the rows on the store that were published and are in the ledger now."""
+        name = self._name(folder / PENDING_FILE)
+        if not living and self._index.get(name) is not None and not (folder / PENDING_FILE).exists():
+            self.storage.remove(name)
+            self._index.drop(name)
+
+    def _forget_deleted(self, objects: dict[str, StoredObject]) -> None:
+        """Delete the rows here that another machine has appended to the ledger."""
+        for name in self._index.names(f"{RUNS}/"):
+            if name.endswith(f"/{PENDING_FILE}") and name not in objects:
+                path, _ = self._place(name)
+                if not self._waits(path):
+                    path.unlink(missing_ok=True)
+                self._index.drop(name)
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self.cache).as_posix()
+
+    def _place(self, name: str) -> tuple[Path, int | None]:
+        """Return the file that an object belongs to, and the number of its part."""
+        stem, _, number = name.rpartition(".")
+        if number.isdigit() and is_event_file(stem.rpartition("/")[2]):
+            return self.cache / stem, int(number)
+        return self.cache / name, None
+
+
+def _files_of(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink() and not path.name.startswith("."):
+            yield path
+
+
+def _writer(path: Path) -> str | None:
+    """The run that wrote a record about another one; None for all other files."""
+    return path.name.split(".")[1] if is_event_file(path.name) and path.name != EVENTS_FILE else None
+
+
+def _wanted(objects: Iterable[StoredObject], *, known: bool, newest: bool) -> Iterator[StoredObject]:
+    """Yield the objects of one run that are read here.
+
+    Args:
+        objects: All of them.
+        known: The run is in ``state.json``.
+        newest: It is one of the newest.
+    """
+    for stored in objects:
+        _, _, file, *deeper = stored.name.split("/")
+        record = is_event_file(file.rpartition(".")[0])
+        if deeper or file in NEVER_FETCHED or ".." in file:
+            continue
+        if not known or file == PENDING_FILE or (newest and (record or file == "lessons.json")):
+            yield stored
+
+
+def _mark(folder: Path, *, elsewhere: bool) -> None:
+    """Record whether a run goes on on another machine, whose lock nobody sees here."""
+    if elsewhere:
+        (folder / ELSEWHERE).touch()
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            (folder / ELSEWHERE).unlink()

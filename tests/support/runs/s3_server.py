@@ -1,0 +1,78 @@
+"""A real S3 server on 127.0.0.1 (moto) that keeps conditions of writes, or ignores them, and can be away."""
+
+from __future__ import annotations
+
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+CONDITIONS = ("HTTP_IF_NONE_MATCH", "HTTP_IF_MATCH")
+
+
+class S3Server:
+    """A server in this process; its objects live until the process ends."""
+
+    def __init__(self, *, keeps_conditions: bool = True) -> None:
+        self._application = DomainDispatcherApplication(create_backend_app)
+        self._keeps_conditions = keeps_conditions
+        self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
+        self.port: int = self._server.server_port
+        self._thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """Its endpoint."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Serve, again on the same port."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Refuse connections from now on."""
+        if self._thread is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._thread.join()
+            self._thread = None
+
+    def restart(self) -> None:
+        """Serve again after ``stop``, with the same objects."""
+        self._server = make_server("127.0.0.1", self.port, self._answer, threaded=True)
+        self.start()
+
+    def make_bucket(self, name: str) -> None:
+        """Make a bucket."""
+        with urllib.request.urlopen(urllib.request.Request(f"{self.url}/{name}", method="PUT"), timeout=10):
+            pass
+
+    def _answer(self, environ: dict[str, Any], start_response: Any) -> Any:
+        if not self._keeps_conditions:
+            for name in CONDITIONS:
+                environ.pop(name, None)
+        return self._application(environ, start_response)
+
+
+@contextmanager
+def s3_server(bucket: str, *, keeps_conditions: bool = True) -> Iterator[S3Server]:
+    """Serve a bucket for the time of a block."""
+    server = S3Server(keeps_conditions=keeps_conditions)
+    server.start()
+    try:
+        server.make_bucket(bucket)
+        yield server
+    finally:
+        server.stop()
+
+
+def spark_keys(server: S3Server) -> dict[str, str]:
+    """The settings by which a project reaches the server."""
+    keys = {"endpoint": server.url, "endpoint.region": "us-east-1", "access.key": "key", "secret.key": "secret"}
+    return {f"spark.hadoop.fs.s3a.{name}": value for name, value in keys.items()}

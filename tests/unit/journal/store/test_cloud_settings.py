@@ -1,0 +1,75 @@
+"""A user writes credentials once: Spark's keys open the store of the state as well."""
+
+from __future__ import annotations
+
+import pytest
+
+from maintainer.journal.store.cloud_settings import store_settings
+
+S3A = "spark.hadoop.fs.s3a."
+
+
+def test_the_keys_of_s3a_open_the_bucket_and_a_buckets_own_key_goes_first() -> None:
+    conf = {
+        f"{S3A}access.key": "all",
+        f"{S3A}bucket.lake.access.key": "own",
+        f"{S3A}secret.key": "secret",
+        f"{S3A}session.token": "token",
+        f"{S3A}endpoint.region": "eu-central-1",
+        f"{S3A}endpoint": "http://127.0.0.1:9000",
+    }
+    settings = store_settings("s3a://lake/state", conf)
+    assert (settings.url, settings.plain_http) == ("s3://lake/state", True)
+    assert settings.config == {
+        "access_key_id": "own",
+        "secret_access_key": "secret",
+        "session_token": "token",
+        "region": "eu-central-1",
+        "endpoint": "http://127.0.0.1:9000",
+        "virtual_hosted_style_request": "false",
+    }
+    assert store_settings("s3://other/state", conf).config["access_key_id"] == "all"
+    assert "secret" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("conf", "endpoint", "plain"),
+    [
+        ({"endpoint": "store:9000"}, "https://store:9000", False),
+        ({"endpoint": "store:9000", "connection.ssl.enabled": "false"}, "http://store:9000", True),
+        ({"endpoint": "s3.eu-central-1.amazonaws.com"}, None, False),
+        ({"endpoint": "https://s3.amazonaws.com/"}, None, False),
+        ({}, None, False),
+    ],
+)
+def test_an_endpoint_is_that_of_another_server(conf: dict[str, str], endpoint: str | None, plain: bool) -> None:
+    settings = store_settings("s3://lake/state", {f"{S3A}{key}": value for key, value in conf.items()})
+    assert (settings.config.get("endpoint"), settings.plain_http) == (endpoint, plain)
+
+
+def test_a_bucket_may_be_part_of_the_host() -> None:
+    conf = {f"{S3A}endpoint": "https://store", f"{S3A}path.style.access": "false"}
+    assert store_settings("s3://lake/state", conf).config["virtual_hosted_style_request"] == "true"
+
+
+def test_the_keys_of_azure_are_those_of_the_account() -> None:
+    host = "acme.dfs.core.windows.net"
+    conf = {
+        f"spark.hadoop.fs.azure.account.key.{host}": "key",
+        "spark.hadoop.fs.azure.account.oauth2.client.id": "id",
+        "spark.hadoop.fs.azure.account.oauth2.client.secret": "secret",
+        "spark.hadoop.fs.azure.account.oauth2.client.endpoint": "https://login.microsoftonline.com/tenant/oauth2/token",
+        "spark.hadoop.fs.azure.sas.fixed.token.other.dfs.core.windows.net": "sas",
+    }
+    assert store_settings(f"abfss://lake@{host}/state", conf).config == {
+        "account_key": "key",
+        "client_id": "id",
+        "client_secret": "secret",
+        "tenant_id": "tenant",
+    }
+
+
+def test_the_key_file_of_google() -> None:
+    conf = {"spark.hadoop.fs.gs.auth.service.account.json.keyfile": "/key.json"}
+    assert store_settings("gs://lake/state", conf).config == {"service_account_path": "/key.json"}
+    assert store_settings("gs://lake/state", {}).config == {}

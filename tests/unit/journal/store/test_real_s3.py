@@ -1,0 +1,142 @@
+"""The store of a state over HTTP: a real S3 server, one that ignores conditions, one that is gone, wrong names."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from maintainer.errors import EnvironmentUnfit
+from maintainer.journal.folder.documents import Document
+from maintainer.journal.journal import Journal
+from maintainer.journal.memory.table_records import remembered
+from maintainer.journal.store import object_storage
+from maintainer.journal.store.cloud_settings import store_settings
+from maintainer.journal.store.object_storage import ObjectStorage, StoreFailure
+from tests.support.runs.machines import Machine, intend
+from tests.support.runs.s3_server import S3Server, s3_server, spark_keys
+from tests.support.tables.builders import make_facts, make_files
+
+FACTS = make_facts(files=make_files(10))
+
+
+@pytest.fixture
+def server() -> Iterator[S3Server]:
+    with s3_server("lake") as server:
+        yield server
+
+
+def opened(server: S3Server, uri: str | None = None, **other: str) -> ObjectStorage:
+    uri = uri or f"s3://lake/{secrets.token_hex(4)}"
+    return ObjectStorage.open(uri, store_settings(uri, {**spark_keys(server), **other}))
+
+
+def test_a_document_is_replaced_only_as_it_was_read(server: S3Server) -> None:
+    documents = opened(server).documents("leases")
+    assert documents.names() == []
+    assert documents.read("a.json") is None
+    assert documents.replace("a.json", b"1", None)
+    assert not documents.replace("a.json", b"2", None)
+    assert documents.replace("a.json", b"1", None), "our own write, whose answer was lost"
+    before = documents.read("a.json")
+    assert before is not None
+    assert documents.replace("a.json", b"2", before)
+    assert not documents.replace("a.json", b"3", before)
+    assert not documents.replace("gone.json", b"3", Document(b"", before.tag))
+    assert (documents.names(), documents.place("a.json")[-14:]) == (["a.json"], "/leases/a.json")
+    documents.storage.remove("leases/a.json")
+    documents.storage.remove("leases/a.json")
+    assert documents.names() == []
+
+
+def test_the_clock_is_the_stores(server: S3Server) -> None:
+    storage = opened(server)
+    assert storage.store_ms() > 0
+    assert storage.store_ms() <= storage.store_ms()
+
+
+def test_a_server_that_ignores_conditions_is_noticed(tmp_path: Path) -> None:
+    with s3_server("lake", keeps_conditions=False) as server, pytest.raises(StoreFailure) as refused:
+        Machine(opened(server), tmp_path).begin()
+    assert (refused.value.code, refused.value.found) == ("E684", "a second write replaced what a first one had made")
+
+
+def test_a_bucket_that_is_not_there(server: S3Server) -> None:
+    storage = opened(server, "s3://elsewhere/state")
+    for ask in (lambda: storage.listed("runs/"), lambda: storage.read("state.json"), lambda: storage.store_ms()):
+        with pytest.raises(StoreFailure) as refused:
+            ask()
+        assert refused.value.code == "E683", refused.value.found
+
+
+def test_a_store_that_does_not_answer(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_storage, "MAX_RETRIES", 0)
+    storage = opened(server)
+    server.stop()
+    with pytest.raises(StoreFailure) as refused:
+        storage.store_ms()
+    unfit = refused.value.unfit(storage.uri)
+    assert isinstance(unfit, EnvironmentUnfit)
+    assert (unfit.code, unfit.where) == ("E681", storage.uri)
+    assert "secret" not in str(unfit)
+
+
+def test_settings_that_no_store_takes_are_an_error(server: S3Server) -> None:
+    with pytest.raises(EnvironmentUnfit) as refused:
+        ObjectStorage.open("s3://", store_settings("s3://", spark_keys(server)))
+    assert refused.value.code in ("E681", "E683")
+
+
+def test_credentials_of_the_environment_are_taken(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "AWS_ENDPOINT_URL": server.url,
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+    }.items():
+        monkeypatch.setenv(name, value)
+    storage = ObjectStorage.open("s3://lake/env", store_settings("s3://lake/env", {}))
+    storage.write("a", b"1")
+    document = opened(server, "s3://lake/env").read("a")
+    assert document is not None
+    assert document.data == b"1"
+
+
+def test_a_run_on_one_machine_is_known_on_the_next(server: S3Server, tmp_path: Path) -> None:
+    storage = opened(server)
+    first = Machine(storage, tmp_path / "a")
+    journal = first.begin()
+    journal.quarantine(FACTS, "why")
+    first.end(journal)
+    second = Machine(storage, tmp_path / "b", 5)
+    other = second.begin()
+    (record,) = remembered(second.mirror.runs_dir).tables[FACTS.table_id].values()
+    assert record.quarantined == "why"
+    second.end(other)
+    assert [stored.name for stored in storage.listed("alive/")] == []
+
+
+def test_a_server_that_comes_back_gets_what_waited(
+    server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_storage, "MAX_RETRIES", 0)
+    storage = opened(server)
+    first = Machine(storage, tmp_path / "a")
+    journal: Journal = first.begin()
+    intend(journal, FACTS)
+    server.stop()
+    journal.quarantine(FACTS, "seen while it was away")
+    journal.close()
+    problem = first.run.end()
+    assert problem is not None
+    assert problem.code == "E686"
+    server.restart()
+    again = Machine(storage, tmp_path / "a", 5)
+    again.end(again.begin())
+    second = Machine(storage, tmp_path / "b", 9)
+    other = second.begin()
+    (record,) = remembered(second.mirror.runs_dir).tables[FACTS.table_id].values()
+    assert record.quarantined == "seen while it was away"
+    second.end(other)
