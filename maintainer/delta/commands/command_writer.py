@@ -127,7 +127,9 @@ class CommandTableWriter:
                 raise refusal from error
             raise
         if version is None:
-            raise CommitNotLanded("the commit is not in the log", where=facts.ref.identifier, help="run `maintainer apply` again")
+            raise CommitNotLanded(
+                "the commit is not in the log", where=facts.ref.identifier, help="run `maintainer apply` again"
+            )
         return CommitReceipt(version, now.version, duration_seconds=time.monotonic() - started)
 
     def vacuum(

@@ -17,7 +17,7 @@ pytest.importorskip("mkdocs", reason="`make docs` installs mkdocs")
 
 ROOT = Path(__file__).resolve().parents[3]
 # The theme names itself in the footer; the rest stands in our own texts.
-OTHER_SITES = {"squidfunk.github.io", "semver.org"}
+OTHER_SITES = {"squidfunk.github.io", "semver.org", "hadoop.apache.org"}
 
 
 class Page(HTMLParser):
