@@ -219,7 +219,6 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
     with signals_stop(switch), opened_tables(project, spec, "watch", long_work=True) as (project, opened, chosen):
         ledger = open_ledger(project, opened, listener.problem)
         found = WatchedTables(project, spec, opened, chosen, time.monotonic())
-
         clock = PreparationClock()
 
         def plan_tables(due: tuple[ResolvedPolicy, ...]) -> Plan:
@@ -316,8 +315,7 @@ def _warn_of_state(project: Project, on_problem: OnProblem) -> None:
 def _plan_request(spec: RunSpec, chosen: ChosenTables, on_table: OnTable | None) -> PlanRequest:
     return PlanRequest(
         chosen.policies, Clock().now_ms(), spec.described, spec.tables_planned_at_once, spec.planning, on_table,
-        problems=chosen.problems,
-        stages=spec.engine.stages,
+        problems=chosen.problems, stages=spec.engine.stages,
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from maintainer.model.run.outcome import Assertion, CommitReceipt, VacuumReceipt
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.verification import great_expectations_suite as gx
 from maintainer.verification.audit import audit
-from maintainer.verification.expectation_checks import NOT_OURS, Verdicts, check_expectations
+from maintainer.verification.expectation_checks import Verdicts, check_expectations
 from maintainer.verification.verification_result import Document, Pair, Verification
 
 MAX_REMEMBERED_VERSIONS = 1000
@@ -213,7 +213,7 @@ class _Check:
         self.notes.extend(done.notes)
 
     def _deciding(self) -> list[Assertion]:
-        return [assertion for assertion in self._assertions if not (assertion.error or "").startswith(NOT_OURS)]
+        return [assertion for assertion in self._assertions if not assertion.failed_before]
 
     def _validate(self, version: int, expectations: tuple[CheckedExpectation, ...], name: str) -> gx.Validated:
         frame = self._versions.dataframe(self._facts, version)

@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from maintainer.model.plan.plan import CheckedExpectation
-from maintainer.model.run.outcome import Assertion, Verdict
+from maintainer.model.run.outcome import NOT_OURS, Assertion, Verdict
 from maintainer.verification.great_expectations_suite import Validated
 
 ORDER_DEPENDENT = frozenset({"expect_column_values_to_be_decreasing", "expect_column_values_to_be_increasing"})
 """Expectations about the order of rows, which a rewrite may change: their verdicts are not carried."""
 
-NOT_OURS = "not this commit's: "
 """How the text of an assertion begins that fails without deciding about the commit."""
 
 Verdicts = Mapping[CheckedExpectation, Assertion]
@@ -75,7 +74,7 @@ def check_expectations(
     again = []
     for expectation, verdict in verdicts.items():
         if verdict.outcome == Verdict.FAIL and has_same_rows and expectation.type not in ORDER_DEPENDENT:
-            notes[expectation] = f"failed at version {after}, and version {before} has the same rows by proof"
+            notes[expectation] = f"failed before as well: version {before} has the same rows by proof"
         elif verdict.outcome != Verdict.PASS:
             again.append(expectation)
     if again:
@@ -84,10 +83,10 @@ def check_expectations(
         for expectation, verdict in zip(again, validated.assertions, strict=False):
             if verdict.outcome == verdicts[expectation].outcome:
                 result = "failed" if verdict.outcome == Verdict.FAIL else "could not be checked"
-                notes[expectation] = f"{result} at version {after} and at {before} as well"
+                notes[expectation] = f"{result} before as well, at version {before}"
     for expectation, note in notes.items():
         detail = f": {verdicts[expectation].error}" if verdicts[expectation].error else ""
-        text = f"{NOT_OURS}{expectation.type} {note}{detail}"
+        text = f"{NOT_OURS}{note}{detail}"
         verdicts[expectation] = replace(verdicts[expectation], error=text)
     return CheckedExpectations(
         tuple(verdicts[expectation] for expectation in expectations),

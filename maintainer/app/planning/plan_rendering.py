@@ -6,7 +6,8 @@ from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import Project, local_zone
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.auto_compaction import AutoCompactSwitch
-from maintainer.planning.budget.run_budget import Learned, expected_losses, expected_seconds
+from maintainer.planning.budget.expected_time import expected_time
+from maintainer.planning.budget.run_budget import Learned, expected_losses
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.plan.plan_text import PlanOptions
 from maintainer.report.plan.why_text import render_why
@@ -33,7 +34,7 @@ def plan_options(
         applied_next=applied_next,
         verbose=verbose,
         tz=local_zone(),
-        expected_seconds=expected_seconds(plan, learned),
+        expected_time=expected_time(plan, learned),
         lost_ratios=expected_losses(plan, learned),
     )
 

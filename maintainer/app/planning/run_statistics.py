@@ -23,6 +23,7 @@ from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.run.outcome import RunOutcome, StepStatus
 from maintainer.model.run.results_document import run_from_json
 from maintainer.model.table.table_facts import TableRef
+from maintainer.planning.budget.expected_time import added_up, misses_of, speed_key
 from maintainer.planning.budget.ranking import Timed, pace_of
 from maintainer.planning.budget.run_budget import Learned
 
@@ -53,7 +54,7 @@ class Lessons:
 
     Args:
         created_at_ms: When its plan was made.
-        timed: Steps that succeeded, by kind.
+        timed: Steps that succeeded, by kind and lane (see ``speed_key``).
         tables: All tables of the plan.
     """
 
@@ -71,7 +72,9 @@ def lessons_of(plan: Plan, outcome: RunOutcome) -> Lessons:
             size = sum(commit.bytes_removed for commit in step.commits)
             if size and step.status is StepStatus.SUCCEEDED:
                 timing = Timed.of_step(len(step.commits), size, step.duration_seconds)
-                timed[step.kind] = timed.get(step.kind, Timed()) + timing
+                proofs = [commit.proof for commit in step.commits if commit.proof is not None]
+                key = speed_key(step.kind, sorted({use.lane.value for proof in proofs for use in proof.lanes}))
+                timed[key] = timed.get(key, Timed()) + timing
             if step.kind not in ("set_properties", "vacuum"):
                 tries, lost = tried.get(table.ref, (0, 0))
                 tried[table.ref] = (tries + 1, lost + (step.status is StepStatus.YIELDED))
@@ -133,13 +136,12 @@ def learn(runs: Iterable[Lessons], plan: Plan) -> Learned:
         plan: Whose tables are asked about; only what was read of them has a past.
     """
     index = TableIndex([plan])
-    timed: dict[str, Timed] = {}
+    timed: list[dict[str, Timed]] = []
     yielded: dict[int, tuple[int, int]] = {}
     waiting_since_ms: dict[int, int] = {}
     settled: set[int] = set()
     for run in runs:
-        for kind, timing in run.timed.items():
-            timed[kind] = timed.get(kind, Timed()) + timing
+        timed.append(run.timed)
         known = [(key, lesson) for lesson in run.tables if (key := index.key_of(lesson.table)) is not None]
         for key, lesson in known:
             if lesson.tries:
@@ -155,7 +157,9 @@ def learn(runs: Iterable[Lessons], plan: Plan) -> Learned:
             learned.yielded[ref.identifier] = yielded[key]
         if key in waiting_since_ms:
             learned.waiting_since_ms[ref.identifier] = waiting_since_ms[key]
-    for kind, timing in timed.items():
+    learned.misses = misses_of(timed)
+    learned.num_commits = sum(timing.num_commits for run in timed for timing in run.values())
+    for kind, timing in added_up(timed).items():
         if timing.seconds > 0:
             pace = pace_of(timing)
             learned.bytes_per_second[kind] = pace.bytes_per_second

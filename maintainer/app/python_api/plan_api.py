@@ -17,10 +17,10 @@ from maintainer.model.plan.steps import Step
 from maintainer.model.run.exit_codes import plan_exit_code
 from maintainer.report.html.notebook import NotebookTable, notebook_html
 from maintainer.report.plan.plan_markdown import render_plan_markdown
-from maintainer.report.plan.plan_text import render_plan
+from maintainer.report.plan.plan_text import expected_line, render_plan
 from maintainer.report.plan.step_text import cost_line, describe, is_named, tables_line, total
 from maintainer.report.text_layout import printable
-from maintainer.units import format_duration, format_size
+from maintainer.units import format_size
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -60,12 +60,9 @@ class Plan:
         cost = cost_line(totals)
         if cost is not None:
             lines.append(f"{cost[0].upper()}{cost[1:]}.")
-            seconds = plan_options(self._project, self.model).expected_seconds
-            if seconds is not None:
-                took = format_duration(max(1, round(seconds)))
-                lines.append(
-                    f"Rewriting is expected to take {took}, at the speed of past runs and one table at a time."
-                )
+            expected = plan_options(self._project, self.model).expected_time
+            if expected is not None:
+                lines.append(expected_line(expected))
         return "\n".join(lines)
 
     def to_text(self, *, verbose: bool = False) -> str:

@@ -206,9 +206,8 @@ def append_within(
         What went wrong, for the report; the run does not fail by it.
     """
     if switch.terminated and sink is not None:
-        what = "the ledger was not written: after SIGTERM there is no time for it"
-        unwritten = Problem("E652", what, str(folder.path), LATER) if rows else None
-        return flush(folder, rows, None) or unwritten
+        left = _left_to_the_next_run(switch.stop_reason, folder) if rows else None
+        return flush(folder, rows, None) or left
     results: list[Problem | None] = []
     worker = threading.Thread(target=lambda: results.append(flush(folder, rows, sink)), name="ledger", daemon=True)
     started = clock.monotonic()
@@ -223,10 +222,16 @@ def append_within(
         if now - started > limit_seconds:
             return _given_up(f"not done within {limit_seconds:g} s", folder)
         if stopped_at is not None and now - stopped_at > grace and worker.is_alive():
-            return _given_up(f"stopped: {switch.stop_reason}", folder)
+            return _left_to_the_next_run(switch.stop_reason, folder)
     if not results:
         return _given_up("the ledger writer ended without a result", folder)
     return results[0]
+
+
+def _left_to_the_next_run(stop_reason: str | None, folder: RunFolder) -> Problem:
+    """Say what a stop means for the ledger: nothing is wrong, and nothing is lost."""
+    what = f"the ledger does not have this run yet: {stop_reason} left no time to append its rows"
+    return Problem("E665", what, str(folder.path), LATER)
 
 
 def _given_up(why: str, folder: RunFolder) -> Problem:

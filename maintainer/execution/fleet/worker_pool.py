@@ -136,7 +136,11 @@ class Crew:
 
     def _say_that_it_stops(self, reason: str) -> None:
         grace_seconds = self.bounds.grace_after(self.context.switch)
-        self.context.emit(RunStopping(self.context.clock.now_ms(), reason, grace_seconds))
+        switch, bounds = self.context.switch, self.bounds
+        # What runs, then what does not end when it is cancelled, then the ledger.
+        for_ledger = 0.0 if switch.terminated else grace_seconds
+        at_most_seconds = grace_seconds + bounds.hang_after(switch) + for_ledger
+        self.context.emit(RunStopping(self.context.clock.now_ms(), reason, grace_seconds, at_most_seconds))
 
     def _catch_up(self) -> None:
         try:

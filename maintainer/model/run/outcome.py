@@ -175,6 +175,10 @@ class UndeleteReceipt:
     refused: tuple[str, ...] = ()
 
 
+NOT_OURS = "not this commit's: "
+"""What the ``error`` of an assertion begins with that did not pass at the version before either."""
+
+
 @dataclass(frozen=True, slots=True)
 class Assertion:
     """One equality or expectation that was asserted after a commit, with what it expected and observed.
@@ -195,6 +199,11 @@ class Assertion:
     def __post_init__(self) -> None:
         object.__setattr__(self, "observed", self.observed and without_secrets(self.observed))
         object.__setattr__(self, "error", self.error and without_secrets(self.error))
+
+    @property
+    def failed_before(self) -> bool:
+        """Whether it did not pass at the version before either, so that it says nothing of the commit."""
+        return (self.error or "").startswith(NOT_OURS)
 
 
 class StepStatus(TextEnum):

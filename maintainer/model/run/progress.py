@@ -170,11 +170,15 @@ class TableFinished:
 
 @dataclass(frozen=True, slots=True)
 class RunStopping:
-    """Somebody asked for the end: no table is begun, and what runs has ``grace_seconds`` to come to its next commit."""
+    """Somebody asked for the end: no table is begun, and what runs has ``grace_seconds`` to come to its next commit.
+
+    ``at_most_seconds`` is how long the run takes to end at the latest.
+    """
 
     at_ms: int
     reason: str
     grace_seconds: float
+    at_most_seconds: float
 
 
 @dataclass(frozen=True, slots=True)

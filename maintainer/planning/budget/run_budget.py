@@ -32,13 +32,16 @@ class Learned:
     """What past runs say. Times are milliseconds since 1970 UTC.
 
     ``commit_seconds`` is what each commit of a kind of step takes whatever its size, ``bytes_per_second`` what it
-    rewrites beyond that.
+    rewrites beyond that; both also by kind and lane, ``compact/local``. ``num_commits`` were timed, and ``misses`` say
+    how far that was off, see ``expected_time``.
     """
 
     bytes_per_second: dict[str, float] = field(default_factory=dict)
     yielded: dict[str, tuple[int, int]] = field(default_factory=dict)
     waiting_since_ms: dict[str, int] = field(default_factory=dict)
     commit_seconds: dict[str, float] = field(default_factory=dict)
+    num_commits: int = 0
+    misses: tuple[float, ...] = ()
 
     def rate_of(self, kind: str) -> float:
         """Return the bytes a second that a kind of step rewrites."""
@@ -183,14 +186,6 @@ def _orders(step: Step) -> bool:
     return isinstance(step, ZOrderStep | ClusterStep) or (
         isinstance(step, PartitionRewriteStep) and bool(step.request.sort_columns)
     )
-
-
-def expected_seconds(plan: Plan, learned: Learned) -> float | None:
-    """Return how long the plan's rewrites take at the speed of past runs, one by one; None without such runs."""
-    batches = [(step.kind, batch.size_bytes) for step in plan.rewrites for batch in step.batches]
-    if not any(kind in learned.bytes_per_second for kind, _ in batches):
-        return None
-    return sum(learned.seconds_of(kind, size) for kind, size in batches)
 
 
 def _waits(table: TablePlan, waiting: Waiting, total: int) -> TablePlan:

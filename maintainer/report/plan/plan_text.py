@@ -23,6 +23,7 @@ from maintainer.model.plan.steps import (
 )
 from maintainer.model.table.commit_records import WriterRhythm
 from maintainer.model.table.table_facts import TableRef
+from maintainer.planning.budget.expected_time import ExpectedTime
 from maintainer.report.plan.step_text import (
     StepText,
     cost_line,
@@ -62,7 +63,7 @@ class PlanOptions:
 
     ``saved_to`` is where the plan was saved, None if it was not; ``applied_next`` leaves out what is said about that.
     ``width`` is where a reason goes to a line of its own; names are never cut, whatever the width.
-    ``expected_seconds`` is how long the rewrites take at the speed of past runs, None where nobody knows.
+    ``expected_time`` is how long the rewrites take at the speed of past runs, None where nobody knows.
     ``lost_ratios`` are the shares of tables' rewrites (0 to 1) that are expected to be lost to other writers.
     """
 
@@ -73,7 +74,7 @@ class PlanOptions:
     verbose: bool = False
     tz: tzinfo = UTC
     width: int = 120
-    expected_seconds: float | None = None
+    expected_time: ExpectedTime | None = None
     lost_ratios: Mapping[TableRef, float] = field(default_factory=dict)
 
 
@@ -306,6 +307,20 @@ def _quiet_line(tables: Sequence[TablePlan], style: Style) -> str:
     return f"  {style.symbol(Symbol.SAME)} {count_of(len(tables), 'table')}   nothing to do{': ' + why if why else ''}"
 
 
+def expected_line(expected: ExpectedTime) -> str:
+    """Say how long rewriting takes, and what that rests on."""
+    by = f"by {count_of(expected.num_commits, 'past commit')} and one table at a time"
+    if expected.misses is None or expected.least_seconds is None or expected.most_seconds is None:
+        return f"Rewriting takes roughly {_seconds(expected.seconds)}, {by}: a first guess."
+    least, most = _seconds(expected.least_seconds), _seconds(expected.most_seconds)
+    times = f"past runs took {expected.misses[0]:.1f} to {expected.misses[1]:.1f} times what was expected"
+    return f"Rewriting is expected to take {least if least == most else f'{least} to {most}'}, {by}: {times}."
+
+
+def _seconds(seconds: float) -> str:
+    return format_duration(max(1, round(seconds)))
+
+
 def _footer(plan: Plan, options: PlanOptions, style: Style) -> Iterator[str]:
     if not plan.tables:
         yield "No table is selected: nothing to plan."
@@ -320,9 +335,8 @@ def _footer(plan: Plan, options: PlanOptions, style: Style) -> Iterator[str]:
     cost = cost_line(totals)
     if cost:
         yield cost[0].upper() + cost[1:] + "."
-        if options.expected_seconds is not None:
-            took = format_duration(max(1, round(options.expected_seconds)))
-            yield f"Rewriting is expected to take {took}, at the speed of past runs and one table at a time."
+        if options.expected_time is not None:
+            yield expected_line(options.expected_time)
     yield from rule_lines(plan, printable)
     if not plan.has_changes:
         if totals.num_tables[TableState.WAITING]:

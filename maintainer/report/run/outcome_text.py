@@ -217,11 +217,16 @@ def verified_detail(event: Verified) -> str:
         parts.append("content equal" if event.content_equal else "content DIFFERS")
     if event.num_files_checked is not None and event.result == "pass":
         parts.append(f"all {count_of(event.num_files_checked, 'file')} of {new} exist")
-    parts.extend(assertion_text(assertion) for assertion in event.assertions if assertion.outcome != "pass")
+    parts.extend(
+        assertion_text(assertion)
+        for assertion in event.assertions
+        if assertion.outcome != "pass" and not assertion.failed_before
+    )
     passed = sum(assertion.outcome == "pass" for assertion in event.assertions)
     if passed:
-        parts.append(f"{count_of(passed, 'check')} passed")
-    if event.detail:
+        of_all = "" if passed == len(event.assertions) else f" of {len(event.assertions):,}"
+        parts.append(f"{passed:,}{of_all} checks passed" if of_all else f"{count_of(passed, 'check')} passed")
+    if event.detail:  # it names the checks that failed before as well
         parts.append(printable(event.detail))
     return ", ".join(parts)
 

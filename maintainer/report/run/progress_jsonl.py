@@ -77,7 +77,7 @@ def event_json(event: ProgressEvent) -> Json:
             names = "run_id num_tables num_steps num_workers run_folder planned_bytes timeout_seconds"
             return _object("run_started", event, _picked(event, names))
         case RunStopping():
-            return _object("run_stopping", event, _picked(event, "reason grace_seconds"))
+            return _object("run_stopping", event, _picked(event, "reason grace_seconds at_most_seconds"))
         case LedgerAppending():
             return _object("ledger_appending", event, _picked(event, "num_rows limit_seconds"))
         case BatchStarted():

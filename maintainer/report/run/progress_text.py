@@ -202,9 +202,11 @@ class ProgressText:
                 return [self._line(event.at_ms, None, event.table, "verify", word, took, detail)]
             case RunStopping():
                 grace = format_duration(round(event.grace_seconds))
+                at_most = format_duration(round(event.at_most_seconds))
                 return [
                     f"{printable(event.reason)}: no further table is started; running steps have {grace} to finish "
-                    "their commit, then they are cancelled. Press Ctrl-C again to cancel now."
+                    f"their commit, then they are cancelled; the run ends within {at_most}. What is not committed "
+                    "changes nothing. Press Ctrl-C again to cancel now."
                 ]
             case LedgerAppending():
                 limit = format_duration(round(event.limit_seconds))

@@ -49,12 +49,12 @@ def test_without_a_proof_whatever_does_not_pass_is_run_on_the_version_before() -
     assert [each.error for each in done.assertions] == [
         None,
         None,  # it held before: this commit's fault
-        "not this commit's: errs could not be checked at version 1 and at 0 as well: why",
-        "not this commit's: expect_column_values_to_be_increasing failed at version 1 and at 0 as well",
+        "not this commit's: could not be checked before as well, at version 0: why",
+        "not this commit's: failed before as well, at version 0",
     ]
     assert done.notes == (
-        "errs could not be checked at version 1 and at 0 as well",
-        "expect_column_values_to_be_increasing failed at version 1 and at 0 as well",
+        "errs could not be checked before as well, at version 0",
+        "expect_column_values_to_be_increasing failed before as well, at version 0",
     )
     assert [name for name, _ in done.documents] == ["expectations", "expectations-before"]
 
@@ -64,7 +64,7 @@ def test_with_a_proof_verdicts_are_carried_and_the_evidence_says_so() -> None:
     first = check(runs, 1, {}, has_same_rows=True)
     # What fails need not be run on the version before, which has the same rows; their order may be another.
     assert runs.asked[1:] == [(0, ("errs", INCREASING.type), "expectations-before")]
-    assert first.notes[0] == "fails failed at version 1, and version 0 has the same rows by proof"
+    assert first.notes[0] == "fails failed before as well: version 0 has the same rows by proof"
     assert set(first.verdicts) == {HOLDS, FAILS, INCREASING}, "what could not be checked is no verdict"
 
     runs.asked.clear()

@@ -30,7 +30,8 @@ from maintainer.model.run.progress import (
     StepStarted,
 )
 from maintainer.model.table.table_facts import TableRef
-from maintainer.planning.budget.run_budget import Learned, expected_seconds, within_budget
+from maintainer.planning.budget.expected_time import expected_time
+from maintainer.planning.budget.run_budget import Learned, within_budget
 from maintainer.policy.project.project_settings import LEDGER_POLICY, Budget, Budgets, ledger_resolution
 from maintainer.report.html.fleet_view import fleet_view
 from maintainer.report.html.run_view import run_view
@@ -159,7 +160,9 @@ def test_limits_and_budgets_of_a_run_are_about_the_tables_of_the_user(night: Nig
     budgets = Budgets(run=Budget(size_bytes=size_bytes, num_files=num_files))
     assert within_budget(plan, budgets, Learned())[0] == plan
     learned = Learned(bytes_per_second={"compact": 1.0})
-    assert expected_seconds(plan, learned) == size_bytes
+    expected = expected_time(plan, learned)
+    assert expected is not None
+    assert expected.seconds == size_bytes
 
 
 def test_progress_numbers_and_counts_the_steps_of_the_user(night: Night) -> None:

@@ -227,7 +227,7 @@ def test_a_signal_cuts_it_short(night: Night) -> None:
     threading.Thread(target=stop, daemon=True).start()
     outcome = night.run()
     assert outcome.tables[0].status is TableStatus.DONE
-    assert night.told() == [("E652", "the ledger could not be written: stopped: SIGINT")]
+    assert night.told() == [("E665", "the ledger does not have this run yet: SIGINT left no time to append its rows")]
     assert night.waiting() == 1
     night.ledger.go.set()
 
@@ -235,7 +235,7 @@ def test_a_signal_cuts_it_short(night: Night) -> None:
 def test_after_sigterm_it_is_left_to_the_next_run(night: Night) -> None:
     night.lake.at("landed", lambda at: night.switch.stop("SIGTERM"))
     night.run()
-    assert night.told() == [("E652", "the ledger was not written: after SIGTERM there is no time for it")]
+    assert night.told() == [("E665", "the ledger does not have this run yet: SIGTERM left no time to append its rows")]
     assert (night.waiting(), night.ledger.begun.is_set()) == (1, False)
 
 

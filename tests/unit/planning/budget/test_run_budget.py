@@ -11,9 +11,9 @@ from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import Batch, CompactStep, SetPropertiesStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import Strategy, ZOrderSettings
 from maintainer.model.table.table_facts import TableRef
-from maintainer.planning.budget.run_budget import Learned, candidate_of, cut_to, expected_seconds, within_budget
+from maintainer.planning.budget.run_budget import Learned, candidate_of, cut_to, within_budget
 from maintainer.policy.project.project_settings import Budget, Budgets, Scorer
-from maintainer.report.plan.plan_text import PlanOptions, render_plan
+from maintainer.report.plan.plan_text import render_plan
 from tests.support.runs import sample_runs as samples
 
 MIB = 2**20
@@ -149,17 +149,6 @@ def test_options_win_over_the_file_bound_by_bound() -> None:
     assert budgets.run == Budget(1, 7, 3.0)
     assert budgets.bounded
     assert not Budgets(scorer=Scorer.AUTOCOMP).bounded
-
-
-def test_what_is_expected_to_take_how_long_is_known_once_a_run_was_timed() -> None:
-    plan = made(table("a", 30, 30), table("b", 20, 20))
-    assert expected_seconds(plan, Learned()) is None
-    assert expected_seconds(plan, Learned({"zorder": 1.0})) is None
-    assert expected_seconds(plan, Learned({"compact": 10.0 * MIB})) == pytest.approx(10.0)
-    assert expected_seconds(made(), Learned({"compact": 1.0})) is None
-    text = render_plan(plan, PlanOptions(expected_seconds=10.0))
-    assert "Rewriting is expected to take 10s, at the speed of past runs and one table at a time." in text
-    assert "expected" not in render_plan(plan)
 
 
 def test_a_z_order_counts_the_files_that_it_puts_in_order() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import pytest
 
 from maintainer.cli.context import warn
-from maintainer.model.run.outcome import TableOutcome, TableStatus
+from maintainer.model.run.outcome import Assertion, TableOutcome, TableStatus, Verdict
 from maintainer.model.run.progress import (
     LedgerAppending,
     Phase,
@@ -20,8 +20,10 @@ from maintainer.model.run.progress import (
     StepHeartbeat,
     StepProgress,
     StepStarted,
+    Verified,
 )
 from maintainer.model.table.table_facts import TableRef
+from maintainer.report.run.outcome_text import verified_detail
 from maintainer.report.run.progress_jsonl import ProgressJsonl, event_line
 from maintainer.report.run.progress_text import ProgressText, WholeRun, progress_words
 from maintainer.report.style import Style
@@ -137,6 +139,16 @@ def test_a_machine_hears_of_a_step_each_five_seconds() -> None:
         sink(StepHeartbeat(TEN_PM + second * 1000, "a.b", "a.b/compact", "compact", 1, float(second)))
     beats = [json.loads(line) for line in stream.getvalue().splitlines()[1:]]
     assert [beat["elapsed_seconds"] for beat in beats] == [1.0, 6.0, 11.0]
+
+
+def test_a_check_that_failed_before_is_said_once() -> None:
+    note = "expect_a failed before as well: version 77 has the same rows by proof"
+    assertions = (
+        Assertion("expect_a", Verdict.FAIL, 78, observed="3", error="not this commit's: failed before as well: ..."),
+        *(Assertion(f"expect_{number}", Verdict.PASS, 78) for number in range(35)),
+    )
+    event = Verified(TEN_PM, "a.b", "a.b/compact", "pass", 1.0, 77, 78, 450, 450, assertions=assertions, detail=note)
+    assert verified_detail(event) == f"rows 450 (v77 = v78), 35 of 36 checks passed, {note}"
 
 
 def test_the_ledger_is_named_while_it_is_appended_to() -> None:
@@ -278,12 +290,13 @@ def test_the_run_as_a_whole_stands_below_with_what_is_left_of_its_time() -> None
 
 def test_whoever_asks_for_the_end_is_answered_at_once() -> None:
     stream = io.StringIO()
-    event = RunStopping(TEN_PM, "SIGINT", 10.0)
+    event = RunStopping(TEN_PM, "SIGINT", 10.0, 50.0)
     ProgressText(stream)(event)
     assert stream.getvalue() == (
-        "SIGINT: no further table is started; running steps have 10s to finish their commit, then they are cancelled. "
-        "Press Ctrl-C again to cancel now.\n"
+        "SIGINT: no further table is started; running steps have 10s to finish their commit, then they are cancelled; "
+        "the run ends within 50s. What is not committed changes nothing. Press Ctrl-C again to cancel now.\n"
     )
     assert json.loads(event_line(event)) == {
         "type": "run_stopping", "at": "2026-11-21T22:00:00.000Z", "reason": "SIGINT", "grace_seconds": 10.0,
+        "at_most_seconds": 50.0,
     }  # fmt: skip
