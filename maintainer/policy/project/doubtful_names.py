@@ -13,7 +13,6 @@ from datetime import date
 from typing import Any
 
 from maintainer.policy.diagnostics import Diagnostic, Severity
-from maintainer.policy.resolve.merge import Setting
 from maintainer.policy.resolve.resolve import Resolution, TableSource
 from maintainer.policy.table_names import name_parts
 from maintainer.policy.yaml.yaml_document import Document, Path
@@ -111,14 +110,14 @@ def _odd_character(text: str) -> str | None:
 
 def check_suspension(resolution: Resolution, today: date) -> Iterator[Diagnostic]:
     """Report a suspension that is over: the key does nothing any more."""
-    suspend = resolution.policy.suspend
-    setting: Setting | None = resolution.merged.get("suspend.until")
+    suspend, setting = resolution.policy.suspend, resolution.merged.get("suspend.until")
     if suspend is None or suspend.until is None or suspend.until > today:
         return
-    if setting is not None and setting.document is not None:
-        message = f"the suspension of `{resolution.policy.table}` ended on {suspend.until}"
-        help = "remove `suspend`, or name a later day"
-        yield _warning(setting.document, setting.path, "P393", message, help)
+    assert setting is not None
+    assert setting.document is not None  # no default suspends anything
+    message = f"the suspension of `{resolution.policy.table}` ended on {suspend.until}"
+    help = "remove `suspend`, or name a later day"
+    yield _warning(setting.document, setting.path, "P393", message, help)
 
 
 def _warning(document: Document, path: Path, code: str, message: str, help: str) -> Diagnostic:

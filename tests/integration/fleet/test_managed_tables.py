@@ -1,0 +1,83 @@
+"""A rule that manages what it matches, on a real catalog and on folders: found, planned, applied, new and gone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from maintainer.cli.main import run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+RULE = "version: 1\nmatch: {tables: ['lake/*', 'stock.*'], exclude: ['*_tmp']}\nmanage: true\nowner: team-lake\n"
+
+
+def make_table(place: Path, num_files: int = 3) -> None:
+    for number in range(num_files):
+        write_deltalake(str(place), pa.table({"id": [number, number + 1]}), mode="append")
+
+
+def num_files(place: Path) -> int:
+    return len(DeltaTable(str(place)).file_uris())
+
+
+def rows(place: Path) -> int:
+    return int(DeltaTable(str(place)).to_pyarrow_table().num_rows)
+
+
+def test_tables_of_a_catalog_and_of_folders_are_managed_by_one_rule(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = tmp_path / "lake"
+    for name in ("a", "b", "people", "named", "x_tmp"):
+        make_table(lake / name)
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "maintainer.yml").write_text("version: 1\nroots: [lake]\ndatabases: [stock]\n", encoding="utf-8")
+    (tmp_path / "policies" / "rule.yml").write_text(RULE, encoding="utf-8")
+    # A file names a table of a database that is not declared; it lies below the root.
+    (tmp_path / "policies" / "people.yml").write_text("version: 1\ntable: hr.people\n", encoding="utf-8")
+
+    def said(*arguments: str, code: int = 0) -> str:
+        capsys.readouterr()
+        assert run(["-q", "--project", str(tmp_path), *arguments]) == code
+        return capsys.readouterr().out
+
+    for database, name in (("stock", "named"), ("hr", "people")):
+        spark.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
+        spark.sql(f"CREATE TABLE {database}.{name} USING delta LOCATION '{lake / name}'")
+    try:
+        document: dict[str, Any] = json.loads(said("list", "-o", "json"))
+        assert {one["table"]: (one["file"], one["rule_line"]) for one in document["tables"]} == {
+            "hr.people": ("policies/people.yml", None),
+            "lake/a": ("policies/rule.yml", 2),
+            "lake/b": ("policies/rule.yml", 2),
+            "stock.named": ("policies/rule.yml", 2),
+        }
+        said("apply", "--yes")
+        assert {name: num_files(lake / name) for name in ("a", "b", "people", "named", "x_tmp")} == {
+            "a": 1, "b": 1, "people": 1, "named": 1, "x_tmp": 3,
+        }  # fmt: skip
+        assert {rows(lake / name) for name in ("a", "b", "people", "named", "x_tmp")} == {6}
+
+        make_table(lake / "fresh")
+        shutil.rmtree(lake / "b")
+        plan = json.loads(said("plan", "-o", "json"))
+        assert [one["ref"]["identifier"] for one in plan["tables"] if one["is_new"]] == ["lake/fresh"]
+        assert [one["ref"]["identifier"] for one in plan["gone"]] == ["lake/b"]
+        inventory = json.loads(said("inventory", "-o", "json"))
+        cares = {one["table"]: one["care"] for one in inventory["tables"]}
+        assert {cares.pop(name) for name in ("lake/a", "lake/fresh", "stock.named", "hr.people")} == {"managed"}
+        assert cares == {"lake/x_tmp": "unmanaged"}
+        assert "rule.yml:2" in said("why", "lake/fresh")
+    finally:
+        for database in ("stock", "hr"):
+            spark.sql(f"DROP DATABASE {database} CASCADE")
