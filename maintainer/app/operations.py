@@ -7,19 +7,19 @@ loaded project and a ``RunSpec``, opens the engine for as long as it needs it, a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 
 from maintainer.app.engine_access import OpenedEngine, open_engine, project_engine
 from maintainer.app.lookback.hook_commits import append_hook_commits
 from maintainer.app.lookback.ledger_access import open_ledger
-from maintainer.app.lookback.report_pages import run_page
+from maintainer.app.lookback.report_files import write_run_pages
 from maintainer.app.lookback.run_history import in_a_row
 from maintainer.app.planning.compared_plan import compare_plan, new_policies
 from maintainer.app.planning.gone_tables import remember_found
 from maintainer.app.planning.make_plan import OnTable, PlanRequest, TableLook, fit, make_plan
-from maintainer.app.project_folders import Project, local_zone
+from maintainer.app.project_folders import Project
 from maintainer.app.run_result import PreparationClock, RunResult
 from maintainer.app.running.apply_plan import (
     apply_plan,
@@ -47,10 +47,8 @@ from maintainer.app.selection.run_spec import RunSpec, narrowed
 from maintainer.app.status.status_look import StatusLook, look_at_all
 from maintainer.engine.protocols import Engine
 from maintainer.engine.stages import SILENT
-from maintainer.errors import MaintainerError
 from maintainer.execution.run.cancellation import TERMINATED, StopSwitch, signals_stop
 from maintainer.execution.run.run_context import Clock
-from maintainer.journal.folder.atomic_files import write_atomically
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
@@ -61,7 +59,6 @@ from maintainer.model.run.progress import ProgressSink
 from maintainer.policy.project.policy_changes import policies_at
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.plan.comparison_markdown import Comparison
-from maintainer.report.run.run_findings import render_junit
 from maintainer.units import count_of
 
 LONG_WORK_BYTES = 4 << 30
@@ -352,34 +349,15 @@ def _finish(
     listener: RunListener,
 ) -> RunResult:
     """Write what people read beside the results, show the result, and name tables in trouble for several runs."""
-
-    def page() -> str:
-        return run_page(project, outcome.run_id, local_zone())[1]
-
-    drawings: Mapping[str, Callable[[], str]] = {"junit.xml": lambda: render_junit(outcome), "report.html": page}
-    for name, draw in drawings.items():
-        problem = _written_beside_results(journal, name, draw)
-        if problem is not None:
-            problems.append(problem)
-            listener.problem(problem)
+    for problem in write_run_pages(project, outcome, journal.folder.path):
+        problems.append(problem)
+        listener.problem(problem)
     result = RunResult(outcome, to_do, journal.folder.path, (*problems, *outcome.problems))
     listener.finished(result)
     with suppress(OSError):  # the run is over, and has said how it ended
         for problem in in_a_row(project.runs_dir, outcome):
             listener.problem(problem)
     return result
-
-
-def _written_beside_results(journal: Journal, name: str, draw: Callable[[], str]) -> Problem | None:
-    """Write a file made from the results beside them. A failure is reported and does not fail the run."""
-    path = journal.folder.path / name
-    try:
-        write_atomically(path, draw().encode("utf-8", "replace"))
-    except (OSError, MaintainerError) as error:
-        reason = error.what if isinstance(error, MaintainerError) else error.strerror or str(error)
-        what = f"{name} could not be written: {reason}"
-        return Problem("E651", what, str(path), "results.json beside it holds the same outcomes")
-    return None
 
 
 @contextmanager

@@ -139,7 +139,7 @@ def test_no_output_of_a_run_shows_it(planted: PlantedSecret) -> None:
     assert len(outputs) == NUM_OUTPUTS
     assert {name: found for name, text in outputs.items() if (found := hits(planted, text))} == {}
     # The rest of what was said is still there, so that the search was in the right place.
-    assert not [name for name, text in outputs.items() if "***" not in text and "&#42;&#42;&#42;" not in text]
+    assert not [name for name, text in outputs.items() if "***" not in text.replace("\\*", "*")]
 
 
 @every_secret

@@ -1,17 +1,46 @@
-"""Write the report of one run, or of the whole fleet, as one HTML file that needs no network."""
+"""Write what people read of a run beside its results, and the report of the whole fleet: files that need no network."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
 from maintainer.app.lookback.report_pages import fleet_page, run_page
 from maintainer.app.project_folders import Project, local_zone
+from maintainer.errors import MaintainerError
 from maintainer.journal.folder.atomic_files import write_atomically, writing
+from maintainer.model.plan.plan import Problem
+from maintainer.model.run.outcome import RunOutcome
+from maintainer.report.run.run_findings import render_junit
 
 MAX_FLEET_RUNS = 400
 """Runs that the report of the fleet looks back on, the newest."""
+
+
+def write_run_pages(project: Project, outcome: RunOutcome, folder: Path) -> Iterator[Problem]:
+    """Write ``junit.xml`` and ``report.html`` into a run's folder, and yield what could not be written.
+
+    The run is over and its results are written: a file that is missing beside them (E651) does not make it fail.
+
+    Args:
+        project: The project.
+        outcome: What came of the run.
+        folder: The run's folder.
+    """
+
+    def page() -> str:
+        return run_page(project, outcome.run_id, local_zone())[1]
+
+    drawings: Mapping[str, Callable[[], str]] = {"junit.xml": lambda: render_junit(outcome), "report.html": page}
+    for name, draw in drawings.items():
+        try:
+            write_atomically(folder / name, draw().encode("utf-8", "replace"))
+        except (OSError, MaintainerError) as error:
+            reason = error.what if isinstance(error, MaintainerError) else error.strerror or str(error)
+            what = f"{name} could not be written: {reason}"
+            yield Problem("E651", what, str(folder / name), "results.json beside it holds the same outcomes")
 
 
 def write_run_report(project: Project, run_id: str | None, out: Path | None = None) -> Path:

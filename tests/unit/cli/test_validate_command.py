@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
@@ -162,7 +163,7 @@ def test_github_leaves_what_it_may_not_annotate_to_the_summary(project: Path, mo
     assert lines[10] == "15 more errors: GitHub shows 10 of a kind; all are in the step summary"
     summary = (project / "summary.md").read_text()
     assert summary.count("P201") == 25
-    assert "<b>" not in summary
+    assert "<b>" not in re.sub(r"`[^`\n]*`", "", summary)  # inside code it is text
 
 
 def test_a_message_cannot_start_a_workflow_command(project: Path) -> None:

@@ -40,6 +40,7 @@ PUBLIC = {
         "setActiveSession", "setLocalProperty", "setJobGroup", "sc", "createMetric", "set", "unset", "toDF", "as",
         "collectAsList", "sessionState", "sqlParser", "parseTableIdentifier", "catalog", "tableExists",
         "getTableMetadata", "provider", "location", "tableType", "name", "withColumn", "expr",
+        "statusTracker", "getActiveJobsIds", "getJobIdsForGroup", "getJobInfo", "getStageInfo",
         "Observation", "observe", "getRowOrEmpty", "getLong", "conf", "setConfString", "unsetConf",
     },
     "spark's catalogs": {
@@ -65,7 +66,7 @@ PUBLIC = {
     # Python.
     "python": {
         "loads", "dumps", "setdefault", "rpartition", "findall", "split", "items", "append", "_jdf", "__init__", "join",
-        "files", "read_text", "Lock", "RLock", "_compile", "lower",
+        "files", "read_text", "Lock", "RLock", "_compile", "lower", "strip", "intersection",
         "enter_context", "ExitStack", "uuid4", "time",
     },
 }  # fmt: skip

@@ -24,6 +24,7 @@ from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import plan_table
 from maintainer.policy.predicate.partition_predicate import parse_predicate
+from maintainer.policy.resolve.policy_values import policy_values
 from maintainer.policy.resolve.resolved import ResolvedPolicy, WorthPolicy
 from tests.support.tables.builders import (
     DAY_MS,
@@ -105,6 +106,7 @@ def test_whole_plan_of_a_small_table() -> None:
         checks=Checks(RowCountCheck.SCAN, ContentCheck.FINGERPRINT, True, ()),
         timeout_seconds=10800,
         owner="team-sales",
+        policy_values=policy_values(policy),
     )
     assert planned.state == "changes"
 
