@@ -96,7 +96,7 @@ def test_init_makes_a_project_without_findings(tmp_path: Path, capsys: pytest.Ca
     for name in ("maintainer.yml", *(str(path.relative_to(root)) for path in root.glob("policies/*/*.yml"))):
         first = (root / name).read_text().splitlines()[0]
         assert ((root / name).parent / first.partition("$schema=")[2]).is_file()
-    assert (root / ".gitignore").read_text() == ".maintainer/\nplan.json\n"
+    assert (root / ".gitignore").read_text() == ".maintainer/\nplan.json\nplan.md\n"
     assert set(json.loads((root / ".vscode/settings.json").read_text())["yaml.schemas"]) == {
         "./schemas/project.schema.json",
         "./schemas/policy.schema.json",
