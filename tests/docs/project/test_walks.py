@@ -131,11 +131,11 @@ def test_the_first_policy_and_then_the_repository_of_a_team(walker: Walker, tmp_
     walker.type("git fetch -q origin && git checkout -q -b smaller-files")
     policy = walker.folder / "policies/lake.yml"
     text = policy.read_text(encoding="utf-8")
-    assert "maxFileSize: 256MiB" in text
-    policy.write_text(text.replace("maxFileSize: 256MiB", "maxFileSize: 128MiB"), encoding="utf-8")
+    assert "minFileSize: 64MiB" in text
+    policy.write_text(text.replace("minFileSize: 64MiB", "minFileSize: 32MiB"), encoding="utf-8")
     printed = walk(walker, "docs/gitops.md", names, {})
     (comment,) = (text for command, text in printed.items() if "--compare" in command)
-    assert "128MiB" in comment or "128 MiB" in comment
+    assert re.search(r"64 ?MiB.*32 ?MiB", comment)
 
 
 def test_the_tutorial_and_five_questions(walker: Walker) -> None:
