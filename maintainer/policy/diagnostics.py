@@ -94,6 +94,7 @@ CROSS_FILE: dict[str, str] = {
     "P361": "a policy test of a table without a policy",
     "P370": "a name that is no setting of Spark",
     "P371": "a secret in the settings of Spark",
+    "P372": "a package that is none",
     "P380": "the ledger in the place of the state",
     "P381": "a state on storage that cannot hold it",
     "P385": "a rule that cannot manage tables",
