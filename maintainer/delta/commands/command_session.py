@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class CommandSession:
     """A session of our own. ``interrupt`` cancels what runs in it; ``describe`` names the next jobs.
 
-    ``cores`` is how many tasks run at once, 0 where nobody knows. ``disk_commits`` makes commits to the table at a
+    ``cores`` is how many tasks run at once, 0 where nobody knows. ``exclusive_commits`` makes commits to the table at a
     location on a disk exclusive and says what writes them; None where the JVM that commits is out of reach.
 
     Everything goes through Spark's public API, so that a classic session and one of Spark Connect are the same here.
@@ -32,7 +32,7 @@ class CommandSession:
     interrupt: Callable[[], object]
     describe: Callable[[str], None] = lambda text: None
     cores: int = 0
-    disk_commits: Callable[[str], str | None] = lambda location: None
+    exclusive_commits: Callable[[str], str | None] = lambda location: None
 
     def __post_init__(self) -> None:
         for key, value in VERSION_SETTINGS.items():
@@ -99,7 +99,7 @@ def classic_sessions(lease: SessionLease) -> Callable[[str], AbstractContextMana
                 lambda: context.cancelJobGroup(name),
                 describe,
                 lease.cores,
-                lambda location: _disk_commits(jvm, location),
+                lambda location: _exclusive_commits(jvm, location),
             )
         finally:
             for key in ("spark.scheduler.pool", "spark.jobGroup.id", "spark.job.description"):
@@ -108,7 +108,7 @@ def classic_sessions(lease: SessionLease) -> Callable[[str], AbstractContextMana
     return open_one
 
 
-def _disk_commits(jvm: DeltaJvm, location: str) -> str | None:
+def _exclusive_commits(jvm: DeltaJvm, location: str) -> str | None:
     try:
         return jvm.make_commits_exclusive(jvm.log_at(location))
     except Exception:

@@ -170,7 +170,7 @@ class CommandTableWriter:
                 facts.location,
                 lambda key: conf.get(key, None),
                 facts.ref.identifier,
-                lambda: self._session.disk_commits(facts.location),
+                lambda: self._session.exclusive_commits(facts.location),
             )
         refuse_unsafe_reads(lambda key: conf.get(key, None), facts.ref.identifier, LOSES_ROWS)
 

@@ -20,6 +20,9 @@ from urllib.parse import urlsplit
 from maintainer.delta.commands.connect_session import remote_of
 from maintainer.delta.doctor import doctor_storage
 from maintainer.delta.doctor.doctor_model import Check, Status, check_connect, guarded
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.jvm.commit_store import S3_SCHEMES
+from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
 from maintainer.delta.spark.connectors import connectors_to_bring
 from maintainer.delta.spark.installed_versions import INSTALL_COMMAND, Versions, check_versions, installed
 from maintainer.delta.spark.jars import JARS_VARIABLE, ensure_jars, jar_folder, needed_jars, unfit_jars
@@ -29,6 +32,7 @@ from maintainer.delta.spark.session_settings import SLOW_DEFAULTS, slow_settings
 from maintainer.delta.spark.spark_session import SessionLease, open_session, worker_session
 from maintainer.delta.spark.start_conf import SessionOptions
 from maintainer.delta.storage.error_classes import table_errors
+from maintainer.errors import Refused
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -221,14 +225,35 @@ def _remote_tables(spark: SparkSession, locations: Sequence[str]) -> Iterable[Ch
         for location in locations
         if ("/" not in location and os.sep not in location) or urlsplit(location).scheme not in ("", "file")
     ]
+    buckets: dict[str, str] = {}
     for location in remote[:MAX_REMOTE_TABLES]:
         name = f"table {location}"
         is_path = "/" in location
         quoted = f"delta.`{location.replace('`', '``')}`" if is_path else location
         yield from guarded(name, partial(_described, spark, name, quoted))
+        if urlsplit(location).scheme in S3_SCHEMES and is_path:
+            buckets.setdefault(urlsplit(location).netloc, location)
+    for bucket, location in buckets.items():
+        yield from guarded(f"commits {bucket}", partial(_commits, spark, f"commits {bucket}", location))
     if len(remote) > MAX_REMOTE_TABLES:
         rest = len(remote) - MAX_REMOTE_TABLES
         yield Check("tables", Status.OK, f"{rest} more were not asked for; plan reports those that cannot be read")
+
+
+def _commits(spark: SparkSession, name: str, location: str) -> Iterator[Check]:
+    """Try once for each bucket whether a commit can be created without replacing another: an object, removed again."""
+    jvm = DeltaJvm(spark)
+    jvm.activate()
+    with table_errors(location):
+        log = jvm.log_of_root(jvm.hadoop_path(location))
+        try:
+            refuse_unsafe_log_store(
+                location, lambda key: spark.conf.get(key, None), location, lambda: jvm.make_commits_exclusive(log)
+            )
+        except Refused as refused:
+            yield Check(name, Status.WARN, f"{refused.what}; found: {refused.found}", refused.help, refused.code)
+            return
+    yield Check(name, Status.OK, "a commit never replaces another one")
 
 
 def _described(spark: SparkSession, name: str, quoted: str) -> Iterator[Check]:

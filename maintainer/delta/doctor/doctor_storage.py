@@ -24,11 +24,6 @@ MAX_CLOCK_SKEW_SECONDS = 60.0
 MAX_NAMED_TABLES = 20
 
 _FIRST_PLAUSIBLE_SECONDS = 1_750_000_000  # June 2025: before this version was written
-_S3_SCHEMES = ("s3", "s3a", "s3n")
-_MULTI_WRITER_HINT = (
-    "--conf spark.delta.logStore.s3a.impl=io.delta.storage.S3DynamoDBLogStore for every writer; "
-    "or `singleWriter: true` in maintainer.yml, if nothing else writes there during a run"
-)
 
 
 def check_disk(root: Path) -> Iterator[Check]:
@@ -79,7 +74,7 @@ def _clock(written_at: float) -> Check:
 
 
 def check_tables(root: Path, locations: Sequence[str]) -> Iterator[Check]:
-    """Check the permissions of tables on local paths, and warn about S3; names are left to Spark.
+    """Check the permissions of tables on local paths; names and other storage are left to Spark.
 
     Args:
         root: What relative paths are relative to.
@@ -93,10 +88,6 @@ def check_tables(root: Path, locations: Sequence[str]) -> Iterator[Check]:
     if len(problems) > MAX_NAMED_TABLES:
         rest = len(problems) - MAX_NAMED_TABLES
         yield Check("tables", Status.FAIL, f"{rest} more have problems", "fix those above and run doctor again")
-    on_s3 = [location for location in locations if urlsplit(location).scheme in _S3_SCHEMES]
-    if on_s3:
-        detail = f"{len(on_s3)} on S3, where two Spark drivers may overwrite one another's commits"
-        yield Check("tables: S3", Status.WARN, detail, _MULTI_WRITER_HINT)
 
 
 def _table_problem(path: Path) -> Check | None:

@@ -1,8 +1,9 @@
 """Refuse to commit where two writers could overwrite each other's commits.
 
-On S3 Delta's default log store has no put-if-absent: two Spark drivers may overwrite each other's commits, and beside
-a customer's writer we are the second driver (Delta's documentation, "Storage configuration"). On a disk our commits
-are hard links, which fail when the version exists. Without hard links Delta's own store checks and then renames.
+On S3 Delta's default log store looks whether a version exists and then writes over it, and beside a customer's writer
+we are the second driver (Delta's documentation, "Storage configuration"). Our commits there are conditional writes, on
+a disk hard links: both fail when the version exists. Some servers have no conditional writes, or ignore the condition;
+some file systems have no hard links.
 """
 
 from __future__ import annotations
@@ -10,20 +11,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from maintainer.delta.jvm.commit_store import NO_HARD_LINKS, RENAMING_STORES
+from maintainer.delta.jvm.commit_store import (
+    IGNORES_CONDITION,
+    NO_CONDITIONAL_WRITES,
+    NO_HARD_LINKS,
+    RENAMING_STORES,
+    S3_SCHEMES,
+)
 from maintainer.errors import Refused
 
 SINGLE_WRITER = "spark.maintainer.singleWriter"
 """Our own setting of a worker's session: ``singleWriter: true`` of maintainer.yml."""
 
-S3_SCHEMES = ("s3", "s3a", "s3n")
+_CANNOT = {
+    NO_CONDITIONAL_WRITES: "the connector has no conditional writes, or `fs.s3a.create.conditional.enabled` is off",
+    IGNORES_CONDITION: "the server writes over an object although it is asked not to (`If-None-Match: *`)",
+}
 
 
 def refuse_unsafe_log_store(
     location: str,
     setting: Callable[[str], str | None],
     where: str,
-    disk_commits: Callable[[], str | None] = lambda: None,
+    exclusive_commits: Callable[[], str | None] = lambda: None,
 ) -> None:
     """Refuse to write where a commit may overwrite another's, unless nobody else writes meanwhile.
 
@@ -31,19 +41,19 @@ def refuse_unsafe_log_store(
         location: The table's root, a URI.
         setting: Returns a Spark setting, None where it is not set.
         where: The table, for the message.
-        disk_commits: Makes commits to a table on a disk exclusive and says what writes them (``commit_store``). None
+        exclusive_commits: Makes commits to the table exclusive and says what writes them (``commit_store``). None
             where the JVM that commits is not ours to reach.
 
     Raises:
-        Refused: A432, S3 with Delta's default log store; A433, a disk where a version cannot be created exclusively.
+        Refused: A432 on S3, A433 on a disk, where a version cannot be created exclusively.
     """
     scheme = urlsplit(location).scheme
     if setting(SINGLE_WRITER) == "true":
         return
     if scheme in S3_SCHEMES:
-        _refuse_default_on_s3(scheme, setting, where)
+        _refuse_on_s3(exclusive_commits(), scheme, setting, where)
     elif scheme == "file":
-        _refuse_renaming(disk_commits(), where)
+        _refuse_renaming(exclusive_commits(), where)
 
 
 def _refuse_renaming(store: str | None, where: str) -> None:
@@ -68,15 +78,22 @@ def _refuse_renaming(store: str | None, where: str) -> None:
         )
 
 
-def _refuse_default_on_s3(scheme: str, setting: Callable[[str], str | None], where: str) -> None:
+def _refuse_on_s3(store: str | None, scheme: str, setting: Callable[[str], str | None], where: str) -> None:
     key = f"spark.delta.logStore.{scheme}.impl"
-    if setting(key) or setting("spark.delta.logStore.class"):
+    if store in _CANNOT:
+        found = _CANNOT[store or ""]
+    elif store in RENAMING_STORES:
+        found = f"spark.delta.logStore.class is {store}"
+    elif store is None and not setting(key) and not setting("spark.delta.logStore.class"):
+        found = f"{key} is not set, and the session that commits is not ours to give a log store"
+    else:
         return
     raise Refused(
-        "nothing is written to S3 through Delta's default log store: two drivers may overwrite one another's commits",
+        "nothing is written here: two drivers may overwrite one another's commits",
         code="A432",
         where=where,
-        found=f"{key} is not set",
-        help=f"pass --conf {key}=io.delta.storage.S3DynamoDBLogStore with its JAR and table, or name the store that "
-        "your writers use; `singleWriter: true` in maintainer.yml says that nobody else writes during a run",
+        found=found,
+        help=f"maintainer.yml: `spark: {{packages: [io.delta:delta-storage-s3-dynamodb:4.4.0], conf: {{{key}: "
+        "io.delta.storage.S3DynamoDBLogStore}}`, and the same for every writer; or `singleWriter: true` if nobody else "
+        "writes during a run",
     )

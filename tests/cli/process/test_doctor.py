@@ -82,14 +82,3 @@ def test_the_run_folder_that_the_project_names_is_tried(tmp_path: Path) -> None:
 
     assert run_folder("kept") == ("ok", f"{tmp_path}/kept/runs can be written")
     assert run_folder("file") == ("FAIL", f"{tmp_path}/file cannot be written: Not a directory")
-
-
-def test_the_fix_for_s3_is_one_that_the_project_takes(tmp_path: Path) -> None:
-    (tmp_path / "maintainer.yml").write_text("version: 1\nsingleWriter: true\n")
-    (tmp_path / "policies").mkdir()
-    (tmp_path / "policies" / "a.yaml").write_text("version: 1\ntable: s3a://lake/t\n")
-    checks = json.loads(doctor(tmp_path, "--no-spark", "-o", "json").stdout)["checks"]
-    assert next(check["status"] for check in checks if check["name"] == "project") == "ok"
-    fix = next(check["fix"] for check in checks if check["name"] == "tables: S3")
-    assert "--conf spark.delta.logStore.s3a.impl=" in fix
-    assert "`singleWriter: true` in maintainer.yml" in fix

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from maintainer.delta.jvm.commit_store import EXCLUSIVE_LOG_STORE, NO_HARD_LINKS
+from maintainer.delta.jvm.commit_store import (
+    CONDITIONAL_LOG_STORE,
+    EXCLUSIVE_LOG_STORE,
+    IGNORES_CONDITION,
+    NO_CONDITIONAL_WRITES,
+    NO_HARD_LINKS,
+)
 from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
 from maintainer.errors import ExitCode, Refused
 
@@ -25,7 +31,9 @@ from maintainer.errors import ExitCode, Refused
         ("s3a://b/t", {"spark.maintainer.singleWriter": "false"}, True),
     ],
 )
-def test_only_s3_with_the_default_store_is_refused(location: str, settings: dict[str, str], refused: bool) -> None:
+def test_on_s3_a_session_that_cannot_be_reached_must_have_a_store_that_was_chosen(
+    location: str, settings: dict[str, str], refused: bool
+) -> None:
     if not refused:
         refuse_unsafe_log_store(location, settings.get, "t")
         return
@@ -58,3 +66,29 @@ def test_a_disk_is_refused_where_a_version_cannot_be_created_exclusively(
     with pytest.raises(Refused) as caught:
         refuse_unsafe_log_store(location, settings.get, "t", lambda: store)
     assert (caught.value.code, caught.value.exit_code) == ("A433", ExitCode.REFUSED)
+
+
+DYNAMO = "io.delta.storage.S3DynamoDBLogStore"
+
+
+@pytest.mark.parametrize(
+    ("store", "single_writer", "says"),
+    [
+        (CONDITIONAL_LOG_STORE, "false", None),
+        (DYNAMO, "false", None),
+        (NO_CONDITIONAL_WRITES, "false", "has no conditional writes"),
+        (IGNORES_CONDITION, "false", "If-None-Match"),
+        (IGNORES_CONDITION, "true", None),
+        ("io.delta.storage.S3SingleDriverLogStore", "false", "spark.delta.logStore.class is"),
+    ],
+)
+def test_on_s3_what_writes_the_commit_decides(store: str, single_writer: str, says: str | None) -> None:
+    settings = {"spark.maintainer.singleWriter": single_writer}
+    if says is None:
+        refuse_unsafe_log_store("s3://b/t", settings.get, "t", lambda: store)
+        return
+    with pytest.raises(Refused) as caught:
+        refuse_unsafe_log_store("s3://b/t", settings.get, "t", lambda: store)
+    assert caught.value.code == "A432"
+    assert says in (caught.value.found or "")
+    assert "spark.delta.logStore.s3.impl" in (caught.value.help or "")
