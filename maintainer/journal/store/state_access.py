@@ -116,7 +116,7 @@ def _cache_of(uri: str) -> Path:
     if home is None:
         raise ProjectError(
             "this user has no home folder to keep a copy of the state in",
-            code="E681",
+            code="E687",
             where=uri,
             help="name one in the environment variable MAINTAINER_HOME",
         )
