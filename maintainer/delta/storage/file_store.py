@@ -227,7 +227,7 @@ class HadoopFiles:
         try:
             statuses = self._fs.listStatus(self._jvm.path(uri))
         except Exception as error:
-            if _is_missing(error):
+            if says_missing(error):
                 return {}
             raise
         text = self._jvm.text_of_array(statuses)
@@ -243,7 +243,7 @@ class HadoopFiles:
         try:
             return self._stored(self._fs.getFileLinkStatus(self._jvm.path(uri)))
         except Exception as error:
-            if _is_missing(error):
+            if says_missing(error):
                 return None
             raise
 
@@ -267,7 +267,7 @@ class HadoopFiles:
         try:
             stream = self._fs.open(self._jvm.path(uri))
         except Exception as error:
-            if _is_missing(error):
+            if says_missing(error):
                 raise FileNotFoundError(uri) from error
             raise
         try:
@@ -347,5 +347,6 @@ def _checksum_of(path: str) -> str:
     return os.path.join(folder, f".{name}.crc")
 
 
-def _is_missing(error: BaseException) -> bool:
+def says_missing(error: BaseException) -> bool:
+    """Tell whether Hadoop says that there is no such file or folder."""
     return any(failure.type_name in _MISSING for failure in describe(error))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
-from maintainer.delta.storage.file_store import LocalFiles, StoredFile, files_of, local_path, one_spelling
+from maintainer.delta.storage.file_store import LocalFiles, StoredFile, files_of, local_path, one_spelling, says_missing
 from maintainer.delta.storage.log_paths import COMMIT_NAME, log_readings, log_uri
 from maintainer.model.table.vector_names import vector_of_id, vector_path
 
@@ -85,11 +85,16 @@ class TableStorage:
         return self.files.delete(uri)
 
     def commits(self, *, after_version: int = -1) -> list[LogEntry]:
-        """The published commit files above a version, in order."""
+        """The published commit files above a version, in order; none where there is no log yet."""
         if isinstance(self.files, LocalFiles):
             return self._local_commits(after_version)
         prefix = self._jvm.child(self._log_path, f"{after_version + 1:020d}.json")
-        listing = self._folder.store.listFrom(prefix, self._conf)
+        try:
+            listing = self._folder.store.listFrom(prefix, self._conf)
+        except Exception as error:
+            if says_missing(error):
+                return []
+            raise
         commits = []
         while listing.hasNext():
             status = listing.next()

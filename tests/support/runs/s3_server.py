@@ -1,7 +1,8 @@
-"""A real S3 server on 127.0.0.1 (moto) that keeps conditions of writes, or ignores them, and can be away."""
+"""A real S3 server on 127.0.0.1 (moto): it keeps conditions of writes, or ignores them, and can be away."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -15,11 +16,14 @@ CONDITIONS = ("HTTP_IF_NONE_MATCH", "HTTP_IF_MATCH")
 
 
 class S3Server:
-    """A server in this process; its objects live until the process ends."""
+    """A server in this process, one request at a time; its objects live until the process ends."""
 
     def __init__(self, *, keeps_conditions: bool = True) -> None:
+        logging.getLogger("werkzeug").setLevel(logging.WARNING)
         self._application = DomainDispatcherApplication(create_backend_app)
         self._keeps_conditions = keeps_conditions
+        # moto looks and then writes: two requests at once could both be told that they made an object.
+        self._turn = threading.Lock()
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
         self.port: int = self._server.server_port
         self._thread: threading.Thread | None = None
@@ -57,7 +61,8 @@ class S3Server:
         if not self._keeps_conditions:
             for name in CONDITIONS:
                 environ.pop(name, None)
-        return self._application(environ, start_response)
+        with self._turn:
+            return self._application(environ, start_response)
 
 
 @contextmanager

@@ -1,0 +1,73 @@
+"""Tables, state and ledger on an S3 server: the first apply; a second engine reads what it left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.runs.s3_projects import S3Project, make_project, uri
+from tests.support.runs.s3_server import S3Server, s3_server
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+LEDGER = "s3://lake/_maintainer/ledger"
+
+
+@pytest.fixture
+def server() -> Iterator[S3Server]:
+    with s3_server("lake") as server:
+        yield server
+
+
+def ledger_rows(project: S3Project) -> list[tuple[str, str, str]]:
+    rows = project.table(LEDGER).to_pyarrow_table().to_pylist()
+    return sorted((row["table"], row["kind"], row["status"]) for row in rows)
+
+
+def test_apply_compacts_a_table_and_makes_the_ledger(server: S3Server, tmp_path: Path) -> None:
+    project = make_project(tmp_path, server, {"orders": "optimize: {}"})
+    project.append("orders", 6)
+    rows = project.rows("orders")
+    assert (len(project.table("orders").file_uris()), sum(rows.values())) == (6, 60)
+    done = project.run("apply", "--yes", "-o", "json")
+    assert (done.returncode, done.document["problems"]) == (0, []), done.err
+    assert done.document["counts"]["done"] == 1
+    assert (len(project.table("orders").file_uris()), project.rows("orders")) == (1, rows)
+    assert project.table("orders").version() == 6
+    assert ledger_rows(project) == [(uri("orders"), "compact", "succeeded")]
+
+
+def test_a_trash_is_refused(server: S3Server, tmp_path: Path) -> None:
+    project = make_project(tmp_path, server, {"orders": "vacuum: {retention: 7d, trash: 7d}"})
+    project.append("orders", 1)
+    done = project.run("plan", "-o", "json")
+    (table,) = done.document["tables"]
+    assert (done.returncode, table["problem"]["code"]) == (1, "T431"), done.out
+
+
+def test_a_vacuum_deletes_what_the_log_removed_and_nothing_else(server: S3Server, tmp_path: Path) -> None:
+    policy = "vacuum: {retention: 1s, allowShortRetention: true, allowLargeDelete: true}"
+    project = make_project(tmp_path, server, {"orders": policy})
+    project.append("orders", 6, **{"delta.deletedFileRetentionDuration": "interval 1 second"})
+    rows, old = project.rows("orders"), set(project.table("orders").file_uris())
+    project.table("orders").optimize.compact()
+    (new,) = project.table("orders").file_uris()
+    assert data_files(project) == old | {new}
+    done = project.run("apply", "--yes", "-o", "json")
+    assert (done.returncode, done.document["problems"]) == (0, []), done.err
+    assert data_files(project) == {new}
+    assert project.rows("orders") == rows
+    assert ("vacuum", "succeeded") in {row[1:] for row in ledger_rows(project)}
+
+
+def data_files(project: S3Project) -> set[str]:
+    """The Parquet files that lie in the table's folder, listed by another client."""
+    from pyarrow.fs import FileSelector, S3FileSystem
+
+    store = S3FileSystem(
+        access_key="key", secret_key="secret", region="us-east-1", endpoint_override=project.server.url
+    )
+    files = store.get_file_info(FileSelector("lake/tables/orders"))
+    return {f"s3://{file.path}" for file in files if file.path.endswith(".parquet")}

@@ -1,0 +1,118 @@
+"""Projects whose tables and state lie on an S3 server, run as a user runs them: each command a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from maintainer.delta.spark.jars import jar_folder
+from tests.support.policies.projects import write_project
+from tests.support.runs.s3_server import S3Server
+
+SECONDS = 300
+"""A command that takes longer is stopped."""
+
+SETTINGS = """\
+state: s3://lake/_maintainer
+spark:
+  conf:
+    spark.driver.memory: 1g
+    spark.hadoop.fs.s3a.endpoint: {url}
+    spark.hadoop.fs.s3a.endpoint.region: us-east-1
+    spark.hadoop.fs.s3a.path.style.access: true
+    spark.hadoop.fs.s3a.access.key: ${{env:S3_ACCESS_KEY}}
+    spark.hadoop.fs.s3a.secret.key: ${{env:S3_SECRET_KEY}}
+"""
+
+
+@dataclass(frozen=True)
+class S3Project:
+    """A project folder, the server that it names, and a folder for what commands keep on their machine."""
+
+    root: Path
+    server: S3Server
+    home: Path
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What deltalake needs to reach the server."""
+        return {
+            "AWS_ENDPOINT_URL": self.server.url,
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            # Some calls of deltalake hold Python's lock, so that a server in this process never answers them.
+            "timeout": "10s",
+            "retry_timeout": "20s",
+        }
+
+    def append(self, name: str, num_files: int, **configuration: str) -> None:
+        """Write commits of ten rows each to ``s3://lake/tables/NAME``."""
+        for number in range(num_files):
+            rows = pa.table({"id": pa.array(range(number * 10, number * 10 + 10))})
+            write_deltalake(
+                uri(name), rows, mode="append", storage_options=self.options, configuration=dict(configuration)
+            )
+
+    def table(self, address: str) -> DeltaTable:
+        """Open a table by the second engine: a name below ``tables``, or an address."""
+        return DeltaTable(address if "://" in address else uri(address), storage_options=self.options)
+
+    def rows(self, address: str) -> Counter[tuple[object, ...]]:
+        """The rows of a table as the second engine reads them."""
+        return Counter(tuple(row.values()) for row in self.table(address).to_pyarrow_table().to_pylist())
+
+    def run(self, *arguments: str, **environment: str) -> Done:
+        """Run a command of maintainer as a process."""
+        return self.process("maintainer", "--project", str(self.root), *arguments, **environment)
+
+    def process(self, module: str, *arguments: str, **environment: str) -> Done:
+        """Run a module on this project's machine, which has the JARs and nothing else at first."""
+        self.home.mkdir(exist_ok=True)
+        keys = {"S3_ACCESS_KEY": "key", "S3_SECRET_KEY": "secret"}
+        env = {**os.environ, "MAINTAINER_HOME": str(self.home), "MAINTAINER_JARS": str(jar_folder()), **keys}
+        started = time.monotonic()
+        done = subprocess.run(
+            (sys.executable, "-m", module, *arguments), env={**env, **environment},
+            capture_output=True, text=True, timeout=SECONDS, check=False,
+        )  # fmt: skip
+        return Done(done.returncode, done.stdout, done.stderr, time.monotonic() - started)
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command returned and printed, and how long it took."""
+
+    returncode: int
+    out: str
+    err: str
+    seconds: float
+
+    @property
+    def document(self) -> Any:
+        """Its output as JSON."""
+        assert self.out, self.err
+        return json.loads(self.out)
+
+
+def uri(name: str) -> str:
+    """The address of a table."""
+    return f"s3://lake/tables/{name}"
+
+
+def make_project(root: Path, server: S3Server, policies: dict[str, str], *, settings: str = SETTINGS) -> S3Project:
+    """Write a project: ``policies`` maps a table's name to what its policy says beside ``table:``."""
+    files = {f"policies/{name}.yml": f"table: {uri(name)}\n{text}\n" for name, text in policies.items()}
+    project = write_project(root / "project", {"maintainer.yml": settings.format(url=server.url), **files})
+    return S3Project(project, server, root / "machine")
