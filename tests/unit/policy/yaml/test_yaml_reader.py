@@ -306,6 +306,16 @@ def test_a_bomb_of_aliases_is_refused_before_it_grows() -> None:
     assert {code for code, _, _ in places_of(laughs)} >= {"Y109"}
 
 
+def test_what_only_the_quicker_parser_refuses_is_refused() -> None:
+    class RefusingParser(PURE_PARSER):
+        def get_event(self) -> object:
+            raise yaml.MarkedYAMLError(problem="too much for me")
+
+    document, (finding,) = read_text("version: 1\ntable: a.b\n", "t.yml", RefusingParser)
+    assert document is None
+    assert (finding.code, finding.message) == ("Y107", "not YAML: too much for me")
+
+
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? ", "? - "])
 def test_depth_stops_the_reader_at_once(opening: str) -> None:
     events = 0
