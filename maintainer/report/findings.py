@@ -77,6 +77,7 @@ def file_and_line(where: str | None, policy_file: str) -> tuple[str, int | None]
 MAX_PER_KIND = 10
 MAX_SUMMARY_BYTES = 1024 * 1024
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
+OUTPUT_VARIABLE = "GITHUB_OUTPUT"
 
 
 def render_annotations(findings: Iterable[Finding]) -> str:
@@ -144,6 +145,22 @@ def write_step_summary(markdown: str, environ: Mapping[str, str]) -> bool:
     except (OSError, ValueError):
         return False
     return bool(text)
+
+
+def write_step_output(name: str, value: str, environ: Mapping[str, str]) -> bool:
+    """Say a value to the later steps of a GitHub job, as ``steps.ID.outputs.NAME``; return whether it was written.
+
+    Never raises, for the reason of ``write_step_summary``. A value of several lines is not written.
+    """
+    path = environ.get(OUTPUT_VARIABLE)
+    if not path or len(value.splitlines()) > 1:
+        return False
+    try:
+        with Path(path).open("a", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.write(f"{name}={value}\n")
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def cut_lines(text: str, max_bytes: int) -> str:

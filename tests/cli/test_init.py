@@ -16,6 +16,7 @@ import click
 import pytest
 import yaml
 
+from maintainer.cli.act.run_output import RUN_FOLDER_OUTPUT
 from maintainer.cli.main import cli, run
 from maintainer.cli.setup.setup_commands import UNKNOWN, requirement_of
 from maintainer.policy.project.policy_changes import modified_tables
@@ -168,9 +169,14 @@ def test_the_workflow_keeps_the_state_where_init_was_told(tmp_path: Path, place:
     assert load_project(root, "prod").project.state == expanded
     assert load_project(root).project.state == f"{root}/.maintainer"
     jobs = yaml.safe_load((root / ".github/workflows/maintainer.yml").read_text(encoding="utf-8"))["jobs"]
-    (upload,) = [step for step in jobs["apply"]["steps"] if "upload-artifact" in step.get("uses", "")]
-    assert upload["with"]["path"] == f"{expanded}/runs/"
-    assert any("--env prod apply" in script for script in scripts(jobs["apply"]))
+    for job in (jobs["apply"], jobs["nightly"]):
+        (upload,) = [step for step in job["steps"] if "upload-artifact" in step.get("uses", "")]
+        (applies,) = [step for step in job["steps"] if "--env prod apply" in step.get("run", "")]
+        # A state on an object store has no folder to upload; the run says which one it writes.
+        folder = f"steps.{applies['id']}.outputs.{RUN_FOLDER_OUTPUT}"
+        assert upload["with"]["path"] == f"${{{{ {folder} }}}}"
+        assert f"{folder} != ''" in upload["if"]
+        assert "-o github" in applies["run"]
 
 
 @pytest.mark.parametrize(

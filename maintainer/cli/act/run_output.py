@@ -21,15 +21,17 @@ from maintainer.cli.context import CliContext, note, warn
 from maintainer.errors import ExitCode
 from maintainer.errors.foreign_text import visible_json
 from maintainer.model.plan.plan import Plan, Problem
-from maintainer.model.run.progress import ProgressSink
+from maintainer.model.run.progress import ProgressEvent, ProgressSink, RunStarted
 from maintainer.model.run.results_document import run_to_json
-from maintainer.report.findings import render_annotations, write_step_summary
+from maintainer.report.findings import render_annotations, write_step_output, write_step_summary
 from maintainer.report.run.progress_jsonl import ProgressJsonl
 from maintainer.report.run.progress_text import ProgressText
 from maintainer.report.run.run_findings import render_junit, run_findings, run_markdown
 from maintainer.report.run.run_text import render_run
 from maintainer.report.style import Style, cursor_wanted
 from maintainer.report.text_layout import printable
+
+RUN_FOLDER_OUTPUT = "run-folder"
 
 
 class RunOutput(RunListener):
@@ -70,6 +72,9 @@ class RunOutput(RunListener):
         if self._output == "jsonl":
             yield ProgressJsonl(sys.stdout, __version__)
             return
+        if self._context.verbosity < 0 and self._output == "github":
+            yield _name_run_folder
+            return
         if self._context.verbosity < 0 or self._output not in ("text", "github"):
             yield None
             return
@@ -82,8 +87,13 @@ class RunOutput(RunListener):
             verbose=self._context.verbosity > 0,
             in_plan=[str(table.ref) for table in plan.tables if table.blocked or table.problem],
         )
+
+        def named_and_shown(event: ProgressEvent) -> None:
+            _name_run_folder(event)
+            printer(event)
+
         try:
-            yield printer
+            yield named_and_shown if self._output == "github" else printer
         finally:
             printer.close()
 
@@ -112,6 +122,12 @@ class RunOutput(RunListener):
 def exit_code_of(result: RunResult | None) -> ExitCode:
     """Return the exit code of a run; one that a person did not agree to leaves work undone."""
     return ExitCode.FINDINGS if result is None else result.exit_code
+
+
+def _name_run_folder(event: ProgressEvent) -> None:
+    """Say to later steps of the job which folder a run writes, as soon as there is one: they may keep it."""
+    if isinstance(event, RunStarted):
+        write_step_output(RUN_FOLDER_OUTPUT, event.run_folder, os.environ)
 
 
 def _from_here(path: Path) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +20,8 @@ from maintainer.delta.doctor.doctor_checks import DoctorInput, run_checks
 from maintainer.delta.doctor.doctor_model import Check, Status, guarded
 from maintainer.delta.spark.start_conf import SessionOptions
 from maintainer.errors import ExitCode, ProjectError
+from maintainer.journal.store.state_access import local_runs_dir, try_store
+from maintainer.policy.table_names import is_uri
 from maintainer.report.style import Role, Style
 from maintainer.units import count_of
 
@@ -43,6 +47,13 @@ def doctor_command(ctx: click.Context, output: str, no_spark: bool, spec: RunSpe
     in_project = guarded("project", lambda: _project(context, projects))
     for project in projects:
         engine = project_engine(project.loaded.project, engine)
+    speak = output == "text" and context.verbosity >= 0
+    say = (lambda name: click.echo(f"trying {name} ...", err=True)) if speak else (lambda _: None)
+    runs_dir: Path | None = None
+    for project in projects:
+        in_project += _state(project, say)
+        with suppress(ProjectError):  # the check of the state says it
+            runs_dir = local_runs_dir(project.loaded.project)
     subject = DoctorInput(
         root=context.project_root,
         locations=tuple(policy.table.location for project in projects for policy in project.policies),
@@ -50,12 +61,9 @@ def doctor_command(ctx: click.Context, output: str, no_spark: bool, spec: RunSpe
         options=SessionOptions(
             engine.master, engine.conf, remote=engine.remote, record_classes=True, storage=engine.storage
         ),
-        runs_dir=projects[0].runs_dir if projects else None,
+        runs_dir=runs_dir,
     )
-    speak = output == "text" and context.verbosity >= 0
-    checks = in_project + run_checks(
-        subject, lambda name: click.echo(f"trying {name} ...", err=True) if speak else None
-    )
+    checks = in_project + run_checks(subject, say)
     if output == "json":
         print_json({"format_version": FORMAT_VERSION, "checks": [asdict(check) for check in checks]})
     else:
@@ -79,6 +87,21 @@ def _project(context: CliContext, projects: list[Project]) -> Iterator[Check]:
         return
     projects.append(project)
     yield Check("project", Status.OK, f"{project.root}: tables with a policy of their own: {len(project.policies)}")
+
+
+def _state(project: Project, say: Callable[[str], None]) -> list[Check]:
+    """Try the store of a state that lies on one; a folder of this machine is the business of another check."""
+    settings = project.loaded.project
+    if not is_uri(settings.state):
+        return []
+    say("state")
+
+    def look() -> Iterator[Check]:
+        try_store(settings)
+        can = "can be listed, read and written, and no write replaces what another one made meanwhile"
+        yield Check("state", Status.OK, f"{settings.state} {can}")
+
+    return guarded("state", look)
 
 
 def as_text(checks: Iterable[Check], style: Style) -> str:

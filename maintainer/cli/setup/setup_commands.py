@@ -26,7 +26,7 @@ from maintainer import __version__
 from maintainer.cli.context import CliContext
 from maintainer.errors import ProjectError
 from maintainer.journal.folder.atomic_files import writing
-from maintainer.policy.project.state_settings import DEFAULT_STATE, RUNS_NAME, state_problem
+from maintainer.policy.project.state_settings import DEFAULT_STATE, state_problem
 from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA, schema_text
 from maintainer.policy.table_names import absolute_path
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE
@@ -120,7 +120,6 @@ def project_files(requirement: str, state: str = DEFAULT_STATE, tables_root: str
     files[PROJECT_FILE] = (
         files[PROJECT_FILE].replace("{state}", _in_yaml(state)).replace("{root}", _in_yaml(tables_root))
     )
-    files[_WORKFLOW] = files[_WORKFLOW].replace("{runs}", _in_yaml(f"{state.rstrip('/')}/{RUNS_NAME}/"))
     return files
 
 

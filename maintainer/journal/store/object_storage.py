@@ -1,28 +1,31 @@
 """One folder of an object store: list, get, put, and documents that are replaced only as they were read.
 
 obstore does the requests, signs them and repeats those that fail for a moment. What it raises becomes a
-``StoreFailure`` here: an ``OSError`` like that of a disk, with the code and the advice of its true cause.
+``StoreFailure`` (``state_store_failures``): an ``OSError`` like that of a disk, with the code of its true cause.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from maintainer.errors import EnvironmentUnfit
-from maintainer.errors.foreign_text import without_secrets
 from maintainer.journal.folder.documents import Document
 from maintainer.journal.store.cloud_settings import StoreSettings
+from maintainer.journal.store.state_store_failures import (
+    NO_CONDITIONS,
+    UNREACHABLE,
+    StoreFailure,
+    is_no_bucket,
+    store_failure,
+    translated,
+)
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutResult, UpdateVersion
     from obstore.store import ObjectStore
-
-UNREACHABLE, REFUSED, NO_BUCKET, NO_CONDITIONS = "E681", "E682", "E683", "E684"
 
 MAX_RETRIES = 3
 RETRY_SECONDS = 20
@@ -32,47 +35,7 @@ REQUEST_SECONDS = 15
 MAX_OBJECTS = 200_000
 """More objects than a state has in ten years."""
 
-MAX_MESSAGE_CHARACTERS = 300
 PROBE = "probe"
-
-_HELP = {
-    UNREACHABLE: "check the endpoint and the network, then run the command again; what was done is recorded on this "
-    "machine, and the next command publishes it",
-    REFUSED: "set the credentials of this cloud in the environment, or Spark's keys under `spark: conf:` in "
-    "maintainer.yml, and let them read, write and list this place",
-    NO_BUCKET: "make the bucket or container, or correct `state:` in maintainer.yml",
-    NO_CONDITIONS: "update the server, or name another place under `state:`; without conditional writes two runs at "
-    "once would overwrite each other's records",
-}
-_WHAT = {
-    UNREACHABLE: "the store of the state cannot be reached",
-    REFUSED: "the store of the state refuses the credentials",
-    NO_BUCKET: "there is no such bucket for the state",
-    NO_CONDITIONS: "the store of the state ignores conditions of a write",
-}
-
-
-class StoreFailure(OSError):
-    """A request to the store failed. ``code`` says why; whether a write landed is not known."""
-
-    def __init__(self, code: str, found: str) -> None:
-        self.code = code
-        self.found = without_secrets(found.split("\n")[0][:MAX_MESSAGE_CHARACTERS])
-        super().__init__(0, f"{_WHAT[code]}: {self.found}")
-
-    @property
-    def what(self) -> str:
-        """What happened, without what the store said."""
-        return _WHAT[self.code]
-
-    @property
-    def help(self) -> str:
-        """What to do."""
-        return _HELP[self.code]
-
-    def unfit(self, where: str) -> EnvironmentUnfit:
-        """Return the error that ends a command."""
-        return EnvironmentUnfit(self.what, code=self.code, where=where, found=self.found, help=self.help)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +79,7 @@ class ObjectStorage:
                 code=UNREACHABLE, where=uri, found=str(error), help=help,
             ) from error  # fmt: skip
         except Exception as error:
-            raise _failure(error).unfit(uri) from error
+            raise store_failure(error).unfit(uri) from error
         return ObjectStorage(client, uri)
 
     def listed(self, prefix: str) -> list[StoredObject]:
@@ -128,7 +91,7 @@ class ObjectStorage:
         import obstore
 
         objects: list[StoredObject] = []
-        with _translated():
+        with translated():
             for chunk in obstore.list(self._client, prefix=prefix):
                 for meta in chunk:
                     objects.append(
@@ -148,11 +111,11 @@ class ObjectStorage:
         """
         import obstore
 
-        with _translated():
+        with translated():
             try:
                 got = obstore.get(self._client, name)
             except FileNotFoundError as error:
-                if _no_bucket(error):
+                if is_no_bucket(error):
                     raise
                 return None
             return Document(bytes(got.bytes()), _tag(got.meta))
@@ -165,7 +128,7 @@ class ObjectStorage:
         """
         import obstore
 
-        with _translated():
+        with translated():
             return _tag(obstore.put(self._client, name, data))
 
     def remove(self, name: str) -> None:
@@ -176,7 +139,7 @@ class ObjectStorage:
         """
         import obstore
 
-        with _translated():
+        with translated():
             try:
                 obstore.delete(self._client, [name])
             except FileNotFoundError:
@@ -191,11 +154,11 @@ class ObjectStorage:
         import obstore
         from obstore.exceptions import AlreadyExistsError, NotFoundError, PreconditionError
 
-        with _translated():
+        with translated():
             try:
                 obstore.put(self._client, name, data, mode="create" if before is None else _mode(before.tag))
             except (AlreadyExistsError, PreconditionError, NotFoundError, FileNotFoundError) as error:
-                if _no_bucket(error):
+                if is_no_bucket(error):
                     raise
                 # A try whose answer was lost may have written it: the repeated one then finds its own content.
                 now = self.read(name)
@@ -215,7 +178,7 @@ class ObjectStorage:
                 raise StoreFailure(NO_CONDITIONS, "a second write replaced what a first one had made")
         import obstore
 
-        with _translated():
+        with translated():
             return int(obstore.head(self._client, PROBE)["last_modified"].timestamp() * 1000)
 
     def documents(self, folder: str) -> StoreDocuments:
@@ -255,30 +218,3 @@ def _mode(tag: str) -> UpdateVersion:
     """The condition of a write: S3 and Azure compare the ETag, Google the generation."""
     e_tag, _, version = tag.partition("\n")
     return {"e_tag": e_tag, "version": version} if version else {"e_tag": e_tag}
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except StoreFailure:
-        raise
-    except Exception as error:  # obstore's own classes, and built-in ones for what Python has a class for
-        raise _failure(error) from error
-
-
-def _no_bucket(error: Exception) -> bool:
-    text = str(error)
-    return any(word in text for word in ("NoSuchBucket", "ContainerNotFound", "specified bucket does not exist"))
-
-
-def _failure(error: Exception) -> StoreFailure:
-    name, text = type(error).__name__, str(error)
-    told: Callable[..., bool] = lambda *words: any(word in text for word in words)  # noqa: E731
-    if _no_bucket(error):
-        return StoreFailure(NO_BUCKET, text)
-    if name in ("UnauthenticatedError", "PermissionDeniedError", "PermissionError") or told("403", "401", "Credential"):
-        return StoreFailure(REFUSED, text)
-    if name in ("NotSupportedError", "NotImplementedError"):
-        return StoreFailure(NO_CONDITIONS, text)
-    return StoreFailure(UNREACHABLE, text or name)

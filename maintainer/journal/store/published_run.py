@@ -17,9 +17,9 @@ from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.folder.documents import Documents
 from maintainer.journal.folder.run_folder import LEASES
 from maintainer.journal.memory.table_records import STATE_FILE, update_state
-from maintainer.journal.store.object_storage import StoreFailure
 from maintainer.journal.store.run_pulse import PULSE_SECONDS, EndedByAnother, RunPulse
 from maintainer.journal.store.state_mirror import StateMirror
+from maintainer.journal.store.state_store_failures import StoreFailure
 from maintainer.model.plan.plan import Problem
 
 SIGNS = 4

@@ -22,6 +22,7 @@ from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, FolderUnwrita
 from maintainer.journal.folder.cache_home import cache_home
 from maintainer.journal.folder.documents import Documents
 from maintainer.journal.folder.run_folder import LEASES
+from maintainer.journal.memory.table_records import STATE_FILE
 from maintainer.policy.project.project_settings import ProjectSettings
 from maintainer.policy.project.state_settings import RUNS_NAME
 from maintainer.policy.table_names import is_uri
@@ -68,6 +69,31 @@ def runs_dir_of(settings: ProjectSettings, *, every_run: bool = False) -> Path:
             reached.fetched = True
             reached.fetched_all = reached.fetched_all or every_run
     return reached.mirror.runs_dir
+
+
+def local_runs_dir(settings: ProjectSettings) -> Path:
+    """Return where on this machine run folders are written; no store is asked.
+
+    Raises:
+        ProjectError: E687, the state is on a store, and this user has no place for its copy.
+    """
+    return (_cache_of(settings.state) if is_uri(settings.state) else Path(settings.state)) / RUNS_NAME
+
+
+def try_store(settings: ProjectSettings) -> None:
+    """Show that the store of a state does what a run needs: list, read, write, and keep the conditions of writes.
+
+    Args:
+        settings: Of a project whose state is on an object store. One small object is written there, as by each run.
+
+    Raises:
+        EnvironmentUnfit: E681 to E684, E691 or E692: what it does not do, and why.
+    """
+    storage = _reached(settings).mirror.storage
+    with _explained(settings):
+        storage.listed(f"{LEASES}/")
+        storage.read(STATE_FILE)
+        storage.store_ms()
 
 
 def shared_leases(settings: ProjectSettings) -> Documents | None:
@@ -126,7 +152,7 @@ def _cache_of(uri: str) -> Path:
 
 @contextmanager
 def _explained(settings: ProjectSettings) -> Iterator[None]:
-    from maintainer.journal.store.object_storage import StoreFailure
+    from maintainer.journal.store.state_store_failures import StoreFailure
 
     try:
         yield

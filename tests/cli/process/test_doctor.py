@@ -8,6 +8,9 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+from tests.support.runs.s3_server import S3Server, s3_server
 
 
 def doctor(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -82,3 +85,44 @@ def test_the_run_folder_that_the_project_names_is_tried(tmp_path: Path) -> None:
 
     assert run_folder("kept") == ("ok", f"{tmp_path}/kept/runs can be written")
     assert run_folder("file") == ("FAIL", f"{tmp_path}/file cannot be written: Not a directory")
+
+
+KEYS = {"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
+
+
+def state_on(server: S3Server, folder: Path, bucket: str = "lake") -> dict[str, Any]:
+    """What doctor says of a state on a server, and that it looks at the rest all the same."""
+    (folder / "maintainer.yml").write_text(f"version: 1\nstate: s3://{bucket}/_maintainer\n")
+    home = str(folder / "home")
+    done = doctor(folder, "--no-spark", "-o", "json", AWS_ENDPOINT_URL=server.url, MAINTAINER_HOME=home, **KEYS)
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert checks["run folder"]["status"] == "ok"
+    assert home in checks["run folder"]["detail"]
+    assert (checks["state"]["status"] == "ok") or done.returncode == 1
+    state: dict[str, Any] = checks["state"]
+    return state
+
+
+def test_a_state_on_a_store_is_tried(tmp_path: Path) -> None:
+    with s3_server("lake") as server:
+        good = state_on(server, tmp_path)
+        assert (good["status"], good["code"]) == ("ok", None)
+        assert good["detail"].startswith("s3://lake/_maintainer can be listed, read and written")
+        missing = state_on(server, tmp_path, "elsewhere")
+        assert (missing["status"], missing["code"]) == ("FAIL", "E683")
+        assert missing["fix"] == "make the bucket or container, or correct `state:` in maintainer.yml"
+        server.check_credentials()
+        refused = state_on(server, tmp_path)
+        server.check_credentials(on=False)
+        assert (refused["status"], refused["code"]) == ("FAIL", "E682")
+        assert "secret" not in refused["detail"]
+    gone = state_on(server, tmp_path)
+    assert (gone["status"], gone["code"]) == ("FAIL", "E681")
+    assert gone["fix"].startswith("check the endpoint and the network")
+
+
+def test_a_store_that_ignores_conditions_is_no_place_for_a_state(tmp_path: Path) -> None:
+    with s3_server("lake", keeps_conditions=False) as server:
+        ignoring = state_on(server, tmp_path)
+    assert (ignoring["status"], ignoring["code"]) == ("FAIL", "E684")
+    assert "a second write replaced what a first one had made" in ignoring["detail"]

@@ -8,6 +8,7 @@ import os
 import py_compile
 import re
 import runpy
+import shlex
 import stat
 import subprocess
 import sys
@@ -79,6 +80,15 @@ def test_each_job_is_ended_later_than_its_run() -> None:
     ]
     assert all(limit >= run_seconds + 1800 for limit in limits)
     assert all(job["timeout-minutes"] < 360 for job in github_jobs().values())
+
+
+def test_what_gitlab_keeps_is_what_the_job_writes() -> None:
+    job = yaml.safe_load((EXAMPLES / "gitlab-ci.yml").read_text(encoding="utf-8"))[".apply"]
+    (line,) = job["after_script"]
+    program, *arguments = shlex.split(line)
+    assert program == "$CI_BUILDS_DIR/maintainer/bin/maintainer"
+    assert parsed(arguments)[0] == "report"
+    assert job["artifacts"]["paths"] == [arguments[arguments.index("--out") + 1]]
 
 
 def test_the_github_workflow_is_the_one_that_init_writes() -> None:

@@ -68,6 +68,7 @@ def project(tmp_path: Path) -> Path:
 def script(text: str, project: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     summary = {"PATH": path, "GITHUB_STEP_SUMMARY": str(project.parent / "summary.md")}
+    summary["GITHUB_OUTPUT"] = str(project.parent / "output.txt")
     return subprocess.run(
         ["bash", "-e", "-c", text], cwd=project, env={**os.environ, **summary, **environ}, capture_output=True,
         text=True, timeout=550, check=False, stdin=subprocess.DEVNULL,
@@ -105,6 +106,11 @@ def test_what_was_reviewed_is_applied_after_the_merge(project: Path) -> None:
     deltalake.write_deltalake(str(lake / "orders"), pa.table({"id": [ROWS], "k": [0]}), mode="append")
     done = script(github_script("apply", "plan.json"), project)
     assert done.returncode == 0, done.stdout + done.stderr
+    name, _, folder = (project.parent / "output.txt").read_text(encoding="utf-8").strip().partition("=")
+    assert (name, {"results.json", "report.html"} <= {path.name for path in Path(folder).iterdir()}) == (
+        "run-folder",
+        True,
+    )
     # The eight files of the plan became one; the row that came after it lies in a file of its own.
     assert files_and_ids(lake / "orders") == (2, list(range(ROWS + 1)))
     assert files_and_ids(lake / "events")[0] == 8

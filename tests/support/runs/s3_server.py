@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from moto import settings
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
@@ -56,6 +57,10 @@ class S3Server:
         """Make a bucket."""
         with urllib.request.urlopen(urllib.request.Request(f"{self.url}/{name}", method="PUT"), timeout=10):
             pass
+
+    def check_credentials(self, *, on: bool = True) -> None:
+        """Refuse from now on who is no user of the server; it has none, so that means everybody."""
+        settings.INITIAL_NO_AUTH_ACTION_COUNT = 0.0 if on else float("inf")
 
     def _answer(self, environ: dict[str, Any], start_response: Any) -> Any:
         if not self._keeps_conditions:

@@ -16,6 +16,7 @@ from maintainer.report.findings import (
     file_and_line,
     render_annotations,
     render_suites,
+    write_step_output,
     write_step_summary,
 )
 
@@ -67,6 +68,16 @@ def test_the_step_summary_is_appended_cut_at_its_limit_and_never_raises(tmp_path
     assert write_step_summary("a line that is too long\n", {"GITHUB_STEP_SUMMARY": str(file)}) is False
     assert write_step_summary("x", {"GITHUB_STEP_SUMMARY": str(tmp_path)}) is False
     assert cut_lines("a\nb\n", 4) == "a\nb\n"
+
+
+def test_a_step_output_is_one_line_and_never_raises(tmp_path: Path) -> None:
+    file = tmp_path / "output"
+    assert write_step_output("a", "x", {}) is False
+    assert write_step_output("a", "x", {"GITHUB_OUTPUT": str(file)}) is True
+    assert write_step_output("b", "y z", {"GITHUB_OUTPUT": str(file)}) is True
+    assert write_step_output("c", "1\nevil=2", {"GITHUB_OUTPUT": str(file)}) is False
+    assert write_step_output("c", "1", {"GITHUB_OUTPUT": str(tmp_path)}) is False
+    assert file.read_text(encoding="utf-8") == "a=x\nb=y z\n"
 
 
 def test_a_case_has_its_place_and_its_code() -> None:

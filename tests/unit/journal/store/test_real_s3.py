@@ -14,7 +14,8 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered
 from maintainer.journal.store import object_storage
 from maintainer.journal.store.cloud_settings import store_settings
-from maintainer.journal.store.object_storage import ObjectStorage, StoreFailure
+from maintainer.journal.store.object_storage import ObjectStorage
+from maintainer.journal.store.state_store_failures import StoreFailure
 from tests.support.runs.machines import Machine, intend
 from tests.support.runs.s3_server import S3Server, s3_server, spark_keys
 from tests.support.tables.builders import make_facts, make_files
@@ -71,6 +72,19 @@ def test_a_bucket_that_is_not_there(server: S3Server) -> None:
         assert refused.value.code == "E683", refused.value.found
 
 
+def test_credentials_that_the_server_does_not_know(server: S3Server) -> None:
+    storage = opened(server)
+    server.check_credentials()
+    try:
+        for ask in (lambda: storage.listed("runs/"), lambda: storage.read("state.json"), lambda: storage.store_ms()):
+            with pytest.raises(StoreFailure) as refused:
+                ask()
+            assert (refused.value.code, "InvalidAccessKeyId" in refused.value.found) == ("E682", True)
+            assert "spark: conf:" in refused.value.help
+    finally:
+        server.check_credentials(on=False)
+
+
 def test_a_store_that_does_not_answer(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_storage, "MAX_RETRIES", 0)
     storage = opened(server)
@@ -80,6 +94,7 @@ def test_a_store_that_does_not_answer(server: S3Server, monkeypatch: pytest.Monk
     unfit = refused.value.unfit(storage.uri)
     assert isinstance(unfit, EnvironmentUnfit)
     assert (unfit.code, unfit.where) == ("E681", storage.uri)
+    assert (unfit.found or "").endswith("(Connection refused)")
     assert "secret" not in str(unfit)
 
 

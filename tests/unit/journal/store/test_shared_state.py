@@ -17,7 +17,8 @@ from maintainer.journal.leases import current_holders
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE
 from maintainer.journal.memory.table_records import remembered
 from maintainer.journal.store import run_pulse, state_mirror
-from maintainer.journal.store.object_storage import ObjectStorage, StoreFailure
+from maintainer.journal.store.object_storage import ObjectStorage
+from maintainer.journal.store.state_store_failures import StoreFailure
 from tests.support.runs.machines import Machine, intend, now_ms
 from tests.support.tables.builders import make_facts, make_files
 

@@ -1,0 +1,124 @@
+"""Tell why a request to the store of a state failed: the code, what the store said, and what helps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from maintainer.errors import EnvironmentUnfit
+from maintainer.errors.foreign_text import without_secrets
+
+UNREACHABLE, REFUSED, NO_BUCKET, NO_CONDITIONS = "E681", "E682", "E683", "E684"
+OTHER_REGION, NO_CREDENTIALS = "E691", "E692"
+
+MAX_MESSAGE_CHARACTERS = 300
+
+_CREDENTIALS = (
+    "set the credentials of this cloud in the environment, or Spark's keys under `spark: conf:` in maintainer.yml, "
+    "and let them read, write and list this place"
+)
+_HELP = {
+    UNREACHABLE: "check the endpoint and the network, then run the command again; what was done is recorded on this "
+    "machine, and the next command publishes it",
+    REFUSED: _CREDENTIALS,
+    NO_BUCKET: "make the bucket or container, or correct `state:` in maintainer.yml",
+    NO_CONDITIONS: "update the server, or name another place under `state:`; without conditional writes two runs at "
+    "once would overwrite each other's records",
+    OTHER_REGION: "maintainer.yml: `spark: {conf: {spark.hadoop.fs.s3a.endpoint.region: REGION_OF_THE_BUCKET}}`, or "
+    "set AWS_REGION",
+    NO_CREDENTIALS: _CREDENTIALS,
+}
+_WHAT = {
+    UNREACHABLE: "the store of the state cannot be reached",
+    REFUSED: "the store of the state refuses the credentials",
+    NO_BUCKET: "there is no such bucket for the state",
+    NO_CONDITIONS: "the store of the state ignores conditions of a write",
+    OTHER_REGION: "the bucket of the state is in another region than the one that was asked",
+    NO_CREDENTIALS: "there are no credentials for the store of the state",
+}
+
+_NO_BUCKET = re.compile(
+    r"NoSuchBucket|ContainerNotFound|specified (?:bucket|container) does not exist|The bucket does not exist"
+)
+_METADATA_SERVICE = re.compile(r"https?://(?:169\.254\.169\.254|169\.254\.170\.2|metadata\.google\.internal)\b")
+"""Where a machine of a cloud gets its own credentials; asked only where there are no others."""
+
+_DENIED = re.compile(r"status code: 40[13]\b|Credential")
+_DENIED_CLASSES = ("UnauthenticatedError", "PermissionDeniedError", "PermissionError")
+_SKEWED = "RequestTimeTooSkewed"
+_SET_CLOCK = "set the clock of this machine: sudo timedatectl set-ntp true"
+_NOT_BUILT = re.compile(r"status code: 501\b")
+_NOT_BUILT_CLASSES = ("NotSupportedError", "NotImplementedError")
+_REGION = re.compile(r"redirect without LOCATION|PermanentRedirect|AuthorizationHeaderMalformed.*region", re.DOTALL)
+_EXPECTED_REGION = re.compile(r"expecting '([a-z0-9-]+)'|<Region>([a-z0-9-]+)</Region>")
+_CAUSE = re.compile(r'message: "([^"]+)"|error: "([^"]+)"')
+"""What the system said of a connection. obstore has it only in the structure that it prints behind its message."""
+
+
+class StoreFailure(OSError):
+    """A request to the store failed. ``code`` says why; whether a write landed is not known.
+
+    Args:
+        code: One of this module.
+        said: What the store, or the connection to it, said.
+        help: What to do, where more is known than the code says.
+    """
+
+    def __init__(self, code: str, said: str, help: str | None = None) -> None:
+        self.code = code
+        self.found = without_secrets(said.split("\n")[0][:MAX_MESSAGE_CHARACTERS])
+        self._help = help
+        super().__init__(0, f"{_WHAT[code]}: {self.found}")
+
+    @property
+    def what(self) -> str:
+        """What happened, without what the store said."""
+        return _WHAT[self.code]
+
+    @property
+    def help(self) -> str:
+        """What to do."""
+        return self._help or _HELP[self.code]
+
+    def unfit(self, where: str) -> EnvironmentUnfit:
+        """Return the error that ends a command."""
+        return EnvironmentUnfit(self.what, code=self.code, where=where, found=self.found, help=self.help)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise what obstore raises in the block as a ``StoreFailure``."""
+    try:
+        yield
+    except StoreFailure:
+        raise
+    except Exception as error:  # obstore's own classes, and built-in ones for what Python has a class for
+        raise store_failure(error) from error
+
+
+def is_no_bucket(error: Exception) -> bool:
+    """Whether the bucket or container is missing, where an error may also mean an object that is not there."""
+    return _NO_BUCKET.search(str(error)) is not None
+
+
+def store_failure(error: Exception) -> StoreFailure:
+    """Return the failure for an exception of obstore; what is not recognized counts as a store that is away."""
+    name, text = type(error).__name__, str(error)
+    said, _, structure = text.partition("Debug source:")
+    said = " ".join(said.split())
+    if is_no_bucket(error):
+        return StoreFailure(NO_BUCKET, said)
+    if _METADATA_SERVICE.search(said):
+        return StoreFailure(NO_CREDENTIALS, said)
+    if _REGION.search(said):
+        named = _EXPECTED_REGION.search(said)
+        region = (named[1] or named[2]) if named else None
+        help = _HELP[OTHER_REGION].replace("REGION_OF_THE_BUCKET", region) if region else None
+        return StoreFailure(OTHER_REGION, said, help)
+    if name in _DENIED_CLASSES or _DENIED.search(said):
+        return StoreFailure(REFUSED, said, _SET_CLOCK if _SKEWED in said else None)
+    if name in _NOT_BUILT_CLASSES or _NOT_BUILT.search(said):
+        return StoreFailure(NO_CONDITIONS, said)
+    cause = _CAUSE.search(structure)
+    return StoreFailure(UNREACHABLE, f"{said or name}{f' ({cause[1] or cause[2]})' if cause else ''}")
