@@ -98,7 +98,7 @@ def _is_page(source: object, target: object, **named: object) -> bool:
 
 
 POINTS: dict[str, Callable[[_Hold, int], None]] = {
-    "policies loaded": lambda hold, seed: after(operations, "chosen_policies", hold),
+    "policies loaded": lambda hold, seed: after(operations, "chosen_before_session", hold),
     "lease taken": lambda hold, seed: after(Leases, "acquire", hold),
     "intent written": lambda hold, seed: after(Journal, "intent", hold, when=_of_kind(seed)),
     "facts read": lambda hold, seed: before(step_runs, "step_now", hold, at_call=1 + seed % 2),
