@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -153,8 +153,9 @@ def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
         from maintainer.delta.commands.command_engine import CommandEngine
         from maintainer.delta.commands.connect_session import open_connect
 
-        options.stages.began("connecting to Spark Connect")
-        with open_connect(session) as connected:
+        with ExitStack() as connection:
+            with options.stages.waiting("connecting to Spark Connect"):
+                connected = connection.enter_context(open_connect(session))
             over_connect = CommandEngine(connected.sessions(), single_writer=options.single_writer)
 
             @contextmanager

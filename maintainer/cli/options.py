@@ -239,12 +239,13 @@ def _engine(
         tuple(pairs),
         engine=engine,
         remote=remote,
-        stages=_stages(),
+        stages=stage_lines(),
         on_warning=lambda text: click.echo(f"warning: {printable(text)}", err=True),
     )
 
 
-def _stages() -> StageListener:
+def stage_lines() -> StageListener:
+    """Return what says on stderr what the running command waits for; silent outside of one."""
     context = click.get_current_context(silent=True)
     if context is None or not isinstance(context.obj, CliContext):
         return SILENT

@@ -1,7 +1,8 @@
 """Say on stderr what a command waits for, so that the first line comes before the first wait.
 
-On a terminal each stage is a line when it begins. Elsewhere only a stage that lasts is said, each half minute. ``main``
-prints the very first line before it imports the command, with what this module imports: nothing heavy.
+On a terminal each stage is a line when it begins, and a wait of which nothing else can be said (starting Spark) counts
+its seconds. Elsewhere such a wait is a line, and of the other stages only those that last are said. ``main`` prints the
+very first line before it imports the command, with what this module imports: nothing heavy.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TextIO
 
 from maintainer.engine.stages import StageListener
 from maintainer.errors.foreign_text import printable
-from maintainer.report.style import Role, Style, is_terminal
+from maintainer.report.style import Role, Style, cursor_wanted, is_terminal
 from maintainer.units import format_duration
 
 _READING, _CHECKING = "reading the policies", "looking at this machine"
@@ -22,10 +25,15 @@ FIRST_STAGES = {
     **dict.fromkeys(("plan", "apply", "retry", "watch", "status", "why", "verify", "undelete", "inventory"), _READING),
     "ledger": _READING,
     "doctor": _CHECKING,
+    "demo": "preparing the demo",
 }
 """Commands that may start Spark or read many tables, and what they do first."""
 
 _ASKS_FOR_HELP = frozenset({"-h", "--help"})
+
+
+STILL_WAITING_SECONDS = (30.0, 120.0, 600.0)
+"""Where the cursor cannot move, a wait is said when it begins and again after so long, and then no more."""
 
 
 class StageLines(StageListener):
@@ -35,32 +43,84 @@ class StageLines(StageListener):
         stream: Where to print; stderr.
         style: Colour or none.
         quiet: Say nothing.
+        tick_seconds: How often a terminal shows how long a wait lasts.
     """
 
-    def __init__(self, stream: TextIO, style: Style, *, quiet: bool) -> None:
+    def __init__(self, stream: TextIO, style: Style, *, quiet: bool, tick_seconds: float = 1.0) -> None:
         self._stream = stream
+        self._is_stderr = stream is sys.stderr
         self._style = style
         self._quiet = quiet
+        self._tick_seconds = tick_seconds
         self._said: set[str] = set()
         self._lock = threading.Lock()
 
     def began(self, stage: str) -> None:
         """Print a stage on a terminal."""
-        with self._lock:
-            if self._quiet or stage in self._said or not is_terminal(self._stream):
-                return
-            self._said.add(stage)
-        self._print(f"{printable(stage)} ...")
+        if is_terminal(self._stream) and self._is_new(stage):
+            self._print(f"{printable(stage)} ...")
+
+    @contextmanager
+    def waiting(self, stage: str) -> Iterator[None]:
+        """Print a wait at once. A terminal counts its seconds; elsewhere few lines say that it lasts."""
+        if not self._is_new(stage):
+            yield
+            return
+        started, ended = time.monotonic(), threading.Event()
+        ticks = cursor_wanted(self._stream, os.environ) and not self._is_redirected()
+        if ticks:
+            self._write(self._ticking(stage, 0))
+        else:
+            self._print(f"{printable(stage)} ...")
+        follow = self._tick if ticks else self._remind
+        thread = threading.Thread(target=follow, args=(stage, started, ended), name="maintainer-wait", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+            if ticks:
+                self._write(self._ticking(stage, time.monotonic() - started).rstrip("\r") + "\n")
 
     def lasts(self, stage: str, seconds: float) -> None:
         """Print how long it has been, also where no terminal is."""
         if not self._quiet:
             self._print(f"still {printable(stage)}, {format_duration(round(seconds))}")
 
+    def _is_new(self, stage: str) -> bool:
+        with self._lock:
+            is_new = not self._quiet and stage not in self._said
+            self._said.add(stage)
+            return is_new
+
+    def _tick(self, stage: str, started: float, ended: threading.Event) -> None:
+        while not ended.wait(self._tick_seconds):
+            self._write(self._ticking(stage, time.monotonic() - started))
+
+    def _remind(self, stage: str, started: float, ended: threading.Event) -> None:
+        for seconds in STILL_WAITING_SECONDS:
+            if ended.wait(max(0.0, started + seconds - time.monotonic())):
+                return
+            self.lasts(stage, seconds)
+
+    def _ticking(self, stage: str, seconds: float) -> str:
+        """Return a line that leaves the cursor at its beginning, so that whatever is printed meanwhile covers it."""
+        count = f" {format_duration(int(seconds))}" if seconds >= 1 else ""
+        return self._style.paint(f"{printable(stage)} ...{count}", Role.DIM) + "\r"
+
+    def _is_redirected(self) -> bool:
+        """Whether the live lines of a run hold stderr: what is printed must stand above them."""
+        return self._is_stderr and sys.stderr is not self._stream
+
     def _print(self, line: str) -> None:
+        self._write(self._style.paint(line, Role.DIM) + "\n")
+
+    def _write(self, text: str) -> None:
+        stream = sys.stderr if self._is_redirected() else self._stream
         try:
-            self._stream.write(self._style.paint(line, Role.DIM) + "\n")
-            self._stream.flush()
+            stream.write(text)
+            stream.flush()
         except (OSError, ValueError):
             self._quiet = True  # a closed stream: what is waited for goes on
 

@@ -14,6 +14,7 @@ from maintainer.cli.context import CliContext
 from maintainer.cli.demo import demo_lake as lake
 from maintainer.cli.demo.lineitem import DEFAULT_SCALE
 from maintainer.cli.demo.tour import Screen, Tour
+from maintainer.cli.options import stage_lines
 from maintainer.errors import EnvironmentUnfit, MaintainerError, NotSupportedYet
 from maintainer.errors.foreign_text import without_secrets
 
@@ -43,18 +44,20 @@ def demo_command(context: CliContext, folder: Path, keep: bool, scale: float) ->
     files that a vacuum may delete. Then the real commands, one after the other. Takes two to three minutes on
     two cores and 60 MB; nothing outside the folder is touched.
     """
+    if context.env is not None:
+        raise NotSupportedYet("the demo's project has no environments", help="leave --env out")
+    screen = Screen(context.color)
+    screen.say(f"The demo's folder: {folder.resolve()}")
+    lake.check_sources(scale)
+    demo = lake.claim_folder(folder, keep=keep)
+    screen.say("Spark starts now; the first time, Delta's JARs are fetched.")
+    # What follows takes a second to import: the first lines stand before it.
     from maintainer.cli.main import run
     from maintainer.delta.spark.spark_session import open_session, worker_session
     from maintainer.delta.spark.start_conf import SessionOptions
 
-    if context.env is not None:
-        raise NotSupportedYet("the demo's project has no environments", help="leave --env out")
-    screen = Screen(context.color)
-    lake.check_sources(scale)
-    demo = lake.claim_folder(folder, keep=keep)
-    screen.say(f"The demo's folder: {demo.root}")
-    screen.say("Starting Spark ... (the first time, Delta's JARs are fetched)")
-    with working_directory(demo.root), open_session(SessionOptions(app_name="maintainer demo")) as lease:
+    options = SessionOptions(app_name="maintainer demo", stages=stage_lines())
+    with working_directory(demo.root), open_session(options) as lease:
         screen.say(f"Spark runs after {lease.start_seconds:.1f} s, on {lease.cores} cores")
         try:
             return Tour(worker_session(lease), demo, run, screen, scale=scale, fresh=not keep).walk()

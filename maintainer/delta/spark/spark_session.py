@@ -94,9 +94,9 @@ class SessionLease:
         with self._lock:
             if self._spark is None:
                 assert self._embedded is not None
-                self.stages.began(STARTING_SPARK)
                 started = time.monotonic()
-                self._spark = _new_spark(self._embedded.conf, self._embedded.engine, self._embedded.log_path)
+                with self.stages.waiting(STARTING_SPARK):
+                    self._spark = _new_spark(self._embedded.conf, self._embedded.engine, self._embedded.log_path)
                 self._cleanup.callback(_stop_quietly, self._spark)
                 self.start_seconds += time.monotonic() - started
             return self._spark
@@ -175,7 +175,8 @@ def open_session(
         existing = active_session()
         if existing is not None:
             return _borrow(existing, options)
-        lease = _start(options, env)
+        with options.stages.waiting(STARTING_JAVA):
+            lease = _start(options, env)
         if not when_needed:
             try:
                 lease.start()
@@ -261,7 +262,6 @@ def _borrow(spark: SparkSession, options: SessionOptions) -> SessionLease:
 
 
 def _start(options: SessionOptions, env: Mapping[str, str]) -> SessionLease:
-    options.stages.began(STARTING_JAVA)
     started = time.monotonic()
     versions = check_versions(env)
     java = inspect_java(env)

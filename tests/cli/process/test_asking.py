@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.policies.projects import write_project
+from tests.support.pseudo_terminal import MAINTAINER, on_terminal, terminal_environment
 
-ROOT = Path(__file__).resolve().parents[3]
 CHANGES_TABLES = {
     "apply": ["apply"],
     "retry": ["retry"],
@@ -27,27 +26,13 @@ def root(tmp_path: Path) -> Path:
 
 def on_a_terminal(root: Path, arguments: list[str], answer: bytes, stderr: Path | None = None) -> tuple[int, str]:
     """Run with a pseudo-terminal for everything, or with stderr in a file; return the exit code and what was shown."""
-    ours, theirs = os.openpty()
-    with open(stderr or os.devnull, "wb") as file:
-        command = [sys.executable, "-m", "maintainer", *arguments]
-        process = subprocess.Popen(
-            command, cwd=root, stdin=theirs, stdout=theirs, stderr=file if stderr else theirs,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"}, start_new_session=True,
-        )  # fmt: skip
-        os.close(theirs)
-        os.write(ours, answer)
-        seen = b""
-        while True:
-            try:
-                piece = os.read(ours, 65_536)
-            except OSError:  # the other side is closed
-                break
-            if not piece:
-                break
-            seen += piece
-        code = process.wait(timeout=60)
-    os.close(ours)
-    return code, seen.decode() + ("" if stderr is None else stderr.read_text(encoding="utf-8"))
+    with (
+        open(stderr or os.devnull, "wb") as file,
+        on_terminal([*MAINTAINER, *arguments], cwd=root, stderr=file if stderr else None) as terminal,
+    ):
+        terminal.type(answer)
+        code = terminal.read_to_end()
+        return code, terminal.text + ("" if stderr is None else stderr.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("command", CHANGES_TABLES)
@@ -62,8 +47,8 @@ def test_with_stderr_in_a_file_nobody_could_read_the_question(command: str, root
 def test_without_a_terminal_nothing_is_done(command: str, root: Path) -> None:
     before = sorted(root.rglob("*"))
     done = subprocess.run(
-        [sys.executable, "-m", "maintainer", *CHANGES_TABLES[command]], cwd=root, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        [*MAINTAINER, *CHANGES_TABLES[command]], cwd=root, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=60, check=False, env=terminal_environment(),
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error[E628]: `maintainer {command}` changes tables")

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import os
-import pty
-import select
-import subprocess
+import re
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,8 +12,9 @@ import pytest
 from maintainer.cli.main import COMMANDS
 from maintainer.cli.stage_lines import FIRST_STAGES
 from tests.support.policies.projects import write_project
+from tests.support.pseudo_terminal import MAINTAINER, on_terminal, terminal_environment
 
-LIMIT_SECONDS = 120.0
+PLAIN = terminal_environment(NO_COLOR="1")
 
 BLOCKED_IMPORT = """
 import sys
@@ -35,40 +31,6 @@ sys.exit(run(sys.argv[3:]))
 """
 
 
-class Terminal:
-    """What a process writes to its terminal."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self.text = ""
-
-    def wait_for(self, wanted: str) -> None:
-        deadline = time.monotonic() + LIMIT_SECONDS
-        while wanted not in self.text:
-            ready, _, _ = select.select([self._descriptor], [], [], max(0.0, deadline - time.monotonic()))
-            assert ready, f"no {wanted!r} in {self.text!r}"
-            try:
-                read = os.read(self._descriptor, 4096)
-            except OSError:  # Linux: the other side is closed
-                read = b""
-            assert read, f"it ended without {wanted!r}: {self.text!r}"
-            self.text += read.decode()
-
-
-@contextmanager
-def on_terminal(arguments: list[str], **environment: str) -> Iterator[tuple[Terminal, subprocess.Popen[bytes]]]:
-    ours, theirs = pty.openpty()
-    env = {**os.environ, "TERM": "xterm", "NO_COLOR": "1", **environment}
-    process = subprocess.Popen([sys.executable, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=env)
-    os.close(theirs)
-    try:
-        yield Terminal(ours), process
-    finally:
-        process.kill()
-        process.wait(LIMIT_SECONDS)
-        os.close(ours)
-
-
 def fifo_at(path: Path) -> Path:
     os.mkfifo(path)
     return path
@@ -77,37 +39,38 @@ def fifo_at(path: Path) -> Path:
 def test_the_first_line_comes_before_the_command_is_loaded(tmp_path: Path) -> None:
     write_project(tmp_path, {"policies/a.yml": "table: lake/a\n"})
     gate, module = fifo_at(tmp_path / "gate"), "maintainer.cli.act.plan_command"
-    arguments = ["-c", BLOCKED_IMPORT, module, str(gate), "--project", str(tmp_path), "plan", "-s", "nothing.like.it"]
-    with on_terminal(arguments) as (terminal, process):
+    program = [sys.executable, "-c", BLOCKED_IMPORT, module, str(gate)]
+    with on_terminal([*program, "--project", str(tmp_path), "plan", "-s", "x.y"], environment=PLAIN) as terminal:
         terminal.wait_for("reading the policies ...\r\n")
         assert terminal.text == "reading the policies ...\r\n"
         gate.write_text("go on")
-        terminal.wait_for("E623")
-        assert process.wait(LIMIT_SECONDS) == 2
+        assert terminal.read_to_end() == 2
+        assert "E623" in terminal.text
 
 
-def test_java_is_named_before_it_is_waited_for(tmp_path: Path) -> None:
+def test_java_is_named_before_it_is_waited_for_and_its_seconds_are_counted(tmp_path: Path) -> None:
     write_project(tmp_path, {"policies/a.yml": "table: lake/a\n"})
     gate, java = fifo_at(tmp_path / "gate"), tmp_path / "java" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(f"#!/bin/sh\nread line < '{gate}'\nexit 1\n")
     java.chmod(0o755)
-    arguments = ["-m", "maintainer", "--project", str(tmp_path), "plan"]
-    with on_terminal(arguments, JAVA_HOME=str(java.parents[1])) as (terminal, process):
-        terminal.wait_for("starting Java ...\r\n")
-        assert terminal.text == "reading the policies ...\r\nstarting Java ...\r\n"
+    environment = {**PLAIN, "JAVA_HOME": str(java.parents[1])}
+    with on_terminal([*MAINTAINER, "--project", str(tmp_path), "plan"], environment=environment) as terminal:
+        terminal.wait_for("starting Java ...\r")
+        assert terminal.text == "reading the policies ...\r\nstarting Java ...\r"
+        terminal.wait_for("starting Java ... 2s\r")
         gate.write_text("go on\n")
-        terminal.wait_for("E60")
-        assert process.wait(LIMIT_SECONDS) == 2
+        assert terminal.read_to_end() == 2
+        assert re.search(r"starting Java \.\.\. \d+s\r\nerror\[E60", terminal.text), terminal.text
 
 
 @pytest.mark.parametrize("arguments", [["plan", "--help"], ["list"], ["-q", "plan", "-s", "nothing.like.it"]])
 def test_help_quick_commands_and_quiet_say_nothing(tmp_path: Path, arguments: list[str]) -> None:
     write_project(tmp_path, {"policies/a.yml": "table: lake/a\n"})
-    with on_terminal(["-m", "maintainer", "--project", str(tmp_path), *arguments]) as (terminal, process):
-        terminal.wait_for("\n")
+    with on_terminal([*MAINTAINER, "--project", str(tmp_path), *arguments], environment=PLAIN) as terminal:
+        terminal.read_to_end()
+        assert terminal.text
         assert not terminal.text.startswith("reading")
-        process.wait(LIMIT_SECONDS)
 
 
 def test_every_command_that_is_named_exists() -> None:

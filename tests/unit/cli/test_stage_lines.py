@@ -1,0 +1,102 @@
+"""What is said of a wait: its seconds on a terminal, few lines elsewhere, and nothing that others' lines run into."""
+
+from __future__ import annotations
+
+import io
+import sys
+import threading
+
+import pytest
+
+from maintainer.cli import stage_lines
+from maintainer.cli.stage_lines import StageLines
+from maintainer.report.style import PLAIN
+
+
+class Screen(io.StringIO):
+    """A terminal that says when so many texts were written to it."""
+
+    def __init__(self, wanted: int = 0) -> None:
+        super().__init__()
+        self.enough, self._wanted = threading.Event(), wanted
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self._wanted -= 1
+        if self._wanted == 0:
+            self.enough.set()
+        return super().write(text)
+
+
+def test_a_terminal_counts_and_leaves_the_cursor_where_the_next_line_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    screen = Screen(wanted=3)
+    lines = StageLines(screen, PLAIN, quiet=False, tick_seconds=0.5)
+    with lines.waiting("starting Spark"):
+        assert screen.getvalue() == "starting Spark ...\r"
+        assert screen.enough.wait(20)
+    shown = screen.getvalue()
+    assert "starting Spark ... 1s\r" in shown
+    assert shown.endswith("s\n")
+    assert shown.count("\n") == 1
+
+
+def test_what_fails_ends_its_line_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    screen = Screen()
+    with pytest.raises(RuntimeError), StageLines(screen, PLAIN, quiet=False).waiting("starting Java"):
+        raise RuntimeError("no Java")
+    assert screen.getvalue() == "starting Java ...\rstarting Java ...\n"
+
+
+def test_in_a_pipe_a_wait_is_one_line_and_a_bounded_number_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage_lines, "STILL_WAITING_SECONDS", (0.0, 0.01, 0.02))
+    pipe, reminded = io.StringIO(), threading.Event()
+
+    class Lines(StageLines):
+        def lasts(self, stage: str, seconds: float) -> None:
+            super().lasts(stage, seconds)
+            if seconds == 0.02:
+                reminded.set()
+
+    with Lines(pipe, PLAIN, quiet=False).waiting("starting Spark"):
+        assert pipe.getvalue().startswith("starting Spark ...\n")
+        assert reminded.wait(20)
+    assert pipe.getvalue().splitlines() == ["starting Spark ...", *["still starting Spark, 0s"] * 3]
+
+
+def test_a_short_wait_in_a_pipe_is_one_line_and_is_said_once() -> None:
+    pipe = io.StringIO()
+    lines = StageLines(pipe, PLAIN, quiet=False)
+    for _ in range(2):
+        with lines.waiting("starting Java"):
+            pass
+    assert pipe.getvalue() == "starting Java ...\n"
+
+
+def test_quiet_says_nothing() -> None:
+    screen = Screen()
+    with StageLines(screen, PLAIN, quiet=True).waiting("starting Java"):
+        pass
+    assert screen.getvalue() == ""
+
+
+def test_above_the_live_lines_of_a_run_it_is_a_plain_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    screen, above = Screen(), io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    lines = StageLines(screen, PLAIN, quiet=False)
+    monkeypatch.setattr(sys, "stderr", above)
+    with lines.waiting("starting Spark"):
+        pass
+    assert (screen.getvalue(), above.getvalue()) == ("", "starting Spark ...\n")
+
+
+def test_a_closed_stream_is_no_error() -> None:
+    pipe = io.StringIO()
+    lines = StageLines(pipe, PLAIN, quiet=False)
+    pipe.close()
+    with lines.waiting("starting Java"):
+        pass
