@@ -14,7 +14,6 @@ from maintainer.cli.context import CliContext
 from maintainer.cli.demo import demo_lake as lake
 from maintainer.cli.demo.lineitem import DEFAULT_SCALE
 from maintainer.cli.demo.tour import Screen, Tour
-from maintainer.cli.options import stage_lines
 from maintainer.errors import EnvironmentUnfit, MaintainerError, NotSupportedYet
 from maintainer.errors.foreign_text import without_secrets
 
@@ -53,6 +52,7 @@ def demo_command(context: CliContext, folder: Path, keep: bool, scale: float) ->
     screen.say("Spark starts now; the first time, Delta's JARs are fetched.")
     # What follows takes a second to import: the first lines stand before it.
     from maintainer.cli.main import run
+    from maintainer.cli.options import stage_lines
     from maintainer.delta.spark.spark_session import open_session, worker_session
     from maintainer.delta.spark.start_conf import SessionOptions
 
