@@ -33,44 +33,44 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "maintainer.cli.inspect.policy_commands:explain_command",
         "Show a table's effective policy and where each value comes from.",
     ),
-    "list": ("maintainer.cli.inspect.policy_commands:list_command", "Show what a selection means."),
+    "list": ("maintainer.cli.inspect.policy_commands:list_command", "List the tables of a selection."),
     "inventory": (
         "maintainer.cli.inspect.policy_commands:inventory_command",
-        "Show which tables there are and who looks after them.",
+        "List Delta tables, and which policy manages each.",
     ),
-    "plan": ("maintainer.cli.act.plan_command:plan_command", "Show what would be done, why, and what it costs."),
-    "why": ("maintainer.cli.inspect.show_and_why:why_command", "Show every decision about one table."),
+    "plan": ("maintainer.cli.act.plan_command:plan_command", "Show what apply would do, why, and what it costs."),
+    "why": ("maintainer.cli.inspect.show_and_why:why_command", "Show each decision about one table."),
     "show": ("maintainer.cli.inspect.show_and_why:show_command", "Show a saved plan or a past run."),
-    "apply": ("maintainer.cli.act.run_commands:apply_command", "Apply what is due, prove each step, record it."),
+    "apply": ("maintainer.cli.act.run_commands:apply_command", "Do what is due, prove each rewrite, record it."),
     "verify": (
         "maintainer.cli.act.verify_and_undelete:verify_command",
-        "Prove a commit after the fact, whoever made it.",
+        "Check that a past commit lost no row.",
     ),
     "undelete": (
         "maintainer.cli.act.verify_and_undelete:undelete_command",
-        "Bring back what a vacuum moved into the trash.",
+        "Restore files that a vacuum moved into the trash.",
     ),
-    "retry": ("maintainer.cli.act.run_commands:retry_command", "Do what a run left undone."),
+    "retry": ("maintainer.cli.act.run_commands:retry_command", "Apply again what earlier runs left undone."),
     "watch": (
         "maintainer.cli.act.run_commands:watch_command",
-        "Keep going: look again and again, and apply what is due.",
+        "Check at an interval, and apply what is due.",
     ),
     "status": ("maintainer.cli.inspect.status:status_command", "Show the state of each table."),
     "report": (
         "maintainer.cli.inspect.history_and_report:report_command",
-        "Write a run or the fleet as one HTML file.",
+        "Write one HTML file about a run or the fleet.",
     ),
-    "ui": ("maintainer.cli.inspect.ui_command:ui_command", "Show reports and the run that goes on in a browser."),
-    "history": ("maintainer.cli.inspect.history_and_report:history_command", "Show runs and steps."),
-    "ledger": ("maintainer.cli.act.ledger_and_leases:ledger_command", "Rebuild the ledger when it is lost."),
+    "ui": ("maintainer.cli.inspect.ui_command:ui_command", "Show reports, and a run in progress, in a browser."),
+    "history": ("maintainer.cli.inspect.history_and_report:history_command", "Show the steps of past runs."),
+    "ledger": ("maintainer.cli.act.ledger_and_leases:ledger_command", "Rebuild a lost ledger."),
     "leases": (
         "maintainer.cli.act.ledger_and_leases:leases_command",
-        "Show who works on which table, and break a lease.",
+        "Show which run works on which table, and end a lease.",
     ),
     "doctor": ("maintainer.cli.setup.doctor:doctor_command", "Check Java, versions, JARs, storage and permissions."),
     "demo": (
         "maintainer.cli.setup.demo_command:demo_command",
-        "Build a small lake of real data and walk through everything.",
+        "Build a small lake of real data and run each command on it.",
     ),
     "completion": (
         "maintainer.cli.setup.setup_commands:completion_command",
@@ -78,7 +78,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "version": (
         "maintainer.cli.setup.setup_commands:version_command",
-        "Print the versions of everything that matters.",
+        "Print the versions of maintainer, Python and the packages it uses.",
     ),
 }
 """Command name to where it is (module and function) and one-line help, in the order of ``--help``."""
@@ -125,22 +125,22 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Documentation of a policy key: maintainer schema optimize.maxFileSize",
+    epilog="To read about a policy key: maintainer schema optimize.maxFileSize",
 )
 @click.option(
     "--project",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Project folder. Default: the nearest folder upwards that holds maintainer.yml.",
+    help="Project folder. Default: this folder or the nearest one above it with a maintainer.yml.",
 )
-@click.option("--env", metavar="NAME", help="Environment of maintainer.yml whose overrides apply.")
-@click.option("-v", "--verbose", is_flag=True, help="Say more.")
-@click.option("-q", "--quiet", is_flag=True, help="Say only results and errors.")
+@click.option("--env", metavar="NAME", help="The environment in maintainer.yml whose overrides apply.")
+@click.option("-v", "--verbose", is_flag=True, help="Print more detail.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only results and errors.")
 @click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
     show_default=True,
-    help="NO_COLOR and FORCE_COLOR are honoured.",
+    help="When to color the output. auto follows NO_COLOR and FORCE_COLOR.",
 )
 @click.version_option(__version__, prog_name="maintainer")
 @click.pass_context
@@ -217,7 +217,7 @@ def _report_bug(error: Exception, args: list[str]) -> str:
         f"a bug in maintainer: {_in_words(error)}",
         code="E699",
         where=place,
-        help="tables are only changed by whole commits, so nothing is half done; report it with this file",
+        help="no table is half changed, because changes are whole commits; please report the bug with this file",
     )
     return bug.render()
 

@@ -104,32 +104,33 @@ SELECTION: Options = (
         metavar="SPEC",
         type=TableName(),
         help="Tables: a name, a glob, tag:, path:, owner:, state:modified, result:failed, due, drifted, @file. "
-        "A space joins alternatives, a comma joins conditions.",
+        "A space means or, a comma means and.",
     ),
-    click.option("--exclude", multiple=True, metavar="SPEC", help="The same, for what to leave out."),
-    click.option("--since", metavar="REF", help="Git commit that state:modified compares with."),
-    click.option("--allow-empty", is_flag=True, help="Selecting nothing is not an error."),
+    click.option("--exclude", multiple=True, metavar="SPEC", help="Tables to leave out, written as for --select."),
+    click.option("--since", metavar="REF", help="The Git commit that state:modified compares with."),
+    click.option("--allow-empty", is_flag=True, help="Do not fail when no table is selected."),
 )
 SHARD: Options = (
     click.option(
         "--shard",
         metavar="I/N",
         type=ReadBy("shard", Shard.parse),
-        help="Only the I-th of N parts of the selection, for several drivers side by side.",
+        help="Take part I of N of the selection, to divide it among several drivers.",
     ),
 )
 ENGINE: Options = (
-    click.option("--master", metavar="URL", help="Spark master. Default: local[*], in this process."),
+    click.option("--master", metavar="URL", help="The Spark master. Default: local[*], in this process."),
     click.option(
         "--conf",
         multiple=True,
         metavar="KEY=VALUE",
-        help="A Spark setting for the session that is started. Repeatable.",
+        help="A setting for the Spark session. Repeatable.",
     ),
     click.option(
         "--engine",
         type=click.Choice(ENGINES),
-        help="transaction: proves before it commits (default). command: Delta's own commands, proven afterwards.",
+        help="transaction (default) proves a rewrite before it commits. command uses Delta's own commands and proves "
+        "afterwards.",
     ),
     click.option(
         "--remote",
@@ -138,44 +139,46 @@ ENGINE: Options = (
     ),
 )
 BUDGET: Options = (
-    click.option("--budget-bytes", type=SIZE, help="Rewrite at most this much, the best first; the rest waits."),
-    click.option("--budget-files", metavar="N", type=click.IntRange(0), help="Rewrite at most this many files."),
-    click.option("--budget-time", type=DURATION, help="Rewrite what is expected to take at most this long."),
+    click.option("--budget-bytes", type=SIZE, help="Rewrite at most this much, best first."),
+    click.option(
+        "--budget-files", metavar="N", type=click.IntRange(0), help="Rewrite at most this many files, best first."
+    ),
+    click.option("--budget-time", type=DURATION, help="Rewrite only what should fit into this time, best first."),
 )
 JOBS: Options = (
-    click.option("-j", "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Tables at once."),
+    click.option(
+        "-j", "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Tables to work on at once."
+    ),
 )
 FAILURES: Options = (
-    click.option("--fail-fast", is_flag=True, help="Start no further table after the first that fails."),
-    click.option("--max-failures", type=click.IntRange(min=1), help="Start no further table after this many failures."),
+    click.option("--fail-fast", is_flag=True, help="Start no more tables after the first failure."),
+    click.option("--max-failures", type=click.IntRange(min=1), help="Start no more tables after this many failures."),
 )
 ROLLOUT: Options = (
     click.option(
         "--batches",
         metavar="SIZES",
         type=ReadBy("sizes", parse_batches),
-        help="Start tables in batches, such as 1,5,20%; the last size is repeated. The next batch is started when all "
-        "of the one before ended well and proven.",
+        help="Start tables in batches, such as 1,5,20%; the last size repeats. The next batch starts when every table "
+        "of the one before succeeded and is proven.",
     ),
     click.option("--timeout", "timeout_seconds", type=DURATION, help="Stop after this time, such as 2h."),
 )
 SAVED_PLAN: Options = (
     click.option(
-        "--exact", is_flag=True, help="With PLAN: refuse all of it if a table has another version than planned."
+        "--exact", is_flag=True, help="With PLAN: apply nothing if any table has another version than planned."
     ),
-    click.option(
-        "--all-or-nothing", is_flag=True, help="With PLAN: refuse all of it if one table is not as it was planned."
-    ),
+    click.option("--all-or-nothing", is_flag=True, help="With PLAN: apply nothing if the plan is stale for any table."),
 )
 SCHEDULE: Options = (
-    click.option("--ignore-window", is_flag=True, help="Act as if every window were open."),
-    click.option("--ignore-every", is_flag=True, help="Act as if every step were due."),
+    click.option("--ignore-window", is_flag=True, help="Ignore the policies' maintenance windows."),
+    click.option("--ignore-every", is_flag=True, help="Ignore the policies' every: all steps are due."),
     click.option(
         "--lane",
         "lanes",
         multiple=True,
         type=click.Choice([lane.value for lane in Lane]),
-        help="Who may rewrite bins, whatever the policies say; Spark always may. Repeatable.",
+        help="Ways in which files may be rewritten, in place of optimize.lanes; spark is always allowed. Repeatable.",
     ),
 )
 

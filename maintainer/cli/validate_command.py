@@ -45,16 +45,16 @@ FORMATS = ("full", "concise", *_DOCUMENTS)
 @click.option(
     "--output-file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the findings there; stderr gets the summary.",
+    help="Write the findings to this file. The summary still goes to stderr.",
 )
-@click.option("--strict", is_flag=True, help="Warnings fail too.")
-@click.option("--exit-zero", is_flag=True, help="End in 0 also with findings.")
+@click.option("--strict", is_flag=True, help="Fail on warnings too.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 even with findings.")
 @click.option(
     "--stdin-filename",
     metavar="NAME",
-    help="Check stdin alone, as if it were this file of the project. For editors.",
+    help="Check only stdin, as if it were this file of the project. For editors.",
 )
-@click.option("--tests", "with_tests", is_flag=True, help="Also run the tests of policies in policies/_tests/.")
+@click.option("--tests", "with_tests", is_flag=True, help="Also run the policy tests in policies/_tests/.")
 @click.pass_context
 def validate_command(
     ctx: click.Context,
@@ -67,11 +67,11 @@ def validate_command(
     stdin_filename: str | None,
     with_tests: bool,
 ) -> None:
-    """Check policy files, and how they fit together.
+    """Check policy files, and how they fit together. Needs no Spark and no network.
 
-    With PATHS only what is found in those files and folders is shown; the whole project is still read, because
-    rules, profiles and duplicates concern several files. With --select only what concerns those tables is shown:
-    their files, the rules that reach them, the profiles that they extend, and maintainer.yml.
+    The whole project is always read, because rules, profiles and duplicates concern several files. With PATHS only
+    findings in those files and folders are shown. With --select only findings about those tables are shown: in their
+    files, the rules that match them, the profiles that they extend, and maintainer.yml.
     """
     if spec.selection.given and (paths or stdin_filename or with_tests):
         raise click.UsageError(

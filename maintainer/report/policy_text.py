@@ -218,7 +218,7 @@ def _types(schema: dict[str, object]) -> list[str]:
 def _type(schema: dict[str, object]) -> str:
     names = _types(schema)
     words = [TYPE_WORDS[name] for name in names if name != "null"]
-    return either(words) + (", or nothing for the value of the level below" if "null" in names else "")
+    return either(words) + (", or empty to inherit" if "null" in names else "")
 
 
 def _bounds(schema: dict[str, object]) -> str | None:

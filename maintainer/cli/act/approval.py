@@ -12,7 +12,7 @@ import click
 from maintainer.errors import ProjectError
 from maintainer.report.style import is_terminal
 
-YES = click.option("--yes", is_flag=True, help="Do not ask. Needed where no terminal is there to ask on.")
+YES = click.option("--yes", is_flag=True, help="Do not ask. Needed without a terminal.")
 
 
 def require_approval(*, yes: bool, command: str) -> None:

@@ -22,7 +22,7 @@ MAX_NAMED = 10
 
 @click.group("ledger")
 def ledger_command() -> None:
-    """Take care of the ledger: the Delta table with one row for each step of each run."""
+    """Rebuild the ledger, the Delta table with one row for each step of each run."""
 
 
 @ledger_command.command("rebuild")
@@ -32,15 +32,16 @@ def ledger_command() -> None:
     type=DURATION,
     default="1d",
     show_default=True,
-    help="Runs of other machines that began later are left out: they may still append their rows themselves.",
+    help="Leave out runs of other machines that began later: they may still append their rows themselves.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say which rows are missing.")
+@click.option("--dry-run", is_flag=True, help="Only show which rows are missing.")
 @click.pass_obj
 def rebuild(context: CliContext, spec: RunSpec, older_than: int, dry_run: bool) -> int:
-    """Fill up the ledger from run folders and from the tables' own histories, for example after it was lost.
+    """Add missing rows to the ledger, from run folders and from the tables' histories.
 
-    Only missing rows are appended, so it may be run at any time and again. A row from a run folder is complete; one
-    from a history has no prediction and no proof. The column `source` says where a row is from.
+    For example after the ledger was lost. Rows that exist stay as they are, so it is safe to repeat. A row from a run
+    folder is complete; one from a history has no prediction and no proof. The column `source` shows where a row is
+    from.
     """
     project = search_tables(open_project(context), spec.engine)
     policies = choose(project.loaded.resolved(), project.loaded, spec.selection, command="ledger", look=Look.NEVER)
@@ -81,13 +82,13 @@ def _report(end: RebuildEnd, location: str, *, dry_run: bool) -> None:
 
 @click.group("leases")
 def leases_command() -> None:
-    """Take care of leases: the notes by which one run keeps others off a table while it works on it."""
+    """Show or end leases. With a lease a run keeps other runs off a table while it works on it."""
 
 
 @leases_command.command("list")
 @click.pass_obj
 def list_leases(context: CliContext) -> int:
-    """Show who works on which table now, and until when. Nothing is changed."""
+    """Show which run works on which table, and until when its lease lasts. Nothing is changed."""
     project = open_project(context)
     now = now_ms()
     held = leases_now(project, now)
@@ -104,13 +105,13 @@ def list_leases(context: CliContext) -> int:
 
 @leases_command.command("break")
 @click.argument("table", type=TableName())
-@click.option("--reason", required=True, metavar="TEXT", help="Why, for the record.")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; this is recorded.")
 @click.pass_obj
 def break_(context: CliContext, table: str, reason: str) -> int:
-    """End the lease on TABLE, whoever holds it.
+    """End the lease on TABLE, whichever run has it.
 
-    For a run that is certainly dead and whose lease keeps others out. A run that is alive after all loses nothing: it
-    asks for its lease right before each commit, and commits nothing more. It is recorded as a run of its own.
+    Use it when a run is dead and its lease keeps others out. Should the run be alive, no data is harmed: it checks its
+    lease right before each commit, and commits nothing more. `maintainer history` lists it as a run.
     """
     if not reason.strip():
         raise click.UsageError("--reason needs a reason, which is recorded")

@@ -57,13 +57,22 @@ def print_table_planned(look: TableLook) -> None:
 @click.command("plan")
 @spec_options(SELECTION, SHARD, ENGINE, BUDGET, SCHEDULE)
 @click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Save the plan, so that apply can do exactly that."
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Save the plan, for `maintainer apply FILE`."
 )
 @output_option("json", "markdown")
-@click.option("--compare", metavar="REF", help="With -o markdown: what differs from the policies at a Git commit.")
-@click.option("--detailed-exitcode", is_flag=True, help="Exit with 3 when there are changes.")
-@click.option("--strict", is_flag=True, help="Exit with 1 where a rule has no effect on the tables that were found.")
-@click.option("-j", "--jobs", type=click.IntRange(1, 64), default=DEFAULT_PLAN_JOBS, show_default=True)
+@click.option(
+    "--compare", metavar="REF", help="With -o markdown: also show how the policies differ from those at a Git commit."
+)
+@click.option("--detailed-exitcode", is_flag=True, help="Exit with 3 when there is something to do.")
+@click.option("--strict", is_flag=True, help="Exit with 1 when a rule has no effect on any table.")
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(1, 64),
+    default=DEFAULT_PLAN_JOBS,
+    show_default=True,
+    help="Tables to plan at once.",
+)
 @click.pass_obj
 def plan_command(
     context: CliContext,
@@ -75,7 +84,7 @@ def plan_command(
     strict: bool,
     jobs: int,
 ) -> int:
-    """Show what would be done to each table, why, and what it costs. Nothing is changed."""
+    """Show what `apply` would do to each table, why, and what it would cost. Nothing is changed."""
     if compare is not None and output != "markdown":
         raise click.UsageError("--compare is for -o markdown")
     with failure_as_comment(context.env) if output == "markdown" else nullcontext():

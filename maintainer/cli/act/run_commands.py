@@ -64,9 +64,9 @@ if TYPE_CHECKING:
 def apply_command(context: CliContext, plan_file: Path | None, spec: RunSpec, yes: bool, output: str) -> int:
     """Do what the policies ask for, prove each rewrite before it commits, and record it.
 
-    With PLAN, a file that `maintainer plan --out` saved: exactly that, and without asking, because it was there to be
-    read. A table that was changed since is refused, and the others are done. Without PLAN it asks; where no terminal is
-    there to ask on, it does nothing unless `--yes` is given.
+    PLAN is a file that `maintainer plan --out` saved. It is applied exactly and without a question. A table for which
+    the plan is stale is refused; the others are done. Without PLAN, apply plans and asks before it changes anything.
+    Without a terminal it needs `--yes`.
     """
     require_approval(yes=yes or plan_file is not None, command="maintainer apply")
     if plan_file is None:
@@ -96,10 +96,10 @@ def _chooses(spec: RunSpec) -> bool:
 @output_option("json", "jsonl", "github", "junit")
 @click.pass_obj
 def retry_command(context: CliContext, run: str | None, spec: RunSpec, yes: bool, output: str) -> int:
-    """Take up what RUN left undone: what failed, was skipped or interrupted. Without RUN, what all runs left undone.
+    """Apply again what RUN left undone: tables that failed, were skipped or interrupted.
 
-    A table that a later run finished is not taken up again. The tables are planned anew and done as `apply` would.
-    Doing it again is safe.
+    Without RUN it takes what all runs left undone. A table that a later run finished is left out. The tables are
+    planned again, then done as `apply` does. It is safe to repeat.
     """
     require_approval(yes=yes, command="maintainer retry")
     project = open_project(context)
@@ -168,19 +168,19 @@ def _left_of_others(undone: LeftUndone, run_id: str) -> str:
     type=pause(MAX_DURATION_SECONDS),
     default="30s",
     show_default=True,
-    help="Pause between two looks.",
+    help="How long to wait between two checks.",
 )
-@click.option("--until-idle", is_flag=True, help="End when nothing is left to do.")
+@click.option("--until-idle", is_flag=True, help="Stop when nothing is left to do.")
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65_535),
-    help="Serve metrics for Prometheus at /metrics on this port; 0 takes a free one.",
+    help="Serve metrics for Prometheus at /metrics on this port; 0 takes a free port.",
 )
 @click.option(
     "--metrics-host",
     default=DEFAULT_HOST,
     show_default=True,
-    help="With --metrics-port: the address to listen on; 0.0.0.0 is every network of this machine.",
+    help="With --metrics-port: the address to listen on; 0.0.0.0 listens on all networks of this machine.",
 )
 @YES
 @click.pass_obj
@@ -193,11 +193,11 @@ def watch_command(
     metrics_host: str,
     yes: bool,
 ) -> int:
-    """Look at the tables again and again, and apply what is due, until stopped.
+    """Check the tables at an interval and apply what is due, until stopped.
 
-    Each look that finds something to do is a run of its own, with its own folder. Windows, `every` and limits hold as
-    they do for apply. A table that fails or loses against another writer is left alone for a while that doubles.
-    It asks once, at the beginning.
+    Each time something is due, it is one run with its own folder. Windows, `every` and limits apply as for `apply`.
+    After a failure or a conflict with another writer, a table is left alone for a while; the while doubles each time.
+    It asks once, when it starts.
     """
     require_approval(yes=yes, command="maintainer watch")
     project = open_project(context)

@@ -38,17 +38,17 @@ EXIT_CODES = {
     type=click.Choice(["fingerprint", "exact"]),
     default="fingerprint",
     show_default=True,
-    help="How rows are compared; exact compares every value, too, and costs a shuffle of the rows.",
+    help="How to compare rows. fingerprint compares hashes; exact also compares every value and needs a shuffle.",
 )
-@click.option("--accept", metavar="REASON", help="Lift the quarantine of TABLE, and record why that is safe.")
+@click.option("--accept", metavar="REASON", help="End the quarantine of TABLE, and record why that is safe.")
 @output_option("json", "junit", "github")
 @click.pass_obj
 def verify_command(
     context: CliContext, table: str | None, spec: RunSpec, content: str, accept: str | None, output: str
 ) -> int:
-    """Prove a commit that is already there, whoever made it; no table is changed.
+    """Check that a past commit lost no row, also one that another tool made. No table is changed.
 
-    Without a version, the newest that maintenance made. Exit code 0 proven, 5 wrong, 1 could not be checked.
+    Without a version it takes the newest maintenance commit. Exit code: 0 proven, 5 wrong, 1 could not be checked.
     """
     if table is None and accept is not None:
         raise click.UsageError("--accept needs one TABLE")
@@ -102,14 +102,20 @@ MAX_NAMED = 20
 
 @click.command("undelete")
 @click.argument("table", type=TableName())
-@click.option("--run", "run_id", required=True, metavar="ID", help="The run whose vacuum moved them: see history.")
+@click.option(
+    "--run",
+    "run_id",
+    required=True,
+    metavar="ID",
+    help="The run whose vacuum moved the files; see `maintainer history`.",
+)
 @spec_options(ENGINE)
 @YES
 @click.pass_obj
 def undelete_command(context: CliContext, table: str, spec: RunSpec, run_id: str, yes: bool) -> int:
-    """Bring back what a vacuum with `vacuum.trash` moved away. Nothing that lies there now is overwritten.
+    """Restore the files that a vacuum with `vacuum.trash` moved away. No existing file is overwritten.
 
-    It is recorded as a run of its own: see `maintainer history`.
+    `maintainer history` lists it as a run.
     """
     require_approval(yes=yes, command="maintainer undelete")
     project = open_project(context)

@@ -23,16 +23,16 @@ from maintainer.report.style import Style
 
 @click.command("history")
 @click.argument("table", required=False, type=TableName())
-@click.option("--since", type=DURATION, help="Only the last days or hours, such as 7d.")
+@click.option("--since", type=DURATION, help="Only steps of the last days or hours, such as 7d.")
 @click.option("--failed", is_flag=True, help="Only steps that did not succeed.")
-@click.option("--ours", is_flag=True, help="Only our own steps: the table's log is not read.")
-@click.option("--ledger", is_flag=True, help="Read the ledger, which knows the runs of every machine, with Spark.")
+@click.option("--ours", is_flag=True, help="Only steps of maintainer: the table's log is not read.")
+@click.option("--ledger", is_flag=True, help="Read the ledger, which has the runs of every machine. Needs Spark.")
 @click.option(
     "--limit",
     type=click.IntRange(1, MAX_ROWS),
     default=DEFAULT_ROWS,
     show_default=True,
-    help="At most this many steps.",
+    help="Show at most this many steps.",
 )
 @spec_options(ENGINE)
 @output_option("json", "csv")
@@ -48,10 +48,10 @@ def history_command(
     limit: int,
     output: str,
 ) -> None:
-    """Show the steps of past runs, newest first; with TABLE only that table's, beside everyone else's commits.
+    """Show the steps of past runs, newest first. With TABLE, show that table's steps and all its other commits.
 
-    The log of a table on this machine is read as it is, of one elsewhere with Spark; --ours leaves it out.
-    Steps are found by the table's id, also those under a name that it had before.
+    The commits are read from the table's log. If the table is not on this machine, this starts Spark; --ours leaves
+    the log out. Steps are found by the table's id, so those under an earlier name are shown too.
     """
     project = open_project(context)
     earliest = None if since is None else now_ms() - since * 1000
@@ -75,14 +75,14 @@ def history_command(
 
 @click.command("report")
 @click.argument("run", required=False, metavar="[RUN]")
-@click.option("--fleet", is_flag=True, help="All runs together: each table over time.")
-@click.option("--since", default="30d", type=DURATION, show_default=True, help="With --fleet: how far back.")
+@click.option("--fleet", is_flag=True, help="Report on all runs together: each table over time.")
+@click.option("--since", default="30d", type=DURATION, show_default=True, help="With --fleet: how far back to go.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the file.")
 @click.pass_obj
 def report_command(context: CliContext, run: str | None, fleet: bool, since: int, out: Path | None) -> None:
-    """Write a report as one HTML file: of RUN (the newest if left out), or of the fleet.
+    """Write a report as one HTML file: about RUN, the newest run, or with --fleet about all runs.
 
-    The file needs no network; without its script it says the same. Its path is printed.
+    The file needs no network, and shows the same without JavaScript. Its path is printed.
     """
     project = open_project(context)
     if fleet:

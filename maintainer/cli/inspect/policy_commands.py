@@ -43,7 +43,7 @@ FORMAT_VERSION = "1"
 
 @click.command("explain")
 @click.argument("table", type=TableName())
-@click.option("--merged", is_flag=True, help="Print one policy file that says the same without any other file.")
+@click.option("--merged", is_flag=True, help="Print the same policy as one file that needs no other file.")
 @output_option("json")
 @click.pass_obj
 def explain_command(context: CliContext, table: str, merged: bool, output: str) -> None:
@@ -64,7 +64,7 @@ def explain_command(context: CliContext, table: str, merged: bool, output: str) 
 @output_option("json")
 @click.pass_obj
 def list_command(context: CliContext, spec: RunSpec, output: str) -> None:
-    """Show the tables that a selection means. Without one: all that a file names, or a rule manages."""
+    """List the selected tables. Without a selection: all that a file names or a rule manages."""
     project = search_tables(open_project(context), spec.engine)
     chosen = chosen_tables(project, spec, command="list")
     policies = chosen.policies
@@ -114,10 +114,10 @@ _FILES = {"policy": POLICY_SCHEMA, "project": PROJECT_SCHEMA}
     type=click.Choice(list(_FILES)),
     default="policy",
     show_default=True,
-    help="Whose schema to print: of policy files, or of maintainer.yml (which refers to the other).",
+    help="Which schema to print: that of policy files, or of maintainer.yml (which refers to the first).",
 )
-@click.option("--keys", is_flag=True, help="List the names of all keys instead.")
-@click.option("--markdown", is_flag=True, help="Print tables of all keys, for a page of documentation.")
+@click.option("--keys", is_flag=True, help="Only list the names of all keys.")
+@click.option("--markdown", is_flag=True, help="Print all keys as Markdown tables.")
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the schema to a file instead of stdout."
 )
@@ -156,17 +156,17 @@ def _explained(key: str, style: Style) -> list[str]:
 @click.command("inventory")
 @click.argument("roots", nargs=-1, metavar="[ROOT...]")
 @spec_options(ENGINE)
-@click.option("--unmanaged", is_flag=True, help="Show only tables that no file names and no rule manages.")
-@click.option("--write", is_flag=True, help="Write the smallest policy for each of them into policies/inventory/.")
+@click.option("--unmanaged", is_flag=True, help="Only list tables that no file names and no rule manages.")
+@click.option("--write", is_flag=True, help="Write a minimal policy for each of them into policies/inventory/.")
 @output_option("json")
 @click.pass_obj
 def inventory_command(
     context: CliContext, roots: tuple[str, ...], spec: RunSpec, unmanaged: bool, write: bool, output: str
 ) -> int:
-    """Show which tables there are, and who looks after them: in the folders below each ROOT.
+    """List the Delta tables below each ROOT, and which policy manages each of them.
 
-    Without ROOT: in the catalog, and below the `roots` of maintainer.yml. No table is read or changed. A table that
-    rules reach and none of them manages is not maintained.
+    Without ROOT: those in the catalog and below the `roots` of maintainer.yml. No table is read or changed. A table
+    that rules match but no rule manages is not maintained.
     """
     project = open_project(context)
     below = [absolute_path(root, Path.cwd()) for root in roots]

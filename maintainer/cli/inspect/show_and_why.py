@@ -52,10 +52,10 @@ _WHAT_CAN_BE_SHOWN = "name a plan that `maintainer plan --out` saved, or a run t
 @output_option("json", "markdown")
 @click.pass_obj
 def show_command(context: CliContext, file: Path, output: str) -> None:
-    """Show a saved plan (FILE) or a past run (FILE is a run folder, its results.json, or a run id).
+    """Show a saved plan or a past run. FILE is a plan file, a run folder, its results.json, or a run id.
 
-    The hook that compacts right after a write has no run folder: of its ids the commit is shown, from the table's
-    log if that is on this machine, else from the ledger with Spark.
+    An id of auto compaction, which has no run folder, shows its commit: from the table's log if that is on this
+    machine, else from the ledger, with Spark.
     """
     if str(file).startswith(RUN_PREFIX) and not file.exists():
         _show_hook(context, str(file), output)
@@ -178,7 +178,7 @@ def _read(path: Path) -> str:
 @spec_options(ENGINE)
 @click.pass_obj
 def why_command(context: CliContext, table: str, spec: RunSpec) -> int:
-    """Show every decision about one table, taken and not taken, with the policy line behind it."""
+    """Show each decision about one table, also what is not done, with the policy line behind it."""
     project = open_project(context)
     policy = project.loaded.resolve_table(table)
     decisions = operations.why(project, spec, policy)

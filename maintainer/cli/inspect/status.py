@@ -31,14 +31,25 @@ MAX_LOOKS = 1_000_000
 @click.option(
     "--scheduled",
     is_flag=True,
-    help="Only tables that a run is working on, or whose files the next apply would rewrite.",
+    help="Only tables that a run works on now, or whose files the next apply would rewrite.",
 )
-@click.option("--watch", "watch_", is_flag=True, help="Look again and again, until Ctrl-C.")
+@click.option("--watch", "watch_", is_flag=True, help="Repeat until Ctrl-C.")
 @click.option(
-    "--interval", type=pause(86_400), default="10s", show_default=True, help="With --watch: between two looks."
+    "--interval",
+    type=pause(86_400),
+    default="10s",
+    show_default=True,
+    help="With --watch: how long to wait between two checks.",
 )
-@click.option("--looks", type=click.IntRange(1, MAX_LOOKS), help="With --watch: end after this many looks.")
-@click.option("-j", "--jobs", type=click.IntRange(1, 64), default=DEFAULT_PLAN_JOBS, show_default=True)
+@click.option("--looks", type=click.IntRange(1, MAX_LOOKS), help="With --watch: stop after this many checks.")
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(1, 64),
+    default=DEFAULT_PLAN_JOBS,
+    show_default=True,
+    help="Tables to read at once.",
+)
 @click.pass_obj
 def status_command(
     context: CliContext,
@@ -50,9 +61,9 @@ def status_command(
     looks: int | None,
     jobs: int,
 ) -> int:
-    """Show the state of each table at one look. Nothing is changed.
+    """Show the state of each table in one line. Nothing is changed.
 
-    Delta tables that lie beside those of the project, and that no policy names, are listed as unmanaged.
+    Delta tables in the same folders that no policy names are listed as unmanaged.
     """
     if watch_ and output != "text":
         raise click.UsageError("--watch shows text: for a program, run `status -o json` as often as it needs")

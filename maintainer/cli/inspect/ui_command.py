@@ -16,16 +16,16 @@ from maintainer.cli.options import DURATION
     type=click.IntRange(0, 65535),
     default=8090,
     show_default=True,
-    help="The port on 127.0.0.1; 0 takes a free one.",
+    help="The port on 127.0.0.1; 0 takes a free port.",
 )
 @click.option(
     "--since", default="30d", type=DURATION, show_default=True, help="How far back the page of all tables goes."
 )
 @click.pass_obj
 def ui_command(context: CliContext, port: int, since: int) -> None:
-    """Show the reports in a browser, and a run while it goes on. Nothing can be changed from there.
+    """Show reports, and a run in progress, in a browser. The pages are read-only.
 
-    The pages are served on this machine alone, until Ctrl-C. They are those of `report`, drawn anew when a run writes.
+    Only this machine can open the pages, until Ctrl-C. They are those of `report`, and follow a run while it goes on.
     """
     from maintainer.app.lookback.page_server import page_server
 

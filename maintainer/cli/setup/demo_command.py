@@ -25,23 +25,23 @@ from maintainer.errors.foreign_text import without_secrets
     type=click.Path(path_type=Path),
     default=Path("maintainer-demo"),
     show_default=True,
-    help="Where to build it: a new or empty folder, or that of an earlier demo, which is replaced.",
+    help="Where to build it: a new or empty folder, or one with an earlier demo, which is replaced.",
 )
-@click.option("--keep", is_flag=True, help="Keep the lake of an earlier demo and walk through it again.")
+@click.option("--keep", is_flag=True, help="Use the lake of an earlier demo again.")
 @click.option(
     "--scale",
     type=float,
     default=DEFAULT_SCALE,
     show_default=True,
-    help="Scale of the TPC-H tables; 1 is six million rows of lineitem.",
+    help="Scale of the TPC-H tables; 1 means six million rows in lineitem.",
 )
 @click.pass_obj
 def demo_command(context: CliContext, folder: Path, keep: bool, scale: float) -> int:
-    """Build a small lake of real data and walk through everything on it.
+    """Build a small lake of real data and run each command on it.
 
-    All flights out of New York City in 2013 and two tables of TPC-H, with small files, deletion vectors and
-    files that a vacuum may delete. Then the real commands, one after the other. Takes two to three minutes on
-    two cores and 60 MB; nothing outside the folder is touched.
+    The lake has all flights out of New York City in 2013 and two tables of TPC-H, with small files, deletion vectors
+    and files that a vacuum may delete. Takes two to three minutes on two cores, and 60 MB. Nothing outside the folder
+    is changed.
     """
     if context.env is not None:
         raise NotSupportedYet("the demo's project has no environments", help="leave --env out")

@@ -36,11 +36,11 @@ _WIDEST_NAME = 20
 
 @click.command("doctor")
 @output_option("json")
-@click.option("--no-spark", is_flag=True, help="Look only: fetch nothing, start no session.")
+@click.option("--no-spark", is_flag=True, help="Only look at what is here: download nothing, start no session.")
 @spec_options(ENGINE)
 @click.pass_context
 def doctor_command(ctx: click.Context, output: str, no_spark: bool, spec: RunSpec) -> None:
-    """Check Java, versions, JARs, a session, storage and permissions. Each failure names the command that fixes it."""
+    """Check Java, versions, JARs, Spark, storage and permissions. Each failure comes with its fix."""
     context: CliContext = ctx.obj
     engine = spec.engine
     projects: list[Project] = []

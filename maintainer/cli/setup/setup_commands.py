@@ -141,16 +141,16 @@ _WORTH_ADDING = {
     "--root",
     "tables_root",
     metavar="PLACE",
-    help="The folder or URI below which your tables lie; left out, write it into maintainer.yml.",
+    help="The folder or URI that has your tables. You can also write it into maintainer.yml later.",
 )
 @click.option(
     "--state",
     metavar="PLACE",
-    help="Where jobs remember their runs: a folder that no job wipes, or s3://... On a terminal it is asked for.",
+    help="Where to keep the records of runs: a folder that outlives each job, or s3://... On a terminal, init asks.",
 )
 @click.pass_obj
 def init_command(context: CliContext, directory: Path | None, tables_root: str | None, state: str | None) -> None:
-    """Make a project in DIR (default: here). Never overwrites a file: one that is there already is left alone."""
+    """Make a project in DIRECTORY (default: here). Existing files are never overwritten."""
     root = Path.cwd() if directory is None else directory
     taken = [name for name in (PROJECT_FILE, POLICY_FOLDER) if os.path.lexists(root / name)]
     if taken:
@@ -264,7 +264,7 @@ def _installed(package: str) -> str:
 
 @click.command("version")
 def version_command() -> None:
-    """Print the versions of everything that matters."""
+    """Print the versions of maintainer, Python and the packages it uses."""
     width = max(len(name) for name in ("maintainer", *_PACKAGES))
     click.echo(f"{'maintainer':{width}}  {__version__}")
     click.echo(f"{'python':{width}}  {platform.python_version()}")
