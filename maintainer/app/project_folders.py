@@ -36,14 +36,14 @@ class Project:
     env: str | None = None
 
     @staticmethod
-    def load(root: str | Path = ".", env: str | None = None) -> Project:
-        """Read every file of the project.
+    def load(root: str | Path = ".", env: str | None = None, only: str | None = None) -> Project:
+        """Read every file of the project; with ``only`` no file that names another table than this one.
 
         Raises:
             ProjectError: There is no project, or ``env`` does not exist.
             PolicyProblems: At least one file has an error.
         """
-        loaded = load_project(Path(root).resolve(), env)
+        loaded = load_project(Path(root).resolve(), env, only=only)
         if loaded.has_errors:
             raise PolicyProblems(loaded)
         return Project(loaded, env)

@@ -51,8 +51,8 @@ def find_project_root(start: Path) -> Path:
     return start
 
 
-def open_project(context: CliContext) -> Project:
-    """Load the project of a command.
+def open_project(context: CliContext, only: str | None = None) -> Project:
+    """Load the project of a command; with ``only`` no file that names another table than this one.
 
     Raises:
         PolicyProblems: Policy files have errors; all of them have been printed to stderr.
@@ -63,7 +63,7 @@ def open_project(context: CliContext) -> Project:
 
     started = time.monotonic()
     try:
-        return Project.load(context.project_root, context.env)
+        project = Project.load(context.project_root, context.env, only)
     except PolicyProblems as problems:
         loaded = problems.loaded
         report = DiagnosticsReport(
@@ -72,6 +72,12 @@ def open_project(context: CliContext) -> Project:
         for block in render_full(report, ProjectSources(loaded.root), Style(context.color_stderr)):
             click.echo(block, err=True)
         raise
+    if project.loaded.has_no_table_yet and context.verbosity >= 0:
+        note(
+            "No tables yet: `roots` in maintainer.yml is empty. Write there where your tables lie, such as "
+            "`roots: [/data/lake]`; then `maintainer list` shows them."
+        )
+    return project
 
 
 def now_ms() -> int:

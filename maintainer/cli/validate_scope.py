@@ -36,6 +36,7 @@ class Checked:
     policies: int
     texts: Mapping[str, str] = field(default_factory=dict)
     managing_rules: int = 0
+    no_table_yet: bool = False
 
 
 def check_text(content: bytes, name: str, root: Path) -> Checked:
@@ -80,8 +81,13 @@ def check_project(root: Path, env: str | None, paths: tuple[Path, ...]) -> Check
 
 
 def _whole(project: LoadedProject) -> Checked:
-    rules = len(project.managing_rules)
-    return Checked(findings_of(project), project.files_read, project.policy_count, managing_rules=rules)
+    return Checked(
+        findings_of(project),
+        project.files_read,
+        project.policy_count,
+        managing_rules=len(project.managing_rules),
+        no_table_yet=project.has_no_table_yet,
+    )
 
 
 def findings_of(project: LoadedProject) -> tuple[Diagnostic, ...]:

@@ -31,7 +31,8 @@ class DiagnosticsReport:
     """All findings of one ``validate``, sorted, and where they are.
 
     ``files_read`` counts every file, ``policies`` tables and rules, ``managing_rules`` those with ``manage: true``,
-    whose tables nobody has looked for. ``folder`` is the project's folder relative to the repository, as annotations
+    whose tables nobody has looked for; ``no_table_yet`` is whether these are all and have no place to look in.
+    ``folder`` is the project's folder relative to the repository, as annotations
     need it; empty where both are the same.
     """
 
@@ -42,6 +43,7 @@ class DiagnosticsReport:
     strict: bool = False
     folder: str = ""
     managing_rules: int = 0
+    no_table_yet: bool = False
 
     @property
     def errors(self) -> int:
@@ -68,6 +70,7 @@ class DiagnosticsReport:
         if not self.diagnostics:
             rules = count_of(self.managing_rules, "rule")
             more = f"; tables of {rules} are looked for when planning" if self.managing_rules else ""
+            more = "; no table is managed yet: `roots` in maintainer.yml is empty" if self.no_table_yet else more
             return f"{count_of(self.policies, 'policy', 'policies')} valid {took}{more}"
         files = len({diagnostic.file for diagnostic in self.diagnostics})
         numbers = ((self.errors, "error"), (self.warnings, "warning"))

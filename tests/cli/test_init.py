@@ -155,7 +155,7 @@ def test_init_says_that_the_place_must_be_filled_in(
     assert run(["init", str(tmp_path / "b c")]) == 0
     out = capsys.readouterr().out
     assert sentence not in out
-    assert re.search(r"cd '[^']*/b c' && maintainer validate, then maintainer list", out)
+    assert re.search(r"Next: write there where your tables lie, .*Then: cd '[^']*/b c' && maintainer list", out)
     assert known in (tmp_path / "b c" / "requirements.txt").read_text().splitlines()
 
 

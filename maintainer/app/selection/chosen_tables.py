@@ -34,7 +34,10 @@ def chosen_tables(project: Project, spec: RunSpec, *, command: str) -> ChosenTab
         return ChosenTables(tuple(policy for policy in project.policies if policy.table.identifier in spec.tables))
     look = Look.NEVER if command in _NEVER_LOOKS else Look.COMES
     everything: tuple[ResolvedPolicy | TableProblem, ...] = (*project.policies, *project.loaded.problems)
-    chosen = choose(everything, project.loaded, spec.selection, command=command, look=look)
+    selection = spec.selection
+    if project.loaded.has_no_table_yet and not selection.given:
+        selection = replace(selection, allow_empty=True)  # a new project is no mistake
+    chosen = choose(everything, project.loaded, selection, command=command, look=look)
     if spec.shard is not None:
         chosen = spec.shard.of(chosen)
     return ChosenTables(

@@ -50,7 +50,7 @@ def explain_command(context: CliContext, table: str, merged: bool, output: str) 
     """Show the effective policy of TABLE, and the file and line of every value."""
     if merged and output == "json":
         raise click.UsageError("--merged prints YAML; it has no JSON form")
-    resolution = open_project(context).loaded.resolution_of(table)
+    resolution = open_project(context, only=table).loaded.resolution_of(table)
     if merged:
         click.echo(merged_yaml(resolution), nl=False)
     elif output == "json":

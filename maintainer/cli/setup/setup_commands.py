@@ -100,26 +100,21 @@ _FILES = {
 """Path in the project, and the text's name. None of the names has a meaning to Git or to a tool where it lies."""
 
 
-DEFAULT_ROOT = "lake"
-"""Stands for the folder of the user's tables, where none is named."""
-
-
-def project_files(requirement: str, state: str = DEFAULT_STATE, tables_root: str = DEFAULT_ROOT) -> dict[str, str]:
+def project_files(requirement: str, state: str = DEFAULT_STATE, tables_root: str | None = None) -> dict[str, str]:
     """Return path (posix, relative to the project) and content of every file of a new project.
 
     Args:
         requirement: The line of requirements.txt that installs maintainer.
         state: Where the state of the jobs lies, as maintainer.yml says it.
-        tables_root: The folder or URI below which tables lie, as maintainer.yml says it.
+        tables_root: The folder or URI below which tables lie, as maintainer.yml says it; None for an empty list.
     """
     files = {
         path: schema_text(name) if name.endswith(".schema.json") else (_TEXTS / name).read_text(encoding="utf-8")
         for path, name in _FILES.items()
     }
     files["requirements.txt"] = files["requirements.txt"].format(requirement=requirement, version=__version__)
-    files[PROJECT_FILE] = (
-        files[PROJECT_FILE].replace("{state}", _in_yaml(state)).replace("{root}", _in_yaml(tables_root))
-    )
+    roots = "" if tables_root is None else _in_yaml(tables_root)
+    files[PROJECT_FILE] = files[PROJECT_FILE].replace("{state}", _in_yaml(state)).replace("{roots}", roots)
     return files
 
 
@@ -162,7 +157,7 @@ def init_command(context: CliContext, directory: Path | None, tables_root: str |
             help="choose another folder: `maintainer init DIR`",
         )
     place = _checked(state) if state is not None else _asked() if context.verbosity >= 0 else DEFAULT_STATE
-    place_of_tables = DEFAULT_ROOT if tables_root is None else _root_in_project(tables_root, root)
+    place_of_tables = _root_in_project(tables_root, root) if tables_root and tables_root.strip() else None
     present = []
     requirement = requirement_line()
     for name, content in project_files(requirement, place, place_of_tables).items():
@@ -177,11 +172,11 @@ def init_command(context: CliContext, directory: Path | None, tables_root: str |
     if context.verbosity < 0:
         return
     where = "" if directory is None else f"cd {shlex.quote(str(directory))} && "
-    if tables_root is None:
+    if place_of_tables is None:
+        click.echo("A project with a rule that manages all tables below the `roots` of maintainer.yml.")
         click.echo(
-            "A project with a rule for all tables below `roots: [lake]`: put your own folder into maintainer.yml."
+            f"Next: write there where your tables lie, such as `roots: [/data/lake]`. Then: {where}maintainer list"
         )
-        click.echo(f"Next: {where}maintainer validate, then maintainer list")
     else:
         click.echo(f"A project with a rule for all tables below {place_of_tables}. Next: {where}maintainer list")
     if requirement == UNKNOWN and "requirements.txt" not in present:
@@ -193,7 +188,7 @@ def init_command(context: CliContext, directory: Path | None, tables_root: str |
 def _root_in_project(written: str, project_root: Path) -> str:
     """Return the place of tables as maintainer.yml says it: a folder below the project relative to it."""
     project = Path(os.path.abspath(project_root))
-    place = absolute_path(os.path.expanduser(written.strip()) or DEFAULT_ROOT, Path.cwd())
+    place = absolute_path(os.path.expanduser(written.strip()), Path.cwd())
     return place.removeprefix(f"{project}/") if place.startswith(f"{project}/") else place
 
 

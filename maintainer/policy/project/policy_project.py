@@ -16,19 +16,18 @@ from maintainer.policy.diagnostics import Diagnostic, nearest, nearest_table
 from maintainer.policy.policy_checks import (
     check_effective,
     check_extends,
-    check_file,
     check_profiles,
     check_rules,
     check_tables,
 )
 from maintainer.policy.project.doubtful_names import check_letters, check_suspension, check_table_names
+from maintainer.policy.project.policy_loader import PolicyLoader
 from maintainer.policy.project.project_settings import (
     ProjectSettings,
     ledger_ref,
     ledger_resolution,
     may_be_there,
     project_settings,
-    with_environment,
 )
 from maintainer.policy.project.table_search import (
     ManagedTables,
@@ -45,16 +44,12 @@ from maintainer.policy.resolve.resolve import (
     TableSource,
     own_tags,
     resolve,
-    rule_source,
-    table_source,
 )
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.rule_reach import Reach, check_reach
-from maintainer.policy.schema.schema_check import DocumentKind, kind_of
 from maintainer.policy.table_names import identity, plain_name, table_ref
 from maintainer.policy.yaml.discovery import find_files
 from maintainer.policy.yaml.yaml_document import Document
-from maintainer.policy.yaml.yaml_reader import read_document
 
 
 class PolicyErrors(ProjectError):
@@ -86,6 +81,9 @@ class LoadedProject:
 
     keep_resolutions: bool = True
     """Whether checking keeps the policies that it resolves: they take a third of the memory."""
+
+    not_read: tuple[str, ...] = ()
+    """Tables whose files were not read, because only one other table was asked for, as the files call them."""
 
     search: TableSearch | None = None
     """What a search found in the declared places; None as long as nobody looked."""
@@ -158,6 +156,11 @@ class LoadedProject:
     def searches(self) -> bool:
         """Whether a search has to be made before all tables are known."""
         return bool(self.managing_rules and self.project.places)
+
+    @property
+    def has_no_table_yet(self) -> bool:
+        """Whether no file names a table and the list of places to look in is empty, as `maintainer init` leaves it."""
+        return not self.tables and bool(self.managing_rules) and self.project.places.none_yet
 
     @cached_property
     def managed(self) -> ManagedTables:
@@ -244,7 +247,8 @@ class LoadedProject:
         reaching = [(plain_name(table.ref), self.rules_by_file[table.document.file]) for table in self.tables]
         if self.search is not None:
             reaching += [(plain_name(ref), self._rules_without_file(ref)) for ref, _ in self._found_tables()]
-        return Reach(self.rules, tuple(reaching), unknown=self.search is None and bool(self.managing_rules))
+        unknown = bool(self.not_read) or (self.search is None and bool(self.managing_rules))
+        return Reach(self.rules, tuple(reaching), unknown=unknown)
 
     def _rules_without_file(self, ref: TableRef) -> tuple[RuleSource, ...]:
         """Return the rules that reach a table without a file: its tags are those that the managing rules give."""
@@ -282,8 +286,9 @@ class LoadedProject:
 
     def _unmanaged(self, identifier: str) -> ProjectError:
         found = {resolution.policy.table.identifier for resolution in self.managed.resolutions}
-        near = nearest_table(identifier, {table.ref.identifier for table in self.tables} | found)
-        near = near or nearest(identifier, {table.written for table in self.tables})
+        not_read = {table_ref(written, self.root).identifier for written in self.not_read}
+        near = nearest_table(identifier, {table.ref.identifier for table in self.tables} | found | not_read)
+        near = near or nearest(identifier, {*(table.written for table in self.tables), *self.not_read})
         return ProjectError(
             f"no policy names `{identifier}`, and no rule reaches it",
             code="E613",
@@ -299,6 +304,7 @@ def load_project(
     *,
     paths_from: Path | None = None,
     keep_resolutions: bool = True,
+    only: str | None = None,
 ) -> LoadedProject:
     """Read and check every file of a project.
 
@@ -310,6 +316,7 @@ def load_project(
             speak of the project they were taken from.
         keep_resolutions: Whether policies will be asked for. Checking alone needs one at a time, and a third of
             the memory.
+        only: The one table that is asked for, in any spelling: files that name another one are not read, nor checked.
 
     Raises:
         ProjectError: There is no project, it has too many files, or no such environment. What is wrong *in*
@@ -318,7 +325,7 @@ def load_project(
     root = Path(os.path.abspath(root))
     files = find_files(root)
     paths_from = root if paths_from is None else Path(os.path.abspath(paths_from))
-    loader = _Loader(root, paths_from)
+    loader = PolicyLoader(root, paths_from, only)
     loader.findings.extend(files.findings)
     project_document = loader.read_project(files.project_file, os.environ if environ is None else environ)
     for path in (*files.policies, *files.profiles):
@@ -346,55 +353,5 @@ def load_project(
         policy_count=len(files.policies),
         documents=loader.documents,
         keep_resolutions=keep_resolutions,
+        not_read=tuple(loader.not_read),
     )
-
-
-class _Loader:
-    def __init__(self, root: Path, paths_from: Path) -> None:
-        self._root = root
-        self._paths_from = paths_from
-        self.findings: list[Diagnostic] = []
-        self.broken: set[str] = set()
-        self.documents: dict[str, Document] = {}
-        self.tables: list[TableSource] = []
-        self.rules: list[RuleSource] = []
-        self.profiles: list[ProfileSource] = []
-        self.named_tables: list[TableSource] = []
-        self.named_profiles: list[ProfileSource] = []
-
-    def read_project(self, path: Path | None, environ: Mapping[str, str]) -> Document | None:
-        if path is None:
-            return None
-        document, findings = read_document(path, self._root)
-        if document is not None:
-            document, problems = with_environment(document, environ)
-            findings = [*findings, *problems]
-        return self._check(document, findings, path)
-
-    def read_policy(self, path: Path) -> None:
-        document = self._check(*read_document(path, self._root), path)
-        if document is None:
-            return
-        kind = kind_of(document)
-        good = document.file not in self.broken
-        if kind is DocumentKind.POLICY and isinstance(document.data.get("table"), str):
-            table = table_source(document, self._paths_from)
-            self.named_tables.append(table)
-            if good:
-                self.tables.append(table)
-        elif kind is DocumentKind.PROFILE:
-            profile = ProfileSource(document)
-            self.named_profiles.append(profile)
-            if good:
-                self.profiles.append(profile)
-        elif kind is DocumentKind.RULE and good:
-            self.rules.append(rule_source(document, self._paths_from))
-
-    def _check(self, document: Document | None, findings: list[Diagnostic], path: Path) -> Document | None:
-        if document is not None:
-            findings = [*findings, *check_file(document)]
-            document = document.without_text()
-            self.documents[document.file] = document
-        self.findings.extend(findings)
-        self.broken.update(finding.file for finding in findings if finding.is_error)
-        return document

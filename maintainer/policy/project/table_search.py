@@ -26,10 +26,14 @@ DECLARE_A_PLACE = "add `roots: [lake]`, folders below which tables lie, or `data
 
 @dataclass(frozen=True, slots=True)
 class SearchPlaces:
-    """Where tables are looked for: absolute paths and URIs, and globs on databases of the session catalog."""
+    """Where tables are looked for: absolute paths and URIs, and globs on databases of the session catalog.
+
+    ``none_yet`` says that maintainer.yml has an empty list of them, as that of a new project: nobody forgot it.
+    """
 
     roots: tuple[str, ...] = ()
     databases: tuple[str, ...] = ()
+    none_yet: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.roots or self.databases)
@@ -83,11 +87,16 @@ def read_places(data: Mapping[str, object], chosen: Mapping[str, object], root: 
         root: Where relative paths start.
     """
 
-    def texts(key: str) -> tuple[str, ...]:
-        written = chosen.get(key) if chosen.get(key) is not None else data.get(key)
-        return tuple(str(item) for item in written) if isinstance(written, list) else ()
+    def written(key: str) -> object:
+        return chosen.get(key) if chosen.get(key) is not None else data.get(key)
 
-    return SearchPlaces(tuple(dict.fromkeys(absolute_path(text, root) for text in texts("roots"))), texts("databases"))
+    def texts(key: str) -> tuple[str, ...]:
+        items = written(key)
+        return tuple(str(item) for item in items) if isinstance(items, list) else ()
+
+    roots, databases = tuple(dict.fromkeys(absolute_path(text, root) for text in texts("roots"))), texts("databases")
+    named = [key for key in ("roots", "databases") if written(key) is not None]
+    return SearchPlaces(roots, databases, none_yet=bool(named) and not roots and not databases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +189,14 @@ def managing_rule(ref: TableRef, rules: Sequence[RuleSource], places: SearchPlac
 def check_managing(rules: Iterable[RuleSource], places: SearchPlaces) -> Iterator[Diagnostic]:
     """Report rules that can manage nothing: no place is declared, or a glob fits nothing in the places.
 
+    Nothing is said where the list of places is there and empty.
+
     Args:
         rules: The rules that manage.
         places: Where tables are looked for.
     """
+    if places.none_yet:
+        return
     for rule in rules:
         document: Document = rule.document
         if not places:

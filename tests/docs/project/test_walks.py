@@ -116,8 +116,8 @@ def test_the_first_policy_and_then_the_repository_of_a_team(walker: Walker, tmp_
     def name_the_lake(folder: Path) -> None:
         file = folder / "maintainer.yml"
         text = file.read_text(encoding="utf-8")
-        assert "roots: [lake]" in text
-        file.write_text(text.replace("roots: [lake]", f"roots: [{lake}]"), encoding="utf-8")
+        assert "roots: []" in text
+        file.write_text(text.replace("roots: []", f"roots: [{lake}]"), encoding="utf-8")
 
     names = {"/data/lake/orders": str(table), "sales.orders": str(table)}
     printed = walk(walker, "docs/first-policy.md", names, {"maintainer validate": name_the_lake})

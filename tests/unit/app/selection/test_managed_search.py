@@ -309,3 +309,10 @@ def test_a_folder_that_cannot_be_listed_is_named_and_the_others_are_searched(tmp
     assert [uri.rpartition("/")[2] for uri in tables] == ["a", "d"]
     assert (error.code, error.where) == ("E645", f"file:{tmp_path}/closed")
     assert error.what == "a folder cannot be searched for tables: Permission denied"
+
+
+def test_a_new_project_chooses_nothing_and_a_selector_must_still_match(tmp_path: Path) -> None:
+    new = project(tmp_path, "roots: []")
+    assert chosen_tables(new, RunSpec(), command="plan").policies == ()
+    with pytest.raises(ProjectError, match="selects nothing"):
+        chosen_tables(new, RunSpec(SelectionOptions(select=("lake/a",))), command="plan")

@@ -257,3 +257,21 @@ def test_the_example_of_many_tables_is_valid() -> None:
         "sales.orders": "policies/orders.yml",
     }
     assert {policy.owner for policy in found.resolved()} == {"team-lake"}
+
+
+@pytest.mark.parametrize("settings", ["roots: []", "databases: []", "roots: []\ndatabases: []"])
+def test_a_list_of_places_that_is_there_and_empty_is_no_mistake(tmp_path: Path, settings: str) -> None:
+    loaded = project(tmp_path, MANAGE, settings=f"version: 1\n{settings}\n")
+    assert loaded.has_no_table_yet
+    assert not loaded.searches
+    assert codes(loaded) == []
+
+
+@pytest.mark.parametrize("settings", ["timezone: UTC", "roots: [lake]", "roots: []\ndatabases: [sales]"])
+def test_any_other_project_may_have_tables(tmp_path: Path, settings: str) -> None:
+    assert not project(tmp_path, MANAGE, settings=f"version: 1\n{settings}\n").has_no_table_yet
+
+
+def test_a_project_with_files_of_tables_has_tables(tmp_path: Path) -> None:
+    settings = "version: 1\nroots: []\n"
+    assert not project(tmp_path, MANAGE, "version: 1\ntable: sales.a\n", settings=settings).has_no_table_yet

@@ -433,3 +433,13 @@ def test_items_of_a_wrong_type_are_not_also_called_twice() -> None:
 def test_what_is_not_supported_may_be_set_to_nothing() -> None:
     findings = findings_of("version: 1\nmatch: {tables: ['a.*'], minSize: null}\n")
     assert "P312" not in [finding.code for finding in findings]
+
+
+def test_what_was_right_once_is_right_again_and_what_was_wrong_is_wrong_again() -> None:
+    for _ in range(3):
+        assert findings_of(f"{HEAD}optimize: {{maxThreads: 3}}\n") == []
+        assert [finding.code for finding in findings_of(f"{HEAD}optimize: {{maxThreads: true}}\n")] == ["P203"]
+        assert [finding.code for finding in findings_of(f"{HEAD}optimize: {{maxThreads: 3.0}}\n")] == ["P203"]
+        assert [finding.code for finding in findings_of(f"{HEAD}unknown: 1\nowner: a\n")] == ["P201"]
+        assert [finding.code for finding in findings_of("owner: a\ntable: a.b\n")] == ["P202"]
+        assert findings_of(f"{HEAD}owner: a\n") == []
