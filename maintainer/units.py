@@ -101,11 +101,29 @@ def format_size(size_bytes: int) -> str:
 
 
 def exact_size(size_bytes: int) -> str:
-    """Print a size as a policy file may hold it, so that `parse_size` gives the same number back."""
+    """Print a size as a policy file may hold it, so that `parse_size` gives the same number back.
+
+    Ten billion bytes are ``10000000000`` and not ``9765625KiB``. ``10GB`` they can never be: that is read as 10 GiB.
+    """
     for shift, unit in reversed(_UNIT_OF_SHIFT.items()):
         if size_bytes and size_bytes % (1 << shift) == 0:
-            return f"{size_bytes >> shift}{unit}"
+            return f"{size_bytes >> shift}{unit}" if decimal_size(size_bytes) is None else str(size_bytes)
     return str(size_bytes)
+
+
+def decimal_size(size_bytes: int) -> str | None:
+    """Print a round decimal size as people say it (``10 GB``); None where the binary unit is the shorter one."""
+    for exponent, unit in ((15, "PB"), (12, "TB"), (9, "GB"), (6, "MB")):
+        number, rest = divmod(size_bytes, 10**exponent)
+        if number and not rest:
+            return f"{number:,} {unit}" if _binary_digits(size_bytes) > len(str(number)) else None
+    return None
+
+
+def _binary_digits(size_bytes: int) -> int:
+    """Count the digits before the largest binary unit that divides a size."""
+    zeros = (size_bytes & -size_bytes).bit_length() - 1
+    return len(str(size_bytes >> min(zeros // 10 * 10, 50)))
 
 
 def read_digits(text: str | None) -> int | None:

@@ -39,6 +39,7 @@ READING: dict[str, str] = {
     "Y122": "a YAML directive",
     "Y123": "a secret in a policy",
     "Y124": "a space that is no space to YAML",
+    "Y125": "typographic quotes around a text",
 }
 
 SCHEMA: dict[str, str] = {

@@ -14,7 +14,7 @@ from contextlib import suppress
 from maintainer.model.run.auto_compaction import DEFAULT_MAX_FILE_SIZE_BYTES
 from maintainer.policy.diagnostics import Diagnostic, Severity, did_you_mean, nearest
 from maintainer.policy.predicate.predicate_lex import PredicateError
-from maintainer.policy.resolve.merge import SETTING_KEYS, Keys, Layer, Level, Merged, Setting, base_value, spelled
+from maintainer.policy.resolve.merge import SETTING_KEYS, TAGS, Keys, Layer, Level, Merged, Setting, base_value, spelled
 from maintainer.policy.resolve.resolve import ProfileSource, Resolution, RuleSource, TableSource
 from maintainer.policy.resolve.resolved import Origin
 from maintainer.policy.schema.schema_check import DocumentKind, check_schema, kind_of
@@ -224,11 +224,14 @@ def check_rules(matched: Mapping[str, Sequence[RuleSource]]) -> Iterator[Diagnos
 
 
 def conflicts(first: Layer, second: Layer) -> list[Keys]:
-    """Return the keys on which two levels disagree: another value, or a map where the other has a scalar."""
+    """Return the keys on which two levels disagree: another value, or a map where the other has a scalar.
+
+    About tags nobody disagrees: they add up.
+    """
     keys_in_conflict = (first.leaves.keys() & second.maps.keys()) | (second.leaves.keys() & first.maps.keys())
     for keys, setting in first.leaves.items():
         rival = second.leaves.get(keys)
-        if rival is not None:
+        if rival is not None and keys != TAGS:
             name = ".".join(keys)
             if base_value(name, setting.value) != base_value(name, rival.value):
                 keys_in_conflict.add(keys)

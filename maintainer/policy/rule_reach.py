@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from maintainer.policy.diagnostics import Diagnostic, Severity, did_you_mean, nearest
+from maintainer.policy.resolve.merge import TAGS
 from maintainer.policy.resolve.resolve import RuleSource
 from maintainer.policy.schema.schema_keys import MANY_TABLES
 from maintainer.policy.yaml.yaml_document import Path
@@ -74,7 +75,7 @@ def _winners(rule: RuleSource, tables: Sequence[Sequence[RuleSource]]) -> list[s
 
     A rule that manages has an effect without settings, where no higher rule manages the same tables.
     """
-    if not rule.layer.leaves and not rule.manages:
+    if (not rule.layer.leaves and not rule.manages) or TAGS in rule.layer.leaves:
         return []
     winners: set[str] = set()
     for rules_of_table in tables:

@@ -9,13 +9,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from maintainer.policy.project.project_settings import LEDGER_POLICY
-from maintainer.policy.resolve.merge import SETTING_KEYS, Level, Setting, base_value, spelled
+from maintainer.policy.resolve.merge import SETTING_KEYS, TAGS, Level, Setting, base_value, spelled
 from maintainer.policy.resolve.resolve import Resolution
 from maintainer.policy.resolve.resolved import Origin
-from maintainer.policy.schema.schema_keys import TYPE_WORDS, KeyDescription, describe, either, key_names, written
+from maintainer.policy.schema.schema_keys import (
+    TYPE_WORDS,
+    KeyDescription,
+    describe,
+    either,
+    key_formats,
+    key_names,
+    written,
+)
 from maintainer.report.markdown_text import code, escaped, table
 from maintainer.report.style import PLAIN, Role, Style
 from maintainer.report.text_layout import pad, padded_width, printable
+from maintainer.units import decimal_size
 
 # What YAML 1.2 core can only read as text: no number, no truth, no sign with a meaning.
 _PLAIN = re.compile(r"(?![-+.]?[0-9])[A-Za-z0-9_/][A-Za-z0-9_./@+-]*(?: [A-Za-z0-9_./@+-]+)*\Z")
@@ -159,7 +168,10 @@ def _below(key: str, resolution: Resolution) -> list[Setting]:
 
 
 def _value(key: str, resolution: Resolution) -> str:
-    return printable(flow(spelled(key, resolution.values[key])))
+    value = resolution.values[key]
+    is_size = isinstance(value, int) and not isinstance(value, bool) and key_formats().get(key) == "size"
+    decimal = decimal_size(value) if is_size and isinstance(value, int) else None
+    return printable(flow(spelled(key, value))) + (f" ({decimal})" if decimal is not None else "")
 
 
 def _overrides(key: str, resolution: Resolution) -> str:
@@ -167,7 +179,8 @@ def _overrides(key: str, resolution: Resolution) -> str:
         f"{printable(flow(spelled(key, base_value(key, setting.value))))}  {setting.origin}"
         for setting in _below(key, resolution)
     ]
-    return "overrides " + ", ".join(below) if below else ""
+    verb = "adds to" if _path(key) == TAGS else "overrides"
+    return f"{verb} {', '.join(below)}" if below else ""
 
 
 def _place(resolution: Resolution, key: str) -> str:

@@ -15,6 +15,7 @@ from maintainer.units import (
     MAX_DURATION_SECONDS,
     MAX_SIZE_BYTES,
     UnitError,
+    decimal_size,
     exact_size,
     format_duration,
     format_size,
@@ -202,3 +203,22 @@ def test_a_fraction_is_answered_with_a_whole_size_where_there_is_one(text: str, 
     with pytest.raises(UnitError) as caught:
         parse_size(text)
     assert caught.value.help.startswith(help)
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "exact", "decimal"),
+    [
+        (10_000_000_000, "10000000000", "10 GB"),
+        (5_000_000, "5000000", "5 MB"),
+        (1_500_000_000_000, "1500000000000", "1,500 GB"),
+        (64 << 20, "64MiB", None),
+        (1_000_000 << 20, "1000000MiB", None),
+        (1000 << 50, "1000PiB", None),
+        (0, "0", None),
+        (1_000_001, "1000001", None),
+    ],
+)
+def test_a_round_decimal_size_is_not_printed_in_odd_binary_units(
+    size_bytes: int, exact: str, decimal: str | None
+) -> None:
+    assert (exact_size(size_bytes), decimal_size(size_bytes)) == (exact, decimal)

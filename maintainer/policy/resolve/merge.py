@@ -1,9 +1,9 @@
 """Merge levels of settings by "was it set", with the place of every value and of what it replaced.
 
 A level is flat: a leaf is anything but a map, addressed by its keys. Maps therefore merge by key, and lists and
-scalars replace, without a rule for either. A key without a value (``null``) is as if it were not written, so the
-level below shows through; nothing is ever decided by truthiness. Values are read into base units by the unit that the
-schema gives a key.
+scalars replace, without a rule for either. Only tags add up. A key without a value (``null``) is as if it were not
+written, so the level below shows through; nothing is ever decided by truthiness. Values are read into base units by the
+unit that the schema gives a key.
 
 The lowest level are the built-in defaults. There ``maxFileSize`` is 256 MiB and not Delta's 1 GiB: a bin is rewritten
 by one task, so its size is what one core must read, hold and write before anything is proven, and what a failure
@@ -51,7 +51,8 @@ def spelled(key: str, value: object) -> object:
     """Turn a base value back into what a policy file may hold: ``67108864`` is ``64MiB``."""
     format = key_formats().get(key)
     if format == "size" and isinstance(value, int):
-        return exact_size(value)
+        text = exact_size(value)
+        return int(text) if text.isdigit() else text
     if format == "duration" and isinstance(value, int):
         return format_duration(value)
     if key in _ITEMS and isinstance(value, list):
@@ -78,6 +79,10 @@ Keys: TypeAlias = "tuple[str, ...]"
 
 SETTING_KEYS = tuple(load_schema(PROJECT_SCHEMA)["properties"]["defaults"]["properties"])
 """Top-level keys that every level may set, in the order in which people read them."""
+
+
+TAGS: Keys = ("tags",)
+"""The one list that adds up over all levels: who selects by the tag of a profile means every table that extends it."""
 
 
 class Level(enum.IntEnum):
@@ -159,8 +164,15 @@ def merge(layers: Iterable[Layer]) -> Merged:
             if keys in maps and keys not in layer.maps:
                 _drop_map(keys, leaves, maps)
             below = leaves.get(keys)
+            if below is not None and keys == TAGS:
+                setting = replace(setting, value=_joined(below.value, setting.value))
             leaves[keys] = setting if below is None else replace(setting, below=below)
     return Merged(leaves, maps)
+
+
+def _joined(lower: object, higher: object) -> object:
+    """Return the tags of two levels, each once; in checked files both are lists."""
+    return list(dict.fromkeys([*lower, *higher])) if isinstance(lower, list) and isinstance(higher, list) else higher
 
 
 def _drop_map(keys: Keys, leaves: dict[Keys, Setting], maps: dict[Keys, Origin]) -> None:

@@ -152,8 +152,8 @@ def rule_source(document: Document, root: Path) -> RuleSource:
 
 
 def own_tags(levels: Iterable[frozenset[str] | None]) -> frozenset[str]:
-    """Return the tags of the last level that sets any; what ``match.tags`` compares with."""
-    return next((tags for tags in reversed(list(levels)) if tags is not None), frozenset())
+    """Return the tags of all levels that set any; what ``match.tags`` compares with."""
+    return frozenset().union(*(tags for tags in levels if tags is not None))
 
 
 def _tags(value: object) -> frozenset[str] | None:

@@ -28,7 +28,15 @@ from yaml.events import (
 )
 
 from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity, Span
-from maintainer.policy.yaml.yaml_document import Document, Path, Refusal, odd_space, plain_scalar, refused_character
+from maintainer.policy.yaml.yaml_document import (
+    Document,
+    Path,
+    Refusal,
+    curly_quotes,
+    odd_space,
+    plain_scalar,
+    refused_character,
+)
 
 MAX_DEPTH = 20
 MAX_NODES = 10_000
@@ -115,7 +123,8 @@ class Composer:
 
     def _scalar(self, event: ScalarEvent) -> object:
         # The style of a plain scalar is None from the pure parser and '' from libyaml.
-        value: object = refused_character(event.value) or (event.value if event.style else plain_scalar(event.value))
+        refused = refused_character(event.value) or (None if event.style else curly_quotes(event.value))
+        value: object = refused or (event.value if event.style else plain_scalar(event.value))
         if isinstance(value, Refusal):
             self._report(value.code, value.message, event, value.help)
             return _LEFT_OUT
@@ -177,8 +186,8 @@ class Composer:
             return None
         if (refusal := refused_character(key)) is not None:
             self._report(refusal.code, refusal.message, event, refusal.help)
-        elif not event.style and (space := odd_space(key)) is not None:
-            self._report(space.code, space.message, event, space.help)
+        elif not event.style and (odd := odd_space(key) or curly_quotes(key)) is not None:
+            self._report(odd.code, odd.message, event, odd.help)
         elif not event.style and key == "<<":
             self._report("Y109", "merge keys (`<<`) are not allowed", event, "use `extends:` and a profile")
         elif not event.style and not isinstance(plain_scalar(key), str):

@@ -79,6 +79,19 @@ def odd_space(text: str) -> Refusal | None:
     return Refusal("Y124", f"{name} is used {place}", "write ordinary spaces; YAML takes this one for a letter")
 
 
+_CURLY = "\u2018-\u201f\u00ab\u00bb\u2039\u203a"
+_IN_CURLY_QUOTES = re.compile(rf"[{_CURLY}]([^{_CURLY}]*)[{_CURLY}]")
+
+
+def curly_quotes(text: str) -> Refusal | None:
+    """Return why a plain text is refused: quotes of a word processor around all of it, which YAML takes for letters."""
+    match = _IN_CURLY_QUOTES.fullmatch(text)
+    if match is None:
+        return None
+    message = f"the quotes around `{text[:40]}` are typographic, and would be part of the text"
+    return Refusal("Y125", message, f'use straight quotes: `"{match[1][:40]}"`')
+
+
 def plain_scalar(text: str) -> str | int | float | bool | Refusal | None:
     """Return the value of a plain scalar, or why it is refused.
 

@@ -325,6 +325,7 @@ def _footer(plan: Plan, options: PlanOptions, style: Style) -> Iterator[str]:
     if not plan.tables:
         yield "No table is selected: nothing to plan."
         yield from rule_lines(plan, printable)
+        yield from _saved_without_changes(options)
         return
     totals = total(plan.user_tables)
     yield style.paint("Plan: ", Role.BOLD) + tables_line(totals) + "."
@@ -343,6 +344,7 @@ def _footer(plan: Plan, options: PlanOptions, style: Style) -> Iterator[str]:
             yield "Nothing to do now."
         elif not totals.num_tables[TableState.BLOCKED] and not totals.num_tables[TableState.PROBLEM]:
             yield "Nothing to do."
+        yield from _saved_without_changes(options)
         return
     if options.applied_next:
         return
@@ -354,3 +356,8 @@ def _footer(plan: Plan, options: PlanOptions, style: Style) -> Iterator[str]:
         until = when(plan.expires_at_ms, options.tz)
         yield f"Saved {printable(options.saved_to)}, valid until {until}. To do exactly this:"
         yield f"    maintainer apply {printable(shlex.quote(options.saved_to))}"
+
+
+def _saved_without_changes(options: PlanOptions) -> Iterator[str]:
+    if options.saved_to is not None and not options.applied_next:
+        yield f"Saved {printable(options.saved_to)}: it changes nothing."

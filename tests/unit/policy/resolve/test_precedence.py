@@ -28,7 +28,7 @@ def test_the_schema_promises_the_built_in_default(key: str, value: object) -> No
     ("key", "written", "value", "spelled_again"),
     [
         ("optimize.maxFileSize", "1GiB", 1 << 30, "1GiB"),
-        ("optimize.zorder.batchBytes", 10_000_000_000, 10_000_000_000, "9765625KiB"),
+        ("optimize.zorder.batchBytes", 10_000_000_000, 10_000_000_000, 10_000_000_000),
         ("vacuum.retention", "P1DT12H", 129_600, "1d 12h"),
         ("limits.timeout", "90m", 5_400, "1h 30m"),
         ("optimize.maxThreads", 8, 8, 8),
@@ -242,3 +242,26 @@ def test_a_word_takes_the_place_of_a_whole_map_and_a_map_of_a_word(tmp_path: Pat
         "s.b": AutoCompactPolicy(True, max_file_size_bytes=32 << 20),
         "s.c": AutoCompactPolicy(True, min_file_size_bytes=1 << 20, max_file_size_bytes=64 << 20),
     }
+
+
+def test_tags_of_all_levels_add_up(tmp_path: Path) -> None:
+    files = {
+        "maintainer.yml": "defaults: {tags: [all]}\n",
+        "policies/_profiles/p.yml": "tags: [small, all]\n",
+        "policies/a.yml": 'match: {tables: ["s.*"]}\ntags: [ruled]\n',
+        "policies/b.yml": 'match: {tables: ["s.t"]}\ntags: [ruled-too]\n',
+        "policies/by_tag.yml": "match: {tags: [small]}\npriority: 5\nowner: by-profile\n",
+        "policies/not.yml": "match: {tags: [ruled]}\npriority: 6\nowner: a-rule-sees-no-tags-of-rules\n",
+        "policies/t.yml": "table: s.t\nextends: [p]\ntags: [own, small]\n",
+    }
+    project = loaded(tmp_path, files)
+    assert not project.has_errors
+    [policy] = project.resolved()
+    assert policy.tags == ("all", "ruled", "ruled-too", "small", "own")
+    assert policy.owner == "by-profile"
+    setting = project.resolutions[0].merged.get("tags")
+    assert setting is not None
+    assert setting.below is not None
+    assert (setting.origin.file, setting.below.value) == ("policies/t.yml", list(policy.tags[:-1]))
+    # Whether a rule reaches anything is another question than whether its tags are replaced.
+    assert [finding.file for finding in project.diagnostics] == ["policies/not.yml"]

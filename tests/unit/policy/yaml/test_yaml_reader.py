@@ -501,3 +501,27 @@ def test_a_parsers_error_without_a_place_is_shown_at_the_start() -> None:
     finding = syntax_diagnostic(yaml.YAMLError("no idea"), GOOD, "t.yml")
     assert (finding.code, finding.span, finding.message) == ("Y107", START_OF_FILE, "not YAML: no idea")
     assert str(finding) == "t.yml:1:1: error[Y107] not YAML: no idea"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "help"),
+    [
+        ("owner: \u201cteam-sales\u201d\n", (3, 8), 'use straight quotes: `"team-sales"`'),
+        ("tags: [a, \u2018b\u2019]\n", (3, 11), 'use straight quotes: `"b"`'),
+        ("\u00abowner\u00bb: x\n", (3, 1), 'use straight quotes: `"owner"`'),
+    ],
+)
+def test_quotes_of_a_word_processor_around_a_text_are_refused(text: str, place: tuple[int, int], help: str) -> None:
+    for parser in (PARSER, PURE_PARSER):
+        _, [finding] = read_text(HEAD + text, "policies/t.yml", parser)
+        assert (finding.code, finding.span.line, finding.span.column, finding.help) == ("Y125", *place, help)
+
+
+@pytest.mark.parametrize(
+    "text", ["\u2019s-Gravenhage", '"\u201cteam\u201d"', "\u201cgold\u201d and \u201csilver\u201d", "a \u201cb\u201d"]
+)
+def test_such_quotes_within_a_text_are_part_of_it(text: str) -> None:
+    document, findings = read_text(f"{HEAD}description: {text}\n", "policies/t.yml")
+    assert document is not None
+    assert not findings
+    assert document.data["description"] == text.strip('"')

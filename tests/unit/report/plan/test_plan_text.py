@@ -294,3 +294,12 @@ def test_a_plan_has_a_line_where_it_is_worth_one() -> None:
     at = why.index("Other writers")
     assert why[at + 1 : at + 4] == [f"      = {text}" for text in rhythm_lines(BUSY, 0.118)]
     assert "Other writers" not in render_why(replace(table, writers=None))
+
+
+def test_a_plan_without_changes_says_that_it_was_saved() -> None:
+    saved = PlanOptions(saved_to="plan.json")
+    end = "Saved plan.json: it changes nothing.\n"
+    assert render_plan(plan(), saved).endswith(f"nothing to plan.\n{end}")
+    table = quiet("a.b", (ReasonCode.AT_TARGET, "4 files of 192 MiB or more"))
+    assert render_plan(plan(table), saved).endswith(f"Nothing to do.\n{end}")
+    assert "Saved" not in render_plan(plan(table), replace(saved, applied_next=True))
