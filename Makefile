@@ -22,7 +22,7 @@ SPREAD := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test long lint unit spark soak bench docs format clean check-python check-java hostile coverage mutation fault
+.PHONY: help demo test long lint stores unit spark soak bench docs format clean check-python check-java hostile coverage mutation fault
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -47,6 +47,9 @@ lint: $(STAMPS)/dev ## ruff, mypy --strict and the import contracts
 
 hostile: $(STAMPS)/dev ## hostile input, all of it: policies, names, plans, secrets
 	$(PYTEST) $(SPREAD) tests/hostile
+
+stores: $(STAMPS)/dev ## servers of Azure's and Google's protocols for the long tests: Azurite by npm, fake-gcs-server by Go
+	$(BIN)/python -m tests.support.runs.store_servers
 
 unit: $(STAMPS)/dev ## the tests that need no Spark: seconds
 	$(PYTEST) $(SPREAD) $(FAST_TESTS)

@@ -19,6 +19,9 @@ _S3_KEYS = {
     "endpoint.region": "region",
 }
 _AZURE = "spark.hadoop.fs.azure."
+_AZURE_ENDPOINTS = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+"""Environment variables by which the library finds a server that is not Azure's own."""
+
 _GOOGLE_KEY_FILES = (
     "spark.hadoop.google.cloud.auth.service.account.json.keyfile",
     "spark.hadoop.fs.gs.auth.service.account.json.keyfile",
@@ -47,7 +50,8 @@ def store_settings(uri: str, conf: Mapping[str, str], environ: Mapping[str, str]
     if scheme in ("s3", "s3a"):
         return _s3(f"s3://{rest}", authority, conf, environ.get("AWS_ENDPOINT_URL", ""))
     if scheme in ("abfs", "abfss"):
-        return StoreSettings(uri, _azure(authority, conf))
+        plain_http = any(environ.get(name, "").startswith("http://") for name in _AZURE_ENDPOINTS)
+        return StoreSettings(uri, _azure(authority, conf), plain_http)
     file = next((conf[key] for key in _GOOGLE_KEY_FILES if conf.get(key)), None)
     return StoreSettings(uri, {} if file is None else {"service_account_path": file})
 

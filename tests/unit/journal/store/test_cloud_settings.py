@@ -69,6 +69,14 @@ def test_the_keys_of_azure_are_those_of_the_account() -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"])
+def test_a_server_of_azures_protocol_may_do_without_tls(name: str) -> None:
+    uri = "abfss://lake@acme.dfs.core.windows.net/state"
+    assert store_settings(uri, {}, {name: "http://127.0.0.1:10000/acme"}).plain_http
+    assert not store_settings(uri, {}, {name: "https://store/acme"}).plain_http
+    assert not store_settings(uri, {}, {}).plain_http
+
+
 def test_the_key_file_of_google() -> None:
     conf = {"spark.hadoop.fs.gs.auth.service.account.json.keyfile": "/key.json"}
     assert store_settings("gs://lake/state", conf).config == {"service_account_path": "/key.json"}

@@ -68,6 +68,22 @@ def test_what_one_machine_recorded_an_empty_one_knows(machines: tuple[Machine, M
     assert record.lifted_at_ms >= record.quarantined_at_ms
 
 
+@pytest.mark.parametrize("name", ["found_tables.json", "ledger.json", "hook_commits.json"])
+def test_what_lies_beside_the_run_folders_is_known_on_an_empty_machine(
+    machines: tuple[Machine, Machine], name: str
+) -> None:
+    first, second = machines
+    journal = first.begin()
+    (first.mirror.cache / name).write_text("of the first")
+    first.end(journal)
+    other = second.begin()
+    assert (second.mirror.cache / name).read_text() == "of the first"
+    (second.mirror.cache / name).write_text("of the second")
+    second.end(other)
+    first.mirror.fetch(now_ms())
+    assert (first.mirror.cache / name).read_text() == "of the second"
+
+
 def test_an_intent_is_on_the_store_when_it_is_written(machines: tuple[Machine, Machine]) -> None:
     first, second = machines
     journal = first.begin()

@@ -1,0 +1,178 @@
+"""Servers of Azure's and Google's storage protocols on 127.0.0.1, for tests.
+
+``make stores`` installs them beside this Python: Azurite from npm, fake-gcs-server from the Go module proxy. A test
+that needs one installs it at its first use, and is skipped with the reason where that cannot be done.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import hashlib
+import hmac
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+AZURITE, FAKE_GCS = "3.35.0", "1.56.1"
+HOME = Path(sys.prefix) / "store-servers"
+INSTALL_SECONDS = 900
+START_SECONDS = 90
+
+AZURE_ACCOUNT = "devstoreaccount1"
+# The key of every Azurite, printed in its documentation.
+AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+
+class NotInstalled(Exception):
+    """A server cannot be had here; the text says why."""
+
+
+def azurite_program() -> Path:
+    """Return Azurite's blob server, installed if it is not yet.
+
+    Raises:
+        NotInstalled: npm is missing or fails.
+    """
+    folder = HOME / f"azurite-{AZURITE}"
+    program = folder / "node_modules" / ".bin" / "azurite-blob"
+    if not program.exists():
+        _install("npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), f"azurite@{AZURITE}")
+    return program
+
+
+def fake_gcs_program() -> Path:
+    """Return fake-gcs-server, built if it is not yet.
+
+    Raises:
+        NotInstalled: Go is missing or fails.
+    """
+    folder = HOME / f"fake-gcs-{FAKE_GCS}"
+    program = folder / "fake-gcs-server"
+    if not program.exists():
+        _install("go", "install", f"github.com/fsouza/fake-gcs-server@v{FAKE_GCS}", GOBIN=str(folder))
+    return program
+
+
+def _install(tool: str, *arguments: str, **environ: str) -> None:
+    found = shutil.which(tool)
+    if found is None:
+        raise NotInstalled(f"{tool} is not installed")
+    HOME.mkdir(parents=True, exist_ok=True)
+    try:
+        done = subprocess.run(
+            (found, *arguments), env={**os.environ, **environ}, capture_output=True, text=True,
+            timeout=INSTALL_SECONDS, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise NotInstalled(f"{tool} was not done after {INSTALL_SECONDS} s") from error
+    if done.returncode != 0:
+        raise NotInstalled(f"`{tool} {' '.join(arguments)}` failed: {done.stderr.strip()[-300:]}")
+
+
+@contextmanager
+def azurite(container: str) -> Iterator[str]:
+    """Serve a container for the time of a block, and give the endpoint of its account; skip where it cannot be had."""
+    program = _or_skip(azurite_program)
+    port = _free_port()
+    command = (
+        str(program), "--silent", "--blobHost", "127.0.0.1", "--blobPort", str(port), "--inMemoryPersistence",
+        "--skipApiVersionCheck", "--disableTelemetry",
+    )  # fmt: skip
+    with _running(command, port):
+        _make_container(port, container)
+        yield f"http://127.0.0.1:{port}/{AZURE_ACCOUNT}"
+
+
+@contextmanager
+def fake_gcs(bucket: str) -> Iterator[str]:
+    """Serve a bucket for the time of a block, and give the server's address; skip where it cannot be had."""
+    program = _or_skip(fake_gcs_program)
+    port = _free_port()
+    address = f"127.0.0.1:{port}"
+    command = (
+        str(program), "-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-backend", "memory",
+        "-public-host", address, "-log-level", "error",
+    )  # fmt: skip
+    with _running(command, port):
+        body = json.dumps({"name": bucket}).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"http://{address}/storage/v1/b?project=p", body, headers, method="POST")
+        with urllib.request.urlopen(request, timeout=10):
+            pass
+        yield f"http://{address}"
+
+
+def _or_skip(program: object) -> Path:
+    assert callable(program)
+    try:
+        path = program()
+    except NotInstalled as error:
+        pytest.skip(f"no server of this store: {error}")
+    assert isinstance(path, Path)
+    return path
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def _running(command: tuple[str, ...], port: int) -> Iterator[None]:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                assert process.poll() is None, f"{command[0]} ended with {process.returncode}"
+                assert time.monotonic() < end, f"{command[0]} does not listen after {START_SECONDS} s"
+                time.sleep(0.2)
+        yield
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def _make_container(port: int, name: str) -> None:
+    """Make a container by the REST API, signed as "Authorize with Shared Key" of Azure's documentation says."""
+    now = datetime.datetime.now(datetime.timezone.utc).strftime("%a, %d %b %Y %H:%M:%S GMT")
+    version = "2021-08-06"
+    resource = f"/{AZURE_ACCOUNT}/{AZURE_ACCOUNT}/{name}\nrestype:container"
+    to_sign = "PUT" + "\n" * 12 + f"x-ms-date:{now}\nx-ms-version:{version}\n{resource}"
+    digest = hmac.new(base64.b64decode(AZURE_KEY), to_sign.encode(), hashlib.sha256).digest()
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/{AZURE_ACCOUNT}/{name}?restype=container",
+        method="PUT",
+        headers={
+            "x-ms-date": now,
+            "x-ms-version": version,
+            "Authorization": f"SharedKey {AZURE_ACCOUNT}:{base64.b64encode(digest).decode()}",
+            "Content-Length": "0",
+        },
+    )
+    with urllib.request.urlopen(request, timeout=10):
+        pass
+
+
+if __name__ == "__main__":
+    for get in (azurite_program, fake_gcs_program):
+        try:
+            sys.stdout.write(f"{get()}\n")
+        except NotInstalled as error:
+            sys.exit(str(error))
