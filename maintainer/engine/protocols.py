@@ -250,7 +250,7 @@ class TableWriter(Protocol):
         """Bring back what a run moved into the trash; nothing that lies there now is overwritten.
 
         Raises:
-            TableError: T430, there is nothing of that run in the trash.
+            TableError: T430, there is nothing of that run in the trash; T431, on an object store there is none.
         """
         ...
 

@@ -23,7 +23,7 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import TableError
 from maintainer.model.run.outcome import UndeleteReceipt
 from maintainer.model.table.storage_facts import TrashedRun
-from maintainer.planning.vacuum.deletion_limits import rename_is_cheap
+from maintainer.planning.vacuum.deletion_limits import CHEAP_SCHEMES, rename_is_cheap
 
 FOLDER = ".maintainer-trash"
 MANIFEST = "manifest.json"
@@ -170,6 +170,15 @@ def empty(storage: TableStorage, runs: Sequence[TrashedRun], now_ms: int) -> Emp
 
 def undelete(storage: TableStorage, table_id: str, run_id: str, where: str) -> UndeleteReceipt:
     """Move a run's files back; see ``TableWriter.undelete``."""
+    if not rename_is_cheap(storage.root_uri):
+        raise TableError(
+            "there is no trash on an object store: a vacuum there deletes at once, and nothing can be brought back",
+            code="T431",
+            where=where,
+            found=storage.root_uri.partition(":")[0] + ":",
+            allowed=CHEAP_SCHEMES,
+            help="where the bucket keeps versions of its objects, restore the files' versions with the store's tools",
+        )
     folder = f"{trash_uri(storage, table_id)}/{run_id}"
     folders = _run_folders(storage)
     manifest = _manifest(storage, folder) if folder in folders else None

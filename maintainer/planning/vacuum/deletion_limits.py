@@ -152,6 +152,8 @@ def _allows(value: str) -> str:
 CHEAP_RENAMES = ("file", "hdfs", "viewfs")
 """Schemes on which moving a file costs no copy. On object stores a rename copies every byte."""
 
+CHEAP_SCHEMES = ", ".join(f"{scheme}:" for scheme in CHEAP_RENAMES)
+
 
 def rename_is_cheap(location: str) -> bool:
     """Return whether moving a file costs no copy where a table lies, by the scheme of its URI."""
@@ -170,6 +172,6 @@ def refuse_trash(location: str, where: str) -> None:
             code="T431",
             where=where,
             found=location.partition(":")[0] + ":",
-            allowed=", ".join(f"{scheme}:" for scheme in CHEAP_RENAMES),
+            allowed=CHEAP_SCHEMES,
             help="remove `vacuum.trash`, and switch on versioning of the bucket",
         )

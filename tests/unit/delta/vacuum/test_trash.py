@@ -95,6 +95,16 @@ def test_another_tables_trash_and_another_run_are_refused(table: AgedTable) -> N
         assert (caught.value.code, caught.value.allowed) == ("T430", "run-1")
 
 
+def test_on_an_object_store_undelete_says_that_there_is_no_trash(table: AgedTable) -> None:
+    storage = LocalTable(table.path)
+    storage._root_uri = "s3a://lake/t"
+    with pytest.raises(TableError) as caught:
+        undelete(storage, table.table_id, "run-1", "t")
+    assert (caught.value.code, caught.value.found) == ("T431", "s3a:")
+    assert caught.value.help is not None
+    assert "keeps versions" in caught.value.help
+
+
 def test_it_is_emptied_when_its_time_is_over_and_not_before(table: AgedTable) -> None:
     moved(table)
     storage = LocalTable(table.path)
