@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from maintainer.engine.process_loss import is_engine_lost, session_gone
 from maintainer.engine.protocols import CommitProver, Engine, HistoryReader, TableFinder, TablePlaces, TableReader
 from maintainer.engine.stages import SILENT, StageListener
-from maintainer.errors import MaintainerError, NotSupportedYet
+from maintainer.errors import MaintainerError, NotSupportedYet, TableError
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ class OpenedEngine:
     without it."""
     kill: Callable[[], None] = lambda: None
     """Ends a session of our own without waiting for what it does, for a process that is about to be killed."""
+    away: Callable[[Collection[str]], Mapping[str, TableError]] = lambda locations: {}
+    """Asks the object stores of some locations for a sign of life; T435 by location where one is certainly away."""
     session_setting: Callable[[str], str | None] = lambda key: None
     """A setting of the session that was borrowed or started, None where it is not set; not one of our workers'."""
 
@@ -189,8 +191,10 @@ def _not_over_connect(what: str) -> Iterator[Any]:
 @contextmanager
 def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[OpenedEngine]:
     from maintainer.delta.engine.ledger_table import LedgerTable
+    from maintainer.delta.engine.store_probe import stores_away
     from maintainer.delta.engine.table_engine import DeltaEngine
     from maintainer.delta.spark.spark_session import lend_session, open_session, worker_session
+    from maintainer.delta.storage.storage_errors import unreachable
 
     with open_session(session, when_needed=True) if options.spark is None else lend_session(options.spark) as lease:
         if options.engine == COMMAND:
@@ -213,6 +217,10 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
             with DeltaEngine(lease).worker(name) as worker:
                 yield worker.reader
 
+        def away(locations: Collection[str]) -> dict[str, TableError]:
+            why = stores_away(locations, lease.setting, os.environ)
+            return {location: unreachable(location, text, is_s3=True) for location, text in why.items()}
+
         own_session = partial(worker_session, lease)
         classic = OpenedEngine(
             chosen,
@@ -222,6 +230,7 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
             partial(reader, "inventory"),
             start=lease.start,
             kill=lease.kill,
+            away=away,
             session_setting=lease.setting,
         )
         yield _warned(classic, options)

@@ -44,9 +44,11 @@ from maintainer.app.selection.chosen_tables import (
 )
 from maintainer.app.selection.managed_search import with_recorded_tables
 from maintainer.app.selection.run_spec import RunSpec, narrowed
+from maintainer.app.selection.store_reach import tables_out_of_reach
 from maintainer.app.status.status_look import StatusLook, look_at_all
 from maintainer.engine.protocols import Engine
 from maintainer.engine.stages import SILENT
+from maintainer.errors import TableError
 from maintainer.execution.run.cancellation import TERMINATED, StopSwitch, signals_stop
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.journal import Journal
@@ -130,7 +132,7 @@ def plan(
     with opened_tables(project, spec, "plan") as (project, opened, chosen):
         before = () if ref is None else policies_at(project.loaded, ref)
         new = None if ref is None else new_policies(project, before, ref)
-        request = replace(_plan_request(spec, chosen, on_table), new=new)
+        request = replace(_plan_request(spec, chosen, on_table), new=new, away=_out_of_reach(opened, chosen))
         made = narrowed(make_plan(project, opened.engine, request), project.loaded, spec.selection, command="plan")
         comparison = None if compare is None else compare_plan(project, opened.engine, request, made, before, compare)
     return PlannedTables(fit(project, made, spec.budget), project, comparison)
@@ -177,13 +179,16 @@ def apply(
             if saved is not None:
                 project = with_recorded_tables(project, (table.ref for table in saved.tables))
                 now_ms = Clock().now_ms()
+                tables_out_of_reach(opened, (table.ref for table in saved.user_tables if table.steps))
                 options.stages.began(f"checking {count_of(len(saved.user_tables), 'table')} of the plan")
                 to_do = check_saved_plan(
                     project, opened.engine, saved, now_ms=now_ms, exact=spec.exact, all_or_nothing=spec.all_or_nothing
                 )
             else:
                 assert chosen is not None
-                made = make_plan(project, opened.engine, _plan_request(spec, chosen, listener.table_planned))
+                request = _plan_request(spec, chosen, listener.table_planned)
+                request = replace(request, away=_out_of_reach(opened, chosen))
+                made = make_plan(project, opened.engine, request)
                 to_do = fit(project, narrowed(made, project.loaded, spec.selection, command="apply"), spec.budget)
             check_run_limits(project, to_do)
             preparation = clock.planned()
@@ -222,7 +227,10 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
             nonlocal clock
             clock = PreparationClock()
             tables = replace(found.chosen, policies=due)
-            request = replace(_plan_request(spec, tables, listener.table_planned), selection=("watch",), stages=SILENT)
+            request = replace(
+                _plan_request(spec, tables, listener.table_planned), selection=("watch",), stages=SILENT,
+                away=_out_of_reach(opened, tables, ends=False),
+            )  # fmt: skip
             return fit(found.project, make_plan(found.project, opened.engine, request), spec.budget)
 
         def apply_due(due: Plan) -> RunOutcome:
@@ -248,6 +256,7 @@ def why(project: Project, spec: RunSpec, policy: ResolvedPolicy) -> TableDecisio
     looks: list[TableLook] = []
     options = project_engine(project.loaded.project, spec.engine)
     with open_engine(options) as opened:
+        tables_out_of_reach(opened, (policy.table,))
         made = make_plan(
             project,
             opened.engine,
@@ -289,6 +298,7 @@ def verify(project: Project, spec: RunSpec, request: VerifyRequest) -> VerifyRun
         NotSupportedYet: E620, over Spark Connect.
     """
     with _recorded(project, spec) as (opened, journal), opened.proving() as worker:
+        tables_out_of_reach(opened, (target.ref for target in request.targets))
         spec.engine.stages.began(f"verifying {count_of(len(request.targets), 'table')}")
         return verify_tables(project, worker, journal, request)
 
@@ -300,7 +310,14 @@ def undelete(project: Project, spec: RunSpec, policy: ResolvedPolicy, run_id: st
         TableError: T430, there is nothing of this run in the trash; or the table cannot be read.
     """
     with _recorded(project, spec) as (opened, journal), opened.engine.worker("undelete") as worker:
+        tables_out_of_reach(opened, (policy.table,))
         return undelete_run(project, worker, journal, policy, run_id)
+
+
+def _out_of_reach(opened: OpenedEngine, chosen: ChosenTables, *, ends: bool = True) -> dict[str, TableError]:
+    # A plan that also has problems with places says those, too.
+    tables = (policy.table for policy in chosen.policies if not policy.is_ledger)
+    return tables_out_of_reach(opened, tables, ends=ends and not chosen.problems)
 
 
 def _warn_of_state(project: Project, on_problem: OnProblem) -> None:

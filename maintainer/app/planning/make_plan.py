@@ -7,7 +7,7 @@ read becomes a problem in the plan and never stops the others.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
@@ -71,7 +71,7 @@ class PlanRequest:
     """What to plan and what to set aside. ``jobs`` tables are read at once, each for ``table_seconds`` at most.
 
     A table of ``new`` that does not exist is a note in the plan; any other is a problem. ``problems`` become a
-    part of the plan as they are.
+    part of the plan as they are. ``away`` has the error of tables that are not opened, because their store is away.
     ``stages`` hears that tables are read, and of which ones it takes long.
     """
 
@@ -85,6 +85,7 @@ class PlanRequest:
     new: NewPolicies | None = None
     stages: StageListener = SILENT
     problems: tuple[TableProblem, ...] = ()
+    away: Mapping[str, MaintainerError] = field(default_factory=dict)
 
     @property
     def num_user_tables(self) -> int:
@@ -158,6 +159,8 @@ class _Tables:
         request = self.request
         facts, record = None, TableRecord()
         try:
+            if (away := request.away.get(policy.table.identifier)) is not None:
+                raise away
             table = read_for_planning(
                 reader, policy, self.records, self.places, now_ms=request.now_ms, today=self.today,
                 options=request.options, tables=self.project_tables,

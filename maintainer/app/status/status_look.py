@@ -16,6 +16,7 @@ from maintainer.app.planning.policy_places import unmanaged_tables
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.chosen_tables import ChosenTables
 from maintainer.app.selection.run_spec import SelectionOptions, narrowed
+from maintainer.app.selection.store_reach import tables_out_of_reach
 from maintainer.engine.stages import SILENT, StageListener
 from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.leases import current_holders
@@ -237,7 +238,10 @@ def look_at_all(
         table = look.policy.table.identifier
         rows.append(status_row(look, past.get(table, []), in_session, running.get(table)))
 
-    request = PlanRequest(tables.policies, at_ms, jobs=jobs, on_table=look_at, problems=tables.problems, stages=stages)
+    away = tables_out_of_reach(opened, (policy.table for policy in tables.policies if not policy.is_ledger), ends=False)
+    request = PlanRequest(
+        tables.policies, at_ms, jobs=jobs, on_table=look_at, problems=tables.problems, stages=stages, away=away
+    )
     plan = make_plan(project, opened.engine, request)
     rows += (_unsearched(table) for table in plan.tables if table.observed is None and table.policy_digest == "")
     names = {str(table.ref) for table in narrowed(plan, project.loaded, chosen, command="status").tables}

@@ -11,16 +11,17 @@ from pathlib import Path
 from maintainer.delta.spark.pinned_jars import CONNECTORS, HADOOP_VERSION
 from maintainer.errors import EnvironmentUnfit
 
-_S3_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+S3_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _GCS_CLASS = "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem"
 
 CONNECTOR_SETTINGS: Mapping[str, Mapping[str, str]] = {
     "s3": {
         # `s3://` is what everybody else writes; Hadoop alone knows `s3a://`.
-        "spark.hadoop.fs.s3.impl": _S3_CLASS,
-        # Hadoop's defaults multiply: 5 tries of Amazon's SDK within each of 8, and 200 s for each silence. Here one
-        # layer tries again, for some 4 s in all. Spark opens a log in about ten requests: with 5 tries a server that
-        # takes no connection was known after more than two minutes, with 3 after one.
+        "spark.hadoop.fs.s3.impl": S3_CLASS,
+        # Hadoop's defaults multiply: 6 requests of Amazon's SDK within each of 8 tries, and 200 s for each silence.
+        # Here 2 within each of 4, with some 4 s between them in all: the SDK's setting counts repetitions. Spark opens
+        # a log in about ten requests: with 6 tries a server that takes no connection was known after more than two
+        # minutes, with 4 after one.
         "spark.hadoop.fs.s3a.attempts.maximum": "1",
         "spark.hadoop.fs.s3a.retry.limit": "3",
         "spark.hadoop.fs.s3a.retry.interval": "500ms",

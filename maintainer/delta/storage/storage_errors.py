@@ -18,7 +18,7 @@ _DENIED = re.compile(r"Permission denied|Operation not permitted|Read-only file 
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|ENOSPC|DSQuotaExceeded", re.IGNORECASE)
 _TOO_MANY_FILES = re.compile(r"Too many open files", re.IGNORECASE)
 _OUT_OF_MEMORY = frozenset({"OutOfMemoryError", "SparkOutOfMemoryError"})
-_UNREACHABLE = frozenset(
+UNREACHABLE = frozenset(
     {
         "ConnectException",
         "ConnectTimeoutException",
@@ -29,6 +29,8 @@ _UNREACHABLE = frozenset(
         "UnknownHostException",
     }
 )
+"""Java's classes for a store or a service that was not reached, or went silent."""
+
 _ADDRESSED = re.compile(r"Connect to \S+ |Unable to execute HTTP request: Connect to \S+ ")
 """A message that names the address which took no connection; Java's own does not."""
 _NO_CONNECTOR = frozenset({"UnsupportedFileSystemException"})
@@ -91,16 +93,9 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
         )
     if (answered := store_error(chain, where)) is not None:
         return answered
-    if kinds & _UNREACHABLE:
-        return TableError(
-            "the storage cannot be reached",
-            code="T435",
-            where=where,
-            found=next((text for text in _one_line_each(chain) if _ADDRESSED.match(text)), innermost),
-            help="check the network, the address and the service"
-            + ("; the address is `spark.hadoop.fs.s3a.endpoint` in maintainer.yml" if "s3" in text else "")
-            + "; the table itself was not read",
-        )
+    if kinds & UNREACHABLE:
+        found = next((text for text in _one_line_each(chain) if _ADDRESSED.match(text)), innermost)
+        return unreachable(where, found, is_s3="s3" in text)
     if _DENIED.search(text) or kinds & _PERMISSION:
         return TableError(
             "permission denied on the table's storage",
@@ -110,6 +105,25 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
             help="give this user read and write access to the table's folder",
         )
     return None
+
+
+def unreachable(where: str, found: str, *, is_s3: bool) -> TableError:
+    """Return T435.
+
+    Args:
+        where: The table.
+        found: What was tried, and how it ended.
+        is_s3: Whether the address is one that S3's setting names.
+    """
+    return TableError(
+        "the storage cannot be reached",
+        code="T435",
+        where=where,
+        found=found,
+        help="check the network, the address and the service"
+        + ("; the address is `spark.hadoop.fs.s3a.endpoint` in maintainer.yml" if is_s3 else "")
+        + "; the table itself was not read",
+    )
 
 
 def _one_line_each(chain: Sequence[Failure]) -> list[str]:

@@ -1,0 +1,102 @@
+"""Stores that are away: one error where no table is left, else one for each table of theirs, and none is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from maintainer.app.engine_access import OpenedEngine
+from maintainer.app.planning.make_plan import PlanRequest, make_plan
+from maintainer.app.project_folders import Project
+from maintainer.app.selection.store_reach import tables_out_of_reach
+from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.errors import TableError
+from maintainer.model.table.table_facts import TableRef
+from tests.support.policies.projects import write_project
+from tests.support.tables.builders import NOW_MS
+
+GONE = "http://127.0.0.1:1: Connection refused"
+
+
+def opened(asked: list[set[str]]) -> OpenedEngine:
+    """An engine for which everything on ``s3://gone`` is away."""
+
+    def away(locations: Collection[str]) -> dict[str, TableError]:
+        asked.append(set(locations))
+        return {
+            location: TableError("the storage cannot be reached", code="T435", where=location, found=GONE)
+            for location in locations
+            if location.startswith("s3://gone/")
+        }
+
+    return OpenedEngine(
+        None, lambda location: None, None, None, None, away=away,  # type: ignore[arg-type] # only ``away`` is asked
+    )  # fmt: skip
+
+
+def refs(*names: str) -> list[TableRef]:
+    return [TableRef(name) for name in names]
+
+
+def test_a_fleet_on_a_dead_store_ends_with_one_message() -> None:
+    asked: list[set[str]] = []
+    tables = refs(*(f"s3://gone/t{number:02}" for number in range(30)))
+    with pytest.raises(TableError) as caught:
+        tables_out_of_reach(opened(asked), tables)
+    error = caught.value
+    assert (error.code, error.where, error.found) == ("T435", "s3://gone/t00 and 29 more tables", GONE)
+    assert len(asked) == 1
+
+
+def test_one_table_is_named_alone() -> None:
+    with pytest.raises(TableError) as caught:
+        tables_out_of_reach(opened([]), refs("s3://gone/t"))
+    assert caught.value.where == "s3://gone/t"
+
+
+def test_a_watch_goes_on() -> None:
+    assert list(tables_out_of_reach(opened([]), refs("s3://gone/t"), ends=False)) == ["s3://gone/t"]
+
+
+def test_names_of_a_catalog_are_not_asked_about_and_count_as_reached() -> None:
+    asked: list[set[str]] = []
+    lost = tables_out_of_reach(opened(asked), refs("s3://gone/t", "sales.orders"))
+    assert (list(lost), asked) == (["s3://gone/t"], [{"s3://gone/t"}])
+
+
+def test_nothing_is_away_where_there_are_no_tables() -> None:
+    assert tables_out_of_reach(opened([]), []) == {}
+
+
+class Lake:
+    """An engine that notes which tables are opened, and has none of them."""
+
+    deletes = True
+    places = StoragePlaces()
+
+    def __init__(self) -> None:
+        self.opened: list[str] = []
+        self.reader = self
+
+    def facts(self, ref: TableRef) -> Any:
+        self.opened.append(ref.identifier)
+        raise TableError("there is no such table", code="T401", where=ref.identifier)
+
+    @contextmanager
+    def worker(self, name: str) -> Iterator[Any]:
+        yield self
+
+
+def test_a_table_whose_store_is_away_is_a_problem_and_is_not_opened(tmp_path: Path) -> None:
+    files = {"policies/a.yml": "table: s3://gone/a\n", "policies/b.yml": "table: s3://here/b\n"}
+    project = Project.load(write_project(tmp_path, files))
+    lake: Any = Lake()
+    away = tables_out_of_reach(opened([]), (policy.table for policy in project.policies))
+    plan = make_plan(project, lake, PlanRequest(project.policies, NOW_MS, away=away))
+    found = {table.ref.identifier: table.problem.code for table in plan.tables if table.problem}
+    assert found == {"s3://gone/a": "T435", "s3://here/b": "T401"}
+    assert lake.opened == ["s3://here/b"]

@@ -1,0 +1,190 @@
+"""A store that gives no sign of life, on real sockets; and everything that must not be taken for one."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from maintainer.delta.engine.store_probe import Endpoint, ProbeLimits, s3_endpoint, stores_away, why_away
+from maintainer.delta.spark.connectors import CONNECTOR_SETTINGS
+
+QUICK = ProbeLimits(tries=3, pause_seconds=0.05, connect_seconds=5, answer_seconds=0.5, enough_seconds=0.6)
+KEY = "spark.hadoop.fs.s3a."
+OURS = CONNECTOR_SETTINGS["s3"]
+
+
+@contextlib.contextmanager
+def listening(answer: Callable[[socket.socket], None], port: int = 0) -> Iterator[int]:
+    """Accept connections on 127.0.0.1 and do this with each."""
+    with socket.create_server(("127.0.0.1", port)) as server:
+        taken: list[socket.socket] = []
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                taken.append(connection)
+                answer(connection)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield int(server.getsockname()[1])
+        finally:
+            with contextlib.suppress(OSError):
+                server.shutdown(socket.SHUT_RDWR)
+            thread.join(5)
+            for connection in taken:
+                connection.close()
+
+
+def says(text: bytes) -> Callable[[socket.socket], None]:
+    def answer(connection: socket.socket) -> None:
+        connection.recv(4096)
+        connection.sendall(text)
+        connection.close()
+
+    return answer
+
+
+def nothing(connection: socket.socket) -> None:
+    """Take the request and stay silent."""
+
+
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def local(port: int, *, tls: bool = False) -> Endpoint:
+    return Endpoint("127.0.0.1", port, tls)
+
+
+def test_a_port_where_nobody_listens_is_away() -> None:
+    assert why_away(local(closed_port()), QUICK) == "Connection refused"
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_a_server_that_takes_connections_and_never_answers_is_away(tls: bool) -> None:
+    with listening(nothing) as port:
+        assert why_away(local(port, tls=tls), QUICK) == "a connection, and no answer within 0.5 s"
+
+
+def test_a_silent_server_is_asked_twice_and_not_more() -> None:
+    """One of several machines behind an address may hang: the next connection comes to another."""
+    times: list[float] = []
+    with listening(lambda connection: times.append(time.monotonic())) as port:
+        why_away(local(port), ProbeLimits(tries=4, pause_seconds=0.0, answer_seconds=0.3, enough_seconds=0.5))
+    assert len(times) == 2
+
+
+def test_one_silent_connection_is_not_enough() -> None:
+    number = iter(range(10))
+    well = says(b"HTTP/1.1 403 Forbidden\r\n\r\n")
+    with listening(lambda connection: well(connection) if next(number) else None) as port:
+        assert why_away(local(port), QUICK) is None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        says(b"HTTP/1.1 200 OK\r\n\r\n"),
+        says(b"HTTP/1.1 403 Forbidden\r\n\r\n"),
+        says(b"HTTP/1.1 503 Slow Down\r\n\r\n"),
+        says(b"what?"),
+        says(b""),
+        lambda connection: connection.close(),
+    ],
+)
+@pytest.mark.parametrize("tls", [False, True])
+def test_whatever_is_answered_is_a_sign_of_life(answer: Callable[[socket.socket], None], tls: bool) -> None:
+    with listening(answer) as port:
+        assert why_away(local(port, tls=tls), QUICK) is None
+
+
+def test_a_server_that_starts_anew_is_not_away() -> None:
+    port = closed_port()
+    limits = ProbeLimits(tries=200, pause_seconds=0.05, answer_seconds=5, enough_seconds=10)
+    answers: list[str | None] = []
+    asking = threading.Thread(target=lambda: answers.append(why_away(local(port), limits)))
+    asking.start()
+    time.sleep(0.2)
+    with listening(says(b"HTTP/1.1 400 Bad Request\r\n\r\n"), port):
+        asking.join(10)
+    assert answers == [None]
+
+
+def test_each_store_is_asked_once_for_all_its_tables() -> None:
+    connections: list[int] = []
+    well = says(b"HTTP/1.1 403 Forbidden\r\n\r\n")
+
+    def answer(connection: socket.socket) -> None:
+        connections.append(1)
+        well(connection)
+
+    dead = closed_port()
+    with listening(answer) as port:
+        conf = {
+            **OURS,
+            f"{KEY}endpoint": f"http://127.0.0.1:{port}",
+            f"{KEY}bucket.gone.endpoint": f"http://127.0.0.1:{dead}",
+        }
+        tables = [f"s3://lake/t{number}" for number in range(50)] + ["s3a://gone/a", "s3://gone/b", "/lake/t", "db.t"]
+        away = stores_away(tables, conf.get, {}, QUICK)
+    assert away == dict.fromkeys(("s3a://gone/a", "s3://gone/b"), f"http://127.0.0.1:{dead}: Connection refused")
+    assert len(connections) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "more", "expected"),
+    [
+        ("https://s3.example.com", {}, "https://s3.example.com:443"),
+        ("s3.example.com", {}, "https://s3.example.com:443"),
+        ("s3.example.com:9000", {f"{KEY}connection.ssl.enabled": "false"}, "http://s3.example.com:9000"),
+        ("http://[::1]:9000/", {}, "http://[::1]:9000"),
+        ("http://10.0.0.1", {}, "http://10.0.0.1:80"),
+    ],
+)
+def test_an_endpoint_of_the_settings_is_known(value: str, more: dict[str, str], expected: str) -> None:
+    conf = {**OURS, f"{KEY}endpoint": value, **more}
+    assert str(s3_endpoint("s3://lake/t", conf.get, {})) == expected
+    assert str(s3_endpoint("s3a://lake/t", conf.get, {})) == expected
+
+
+@pytest.mark.parametrize(
+    ("location", "conf", "environ"),
+    [
+        ("sales.orders", {}, {}),
+        ("/lake/orders", {}, {}),
+        ("abfss://lake@a.dfs.core.windows.net/t", {}, {}),
+        ("s3://lake/t", {f"{KEY}endpoint": ""}, {}),
+        ("s3://lake/t", {f"{KEY}endpoint": "s3.amazonaws.com"}, {}),
+        ("s3://lake/t", {f"{KEY}endpoint": "https://vpce-1.s3.eu-west-1.vpce.amazonaws.com"}, {}),
+        ("s3://lake/t", {f"{KEY}endpoint": "https://s3.cn-north-1.amazonaws.com.cn"}, {}),
+        ("s3://lake/t", {f"{KEY}endpoint": "http://host:port"}, {}),
+        ("s3://lake/t", {f"{KEY}endpoint": "ftp://host"}, {}),
+        ("s3://lake/t", {f"{KEY}endpoint": "http://${my.host}"}, {}),
+        ("s3://lake/t", {f"{KEY}proxy.host": "proxy"}, {}),
+        ("s3://lake/t", {f"{KEY}bucket.lake.proxy.host": "proxy"}, {}),
+        ("s3://lake/t", {"spark.driver.extraJavaOptions": "-Dhttps.proxyHost=p"}, {}),
+        ("s3://lake/t", {}, {"HTTPS_PROXY": "http://proxy:3128"}),
+        ("s3://lake/t", {}, {"http_proxy": "http://proxy:3128"}),
+        ("s3://lake/t", {}, {"JAVA_TOOL_OPTIONS": "-DsocksProxyHost=p"}),
+        ("s3://lake/t", {f"{KEY}retry.limit": "20"}, {}),
+        ("s3://lake/t", {f"{KEY}bucket.lake.connection.timeout": "200s"}, {}),
+        ("s3://lake/t", {"spark.hadoop.fs.s3.impl": "com.amazon.ws.emr.hadoop.fs.EmrFileSystem"}, {}),
+        ("s3a://lake/t", {f"{KEY}impl": "alluxio.hadoop.ShimFileSystem"}, {}),
+    ],
+)
+def test_where_the_way_to_the_store_is_not_certain_hadoop_decides(
+    location: str, conf: dict[str, str], environ: dict[str, str]
+) -> None:
+    settings = {**OURS, f"{KEY}endpoint": f"http://127.0.0.1:{closed_port()}", **conf}
+    assert stores_away([location], settings.get, environ, QUICK) == {}
