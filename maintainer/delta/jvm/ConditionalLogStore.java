@@ -49,6 +49,13 @@ public class ConditionalLogStore extends io.delta.storage.S3SingleDriverLogStore
     /** Endpoints and buckets that were tried in this process: whether they keep the condition. */
     private static final Map HONEST = new ConcurrentHashMap();
 
+    /** The store gave no answer, or none that says what it did: the object may be there now, or come to be there. */
+    public static class UnansweredCommit extends IOException {
+        UnansweredCommit(Path path, IOException cause) {
+            super("no answer that says whether " + path.getName() + " was written", cause);
+        }
+    }
+
     public ConditionalLogStore(Configuration hadoopConf) {
         super(hadoopConf);
     }
@@ -146,16 +153,23 @@ public class ConditionalLogStore extends io.delta.storage.S3SingleDriverLogStore
         }
         try {
             stream.close();
-        } catch (IOException refused) {
-            if (!isRefusal(refused)) {
-                throw refused;
+        } catch (IOException failure) {
+            // Hadoop tries again by itself and tells of its last try: an earlier one may have reached the store.
+            if (!isRefusal(failure)) {
+                throw new UnansweredCommit(path, failure);
+            }
+            byte[] present;
+            try {
+                present = digestOf(fileSystem, path);
+            } catch (IOException unread) {
+                throw new UnansweredCommit(path, unread);
             }
             // Asked again after a lost answer, the store refuses what it has from us already.
-            if (MessageDigest.isEqual(written.digest(), digestOf(fileSystem, path))) {
+            if (MessageDigest.isEqual(written.digest(), present)) {
                 return;
             }
             FileAlreadyExistsException exists = new FileAlreadyExistsException(path.toString());
-            exists.initCause(refused);
+            exists.initCause(failure);
             throw exists;
         }
     }

@@ -13,7 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from maintainer.delta.jvm import JavaObject
-from maintainer.delta.storage.storage_errors import damaged_file_error, is_missing, missing_file_error, storage_error
+from maintainer.delta.storage.storage_errors import (
+    UNREACHABLE,
+    damaged_file_error,
+    is_missing,
+    missing_file_error,
+    storage_error,
+)
 from maintainer.engine.process_loss import engine_gone, is_engine_lost, says_stopped
 from maintainer.errors import CommitNotLanded, EnvironmentUnfit, Interrupted, MaintainerError, TableError, raise_from
 
@@ -107,6 +113,14 @@ def is_conflict(chain: tuple[EngineFailure, ...]) -> bool:
         or failure.condition.startswith("DELTA_CONCURRENT_")
         for failure in chain
     )
+
+
+def is_unanswered(chain: tuple[EngineFailure, ...]) -> bool:
+    """Whether storage elsewhere did not say what became of a write: then it may be done, or still be under way.
+
+    Its client tries again by itself and tells of the last try alone.
+    """
+    return any(failure.type_name == "UnansweredCommit" or failure.type_name in UNREACHABLE for failure in chain)
 
 
 def is_cancelled(chain: tuple[EngineFailure, ...]) -> bool:

@@ -8,7 +8,14 @@ from contextlib import AbstractContextManager
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.commit_history import find_stamp
 from maintainer.delta.log.conflicting_commit import find_conflicting_commit
-from maintainer.delta.storage.error_classes import NOT_COMMITTED_HELP, describe, is_cancelled, is_conflict, message_of
+from maintainer.delta.storage.error_classes import (
+    NOT_COMMITTED_HELP,
+    describe,
+    is_cancelled,
+    is_conflict,
+    is_unanswered,
+    message_of,
+)
 from maintainer.delta.storage.storage_errors import storage_error
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.landed_commit import landed_actions
@@ -28,10 +35,11 @@ def settle(find: Callable[[], int | None], error: BaseException, *, where: str) 
     """Find in the log what became of a commit that raised: its version, or None if it certainly did not land.
 
     An exception that came back from the JVM means that the commit call has ended, so the log is final. A lost
-    connection, or an interrupt on our side, means that it may still be running: then absence proves nothing.
+    connection, an interrupt on our side, or a store that did not answer the commit's write, means that it may still be
+    under way: then absence proves nothing.
 
     Raises:
-        CommitUnknown: C703, the log could not be read, or the commit may still be running and is not there yet.
+        CommitUnknown: C703, the log could not be read, or the commit may still be under way and is not there yet.
     """
     try:
         version = find()
@@ -45,6 +53,13 @@ def settle(find: Callable[[], int | None], error: BaseException, *, where: str) 
     if version is None and (is_engine_lost(error) or not isinstance(error, Exception)):
         raise CommitUnknown(
             "it is not known whether the commit landed: the connection broke while it was running",
+            where=where,
+            found=safe_message(error),
+            help="nothing was removed; the next run looks for the commit in the table's history",
+        ) from error
+    if version is None and not isinstance(error, MaintainerError) and is_unanswered(describe(error)):
+        raise CommitUnknown(
+            "it is not known whether the commit landed: the storage did not answer, and the log does not have it yet",
             where=where,
             found=safe_message(error),
             help="nothing was removed; the next run looks for the commit in the table's history",

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from maintainer.delta.spark.jars import jar_folder
 from tests.support.policies.projects import write_project
-from tests.support.runs.s3_server import S3Server
+from tests.support.runs.command_host import CommandHost, Done, command_host
+from tests.support.runs.s3_server import S3Server, spark_keys
 
 SECONDS = 300
 """A command that takes longer is stopped."""
+
+ENVIRONMENT = {"S3_ACCESS_KEY": "key", "S3_SECRET_KEY": "secret"}
 
 SETTINGS = """\
 state: s3://lake/_maintainer
@@ -42,6 +45,7 @@ class S3Project:
     root: Path
     server: S3Server
     home: Path
+    host: CommandHost | None = None
 
     @property
     def options(self) -> dict[str, str]:
@@ -74,14 +78,15 @@ class S3Project:
         return Counter(tuple(row.values()) for row in self.table(address).to_pyarrow_table().to_pylist())
 
     def run(self, *arguments: str, **environment: str) -> Done:
-        """Run a command of maintainer as a process."""
+        """Run a command of maintainer: in the project's host, or as a process."""
+        if self.host is not None:
+            return self.host.run("--project", str(self.root), *arguments, MAINTAINER_HOME=str(self.home), **environment)
         return self.process("maintainer", "--project", str(self.root), *arguments, **environment)
 
     def process(self, module: str, *arguments: str, **environment: str) -> Done:
         """Run a module on this project's machine, which has the JARs and nothing else at first."""
         self.home.mkdir(exist_ok=True)
-        keys = {"S3_ACCESS_KEY": "key", "S3_SECRET_KEY": "secret"}
-        env = {**os.environ, "MAINTAINER_HOME": str(self.home), "MAINTAINER_JARS": str(jar_folder()), **keys}
+        env = {**os.environ, **ENVIRONMENT, "MAINTAINER_HOME": str(self.home), "MAINTAINER_JARS": str(jar_folder())}
         started = time.monotonic()
         done = subprocess.run(
             (sys.executable, "-m", module, *arguments), env={**env, **environment},
@@ -90,29 +95,45 @@ class S3Project:
         return Done(done.returncode, done.stdout, done.stderr, time.monotonic() - started)
 
 
-@dataclass(frozen=True)
-class Done:
-    """What a command returned and printed, and how long it took."""
-
-    returncode: int
-    out: str
-    err: str
-    seconds: float
-
-    @property
-    def document(self) -> Any:
-        """Its output as JSON."""
-        assert self.out, self.err
-        return json.loads(self.out)
-
-
 def uri(name: str) -> str:
     """The address of a table."""
     return f"s3://lake/tables/{name}"
 
 
-def make_project(root: Path, server: S3Server, policies: dict[str, str], *, settings: str = SETTINGS) -> S3Project:
+def make_project(
+    root: Path,
+    server: S3Server,
+    policies: dict[str, str],
+    *,
+    settings: str = SETTINGS,
+    host: CommandHost | None = None,
+) -> S3Project:
     """Write a project: ``policies`` maps a table's name to what its policy says beside ``table:``."""
     files = {f"policies/{name}.yml": f"table: {uri(name)}\n{text}\n" for name, text in policies.items()}
     project = write_project(root / "project", {"maintainer.yml": settings.format(url=server.url), **files})
-    return S3Project(project, server, root / "machine")
+    return S3Project(project, server, root / "machine", host)
+
+
+def project_beside(root: Path, server: S3Server, name: str, policy: str, host: CommandHost | None) -> S3Project:
+    """Write a project of one table whose state no other table of the server shares: ``s3://lake/NAME``."""
+    settings = SETTINGS.replace("lake/_maintainer", f"lake/{name}")
+    return make_project(root, server, {name: policy}, settings=settings, host=host)
+
+
+def ledger_rows(project: S3Project, name: str) -> list[tuple[str, str, str]]:
+    """The rows of the ledger of ``project_beside``: table, kind and status, as the second engine reads them."""
+    rows = project.table(f"s3://lake/{name}/ledger").to_pyarrow_table().to_pylist()
+    return sorted((row["table"], row["kind"], row["status"]) for row in rows)
+
+
+@contextmanager
+def s3_host(server: S3Server, folder: Path) -> Iterator[CommandHost]:
+    """Start a process with a session that has the connector and reaches the server, as ``SETTINGS`` say."""
+    conf = {
+        "spark.driver.memory": "1g",
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+        **spark_keys(server),
+    }
+    environment = {**ENVIRONMENT, "MAINTAINER_JARS": str(jar_folder())}
+    with command_host(conf, ("s3",), environment, folder / "host.log") as host:
+        yield host

@@ -13,6 +13,8 @@ from moto import settings
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
+from tests.support.stores.sick_store import StoreFaults
+
 CONDITIONS = ("HTTP_IF_NONE_MATCH", "HTTP_IF_MATCH")
 
 
@@ -23,6 +25,7 @@ class S3Server:
         logging.getLogger("werkzeug").setLevel(logging.WARNING)
         self._application = DomainDispatcherApplication(create_backend_app)
         self._keeps_conditions = keeps_conditions
+        self.faults = StoreFaults()
         # moto looks and then writes: two requests at once could both be told that they made an object.
         self._turn = threading.Lock()
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
@@ -43,6 +46,7 @@ class S3Server:
     def stop(self) -> None:
         """Refuse connections from now on."""
         if self._thread is not None:
+            self.faults.clear()
             self._server.shutdown()
             self._server.server_close()
             self._thread.join()
@@ -66,6 +70,9 @@ class S3Server:
         if not self._keeps_conditions:
             for name in CONDITIONS:
                 environ.pop(name, None)
+        return self.faults.answer(environ, start_response, self._answer_in_turn)
+
+    def _answer_in_turn(self, environ: dict[str, Any], start_response: Any) -> Any:
         with self._turn:
             return self._application(environ, start_response)
 

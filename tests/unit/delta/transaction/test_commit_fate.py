@@ -146,6 +146,23 @@ def test_a_lost_connection_and_no_trace_is_unknown(error: BaseException) -> None
     assert (caught.value.code, caught.value.where) == ("C703", "t")
 
 
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ("java.io.IOException", "maintainer.ConditionalLogStore$UnansweredCommit"),
+        ("org.apache.hadoop.fs.s3a.AWSClientIOException", "java.net.SocketTimeoutException"),
+        ("java.io.IOException", "java.net.ConnectException"),
+    ],
+)
+def test_a_store_that_did_not_answer_and_no_trace_is_unknown(kinds: tuple[str, str]) -> None:
+    """The files of the rewrite must stay: the store may still be doing what it was asked."""
+    error = _java(kinds[0], "PUT 0-x.json", FakeThrowable(kinds[1], "Read timed out"))
+    assert settle(lambda: 7, error, where="t") == 7
+    with pytest.raises(CommitUnknown, match="did not answer") as caught:
+        settle(lambda: None, error, where="t")
+    assert (caught.value.code, caught.value.found) == ("C703", "Read timed out")
+
+
 def test_a_log_that_cannot_be_read_is_unknown() -> None:
     def fail() -> int | None:
         raise OSError("storage is away")
