@@ -128,7 +128,6 @@ def assemble(
 
 def observe(policy: ResolvedPolicy, facts: TableFacts, *, with_columns: bool) -> Observed:
     """Record what the plan was made from; ``staleness.recheck`` compares it with the table as it is then."""
-    small = [file.size_bytes for file in facts.files if file.size_bytes < policy.optimize.min_file_size_bytes]
     return Observed(
         location=facts.location,
         table_id=facts.table_id,
@@ -141,8 +140,7 @@ def observe(policy: ResolvedPolicy, facts: TableFacts, *, with_columns: bool) ->
         managed_properties=managed_properties(policy, facts),
         file_sizes=file_sizes(file.size_bytes for file in facts.files),
         listed=facts.storage is not None and facts.storage.listing is not None,
-        small_files=len(small),
-        small_bytes=sum(small),
+        small_files=sum(file.size_bytes < policy.optimize.min_file_size_bytes for file in facts.files),
     )
 
 

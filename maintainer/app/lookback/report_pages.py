@@ -17,6 +17,7 @@ from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_even
 from maintainer.journal.folder.atomic_files import read_document, reading_runs
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE, PastRun, past_runs
+from maintainer.journal.memory.table_records import PlacedTable, remembered
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json
 from maintainer.model.run.outcome import RunOutcome
@@ -69,7 +70,10 @@ def run_page(project: Project, run_id: str | None, tz: tzinfo, *, served: Served
     runs = [(chosen.plan, chosen.outcome), *earlier]
     past = past_of(runs[::-1], _key_of(runs))
     about = _about(project)
-    view = run_view(chosen.plan, chosen.outcome, past, tz, run_folder=str(chosen.folder), project=about)
+    view = run_view(
+        chosen.plan, chosen.outcome, past, tz,
+        run_folder=str(chosen.folder), project=about, quarantined=_quarantined(runs_dir, [chosen.plan]),
+    )  # fmt: skip
     return chosen.folder, render_run_page(view, ON_DISK if served is None else served)
 
 
@@ -121,8 +125,23 @@ def fleet_page(
                 links[run.outcome.run_id] = link
     if not runs:
         raise _no_run(None, runs_dir, "there is no run in this time")
-    view = fleet_view(runs[::-1], tz, unread=unread, links=links, key_of=_key_of(runs), project=_about(project))
+    view = fleet_view(
+        runs[::-1], tz, unread=unread, links=links, key_of=_key_of(runs), project=_about(project),
+        quarantined=_quarantined(runs_dir, [plan for plan, _ in runs]),
+    )  # fmt: skip
     return render_fleet_page(view, ON_DISK if served is None else served)
+
+
+def _quarantined(runs_dir: Path, plans: Sequence[Plan]) -> dict[str, str]:
+    """Return why tables are in quarantine now, by identifier, by what runs recorded. ``plans`` are the newest first."""
+    with reading_runs(runs_dir):
+        records = remembered(runs_dir)
+    keys: dict[str, PlacedTable] = dict(records.keys)
+    for plan in reversed(plans):
+        seen = ((table.ref.identifier, table.observed) for table in plan.tables)
+        keys |= {name: (observed.table_id, observed.location) for name, observed in seen if observed is not None}
+    reasons = {name: records.quarantine_of(key) for name, key in keys.items()}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def _key_of(runs: Sequence[tuple[Plan, RunOutcome]]) -> TableKey:

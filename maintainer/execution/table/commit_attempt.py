@@ -38,7 +38,7 @@ from maintainer.journal.events.unfinished_writes import Writing
 from maintainer.journal.leases import Lease
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.steps import Batch, SetPropertiesStep, Step, VacuumStep
-from maintainer.model.plan.zorder_turn import TurnOutcome
+from maintainer.model.plan.zorder_turn import LayoutChange, TurnOutcome
 from maintainer.model.run.exit_codes import BUG_CODE
 from maintainer.model.run.outcome import Assertion, CommitReceipt, Proof, VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
@@ -69,6 +69,7 @@ class StepWork:
     notes: list[str] = field(default_factory=list)
     turns: list[TurnOutcome] = field(default_factory=list)
     boxes: LayoutBoxes | None = None
+    layout: LayoutChange | None = None
     facts: TableFacts | None = None
     deletion: VacuumStep | None = None
     num_deleted: int | None = None

@@ -23,6 +23,7 @@ from maintainer.errors import (
 )
 from maintainer.execution.run.verifier_check import CANNOT_VERIFY
 from maintainer.execution.table.commit_attempt import StepWork, Worker, check_window, problem_of
+from maintainer.execution.table.full_zorder_run import run_full_zorder
 from maintainer.execution.table.recovery import remove_unfinished, settle
 from maintainer.execution.table.rewrite_metrics import files_left, rewrite_metrics
 from maintainer.execution.table.step_runs import LIFT_HELP, run_properties, run_rewrite, run_vacuum, with_protocol
@@ -198,6 +199,7 @@ class _TableRun:
             turns=tuple(work.turns),
             left=files_left(work, context.clock.now_ms()),
             boxes=work.boxes,
+            layout=work.layout,
         )
 
     def _metrics(self, step: Step, work: StepWork, started_at_ms: int) -> OptimizeMetrics | None:
@@ -219,6 +221,8 @@ class _TableRun:
                 return status
             case ZOrderStep(settings=ZOrderSettings()):
                 return run_turns(self._worker, work, step)
+            case ZOrderStep():
+                return run_full_zorder(self._worker, work, step)
             case BatchedStep():
                 return run_rewrite(self._worker, work, step)
             case VacuumStep():

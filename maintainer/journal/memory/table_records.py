@@ -127,6 +127,25 @@ class Remembered:
         """Return what is remembered of the table with this id at a location; see ``place_records``."""
         return table_record(self.tables.get(table_id, {}), table_id, location, places)
 
+    def quarantine_of(self, key: PlacedTable) -> str | None:
+        """Return why a table is in quarantine, by what was recorded alone; None where it is not.
+
+        For readers without storage. Who acts asks ``record_of``, which also knows which places are one. A quarantine
+        counts from every place of the id; one that was lifted there or here is over.
+
+        Args:
+            key: The table's id, and the location where a run read it.
+        """
+        table_id, location = key
+        records = self.tables.get(table_id, {})
+        here = records.get(location.rstrip("/"), PlaceRecord())
+        held = [
+            (record.quarantined_at_ms, record.quarantined)
+            for record in records.values()
+            if record.quarantined is not None and record.quarantined_at_ms > max(record.lifted_at_ms, here.lifted_at_ms)
+        ]
+        return max(held)[1] if held else None
+
 
 @dataclass(slots=True)
 class _State:

@@ -56,8 +56,8 @@ class Observed:
     ``columns`` is the schema, in its order; none for a table of which nothing is carried out.
     ``managed_properties`` are the table properties that the policy has a say in, as they were (None: not set).
     ``file_sizes`` counts the live files by size; it is for people and is not checked.
-    ``small_files`` and ``small_bytes`` are those under the policy's ``minFileSize``, for curves over time; None in a
-    plan of a version that did not count them.
+    ``small_files`` are those under the policy's ``minFileSize``, for a curve over time; None in a plan of a version
+    that did not count them.
     ``listed`` says that the folder was listed for files that the log never knew.
     """
 
@@ -73,7 +73,6 @@ class Observed:
     file_sizes: FileSizes = ()
     listed: bool = False
     small_files: int | None = None
-    small_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

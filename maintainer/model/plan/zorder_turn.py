@@ -34,6 +34,14 @@ class LayoutFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class LayoutChange:
+    """How a table's files lay to queries before a step and after it, measured by one scale."""
+
+    before: LayoutFigures
+    after: LayoutFigures
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """What one turn takes, and what is expected of it.
 

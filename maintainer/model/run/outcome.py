@@ -12,7 +12,7 @@ from maintainer.model.codec import DecimalText
 from maintainer.model.plan.lanes import LaneUse
 from maintainer.model.plan.plan import BUILT_IN_POLICY, Problem
 from maintainer.model.plan.steps import StepKind
-from maintainer.model.plan.zorder_turn import TurnOutcome
+from maintainer.model.plan.zorder_turn import LayoutChange, TurnOutcome
 from maintainer.model.run.optimize_metrics import NO_FILES, FileSizeMetrics, OptimizeMetrics
 from maintainer.model.table.files_seen import FilesSeen, LayoutBoxes
 from maintainer.model.table.storage_facts import FileSizes
@@ -227,7 +227,7 @@ class StepOutcome:
     ``metrics`` are a rewrite's figures as OPTIMIZE would return them; None for other kinds, and where the step ended
     before the table was read. ``turns`` are those of an incremental Z-order, one for each commit that rewrote files.
     ``left`` is the table as the step left it, None where the table was not read; ``boxes`` is the layout before and
-    after an incremental Z-order.
+    after a Z-order, ``layout`` the figures of a full one: those of an incremental one are in its turns.
     """
 
     step_id: str
@@ -244,6 +244,7 @@ class StepOutcome:
     turns: tuple[TurnOutcome, ...] = ()
     left: FilesSeen | None = None
     boxes: LayoutBoxes | None = None
+    layout: LayoutChange | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "note", self.note and without_secrets(self.note))
@@ -252,6 +253,12 @@ class StepOutcome:
     def changed_table(self) -> bool:
         """Whether the step did anything that stays, however it ended."""
         return bool(self.commits) or (self.vacuum is not None and self.vacuum.changed_table)
+
+    @property
+    def layout_change(self) -> LayoutChange | None:
+        """What queries read before and after a Z-order of either mode; None where nobody measured one of the two."""
+        after = next((turn.after for turn in reversed(self.turns) if turn.after is not None), None)
+        return self.layout if after is None else LayoutChange(self.turns[0].before, after)
 
     @property
     def version_before(self) -> int | None:

@@ -55,7 +55,9 @@ class LayoutBoxes:
     """Where the files of a table with a Z-order lie in its first two columns, before a step and after it.
 
     A box says between which values a file's rows lie: the less boxes overlap, the fewer files a query reads. Ranks are
-    those of the layout's revision, steps of about as many rows each; ``num_ranks`` is how many a column has.
+    steps of about as many rows each, those of the layout's revision or of a scale for one full Z-order; ``num_ranks``
+    is how many a column has.
+
     ``num_before`` and ``num_after`` count all files, of which at most `MAX_BOXES` are kept. ``after`` is None where
     nobody looked any more.
     """

@@ -13,7 +13,7 @@ from maintainer.report.findings import Finding
 from maintainer.report.html.charts import Column
 from maintainer.report.html.gains import Amount, Tile, amounts, gain_tiles, layout_gain
 from maintainer.report.html.predictions import Prediction, predictions
-from maintainer.report.html.run_view import BAD, NO_PROJECT, PROOF_WORDS, ReportProject, worst_first
+from maintainer.report.html.run_view import BAD, NO_PROJECT, NO_QUARANTINE, PROOF_WORDS, ReportProject, worst_first
 from maintainer.report.html.step_view import mood_of, proof_mood, proof_words
 from maintainer.report.html.table_past import (
     Curve,
@@ -26,7 +26,7 @@ from maintainer.report.html.table_past import (
     recorded_key,
 )
 from maintainer.report.run.outcome_text import TABLE_ENDS, WorkDone
-from maintainer.report.run.run_findings import joined, run_findings
+from maintainer.report.run.run_findings import page_findings
 from maintainer.report.text_layout import moment, when
 from maintainer.units import count_of, format_size
 
@@ -72,6 +72,7 @@ class FleetTable:
     past: TablePast
     files_over_time: Curve | None = None
     layout_over_time: Curve | None = None
+    quarantined: bool = False
 
     @property
     def num_files(self) -> int | None:
@@ -116,36 +117,39 @@ def fleet_view(
     links: Mapping[str, str] | None = None,
     key_of: TableKey = recorded_key,
     project: ReportProject = NO_PROJECT,
+    quarantined: Mapping[str, str] = NO_QUARANTINE,
 ) -> FleetView:
     """Gather what the report of a fleet shows.
 
     ``runs`` are oldest first, at least one; ``unread`` names those that could not be read, ``links`` the place of each
-    run's own report, relative to the page. ``key_of`` says which tables of two plans are one.
+    run's own report, relative to the page. ``key_of`` says which tables of two plans are one, ``quarantined`` why a
+    table is in quarantine now, by identifier.
     """
     pasts = past_of(runs, key_of)
     seen: dict[str, list[tuple[RunOutcome, TableOutcome]]] = {}
     for _, outcome in runs:
         for table in outcome.tables:
             seen.setdefault(table.ref.identifier, []).append((outcome, table))
-    tables = [_table(name, met, pasts.get(name, TablePast()), tz) for name, met in seen.items()]
+    tables = [_held(_table(name, met, pasts.get(name, TablePast()), tz), quarantined) for name, met in seen.items()]
     tables.sort(key=lambda view: worst_first(view.mood, view.bytes_rewritten, view.name))
     of_ledger = {name for name, met in seen.items() if met[-1][1].is_ledger}
     counted = [view for view in tables if view.name not in of_ledger]
     outcomes = [outcome for _, outcome in runs]
     steps_of = [table for outcome in outcomes for table in outcome.user_tables]
     newest = replace(outcomes[-1], tables=tuple(met[-1][1] for met in seen.values()))
-    failing = sum(view.mood == "bad" for view in counted)
+    held = sum(view.quarantined for view in counted)
+    failing = sum(view.mood == "bad" and not view.quarantined for view in counted)
     waiting = sum(view.mood == "warn" for view in counted)
     return FleetView(
         project=project.name,
         span=f"{count_of(len(counted), 'table')}, {count_of(len(runs), 'run')}, {_span(outcomes, tz)}",
-        verdict=_verdict(failing, waiting, len(counted)),
-        mood="bad" if failing else "warn" if waiting else "good",
+        verdict=_verdict(held, failing, waiting, len(counted)),
+        mood="bad" if failing or held else "warn" if waiting else "good",
         tiles=_tiles(counted, steps_of),
         amounts=amounts(project.prices, layout_gain(steps_of), WorkDone.of_tables(steps_of), outcomes),
         proof=proof_words(steps_of),
         proof_mood=proof_mood(steps_of),
-        findings=tuple(joined(run_findings(newest))),
+        findings=tuple(page_findings(newest, quarantined)),
         nights=tuple(_night(plan, outcome, tz, (links or {}).get(outcome.run_id)) for plan, outcome in runs),
         tables=tuple(
             replace(view, files_over_time=files_curve(view.past, tz), layout_over_time=layout_curve(view.past, tz))
@@ -165,13 +169,18 @@ def _span(outcomes: Sequence[RunOutcome], tz: tzinfo) -> str:
     return f"{first:%-d %B %Y} to {last:%-d %B %Y}"
 
 
-def _verdict(failing: int, waiting: int, num_tables: int) -> str:
-    if not failing and not waiting:
+def _held(table: FleetTable, quarantined: Mapping[str, str]) -> FleetTable:
+    return replace(table, mood="bad", quarantined=True) if table.name in quarantined else table
+
+
+def _verdict(held: int, failing: int, waiting: int, num_tables: int) -> str:
+    if not held and not failing and not waiting:
         return "All tables ended well in their last run."
-    parts = [f"{count_of(failing, 'table')} failed"] if failing else []
+    parts = [f"{count_of(held, 'table')} {'is' if held == 1 else 'are'} in quarantine"] if held else []
+    parts += [f"{count_of(failing, 'table')} failed"] if failing else []
     if waiting:
         parts.append(f"{count_of(waiting, 'table')} {'was' if waiting == 1 else 'were'} not finished or not touched")
-    return f"In their last run, of {num_tables:,}: {' and '.join(parts)}."
+    return f"In their last run, of {num_tables:,}: {', '.join(parts)}."
 
 
 def _tiles(tables: Sequence[FleetTable], outcomes: Sequence[TableOutcome]) -> tuple[Tile, ...]:

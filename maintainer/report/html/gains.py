@@ -49,13 +49,12 @@ def layout_gain(tables: Iterable[TableOutcome]) -> LayoutGain | None:
     first: dict[str, tuple[float, int]] = {}
     last: dict[str, tuple[float, int]] = {}
     for table in tables:
-        turns = [turn for step in table.steps for turn in step.turns]
-        looked = next((turn.after for turn in reversed(turns) if turn.after is not None), None)
-        if not turns or looked is None:
+        changes = [step.layout_change for step in table.steps if step.layout_change is not None]
+        if not changes:
             continue
-        name = table.ref.identifier
-        first[name] = (turns[0].before.files_read, turns[0].before.bytes_read)
-        last[name] = (looked.files_read, looked.bytes_read)
+        name, before, after = table.ref.identifier, changes[0].before, changes[-1].after
+        first[name] = (before.files_read, before.bytes_read)
+        last[name] = (after.files_read, after.bytes_read)
     if not last:
         return None
     return LayoutGain(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -45,6 +46,8 @@ class Served:
 
 
 ON_DISK = Served()
+
+_IN_BACKTICKS = re.compile(r"`([^`\n]+)`")
 
 
 def render_run_page(view: RunView, served: Served = ON_DISK) -> str:
@@ -128,6 +131,7 @@ def templates() -> jinja2.Environment:
     )
     environment.filters["size"] = format_size
     environment.filters["number"] = _number
+    environment.filters["coded"] = coded
     environment.globals["size_chart"] = charts.size_chart
     environment.globals["box_chart"] = charts.box_chart
     environment.globals["amplification"] = _amplification
@@ -139,6 +143,19 @@ def _printable(value: object) -> object:
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return "\n".join(printable(line) for line in value.split("\n"))
+
+
+def coded(text: str, inside: str = "") -> Markup:
+    """Return a text whose parts in back-ticks (commands, keys) are code; all of it is escaped.
+
+    Args:
+        text: The text.
+        inside: An element to put around a text of several parts, for a place that lays out each of its children.
+    """
+    parts = _IN_BACKTICKS.split(text)
+    marked = [Markup("<code>{}</code>") if number % 2 else Markup("{}") for number in range(len(parts))]
+    whole = Markup("").join(mark.format(_printable(part)) for mark, part in zip(marked, parts, strict=True))
+    return Markup("<{0}>{1}</{0}>").format(inside, whole) if inside and len(parts) > 1 else whole
 
 
 def _number(value: int | None) -> str:

@@ -24,7 +24,7 @@ from maintainer.report.html.step_view import StepView, did_text, mood_of, proof_
 from maintainer.report.html.table_past import Curve, TablePast, table_curves
 from maintainer.report.plan.step_text import group_left_alone, how_much, step_word
 from maintainer.report.run.outcome_text import TABLE_ENDS, WorkDone, message, time_text
-from maintainer.report.run.run_findings import joined, run_findings
+from maintainer.report.run.run_findings import page_findings
 from maintainer.report.run.run_text import END_TEXT
 from maintainer.report.text_layout import moment, when
 from maintainer.units import format_size
@@ -49,6 +49,7 @@ class ReportProject:
 
 
 NO_PROJECT = ReportProject()
+NO_QUARANTINE: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class TableView:
     left_alone: tuple[tuple[str, str, str], ...] = ()
     curves: tuple[Curve, ...] = ()
     boxes: LayoutBoxes | None = None
+    quarantined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +105,18 @@ def run_view(
     *,
     run_folder: str,
     project: ReportProject = NO_PROJECT,
+    quarantined: Mapping[str, str] = NO_QUARANTINE,
 ) -> RunView:
-    """Gather what the report of a run shows; ``past`` is what earlier runs knew of each table, by identifier."""
+    """Gather what the report of a run shows.
+
+    ``past`` is what earlier runs knew of each table, ``quarantined`` why one is in quarantine now, both by identifier.
+    """
     plans = {table.ref: table for table in plan.tables}
     tables = [
-        _table(number, plans.get(table.ref), table, past.get(table.ref.identifier, TablePast()), tz)
+        replace(
+            _table(number, plans.get(table.ref), table, past.get(table.ref.identifier, TablePast()), tz),
+            quarantined=table.ref.identifier in quarantined,
+        )
         for number, table in enumerate(outcome.tables)
     ]
     tables.sort(key=lambda view: worst_first(view.mood, view.bytes_rewritten, view.name))
@@ -133,7 +142,7 @@ def run_view(
         mood=_mood(outcome, code),
         proof=proof_words(outcome.user_tables),
         proof_mood=proof_mood(outcome.user_tables),
-        findings=tuple(joined(run_findings(outcome))),
+        findings=tuple(page_findings(outcome, quarantined)),
         tables=tuple(tables),
         whole=(
             *whole[:MAX_TABLES_WITH_CURVES],

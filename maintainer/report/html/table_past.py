@@ -155,10 +155,11 @@ def _each_once(points: Sequence[PastPoint]) -> tuple[PastPoint, ...]:
 def _layouts(plan: Plan, table: TablePlan, outcome: RunOutcome, ended: TableOutcome | None) -> list[LayoutPoint]:
     before = next((step.turn.before for step in table.steps if isinstance(step, ZOrderStep) and step.turn), None)
     points = [] if before is None else [_layout(plan.created_at_ms, before)]
-    steps = ended.steps if ended is not None else ()
-    after = next((turn.after for step in steps for turn in reversed(step.turns) if turn.after), None)
-    if after is not None:
-        points.append(_layout(outcome.started_at_ms + round(outcome.duration_seconds * 1000), after))
+    changes = [step.layout_change for step in (ended.steps if ended is not None else ()) if step.layout_change]
+    if changes:
+        if before is None:
+            points.append(_layout(outcome.started_at_ms, changes[0].before))
+        points.append(_layout(outcome.started_at_ms + round(outcome.duration_seconds * 1000), changes[-1].after))
     return points
 
 

@@ -6,7 +6,8 @@ without steps one case that says why. Our own ledger has one only where somethin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from maintainer.model.plan.plan import Problem
@@ -20,6 +21,8 @@ from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, assertion_
 from maintainer.report.style import Role
 from maintainer.report.text_layout import named, printable
 from maintainer.units import count_of, format_duration
+
+_QUARANTINE = "A411"
 
 MAX_NAMES = 5
 """Tables named where one warning is about many of them."""
@@ -35,6 +38,37 @@ def run_findings(outcome: RunOutcome) -> list[Finding]:
     ]
     findings += [problem_finding(problem, table="this run") for problem in outcome.problems]
     return sorted(findings, key=lambda finding: finding.rank)
+
+
+def page_findings(outcome: RunOutcome, quarantined: Mapping[str, str]) -> list[Finding]:
+    """Return what a page of reports says first: all findings, and the tables that are in quarantine now.
+
+    Args:
+        outcome: The run, or of each table its newest outcome.
+        quarantined: Why a table is in quarantine, by its identifier.
+    """
+    held = [
+        _held(table, quarantined[table.ref.identifier])
+        for table in outcome.user_tables
+        if table.ref.identifier in quarantined
+    ]
+    said = {finding.table for finding in held}
+    others = [finding for finding in run_findings(outcome) if finding.code != _QUARANTINE or finding.table not in said]
+    return joined(sorted([*others, *held], key=lambda finding: finding.rank))
+
+
+def _held(table: TableOutcome, reason: str) -> Finding:
+    name = table.ref.identifier
+    command = f"maintainer verify {shlex.quote(name)} --accept REASON"
+    return Finding(
+        Severity.ERROR,
+        _QUARANTINE,
+        f"in quarantine, no run changes it until a person has looked: {reason}",
+        f"look at the run that failed and at the table; when the table is right: `{command}`",
+        table=name,
+        file=table.policy_file,
+        rank=0,
+    )
 
 
 def problem_finding(problem: Problem, severity: Severity = Severity.ERROR, *, table: str = "") -> Finding:

@@ -140,10 +140,15 @@ def test_quarantine_holds_until_a_person_lifts_it(runs: Runs) -> None:
     journal.quarantine(FACTS, "V501: rows differ")
     runs.end(journal)
     assert runs.record().quarantined == "V501: rows differ"
+    key = (FACTS.table_id, FACTS.location)
+    assert remembered(runs.runs_dir).quarantine_of(key) == "V501: rows differ"
+    assert remembered(runs.runs_dir).quarantine_of((FACTS.table_id, "file:/copy")) == "V501: rows differ"
+    assert remembered(runs.runs_dir).quarantine_of(("another", FACTS.location)) is None
     later = runs.start()
     later.lift_quarantine(FACTS, "looked at it with the team")
     runs.end(later)
     assert runs.record().quarantined is None
+    assert remembered(runs.runs_dir).quarantine_of(key) is None
 
 
 def test_what_a_person_accepts_counts_as_proven(runs: Runs) -> None:

@@ -294,7 +294,7 @@ def test_what_an_earlier_version_did_not_write_is_read_as_its_default() -> None:
     document = encode(whole_plan())
     observed = [table["observed"] for table in document["tables"] if table["observed"]]
     for one in observed:
-        for name in ("small_files", "small_bytes", "listed"):
+        for name in ("small_files", "listed"):
             del one[name]
     tables = decode(Plan, document).tables
     assert {(one.observed.small_files, one.observed.listed) for one in tables if one.observed} == {(None, False)}

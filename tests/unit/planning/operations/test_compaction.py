@@ -81,7 +81,6 @@ def test_whole_plan_of_a_small_table() -> None:
             size_bytes=304,
             file_sizes=(SizeBucket(3, 1, 10), SizeBucket(4, 1, 20), SizeBucket(5, 2, 110), SizeBucket(6, 2, 164)),
             small_files=5,
-            small_bytes=214,
         ),
         steps=(
             CompactStep(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, Turn, TurnOutcome
+from maintainer.model.plan.zorder_turn import LayoutChange, LayoutFigures, Strategy, Turn, TurnOutcome
 from maintainer.model.run.outcome import RunOutcome, TableOutcome
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.price_settings import Prices
@@ -60,3 +60,11 @@ def test_without_prices_or_figures_there_is_no_amount() -> None:
     runs: tuple[RunOutcome, ...] = (samples.good_run(),)
     assert amounts(Prices(), layout_gain([turned("a", (3, 3), (1, 1))]), NOTHING, runs) == ()
     assert amounts(Prices("EUR", 5.0, 0.02, None), None, NOTHING, runs) == ()
+
+
+def test_a_full_zorder_has_a_gain_of_its_own_scale() -> None:
+    table = samples.good_run().tables[0]
+    change = LayoutChange(LayoutFigures(30.0, 9 * TIB, 3.0, 1.0), LayoutFigures(5.0, 2 * TIB, 1.0, 0.0))
+    gain = layout_gain([replace(table, steps=(replace(table.steps[0], layout=change),))])
+    assert gain is not None
+    assert (gain.files, gain.size_bytes) == ((30.0, 5.0), (9 * TIB, 2 * TIB))

@@ -24,7 +24,7 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.report import html
 from maintainer.report.html.charts import Column, bar_chart, box_chart, line_chart, size_bars, size_chart
 from maintainer.report.html.fleet_view import fleet_view
-from maintainer.report.html.page import render_fleet_page, render_run_page
+from maintainer.report.html.page import coded, render_fleet_page, render_run_page
 from maintainer.report.html.run_view import MAX_TABLES_WITH_DETAILS, ReportProject, run_view
 from maintainer.report.html.table_past import LayoutPoint, PastPoint, TablePast, past_of, table_curves
 from maintainer.report.text_layout import printable
@@ -173,7 +173,7 @@ def test_a_name_is_only_text(name: str) -> None:
 def test_a_thousand_tables_stay_a_page_of_moderate_size() -> None:
     good, plan = samples.good_run(), samples.plan(samples.orders(), samples.quiet("sales.regions"))
     sizes = file_sizes([2**e * 3 // 2 for e in range(8, 31) for _ in range(40)])
-    observed = replace(samples.observed(7, 920, 2**40), file_sizes=sizes, small_files=90, small_bytes=2**38)
+    observed = replace(samples.observed(7, 920, 2**40), file_sizes=sizes, small_files=90)
     tables: list[TableOutcome] = []
     plans: list[TablePlan] = []
     past: dict[str, TablePast] = {}
@@ -383,7 +383,7 @@ def test_the_page_of_a_run_has_its_project_its_day_and_the_picture_of_a_layout()
     assert "acme, Saturday 21 November 2026, 22:00 UTC - maintainer" in text
     assert page.count('class="box ') == 2
     unseen = render_run_page(replace(view, whole=(replace(view.whole[0], boxes=replace(boxes, after=None)),)))
-    assert "nobody looked after the last turn" in unseen
+    assert "nobody looked afterwards" in unseen
     assert unseen.count('class="box ') == 1
 
 
@@ -415,6 +415,33 @@ def test_the_fleet_names_what_needs_attention_now_and_what_to_do() -> None:
     assert fleet_view([(plan, bad), (plan, good)], UTC).findings == tuple(
         finding for finding in now.findings if finding.table not in {table.ref.identifier for table in good.tables}
     )
+
+
+def test_a_table_in_quarantine_is_marked_with_the_command_that_lets_it_go() -> None:
+    plan, outcome = samples.full_plan(), samples.good_run()
+    name = outcome.tables[0].ref.identifier
+    held = {name: "V503: a check after the change failed"}
+    of_run = run_view(plan, outcome, {}, UTC, run_folder="/runs/r", quarantined=held)
+    of_fleet = fleet_view([(plan, outcome)], UTC, quarantined=held)
+    assert of_fleet.mood == "bad"
+    assert "1 table is in quarantine" in of_fleet.verdict
+    for findings, page in (
+        (of_run.findings, render_run_page(of_run)),
+        (of_fleet.findings, render_fleet_page(of_fleet)),
+    ):
+        (finding,) = [finding for finding in findings if finding.code == "A411"]
+        assert finding.headline == (f"{name}: in quarantine, no run changes it until a person has looked: {held[name]}")
+        assert f"<code>maintainer verify {name} --accept REASON</code>" in page
+        assert page.count('<small class="bad">in quarantine</small>') == 1
+        check_is_safe(page)
+
+
+def test_commands_in_texts_are_code_and_nothing_else_is_let_through() -> None:
+    assert coded("run `maintainer plan`, then `x`") == "run <code>maintainer plan</code>, then <code>x</code>"
+    assert coded("a `<b>\x1b` and a lone ` <i>") == "a <code>&lt;b&gt;\\x1b</code> and a lone ` &lt;i&gt;"
+    assert coded("") == ""
+    assert coded("none", inside="span") == "none"
+    assert coded("run `x`", inside="span") == "<span>run <code>x</code></span>"
 
 
 def luminance(color: str) -> float:
