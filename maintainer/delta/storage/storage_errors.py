@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from maintainer.delta.storage.failures import Failure
-from maintainer.delta.storage.store_errors import store_error
+from maintainer.delta.storage.store_errors import client_error, store_error
 from maintainer.errors import EnvironmentUnfit, MaintainerError, TableError
 from maintainer.planning.recheck.staleness import MISSING_HELP
 
@@ -20,8 +20,12 @@ _TOO_MANY_FILES = re.compile(r"Too many open files", re.IGNORECASE)
 _OUT_OF_MEMORY = frozenset({"OutOfMemoryError", "SparkOutOfMemoryError"})
 UNREACHABLE = frozenset(
     {
+        "AWSApiCallTimeoutException",
+        "AWSNoResponseException",
         "ConnectException",
         "ConnectTimeoutException",
+        "HttpChannelEOFException",
+        "NoHttpResponseException",
         "NoRouteToHostException",
         "PortUnreachableException",
         "SocketException",
@@ -31,6 +35,7 @@ UNREACHABLE = frozenset(
 )
 """Java's classes for a store or a service that was not reached, or went silent."""
 
+_TLS = frozenset({"SSLException", "SSLHandshakeException", "SSLPeerUnverifiedException", "SSLProtocolException"})
 _ADDRESSED = re.compile(r"Connect to \S+ |Unable to execute HTTP request: Connect to \S+ ")
 """A message that names the address which took no connection; Java's own does not."""
 _NO_CONNECTOR = frozenset({"UnsupportedFileSystemException"})
@@ -93,6 +98,16 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
         )
     if (answered := store_error(chain, where)) is not None:
         return answered
+    if kinds & _TLS:
+        return TableError(
+            "there is no secure connection to the storage",
+            code="T446",
+            where=where,
+            found=innermost,
+            help="an address with http:// for a server without TLS; or give Java the server's certificate, in "
+            'maintainer.yml: `spark: {conf: {spark.driver.extraJavaOptions: "-Djavax.net.ssl.trustStore=FILE"}}`; '
+            "the table itself was not read",
+        )
     if kinds & UNREACHABLE:
         found = next((text for text in _one_line_each(chain) if _ADDRESSED.match(text)), innermost)
         return unreachable(where, found, is_s3="s3" in text)
@@ -104,7 +119,7 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
             found=innermost,
             help="give this user read and write access to the table's folder",
         )
-    return None
+    return client_error(chain, where)
 
 
 def unreachable(where: str, found: str, *, is_s3: bool) -> TableError:

@@ -38,6 +38,11 @@ _SAID = re.compile(
 )
 """An answer as Amazon's SDK and Hadoop write it: words, status, request, and behind them the code."""
 
+_ABOUT_THE_OBJECT = frozenset({"404", "412", "416"})
+"""Not there, changed meanwhile, shorter than was asked for: answers that say something of a file, not of the store."""
+
+_CLIENT = frozenset({"AWSBadRequestException", "AWSClientIOException", "AWSS3IOException", "AWSServiceIOException"})
+
 _NO_FILE = re.compile(r"\bNoSuchKey\b")
 
 S3_CREDENTIALS = (
@@ -107,6 +112,24 @@ def store_error(chain: Sequence[Failure], where: str) -> TableError | None:
             help="run the command again later, or with fewer tables at once: -j 2",
         )
     return None
+
+
+def client_error(chain: Sequence[Failure], where: str) -> TableError | None:
+    """Return the error for any other answer of S3, or failure of its client, that says nothing of a file; else None.
+
+    Each request names a file of the log: without this it would look as if the log were damaged.
+    """
+    statuses = {said["status"] for failure in chain if (said := _SAID.search(failure.message)) is not None}
+    if statuses & _ABOUT_THE_OBJECT or not (statuses or {failure.type_name for failure in chain} & _CLIENT):
+        return None
+    return TableError(
+        "the object store refused a request, or its client failed",
+        code="T445",
+        where=where,
+        found=_answer(chain),
+        help="check what the store supports and the settings `spark.hadoop.fs.s3a.*` in maintainer.yml; "
+        "the table itself was not read",
+    )
 
 
 def _answer(chain: Sequence[Failure]) -> str:

@@ -59,7 +59,7 @@ class S3Server:
 
     def make_bucket(self, name: str) -> None:
         """Make a bucket."""
-        with urllib.request.urlopen(urllib.request.Request(f"{self.url}/{name}", method="PUT"), timeout=10):
+        with urllib.request.urlopen(urllib.request.Request(f"{self.url}/{name}", method="PUT"), timeout=60):
             pass
 
     def check_credentials(self, *, on: bool = True) -> None:

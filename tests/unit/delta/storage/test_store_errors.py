@@ -46,6 +46,14 @@ def s3(status: int, code: str, words: str = "the message", outer: str = "AccessD
         (s3(500, "InternalError", outer="AWSStatus500Exception"), "T444", "the message (status 500, InternalError)"),
         ([Raised("ConnectException", "listObjects() on s3a://lake/t: ..."), Raised("E", "Connect to h:5 failed: no")],
          "T435", "Connect to h:5 failed: no"),
+        ([Raised("HttpChannelEOFException", "x"), Raised("NoHttpResponseException", "it failed to respond")],
+         "T435", "it failed to respond"),
+        ([Raised("AWSClientIOException", "x"), Raised("SSLHandshakeException", "PKIX path building failed")],
+         "T446", "PKIX path building failed"),
+        (s3(501, "NotImplemented", outer="AWSServiceIOException"), "T445", "the message (status 501, NotImplemented)"),
+        (s3(405, "MethodNotAllowed", outer="AWSS3IOException"), "T445", "the message (status 405, MethodNotAllowed)"),
+        ([Raised("AWSClientIOException", "getFileStatus"), Raised("SdkClientException", "Unable to marshall")],
+         "T445", "Unable to marshall"),
     ],
 )  # fmt: skip
 def test_each_answer_of_s3_has_a_code_of_its_own(chain: list[Raised], code: str, found: str) -> None:
@@ -98,6 +106,34 @@ def test_a_clock_that_is_wrong_needs_another_clock_and_no_other_key() -> None:
 )
 def test_anything_else_is_left_to_others(chain: list[Raised]) -> None:
     assert store_error(chain, "t") is None
+
+
+LOG = "getFileStatus on s3a://lake/t/_delta_log/00000000000000000001.json: "
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        s3(501, "NotImplemented", LOG),
+        s3(400, "InvalidRequest", LOG),
+        s3(403, "AccessDenied", LOG),
+        s3(503, "SlowDown", LOG),
+        [Raised("AWSClientIOException", LOG), Raised("SSLException", "Unsupported or unrecognized SSL message")],
+        [Raised("AWSClientIOException", LOG), Raised("SdkClientException", "Unable to execute HTTP request")],
+        [Raised("HttpChannelEOFException", LOG), Raised("NoHttpResponseException", "failed to respond")],
+    ],
+)
+def test_no_answer_about_a_file_of_the_log_is_taken_for_a_damaged_log(chain: list[Raised]) -> None:
+    """Every request names such a file. Whoever then compares the log with a backup looks in the wrong place."""
+    error = storage_error(chain, "t")
+    assert error is not None
+    assert error.help is not None
+    assert "backup" not in error.help
+
+
+@pytest.mark.parametrize("status", [404, 412, 416])
+def test_an_answer_that_says_something_of_the_file_is_left_to_those_who_read_it(status: int) -> None:
+    assert storage_error(s3(status, "Other", outer="RemoteFileChangedException"), "t") is None
 
 
 @pytest.mark.parametrize(
