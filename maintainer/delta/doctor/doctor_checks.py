@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,8 @@ from urllib.parse import urlsplit
 
 from maintainer.delta.commands.connect_session import remote_of
 from maintainer.delta.doctor import doctor_storage
-from maintainer.delta.doctor.doctor_model import Check, Status, check_connect, guarded
+from maintainer.delta.doctor.doctor_model import Check, Status, check_connect, failed, guarded
+from maintainer.delta.engine.store_probe import stores_away
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.jvm.commit_store import S3_SCHEMES
 from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
@@ -32,7 +33,9 @@ from maintainer.delta.spark.session_settings import SLOW_DEFAULTS, slow_settings
 from maintainer.delta.spark.spark_session import SessionLease, open_session, worker_session
 from maintainer.delta.spark.start_conf import SessionOptions
 from maintainer.delta.storage.error_classes import table_errors
+from maintainer.delta.storage.storage_errors import unreachable
 from maintainer.errors import Refused
+from maintainer.units import count_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -187,7 +190,8 @@ def _session(subject: DoctorInput, say: Callable[[str], None]) -> Iterator[Check
         say("delta")
         worker = worker_session(lease)
         yield from guarded("delta", lambda: _write_and_read(worker, lease))
-        yield from _remote_tables(worker, subject.locations)
+        env = os.environ if subject.env is None else subject.env
+        yield from _remote_tables(worker, subject.locations, stores_away(subject.locations, lease.setting, env))
 
 
 def _slow(spark: SparkSession) -> Iterator[Check]:
@@ -218,20 +222,33 @@ def _write_and_read(spark: SparkSession, lease: SessionLease) -> Iterator[Check]
     yield Check("delta", Status.OK if fits else Status.FAIL, detail)
 
 
-def _remote_tables(spark: SparkSession, locations: Sequence[str]) -> Iterable[Check]:
-    """Ask Spark for tables that are not on a local path: catalog names and other storage."""
+def _remote_tables(spark: SparkSession, locations: Sequence[str], away: Mapping[str, str]) -> Iterator[Check]:
+    """Ask Spark for tables that are not on a local path: catalog names and other storage.
+
+    Args:
+        spark: The session.
+        locations: All tables.
+        away: Tables whose store gives no sign of life, and what was tried: they are not asked for.
+    """
+    for tried in sorted(set(away.values())):
+        tables = sorted(location for location in away if away[location] == tried)
+        more = f" and {count_of(len(tables) - 1, 'more table')}" if len(tables) > 1 else ""
+        yield failed("store", unreachable(tables[0] + more, tried, is_s3=True))
     remote = [
         location
         for location in locations
-        if ("/" not in location and os.sep not in location) or urlsplit(location).scheme not in ("", "file")
+        if location not in away
+        and (("/" not in location and os.sep not in location) or urlsplit(location).scheme not in ("", "file"))
     ]
     buckets: dict[str, str] = {}
     for location in remote[:MAX_REMOTE_TABLES]:
         name = f"table {location}"
         is_path = "/" in location
         quoted = f"delta.`{location.replace('`', '``')}`" if is_path else location
-        yield from guarded(name, partial(_described, spark, name, quoted))
-        if urlsplit(location).scheme in S3_SCHEMES and is_path:
+        checks = guarded(name, partial(_described, spark, name, quoted))
+        yield from checks
+        is_read = all(check.status is Status.OK for check in checks)
+        if urlsplit(location).scheme in S3_SCHEMES and is_path and is_read:
             buckets.setdefault(urlsplit(location).netloc, location)
     for bucket, location in buckets.items():
         yield from guarded(f"commits {bucket}", partial(_commits, spark, f"commits {bucket}", location))

@@ -30,6 +30,7 @@ class Fault(enum.Enum):
     """Refused before anything was done, in words that leave that open."""
     LOST_ANSWER = "done, and the connection closed without an answer"
     LOST_REQUEST = "not done, and the connection closed without an answer"
+    REFUSES = "refused with the status, the code and the words of the rule"
     SLOW = "done, and answered late"
     LATE = "answered not at all, and done at the end of the wait"
     HELD = "done and answered when the rule is released"
@@ -45,6 +46,7 @@ class FaultRule:
     suffix: str = ""
     times: int = 1
     seconds: float = 0.0
+    answer: tuple[str, str, str] = ("403 Forbidden", "AccessDenied", "Access Denied")
     released: threading.Event = field(default_factory=threading.Event)
     met: threading.Event = field(default_factory=threading.Event)
     done: threading.Event = field(default_factory=threading.Event)
@@ -121,6 +123,8 @@ def _sick_answer(
         case Fault.FAILS:
             words = "We encountered an internal error. Please try again."
             return _refused(start_response, "500 Internal Server Error", "InternalError", words)
+        case Fault.REFUSES:
+            return _refused(start_response, *rule.answer)
         case Fault.SLOW:
             rule.released.wait(rule.seconds)
             return application(environ, start_response)
