@@ -222,7 +222,7 @@ def _spec(values: dict[str, Any]) -> RunSpec:
         lanes=tuple(Lane(name) for name in values.pop("lanes", ())),
     )
     if values.get("fail_fast") and values.get("max_failures") is not None:
-        raise click.UsageError("--fail-fast and --max-failures exclude each other: the first is the second with 1")
+        raise click.UsageError("use --fail-fast or --max-failures, not both: --fail-fast means --max-failures 1")
     return RunSpec(selection, engine=engine, budget=budget, planning=planning, **values)
 
 
@@ -236,7 +236,7 @@ def _engine(
             raise click.BadParameter(f"{setting!r} is not KEY=VALUE", param_hint="--conf")
         pairs.append((key.strip(), value))
     if remote is not None and master is not None:
-        raise click.UsageError("--master starts a Spark and --remote goes to one that runs: leave one of them out")
+        raise click.UsageError("--master starts Spark and --remote connects to a server: use one of them")
     return EngineOptions(
         master,
         tuple(pairs),

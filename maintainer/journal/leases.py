@@ -136,8 +136,8 @@ class Leases:
                     code="A406",
                     where=table,
                     found=f"run {before.run_id} on {on}; its lease ends in {seconds_left} s if it is not renewed",
-                    help="nothing was touched; wait for that run, or do the rest with `maintainer retry`; "
-                    "if it is certainly dead: `maintainer leases break TABLE`",
+                    help="nothing was changed; wait for that run, then use `maintainer retry`; "
+                    "if that run is dead: `maintainer leases break TABLE --reason TEXT`",
                 )
             lease = Lease(name, 1 if before is None else before.token + 1)
             if self._write(lease, table, document):
@@ -166,8 +166,8 @@ class Leases:
                 code="A407",
                 where=table,
                 found=f"run {holder.run_id} on {holder.host} has it now" if holder else "the lease was removed",
-                help="this process was stopped for longer than a lease lives, or somebody broke its lease; "
-                "`maintainer retry` does the rest",
+                help="this process was paused for longer than a lease lasts, or somebody ended its lease; "
+                "`maintainer retry` does what is left",
             )
 
     def release(self, lease: Lease) -> OSError | None:

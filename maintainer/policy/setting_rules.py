@@ -73,7 +73,7 @@ _MANAGED = {
 _PROTOCOL = ("delta.minReaderVersion", "delta.minWriterVersion", "delta.feature.")
 DELETED_FILES = "delta.deletedfileretentionduration"
 _LOST_AT_ZERO = {
-    DELETED_FILES: "any VACUUM takes files that a reader or a writer still uses",
+    DELETED_FILES: "any VACUUM deletes files that a reader or a writer still uses",
     "delta.logretentionduration": "versions are forgotten at the next checkpoint, also those that a reader still needs",
     "delta.settransactionretentionduration": "a stream that starts again may write its last batch a second time",
 }
@@ -188,7 +188,7 @@ def _file_sizes(settings: Settings) -> Iterator[Finding]:
         yield Finding("P307", ("optimize", "maxFileSize"), message, "write a size like `256MiB`")
     batch = settings.number("optimize.batchSize")
     if batch and largest is not None and batch < largest:
-        message = "is smaller than maxFileSize, so every bin is a commit of its own"
+        message = "is smaller than maxFileSize, so each bin becomes a separate commit"
         help = "make batchSize a multiple of maxFileSize"
         other = ("optimize", "maxFileSize")
         yield Finding("P307", ("optimize", "batchSize"), message, help, other, Severity.WARNING)
@@ -219,7 +219,7 @@ def _rewrite(settings: Settings) -> Iterator[Finding]:
         help = "add `files`, `fileSize` or `sortBy`, or remove it"
         yield Finding("P319", path, "asks for nothing", help, at_key=True)
     if "files" in written and "fileSize" in written:
-        message = "a number of files and a size of files cannot both be asked for"
+        message = "`files` and `fileSize` cannot both be set"
         other = (*path, "fileSize")
         yield Finding("P319", (*path, "files"), message, "remove one of the two", other, across=message)
     if written and settings.values.get("optimize.zorder.columns"):

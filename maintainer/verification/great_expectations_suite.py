@@ -228,7 +228,7 @@ def _validate(
 def _answered(result: Any, num_asked: int, name: str, version: int | None) -> Validated:  # noqa: ANN401 - see below
     document: dict[str, Any] = result.to_json_dict()
     if len(result.results) != num_asked:
-        text = f"{num_asked} expectations were asked for and {len(result.results)} answered"
+        text = f"{num_asked} expectations were run and only {len(result.results)} answered"
         return _not_run(name, version, text, document)
     results = sorted(result.results, key=lambda result: int(result.expectation_config.meta[_POSITION]))
     return Validated(tuple(_assertion(result, version) for result in results), document)

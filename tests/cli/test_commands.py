@@ -120,7 +120,7 @@ def test_batches_that_are_none_are_a_usage_error(
     [
         (
             ["plan.json", "--shard", "1/2"],
-            "with PLAN there is nothing to choose: leave out --select, --exclude, --since",
+            "PLAN already says what to do: leave out --select, --exclude, --since",
         ),
         (["plan.json", "-s", "tag:nightly"], "with PLAN there is nothing to choose"),
         (["--exact"], "--exact is for a saved PLAN"),

@@ -66,6 +66,6 @@ def test_nothing_to_break_changes_nothing(tmp_path: Path, capsys: pytest.Capture
     assert run(["--project", str(root), "leases", "list"]) == 0
     assert capsys.readouterr().out == "No run works on a table now.\n"
     assert run(["--project", str(root), "leases", "break", "lake/t", "--reason", "x"]) == 1
-    assert "Nobody holds a lease on lake/t" in capsys.readouterr().out
+    assert "No run has a lease on lake/t" in capsys.readouterr().out
     assert run(["--project", str(root), "leases", "break", "lake/t", "--reason", " "]) == 2
     assert not (root / ".maintainer" / LEASES).exists()

@@ -20,8 +20,8 @@ from maintainer.policy.resolve.resolved import ResolvedPolicy
 
 _NO_LEDGER = Problem(
     "E654",
-    "over Spark Connect no ledger table is kept: its path would be one of the server's",
-    help="the run folder holds the same rows; `maintainer history` reads it",
+    "over Spark Connect the ledger table is not written: its path would be on the server",
+    help="the run folder has the same rows; `maintainer history` reads it",
 )
 
 
@@ -88,7 +88,7 @@ def rebuild_ledger(project: Project, opened: OpenedEngine, request: RebuildReque
     store = opened.ledger_at(project.ledger_location)
     if store is None:
         raise NotSupportedYet(
-            "over Spark Connect no ledger table is kept: its path would be one of the server's",
+            "over Spark Connect the ledger table is not written: its path would be on the server",
             help="rebuild it where the session is in this process",
         )
     unread: list[str] = []

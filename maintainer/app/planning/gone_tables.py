@@ -62,8 +62,8 @@ def remember_found(project: Project, on_problem: Callable[[Problem], None]) -> N
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, (json.dumps(document, indent=1, sort_keys=True) + "\n").encode("utf-8", "surrogatepass"))
     except OSError as error:
-        what = f"which tables were found could not be written: {error.strerror or error}"
-        on_problem(Problem("E651", what, str(path), "the next plan cannot name tables that are gone by then"))
+        what = f"the list of tables that were found could not be written: {error.strerror or error}"
+        on_problem(Problem("E651", what, str(path), "the next plan cannot report tables that are gone by then"))
 
 
 def tables_found_before(project: Project) -> tuple[TableRef, ...]:

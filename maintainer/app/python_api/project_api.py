@@ -168,7 +168,7 @@ class Project:
             EnvironmentUnfit: Spark or the run folder cannot be used; nothing was touched.
         """
         if plan is not None and (select or exclude or since):
-            raise ValueError("a plan says by itself which tables are meant: leave out select, exclude and since")
+            raise ValueError("a plan already names its tables: leave out select, exclude and since")
         spec = RunSpec(
             SelectionOptions(tuple(select), tuple(exclude), since),
             engine=EngineOptions(spark=spark),

@@ -56,7 +56,7 @@ def lasting_state_problem(
     why = _why_it_goes(Path(os.path.realpath(state)), environ, mounts)
     if why is None:
         return None
-    what = f"the next run will know nothing of this one: {why}"
+    what = f"the next run will not have the records of this one: {why}"
     return Problem(NO_LASTING_STATE, what, state, _help(project))
 
 
@@ -64,13 +64,13 @@ def _why_it_goes(state: Path, environ: Mapping[str, str], mounts: Path) -> str |
     for system, checkout in CHECKOUTS.items():
         if environ.get(system) and environ.get(checkout):
             if state.is_relative_to(os.path.realpath(environ[checkout])):
-                return "its state lies in the checkout of this job, which the next job wipes"
+                return "its state is in the checkout of this job, which the next job deletes"
             break
     if environ.get("RUNNER_ENVIRONMENT") == "github-hosted":
-        return "its state lies on this runner, which exists for one job"
+        return "its state is on this runner, which exists for one job only"
     container = "KUBERNETES_SERVICE_HOST" in environ or any(mark.exists() for mark in _IN_A_CONTAINER)
     if container and _file_system(state, mounts) in _CONTAINER_LAYERS:
-        return "its state lies in the container and on no volume, and goes with the container"
+        return "its state is in the container, not on a volume, and is deleted with it"
     return None
 
 
@@ -95,7 +95,7 @@ def _help(project: Project) -> str:
     line = f"state: {_place(policy.table.location for policy in project.policies)}"
     where = "in maintainer.yml" if env is None else f"in maintainer.yml under `environments:`, `{env}:`"
     return (
-        f"quarantine, what `every:` counts from and versions not yet proven start from zero each time; "
+        f"each run forgets quarantine, the last rewrite (`every:`) and versions still to be proven; "
         f"name a place that lasts, {where}: `{line}`"
     )
 

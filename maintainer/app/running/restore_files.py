@@ -60,7 +60,7 @@ def undelete_run(
             started_at_ms=started_at_ms,
             status=StepStatus.INTERRUPTED.value,
             error_code="C712",
-            error="the run was killed, or its machine went down, while files were brought back; do it again",
+            error="the run was killed, or its machine went down, while files were restored; run it again",
         )
         _keep(journal, begun, None)
         receipt = worker.writer.undelete(facts, of_run)

@@ -20,7 +20,7 @@ def read_saved_plan(path: Path) -> Plan:
     try:
         if path.stat().st_size <= 4 * MAX_PLAN_CHARACTERS:
             return from_json(read_document(path), where=str(path))
-        reason = "it is too large to be a plan of ours"
+        reason = "it is larger than any plan of maintainer"
     except OSError as error:
         reason = error.strerror or str(error)
     except UnicodeDecodeError:

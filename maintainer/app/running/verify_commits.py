@@ -146,7 +146,7 @@ def _accept(
     """
     if record.quarantined is None and not record.unproven_versions:
         raise Refused(
-            "there is nothing to accept: the table is not in quarantine, and no version of ours is unproven",
+            "there is nothing to accept: the table is not in quarantine, and no rewrite of it is unproven",
             code="A412",
             where=facts.ref.identifier,
             help="run `maintainer verify` without --accept to look at it",

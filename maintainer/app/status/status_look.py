@@ -187,7 +187,7 @@ def _step_in_brief(step: Step) -> str:
 
 
 MAX_PAST_STEPS = 10_000
-_NO_POLICY = "no policy names it, nothing is done to it: maintainer inventory"
+_NO_POLICY = "no policy names it, so nothing is done to it: maintainer inventory"
 
 
 @dataclass(frozen=True, slots=True)

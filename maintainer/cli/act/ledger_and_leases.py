@@ -123,7 +123,7 @@ def break_(context: CliContext, table: str, reason: str) -> int:
             f"broken: {printable(lease.table)}, held by run {printable(lease.run_id)} on {printable(lease.host)}"
         )
     if not broken:
-        click.echo(f"Nobody holds a lease on {printable(table)}; nothing was changed.")
+        click.echo(f"No run has a lease on {printable(table)}; nothing was changed.")
         return ExitCode.FINDINGS
     click.echo(f"{count_of(len(broken), 'lease')} ended; the next apply may work on the table.")
     return ExitCode.OK

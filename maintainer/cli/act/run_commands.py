@@ -75,7 +75,7 @@ def apply_command(context: CliContext, plan_file: Path | None, spec: RunSpec, ye
             raise click.UsageError(f"{option} is for a saved PLAN: `maintainer plan --out FILE` makes one")
     elif _chooses(spec):
         raise click.UsageError(
-            "with PLAN there is nothing to choose: leave out --select, --exclude, --since, --shard, --budget-..., "
+            "PLAN already says what to do: leave out --select, --exclude, --since, --shard, --budget-..., "
             "--ignore-..., --lane"
         )
     project = open_project(context)
@@ -157,7 +157,7 @@ def _left_of_others(undone: LeftUndone, run_id: str) -> str:
     verb = "is" if num_tables == 1 else "are"
     return (
         f"{count_of(num_tables, 'table')} of other runs {verb} left undone: "
-        "`maintainer retry` without a run takes up everything."
+        "`maintainer retry` without a run does them all."
     )
 
 

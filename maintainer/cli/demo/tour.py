@@ -117,13 +117,13 @@ class Tour:
             self.screen.heading("1. A small lake of real data")
             build(self.spark, self.folder, self.scale, self.screen.say)
         else:
-            self.screen.heading("1. The lake that is there")
+            self.screen.heading("1. The existing lake")
             self.screen.say(str(self.folder.lake))
 
     def _before(self) -> dict[str, Content]:
         self.screen.heading("2. Are the policies right?")
         self._command("validate")
-        self.screen.heading("3. What holds for one table, and which line says so?")
+        self.screen.heading("3. Which settings does one table have, and which line sets them?")
         self._command("explain", f"lake/{LOOKUP_TABLE}")
         self.screen.heading("4. What would be done, and why? (changes nothing)")
         versions = self._versions()
@@ -160,7 +160,7 @@ class Tour:
             self._expect(fewer, f"files read: {old.files_read} -> {new.files_read}")
 
     def _look_back(self) -> None:
-        self.screen.heading("9. What was done, and how things stand")
+        self.screen.heading("9. What was done, and the state now")
         self._command("history")
         self._command("status")
 

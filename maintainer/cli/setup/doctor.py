@@ -86,7 +86,7 @@ def _project(context: CliContext, projects: list[Project]) -> Iterator[Check]:
         yield Check("project", Status.WARN, f"no maintainer.yml at or above {context.project_root}", "maintainer init")
         return
     projects.append(project)
-    yield Check("project", Status.OK, f"{project.root}: tables with a policy of their own: {len(project.policies)}")
+    yield Check("project", Status.OK, f"{project.root}: tables with a policy file: {len(project.policies)}")
 
 
 def _state(project: Project, say: Callable[[str], None]) -> list[Check]:

@@ -192,12 +192,12 @@ class CommandTableReader:
 def deletes_nothing(where: str) -> Refused:
     """Return the refusal of every deletion.
 
-    VACUUM cannot be held to a plan: it decides by the age of files, follows symlinks, takes whatever lies in the
+    VACUUM cannot follow a plan: it decides by the age of files, follows symlinks, takes whatever lies in the
     table's folder, and says only how many files it deleted. Given a list (``USING INVENTORY``) it still tries the
     folders of the files, swallows every error, and overwrites what VACUUM LITE goes by.
     """
     return Refused(
-        "the command engine deletes nothing: VACUUM cannot be held to a plan",
+        "the command engine deletes nothing: VACUUM cannot follow a plan",
         code="A440",
         where=where,
         help="apply with --engine transaction beside the storage",

@@ -254,7 +254,7 @@ def _remote_tables(spark: SparkSession, locations: Sequence[str], away: Mapping[
         yield from guarded(f"commits {bucket}", partial(_commits, spark, f"commits {bucket}", location))
     if len(remote) > MAX_REMOTE_TABLES:
         rest = len(remote) - MAX_REMOTE_TABLES
-        yield Check("tables", Status.OK, f"{rest} more were not asked for; plan reports those that cannot be read")
+        yield Check("tables", Status.OK, f"{rest} more were not checked; plan reports those that cannot be read")
 
 
 def _commits(spark: SparkSession, name: str, location: str) -> Iterator[Check]:

@@ -276,7 +276,7 @@ class LedgerTable:
         jvm.forget_log(storage.root_uri)
         if jvm.kernel_transaction(jvm.folder_at(root), None, token) < number:
             raise CommitConflict(
-                "another writer put its commit in the place of ours",
+                "another writer replaced our commit with its own",
                 where=self._location,
                 help="find out who writes to the ledger; `maintainer ledger rebuild` adds what is missing",
             )

@@ -85,7 +85,7 @@ def _refuse_on_s3(store: str | None, scheme: str, setting: Callable[[str], str |
     elif store in RENAMING_STORES:
         found = f"spark.delta.logStore.class is {store}"
     elif store is None and not setting(key) and not setting("spark.delta.logStore.class"):
-        found = f"{key} is not set, and the session that commits is not ours to give a log store"
+        found = f"{key} is not set, and maintainer cannot set it in this session"
     else:
         return
     raise Refused(

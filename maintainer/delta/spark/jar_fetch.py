@@ -69,7 +69,7 @@ def fetched(
         paths = tuple(work / "out" / artifact.file_name for artifact in artifacts)
         for path in paths:
             if not path.is_file():
-                raise FetchFailed(f"the resolver did not bring {path.name}")
+                raise FetchFailed(f"the resolver did not download {path.name}")
         yield paths
     finally:
         shutil.rmtree(work, ignore_errors=True)

@@ -94,7 +94,7 @@ def ensure_jars(
     if problems:
         if env.get(JARS_VARIABLE):
             raise _jars_unavailable(
-                f"{JARS_VARIABLE} names a folder that does not hold all JARs that are needed",
+                f"{JARS_VARIABLE} names a folder without all JARs that are needed",
                 folder,
                 found=_listing(problems),
             )

@@ -48,7 +48,7 @@ def landed_actions(
         return None
     jvm.forget_log(storage.root_uri)
     raise CommitConflict(
-        f"another writer put its commit in the place of ours ({other_commit})",
+        f"another writer replaced our commit with its own ({other_commit})",
         where=where,
         found=f"version {version} was ours and is not any more",
         help="only our own commit is lost; a later vacuum deletes the files that it wrote. Find out who writes "

@@ -139,7 +139,7 @@ def _difference(listed: StoredFile, current: StoredFile) -> str:
     if current.is_symlink:
         return "there is a link in its place"
     if current.device_and_inode != listed.device_and_inode:
-        return "another file lies in its place"
+        return "another file is in its place"
     if current.size_bytes != listed.size_bytes:
         return f"it had {listed.size_bytes:,} bytes and has {current.size_bytes:,}"
     return "it was written to"

@@ -101,7 +101,7 @@ def _clocks_apart(storage: TableStorage, log: LogReplay) -> Iterator[Kept]:
     storage_ms, moment_ms = storage.files.clock_ms(storage.root_uri), now_ms()
     future_ms = log.newest_file_ms - moment_ms
     if future_ms > MAX_CLOCK_SKEW_MS:
-        behind_ms, why = future_ms, ": the newest commit's file lies in the future"
+        behind_ms, why = future_ms, ": the newest commit's file is dated in the future"
     else:
         behind_ms, why = 0 if storage_ms is None else storage_ms - moment_ms, ""
     if abs(behind_ms) > MAX_CLOCK_SKEW_MS:
@@ -202,7 +202,7 @@ def unclaimed(files: dict[str, StoredFile], own: NeededFiles, kept: list[Kept]) 
 def _words_of(claim: Claim) -> str:
     if claim.certain:
         return f"removed once and needed again as {claim.uri}"
-    return f"may be what the log names as {claim.uri}, which cannot be told from here"
+    return f"may be what the log names as {claim.uri}, which cannot be checked from here"
 
 
 def _unneeded(files: dict[str, StoredFile], needed: dict[str, NeededFiles], kept: list[Kept]) -> dict[str, StoredFile]:

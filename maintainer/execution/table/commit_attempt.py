@@ -259,7 +259,7 @@ def check_no_update(
             f"hot: {update.operation} by another writer {ago} ago (version {update.version}), "
             f"quietAfterUpdates is {format_duration(quiet_seconds)}",
             where=facts.ref.identifier,
-            help="nothing was committed and nothing of it is left; the next apply takes it when its writers are quiet",
+            help="nothing was committed and no new file is left; the next apply rewrites it when its writers are quiet",
         )
 
 

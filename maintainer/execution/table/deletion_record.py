@@ -83,7 +83,9 @@ def settled_deletion(
     files = planned_files(runs_dir, intent)
     first, last = vacuum_versions(engine, facts, intent.stamp, intent.read_version)
     if files is None:
-        return _commits_alone(intent, first, last), "its plan is gone: nobody can say how many files were deleted"
+        return _commits_alone(
+            intent, first, last
+        ), "its plan is missing, so it is not known how many files were deleted"
     if not began_to_delete(runs_dir, intent):
         return _commits_alone(intent, first, last), f"no file of the table was deleted{_without_end(first, last)}"
     receipt = deletion_receipt(engine, facts, files, intent.stamp, intent.read_version)

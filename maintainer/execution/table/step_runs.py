@@ -198,7 +198,9 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
     if receipt.oldest_version is not None:
         work.notes.append(f"every version from {receipt.oldest_version} on still has all of its files")
     if receipt.num_vanished:
-        work.notes.append(f"{receipt.num_vanished} other files vanished meanwhile: somebody else deletes there, too")
+        work.notes.append(
+            f"{receipt.num_vanished} other files disappeared meanwhile: another program deletes there too"
+        )
     if receipt.trash is not None:
         work.notes.append(f"moved to {receipt.trash}, from where `maintainer undelete` brings them back")
     work.meter.begin(Phase.CHECKING)
@@ -331,7 +333,7 @@ def take_verification(
             if worker.control.reason is not None:
                 raise Interrupted(
                     f"stopped while it was checked: {worker.control.reason}", where=where,
-                    help="the commit stands; nothing is deleted until the next apply has proven it",
+                    help="the commit stays; nothing is deleted until the next apply has proven it",
                 )  # fmt: skip
             raise CheckImpossible(
                 f"committed and proven, but the check afterwards could not be made: {verification.detail}", where=where,

@@ -13,8 +13,10 @@ from maintainer.planning.recheck.staleness import PLAN_AGAIN
 
 _LIMIT_HELP = "raise the limit in a reviewed change, or choose less of the table with `optimize.where`"
 
-_HOT_HELP = "the next apply takes it when its writers are quiet; a table that never is needs a `window:` or partitions"
-_REST_HELP = "the first apply after that takes it; `quietAfterUpdates: 0s` where nobody else updates the table"
+_HOT_HELP = (
+    "the next apply does it when the writers are quiet; a table that is never quiet needs a `window:` or partitions"
+)
+_REST_HELP = "the first apply after that does it; set `quietAfterUpdates: 0s` if nobody else updates the table"
 
 _CODE_OF_BLOCKED = {ReasonCode.QUARANTINED: "A411", ReasonCode.PLAN_STALE: "A403"}
 

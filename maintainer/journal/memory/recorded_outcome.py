@@ -260,7 +260,8 @@ def _of_deletion(record: _StepRecord) -> str:
     if record.num_deleted is None:
         return f"interrupted before the first of {planned:,} files was deleted, as far as is known"
     return (
-        f"interrupted, at least {record.num_deleted:,} of {planned:,} files were deleted; the next apply looks how many"
+        f"interrupted, at least {record.num_deleted:,} of {planned:,} files were deleted; "
+        "the next apply finds out how many"
     )
 
 

@@ -113,7 +113,7 @@ class PublishedRun:
                 LEFT_HERE,
                 f"other machines do not see all of this run yet: {error.strerror or error}",
                 str(self._mirror.runs_dir / self._run_id),
-                "what is missing there lies here; the next run on this machine publishes it",
+                "what is missing there is on this machine, and its next run publishes it",
             )
         with contextlib.suppress(OSError):  # it stops by itself
             self._pulse.end()

@@ -66,9 +66,9 @@ UNSUPPORTED_CODES = frozenset({"T404", "T406", "T407"})
 WHY_NOT: dict[str, str] = {
     "catalogManaged": "its catalog decides on commits, and Delta refuses maintenance from outside",
     "coordinatedCommits-preview": "commits go through a coordinator, with which nothing here is tested",
-    "icebergCompatV1": "its files are files of an Iceberg table, too, with rules of their own",
-    "icebergCompatV2": "its files are files of an Iceberg table, too, with rules of their own",
-    "icebergCompatV3": "its files are files of an Iceberg table, too, with rules of their own",
+    "icebergCompatV1": "its files also belong to an Iceberg table, which has rules of its own",
+    "icebergCompatV2": "its files also belong to an Iceberg table, which has rules of its own",
+    "icebergCompatV3": "its files also belong to an Iceberg table, which has rules of its own",
     "geospatial": "a fingerprint does not cover its values, so that a rewrite could not be proven",
     "redirectReaderWriter-preview": "the table has moved or is about to",
     "redirectWriterOnly-preview": "the table has moved or is about to",

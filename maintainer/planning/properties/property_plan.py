@@ -164,7 +164,7 @@ def _check_settable(name: str, value: str, origin: str) -> None:
             code="T416",
             where=origin,
             found=value,
-            help="set it by hand with ALTER TABLE; once the table has this value, the policy may hold it",
+            help="set it by hand with ALTER TABLE; once the table has this value, the policy may name it",
         )
     boolean_wrong = kind is PropertyKind.BOOLEAN and value.lower() not in ("true", "false")
     interval_wrong = kind is PropertyKind.INTERVAL and parse_interval_ms(value) is None

@@ -92,7 +92,7 @@ def _column_differences(before: PlannedColumn, now: PlannedColumn) -> Iterator[s
     if before.type != now.type:
         yield f"column {now.name} was of type {before.type}, now {now.type}"
     if before.nullable != now.nullable:
-        yield f"column {now.name} {'may hold null now' if now.nullable else 'must not hold null any more'}"
+        yield f"column {now.name} {'may be null now' if now.nullable else 'must not be null any more'}"
     old, new = dict(before.metadata), dict(now.metadata)
     for key in sorted({*old, *new}):
         if old.get(key) != new.get(key):
@@ -148,8 +148,8 @@ def files_gone_help(num_deleted: int, trash: str | None, table: str, run_id: str
             f"bring what is still missing back from a backup, {restore}"
         )
     return (
-        f"{stop}; this deletion took {num_deleted:,} {noun} for good (plan.json of the run names them, and there is no "
-        f"`vacuum.trash` to bring them back from); bring the missing files back from a backup, {restore}"
+        f"{stop}; this deletion removed {num_deleted:,} {noun} for good (plan.json of the run names them, and the "
+        f"policy has no `vacuum.trash`); bring the missing files back from a backup, {restore}"
     )
 
 

@@ -98,7 +98,7 @@ def _unreadable(text: str, position: int) -> PredicateError:
     if rest[0] == "`":
         return PredicateError("this back-ticked name has no end", position, len(rest), "close it with `")
     if rest[0] == '"':
-        return PredicateError("text stands in single quotes", position, 1, "write 'text'")
+        return PredicateError("text must be in single quotes", position, 1, "write 'text'")
     if rest[0] in _TYPOGRAPHIC_QUOTES:
         message = f"`{rest[0]}` is a typographic quote, U+{ord(rest[0]):04X}"
         return PredicateError(message, position, 1, "use straight quotes: 'text'")

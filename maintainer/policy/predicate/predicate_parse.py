@@ -253,7 +253,7 @@ class _Parser:
             self._fail(f"`{token.text}(...)`: functions are not part of the grammar", token, "only current_date() is")
         if token.kind in ("word", "quoted"):
             self._fail(
-                f"a value is expected here, not the column {token.text}", token, "text stands in single quotes: 'text'"
+                f"a value is expected here, not the column {token.text}", token, "text must be in single quotes: 'text'"
             )
         what = f"`{token.text}`" if token.text else "the end"
         self._fail(f"a value is expected here, not {what}", token, "a value is 'text', a number, DATE '...', TRUE")

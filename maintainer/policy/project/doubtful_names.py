@@ -37,8 +37,11 @@ def check_table_names(tables: Iterable[TableSource]) -> Iterator[Diagnostic]:
         outer = next((by_path[folder] for folder in _folders_above(key) if folder in by_path), None)
         if outer is not None:
             place = f"{outer.document.file}:{outer.document.span_of(('table',)).line}"
-            message = f"`{table.written}` lies within `{outer.written}` ({place}), which has a policy, too"
-            help = "Delta takes files below a table for its own: a VACUUM of the outer one may delete the inner one"
+            message = f"`{table.written}` lies within `{outer.written}` ({place}), which also has a policy"
+            help = (
+                "Delta treats all files below a table as that table's: "
+                "a VACUUM of the outer table may delete files of the inner one"
+            )
             yield _warning(table.document, ("table",), "P391", message, help)
 
 
@@ -76,7 +79,7 @@ def check_letters(documents: Mapping[str, Document]) -> Iterator[Diagnostic]:
             if odd is not None:
                 what = unicodedata.name(odd, "no name").lower()
                 message = f"`{text[:60]}` has the character U+{ord(odd):04X}, {what}"
-                help = "type the name again: it looks like another name and is none"
+                help = "type the name again: it only looks like another name"
                 yield _warning(document, path, "P392", message, help)
 
 

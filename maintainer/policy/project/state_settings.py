@@ -56,11 +56,11 @@ def state_problem(written: str) -> tuple[str, str, str] | None:
     """Return code, message and help for a place that cannot be a state; None for one that can."""
     folder, _, last = written.rstrip("/").rpartition("/")
     if last == LEDGER_NAME:
-        message = "`state` is the folder of everything that a run leaves, not only of the ledger"
-        return "P380", message, f"write `state: {folder or DEFAULT_STATE}`; the ledger lies in it, as `{LEDGER_NAME}`"
+        message = "`state` is the folder for everything that a run leaves, not only for the ledger"
+        return "P380", message, f"write `state: {folder or DEFAULT_STATE}`; the ledger is in it, as `{LEDGER_NAME}`"
     scheme, _, rest = written.partition("://")
     if is_uri(written) and (scheme not in STORE_SCHEMES or not rest.partition("/")[0]):
-        message = f"a state cannot lie on `{written}`"
+        message = f"the state cannot be on `{written}`"
         return "P381", message, f"name a folder of this machine, or {', '.join(STORE_SCHEMES.values())}"
     return None
 

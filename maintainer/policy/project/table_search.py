@@ -21,7 +21,7 @@ from maintainer.policy.yaml.yaml_document import Document
 
 DEFAULT_DATABASE = "default"
 
-DECLARE_A_PLACE = "add `roots: [lake]`, folders below which tables lie, or `databases: [sales]` to maintainer.yml"
+DECLARE_A_PLACE = "add `roots: [lake]`, folders that contain tables, or `databases: [sales]` to maintainer.yml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,13 +200,15 @@ def check_managing(rules: Iterable[RuleSource], places: SearchPlaces) -> Iterato
     for rule in rules:
         document: Document = rule.document
         if not places:
-            message = "this rule manages the tables that it matches, and nobody says where to look for them"
+            message = (
+                "this rule manages the tables that it matches, but maintainer.yml does not say where to look for them"
+            )
             yield document.error_at(("manage",), "P386", message, DECLARE_A_PLACE)
             continue
         for at, glob in enumerate(rule.match.tables or ()):
             if not places.may_hold(glob):
                 path = ("match", "tables", at)
-                message = f"no table that fits `{document.data['match']['tables'][at]}` can lie in the declared places"
+                message = f"no table that fits `{document.data['match']['tables'][at]}` can be in the declared places"
                 help = f"declared are {places_text(places)}; {DECLARE_A_PLACE}"
                 yield Diagnostic("P387", Severity.WARNING, message, document.file, document.span_of(path), help)
 

@@ -38,8 +38,8 @@ NOT_FOR_POLICIES = frozenset(
 condition) are text that the engine would run."""
 
 REFUSED_EXPECTATIONS: dict[str, str] = {
-    "unexpected_rows_expectation": "it runs SQL text, and a policy holds none",
-    "expect_query_results_to_match_comparison": "it runs SQL text, and a policy holds none",
+    "unexpected_rows_expectation": "it runs SQL text, which a policy must not contain",
+    "expect_query_results_to_match_comparison": "it runs SQL text, which a policy must not contain",
     "expect_table_row_count_to_equal_other_table": "it works on SQL sources only, not on Spark",
 }
 """Registered names that a policy may not use, and why."""

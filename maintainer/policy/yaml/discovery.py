@@ -85,7 +85,7 @@ def find_tests(root: Path) -> tuple[Path, ...]:
             f"there are more than {MAX_FILES:,} files of tests",
             code="E614",
             where=TEST_FOLDER,
-            help="one file may hold up to 200 tests",
+            help="a file may have up to 200 tests",
         )
     return paths
 
@@ -140,7 +140,7 @@ def _link(folder: Path, root: Path) -> Diagnostic:
     return Diagnostic(
         "P355",
         Severity.ERROR,
-        "this folder is a symbolic link; what it holds is not read",
+        "this folder is a symbolic link; its files are not read",
         folder.relative_to(root).as_posix(),
         START_OF_FILE,
         "put the files themselves into the project",

@@ -76,7 +76,7 @@ def odd_space(text: str) -> Refusal | None:
     space = match[1] or match[2]
     name = "a no-break space" if space == "\u00a0" else f"the space U+{ord(space):04X}"
     place = "for indentation" if match[1] else "behind `:`"
-    return Refusal("Y124", f"{name} is used {place}", "write ordinary spaces; YAML takes this one for a letter")
+    return Refusal("Y124", f"{name} is used {place}", "write ordinary spaces; YAML reads this character as a letter")
 
 
 _CURLY = "\u2018-\u201f\u00ab\u00bb\u2039\u203a"
@@ -141,7 +141,7 @@ def _refused_number(text: str) -> Refusal | None:
     return None
 
 
-_TOO_LARGE = Refusal("Y118", "the number is too large or too small to be kept exactly", "numbers have 64 bits")
+_TOO_LARGE = Refusal("Y118", "the number is too large or too small to be stored exactly", "numbers have 64 bits")
 
 Path: TypeAlias = "tuple[str | int, ...]"
 """Where a value is in ``Document.data``: keys and list positions from the top; ``()`` is the whole document."""

@@ -35,8 +35,8 @@ _TRANSLATIONS: tuple[tuple[re.Pattern[str], str, str, str], ...] = tuple(
         (
             r"mapping values are not allowed",
             "Y121",
-            "a second `: ` where a value stands",
-            "put the value in quotes if it holds `: `; otherwise check the indentation of this line",
+            "a second `: ` in a value",
+            "put the value in quotes if it contains `: `; otherwise check the indentation of this line",
         ),
         (
             r"while scanning a quoted scalar; found unexpected (?:end of stream|document separator)",
@@ -61,7 +61,7 @@ _TRANSLATIONS: tuple[tuple[re.Pattern[str], str, str, str], ...] = tuple(
             r"expected '<document start>'",
             "Y111",
             "text behind the end of the document",
-            "one policy per file; remove `...`, or quote text that stands in column 1",
+            "one policy per file; remove `...`, or quote text that begins in column 1",
         ),
         (
             r"could not find expected ':'",

@@ -79,7 +79,7 @@ def _of_properties(step: SetPropertiesStep) -> str:
 _UNASKED = {
     ReasonCode.PROPERTY_DRIFT: "the policy no longer names it",
     ReasonCode.RETENTION_TOO_SHORT_ON_TABLE: "vacuum.retention is no longer than what the table keeps",
-    ReasonCode.NEW_REVISION: "optimize.zorder is not asked for",
+    ReasonCode.NEW_REVISION: "optimize.zorder is not set",
 }
 """What would keep a property from being set, by why it is."""
 
@@ -167,7 +167,7 @@ _CHANGES: Mapping[ReasonCode, str | _Sentence] = {
     ReasonCode.NOT_WORTH_IT: _not_worth_it,
     ReasonCode.NOTHING_EXPIRED: ("deletes once a removed file is older than the sentence above says"),
     ReasonCode.UNPROVEN_REWRITE: "deleted after the rewrite is proven: the next apply tries first, or `verify`",
-    ReasonCode.SAME_ZORDER: "taken when files are added or rewritten, or other columns are asked for",
+    ReasonCode.SAME_ZORDER: "taken when files are added or rewritten, or other columns are set",
     ReasonCode.WAITS_FOR_TURN: "taken by a later turn of the same apply",
     ReasonCode.BELOW_NEXT_LEVEL: "taken when more files of this level come together",
     ReasonCode.BEFORE_TIMESTAMP: "taken when optimize.zorder.fromTimestamp is earlier, or not set",

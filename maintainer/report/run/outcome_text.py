@@ -47,7 +47,8 @@ class StepEnd:
 
 
 _REMAINING = (
-    "a later vacuum takes what is left; where it says permission denied, let this user delete in the table's folder"
+    "a later vacuum deletes what is left; "
+    "if the reason is permission denied, let this user delete in the table's folder"
 )
 _LOGS = "look into results.json and spark.log of the run folder"
 _YIELDED = "another writer was first; nothing more was committed"

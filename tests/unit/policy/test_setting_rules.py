@@ -61,7 +61,7 @@ def only(content: str, file: str = "policies/t.yml") -> Diagnostic:
             "properties: {delta.deletedFileRetentionDuration: interval 0 hours}",
             "P320",
             50,
-            "properties.delta.deletedFileRetentionDuration: is 0: any VACUUM takes files that a reader or a writer "
+            "properties.delta.deletedFileRetentionDuration: is 0: any VACUUM deletes files that a reader or a writer "
             "still uses",
         ),
         (
@@ -88,7 +88,7 @@ def only(content: str, file: str = "policies/t.yml") -> Diagnostic:
             "optimize: {rewrite: {files: 4, fileSize: 1MiB}}",
             "P319",
             29,
-            "optimize.rewrite.files: a number of files and a size of files cannot both be asked for",
+            "optimize.rewrite.files: `files` and `fileSize` cannot both be set",
         ),
         (
             "optimize: {zorder: {columns: [a], mode: full}, rewrite: {files: 4}}",
@@ -173,8 +173,8 @@ def only(content: str, file: str = "policies/t.yml") -> Diagnostic:
             "verify: {expectations: [{type: unexpected_rows_expectation, unexpected_rows_query: x}]}",
             "P316",
             32,
-            "verify.expectations[0].type: `unexpected_rows_expectation` cannot be used: it runs SQL text, and a policy "
-            "holds none",
+            "verify.expectations[0].type: `unexpected_rows_expectation` cannot be used: it runs SQL text, "
+            "which a policy must not contain",
         ),
     ],
 )

@@ -85,7 +85,7 @@ def test_fewer_answers_than_questions_are_no_success() -> None:
     validated = gx._answered(result, 2, "t", 3)
     assert [(each.expectation, each.outcome) for each in validated.assertions] == [("t", Verdict.ERROR)]
     assert validated.document["success"] is False
-    assert validated.document["error"] == "2 expectations were asked for and 0 answered"
+    assert validated.document["error"] == "2 expectations were run and only 0 answered"
 
 
 def test_pairs_are_equal_texts_and_a_missing_figure_equals_nothing() -> None:

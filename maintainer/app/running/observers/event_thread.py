@@ -70,12 +70,12 @@ class EventThread:
         """Wait for the observer until a moment of the monotonic clock, and return what went wrong, if anything."""
         self._thread.join(max(0.0, deadline - time.monotonic()))
         if self._thread.is_alive():
-            return self._problem("they took too long and were given up; the run itself is over and recorded")
+            return self._problem("sending took too long and was stopped; the run itself is finished and recorded")
         if self._num_failed:
             times = f" ({self._num_failed:,} times)" if self._num_failed > 1 else ""
             return self._problem(f"{self._reason}{times}")
         if self._num_dropped:
-            return self._problem(f"{self._num_dropped:,} events came faster than they could be sent, and were left out")
+            return self._problem(f"{self._num_dropped:,} events came faster than they could be sent, and were dropped")
         return None
 
     def _problem(self, reason: str) -> Problem:

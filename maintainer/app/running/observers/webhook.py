@@ -102,7 +102,7 @@ class Webhook:
         except urllib.error.HTTPError as error:
             with error:
                 if 300 <= error.code < 400:
-                    return f"HTTP {error.code}: the address leads elsewhere, and is not followed there", False
+                    return f"HTTP {error.code}: the address redirects to another one, which is not followed", False
                 return f"HTTP {error.code}", error.code in _WORTH_ANOTHER_TRY
         except urllib.error.URLError as error:
             return _said(error.reason), True

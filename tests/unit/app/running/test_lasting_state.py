@@ -24,7 +24,7 @@ def said(project: Project, environ: dict[str, str], mounts: Path = NO_MOUNTS) ->
     return None if problem is None else problem.what.partition(": ")[2]
 
 
-WIPED = "its state lies in the checkout of this job, which the next job wipes"
+WIPED = "its state is in the checkout of this job, which the next job deletes"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_state_beside_the_checkout_lasts_except_on_a_runner_for_one_job(tmp_pa
     assert said(project, environ) is None
     assert said(project, {**environ, "RUNNER_ENVIRONMENT": "self-hosted"}) is None
     on_runner = said(project, {**environ, "RUNNER_ENVIRONMENT": "github-hosted"})
-    assert on_runner == "its state lies on this runner, which exists for one job"
+    assert on_runner == "its state is on this runner, which exists for one job only"
 
 
 def test_a_state_that_remembers_a_run_has_lasted(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_pod_whose_state_is_on_no_volume(tmp_path: Path) -> None:
     root = "1 0 0:1 / / rw - overlay overlay rw,lowerdir=/a\n"
     project = project_at(tmp_path / "project")
     mounts.write_text(root)
-    assert said(project, POD, mounts) == "its state lies in the container and on no volume, and goes with the container"
+    assert said(project, POD, mounts) == "its state is in the container, not on a volume, and is deleted with it"
     mounts.write_text(f"{root}2 1 8:1 /vol {tmp_path} rw - ext4 /dev/sdb rw\n")
     assert said(project, POD, mounts) is None
     assert said(project, POD) is None, "what cannot be told is not said"

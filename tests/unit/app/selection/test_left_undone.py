@@ -100,7 +100,7 @@ def test_a_named_run_is_taken_up_alone_and_the_others_are_named(
 ) -> None:
     write_run(runs, {"db.a": FAILED, "db.b": FAILED}, OLDER)
     write_run(runs, {"db.c": FAILED, "db.d": DONE})
-    others = "`maintainer retry` without a run takes up everything."
+    others = "`maintainer retry` without a run does them all."
     assert retry(runs, capsys, monkeypatch, OLDER) == (
         {"db.a", "db.b"}, "", f"2 tables of run {OLDER}\n1 table of other runs is left undone: {others}",
     )  # fmt: skip

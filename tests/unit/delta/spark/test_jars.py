@@ -127,7 +127,7 @@ def test_failed_fetch_says_what_the_resolver_said_and_what_to_do(tmp_path: Path,
 def test_resolver_that_brings_nothing_is_a_failure(tmp_path: Path, versions: Versions) -> None:
     with pytest.raises(EnvironmentUnfit) as caught:
         jars.ensure_jars(resolver(tmp_path, "exit 0"), versions, env_for(tmp_path))
-    assert caught.value.found == f"the resolver did not bring {DELTA_JARS[0].file_name}"
+    assert caught.value.found == f"the resolver did not download {DELTA_JARS[0].file_name}"
 
 
 def test_fetch_has_a_limit(tmp_path: Path, versions: Versions, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,7 +180,7 @@ class TestA12Clocks:
         if held:
             assert (plan.state, plan.steps) == ("blocked", ())
             assert "clock is " in texts[0]
-            assert "behind the storage's: the newest commit's file lies in the future" in texts[0]
+            assert "behind the storage's: the newest commit's file is dated in the future" in texts[0]
 
     @pytest.mark.parametrize(
         ("hours", "said"),
@@ -218,7 +218,7 @@ class TestA12Clocks:
         plan = Vacuuming(policies()).plan(table)
         texts = [one.reason.text for one in plan.left_alone if one.reason.code is ReasonCode.CANNOT_BE_SURE]
         assert (bool(texts), bool(plan.steps)) == (held, not held)
-        assert all("behind the storage's: the newest commit's file lies in the future" in text for text in texts)
+        assert all("behind the storage's: the newest commit's file is dated in the future" in text for text in texts)
 
     @pytest.mark.parametrize("seconds", [-290, 290])
     def test_five_minutes_are_allowed(self, lake: Path, seconds: int) -> None:

@@ -167,7 +167,7 @@ class TestA10Spellings:
         work = Vacuuming(policies())
         texts = [one.reason.text for one in work.plan(table).left_alone if one.reason.code is ReasonCode.LIVE_AGAIN]
         assert len(texts) == 1
-        assert texts[0].endswith(f"may be what the log names as {place}/x.parquet, which cannot be told from here")
+        assert texts[0].endswith(f"may be what the log names as {place}/x.parquet, which cannot be checked from here")
         vacuum_with_leftovers(lake, table, work, "p=1/gone.parquet")
 
     def test_another_file_of_the_same_name_on_the_same_disk_protects_nothing(self, lake: Path) -> None:

@@ -209,7 +209,7 @@ def test_a_live_file_that_is_gone_after_a_deletion_is_never_called_still_there(b
     error = outcome.steps[0].error
     assert error is not None
     assert (error.code, "still there" in str(error.help)) == ("V505", False)
-    assert "this deletion took 1 file for good" in str(error.help)
+    assert "this deletion removed 1 file for good" in str(error.help)
     assert bench.record(plan_of(table)).quarantined is not None
 
 

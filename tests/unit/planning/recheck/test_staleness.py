@@ -314,8 +314,8 @@ def test_the_schema_is_listed_with_everything_in_it() -> None:
         ([ID], [ID, PRICE], ["column price (decimal(10,2)) was added"]),
         ([ID, PRICE], [ID], ["column price (decimal(10,2)) was removed"]),
         ([field("a", "integer")], [field("a", "long")], ["column a was of type integer, now long"]),
-        ([ID], [field("id", "long")], ["column id may hold null now"]),
-        ([field("id", "long")], [ID], ["column id must not hold null any more"]),
+        ([ID], [field("id", "long")], ["column id may be null now"]),
+        ([field("id", "long")], [ID], ["column id must not be null any more"]),
         ([field("a", "long")], [field("a", "long", comment="x")], ["the comment of column a was not set, now 'x'"]),
         (
             [field("a", "long", comment="x" * 70)],
@@ -350,7 +350,7 @@ def test_the_schema_is_listed_with_everything_in_it() -> None:
         (
             [field("s", array("long"))],
             [field("s", array("long", nulls=False))],
-            ["column s.element must not hold null any more"],
+            ["column s.element must not be null any more"],
         ),
     ],
 )

@@ -84,7 +84,7 @@ def test_what_is_known_of_a_feature_is_said() -> None:
     facts = make_facts(protocol=Protocol(3, 7, (), ("icebergCompatV1", "future")))
     with pytest.raises(TableError) as caught:
         check_supported(facts)
-    assert "icebergCompatV1 (its files are files of an Iceberg table, too, with rules of their own)" in str(
+    assert "icebergCompatV1 (its files also belong to an Iceberg table, which has rules of its own)" in str(
         caught.value.found
     )
     assert "future" in str(caught.value.found)

@@ -58,7 +58,7 @@ def test_columns_are_listed_once_in_order() -> None:
         ("d = NULL", 4, 4, "nothing compares with NULL"),
         ("d IN (NULL)", 6, 4, "nothing compares with NULL"),
         ("d = other", 4, 5, "a value is expected here, not the column other"),
-        ('d = "x"', 4, 1, "text stands in single quotes"),
+        ('d = "x"', 4, 1, "text must be in single quotes"),
         ("d = 'x", 4, 2, "this quoted text has no end"),
         ("d = DATE '2026-02-30'", 9, 12, "'2026-02-30' is not a date"),
         ("d > current_date - 7", 4, 12, "current_date needs parentheses"),

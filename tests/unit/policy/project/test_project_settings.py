@@ -244,7 +244,7 @@ def test_a_state_may_lie_on_an_object_store_with_a_ledger_that_spark_can_open(
 def test_a_ledger_in_the_place_of_the_state_is_refused(tmp_path: Path, written: str, folder: str) -> None:
     (finding,) = loaded(tmp_path, {"maintainer.yml": f"state: {written}\n"}).diagnostics
     assert (finding.code, finding.span.line) == ("P380", 2)
-    assert finding.help == f"write `state: {folder}`; the ledger lies in it, as `ledger`"
+    assert finding.help == f"write `state: {folder}`; the ledger is in it, as `ledger`"
 
 
 @pytest.mark.parametrize("text", ["runDir: .maintainer/runs\n", "environments: {dev: {runDir: x}}\n"])

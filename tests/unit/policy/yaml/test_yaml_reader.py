@@ -286,7 +286,7 @@ def test_text_that_only_looks_like_a_marker_is_text() -> None:
 def test_a_space_that_is_none_is_named(content: str, line: int, message: str, parser: type) -> None:
     _, (finding,) = read_text(content, "t.yml", parser)
     assert (finding.code, finding.span.line, finding.message) == ("Y124", line, message)
-    assert finding.help == "write ordinary spaces; YAML takes this one for a letter"
+    assert finding.help == "write ordinary spaces; YAML reads this character as a letter"
 
 
 def test_a_no_break_space_inside_a_text_is_text() -> None:

@@ -96,8 +96,8 @@ def test_a_run_that_ended_well_or_was_interrupted_is_no_news(tmp_path: Path, out
         ((429, 200), 2, None),
         ((500,), 3, "HTTP 500"),
         ((404,), 1, "HTTP 404"),
-        ((302,), 1, "HTTP 302: the address leads elsewhere, and is not followed there"),
-        ((307,), 1, "HTTP 307: the address leads elsewhere, and is not followed there"),
+        ((302,), 1, "HTTP 302: the address redirects to another one, which is not followed"),
+        ((307,), 1, "HTTP 307: the address redirects to another one, which is not followed"),
     ],
 )
 def test_what_the_server_answers(
