@@ -9,9 +9,11 @@ from maintainer.app.planning.make_plan import NewPolicies, PlanRequest, make_pla
 from maintainer.app.project_folders import Project
 from maintainer.engine.protocols import Engine
 from maintainer.model.plan.plan import Plan
-from maintainer.policy.project.policy_changes import policy_changes
+from maintainer.policy.project.policy_changes import policy_changes, shared_values_at
+from maintainer.policy.project.shared_changes import shared_changes, shared_values
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.table_names import identity
+from maintainer.policy.yaml.discovery import find_files
 from maintainer.report.plan.comparison_markdown import Comparison
 
 
@@ -46,6 +48,9 @@ def compare_plan(
     changed = tuple(policy for key, policy in in_plan.items() if now.get(key) != policy.digest)
     plan_before = make_plan(project, engine, replace(request, policies=changed, on_table=None, problems=()))
     same = tuple(planned[key] for key, policy in in_plan.items() if now.get(key) == policy.digest)
-    return Comparison(
-        ref, policy_changes(before, project.policies), replace(plan_before, tables=(*plan_before.tables, *same))
+    root = project.root
+    shared = shared_changes(
+        shared_values_at(project.loaded, ref), shared_values(find_files(root), root), before, project.policies
     )
+    whole = replace(plan_before, tables=(*plan_before.tables, *same))
+    return Comparison(ref, policy_changes(before, project.policies), whole, shared)

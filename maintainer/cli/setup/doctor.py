@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from maintainer.app.engine_access import project_engine
+from maintainer.app.engine_access import EngineOptions, project_engine
+from maintainer.app.selection.managed_search import needs_session, search_tables
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.context import CliContext, print_json
 from maintainer.cli.options import ENGINE, output_option, spec_options
 from maintainer.delta.doctor.doctor_checks import DoctorInput, run_checks
-from maintainer.delta.doctor.doctor_model import Check, Status, guarded
+from maintainer.delta.doctor.doctor_model import Check, Status, failed, guarded
 from maintainer.delta.spark.start_conf import SessionOptions
-from maintainer.errors import ExitCode, ProjectError
+from maintainer.errors import EnvironmentUnfit, ExitCode, ProjectError
 from maintainer.journal.store.state_access import local_runs_dir, try_store
 from maintainer.policy.table_names import is_uri
 from maintainer.report.style import Role, Style
@@ -49,6 +50,7 @@ def doctor_command(ctx: click.Context, output: str, no_spark: bool, spec: RunSpe
         engine = project_engine(project.loaded.project, engine)
     speak = output == "text" and context.verbosity >= 0
     say = (lambda name: click.echo(f"trying {name} ...", err=True)) if speak else (lambda _: None)
+    in_project += guarded("tables of rules", lambda: _managed(projects, engine, say, with_session=not no_spark))
     runs_dir: Path | None = None
     for project in projects:
         in_project += _state(project, say)
@@ -102,6 +104,33 @@ def _state(project: Project, say: Callable[[str], None]) -> list[Check]:
         yield Check("state", Status.OK, f"{settings.state} {can}")
 
     return guarded("state", look)
+
+
+def _managed(
+    projects: list[Project], engine: EngineOptions, say: Callable[[str], None], *, with_session: bool
+) -> Iterator[Check]:
+    """Look for the tables that rules manage; the projects then know them, and they are checked like all others."""
+    for at, project in enumerate(projects):
+        name, rules = "tables of rules", count_of(len(project.loaded.managing_rules), "rule")
+        if project.loaded.has_no_table_yet:
+            what = "`roots` in maintainer.yml is empty, so no table is managed"
+            yield Check(name, Status.WARN, what, "write there where your tables lie, such as `roots: [/data/lake]`")
+        if not project.loaded.searches:
+            continue
+        if needs_session(project):
+            if not with_session:
+                yield Check(name, Status.OK, f"not looked for: that needs a session ({rules})")
+                continue
+            say(name)
+        try:
+            projects[at] = project = search_tables(project, engine)
+        except EnvironmentUnfit:
+            continue  # what the session lacks is a check of its own
+        for problem in project.loaded.problems:
+            yield failed(f"tables of {problem.table}", problem.error)
+        managed = len(project.loaded.managed.resolutions)
+        fix = None if managed else "`maintainer inventory` shows which tables there are, and who looks after them"
+        yield Check(name, Status.OK if managed else Status.WARN, f"{count_of(managed, 'table')} by {rules}", fix)
 
 
 def as_text(checks: Iterable[Check], style: Style) -> str:

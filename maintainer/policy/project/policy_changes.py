@@ -18,10 +18,11 @@ from pathlib import Path, PurePosixPath
 
 from maintainer.errors import ProjectError
 from maintainer.policy.project.policy_project import LoadedProject, load_project
+from maintainer.policy.project.shared_changes import SharedValues, shared_values
 from maintainer.policy.resolve.policy_values import NOT_SET, ValueChange, policy_values, value_changes
 from maintainer.policy.resolve.resolved import BUILT_IN, ResolvedPolicy
 from maintainer.policy.table_names import identity
-from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE
+from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE, find_files
 from maintainer.units import count_of, format_duration, format_size
 
 GIT_TIMEOUT_SECONDS = 60
@@ -60,6 +61,19 @@ def policies_at(project: LoadedProject, ref: str) -> tuple[ResolvedPolicy, ...]:
         old_root = Path(folder)
         _extract(project.root, ref, old_root)
         return _policies_in(project, old_root, ref)
+
+
+def shared_values_at(project: LoadedProject, ref: str) -> SharedValues:
+    """Return what the files that many tables share said at a git commit; nothing where there was no project yet.
+
+    Raises:
+        ProjectError: E625 no git, no repository, no such commit.
+    """
+    with tempfile.TemporaryDirectory(prefix="maintainer-since-") as folder:
+        old_root = Path(folder)
+        _extract(project.root, ref, old_root)
+        there = any((old_root / name).exists() for name in (PROJECT_FILE, POLICY_FOLDER))
+        return shared_values(find_files(old_root), old_root) if there else {}
 
 
 def _policies_in(project: LoadedProject, old_root: Path, ref: str) -> tuple[ResolvedPolicy, ...]:

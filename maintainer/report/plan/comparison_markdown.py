@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from maintainer.model.plan.plan import Plan
 from maintainer.policy.project.policy_changes import PolicyChanges, PolicyWork, TableChange
+from maintainer.policy.project.shared_changes import SharedChange
 from maintainer.policy.resolve.policy_values import NOT_SET
 from maintainer.report.markdown_text import code, escaped, fitting, table
 from maintainer.report.plan.step_text import Totals, total
@@ -23,15 +24,21 @@ STAYS = (
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What the plan is compared with: policies at ``ref``, and what they alone would have done to the same tables."""
+    """What the plan is compared with: policies at ``ref``, and what they alone would have done to the same tables.
+
+    ``shared`` is what differs in maintainer.yml, rules and profiles.
+    """
 
     ref: str
     changes: PolicyChanges
     plan: Plan
+    shared: tuple[SharedChange, ...] = ()
 
 
 def render_comparison(plan: Plan, compared: Comparison, room: int) -> list[str]:
     """Return Markdown lines: what keeps less, what it costs more or less, changed values, new and deleted policies.
+
+    What differs in files that many tables share comes before what that changes of each table.
 
     Args:
         plan: By the policies as they are.
@@ -39,8 +46,14 @@ def render_comparison(plan: Plan, compared: Comparison, room: int) -> list[str]:
         room: Characters that the tables may take; what does not fit is counted.
     """
     changes, ref = compared.changes, code(compared.ref)
+    shared = [
+        (code(change.file), code(change.key), _value(change.before), _value(change.now), _reach(change))
+        for change in compared.shared
+    ]
+    shared_header = ("shared file", "value", "before", "now", "reaches")
     if not changes.any:
-        return [f"No table's policy differs from {ref}."]
+        lines = [f"No table's policy differs from {ref}."]
+        return [*lines, *_table(shared_header, shared, room, *_SHARED)[0]]
     bullets = [f"* **{_keeps_less(change)}**" for change in changes.changed if change.shorter_retention]
     bullets, room = _fitting_lines(bullets, room)
     bullets += [f"* {line}" for line in _next_apply(total(compared.plan.user_tables), total(plan.user_tables))]
@@ -51,18 +64,31 @@ def render_comparison(plan: Plan, compared: Comparison, room: int) -> list[str]:
         for value in change.values
     ]
     for header, rows, noun, plural in (
+        (shared_header, shared, *_SHARED),
         (("table", "value", "before", "now"), values, "changed value", "changed values"),
         (("new policy", "file", "what it asks for"), _work(changes.added), "new policy", "new policies"),
         (("deleted policy", "file", "what is not done any more"), _work(changes.removed), *_DELETED),
     ):
-        shown, room = fitting(rows, room)
-        lines += ["", *table(header, shown)] if shown else []
-        rest = len(rows) - len(shown)
-        lines += ["", f"{count_of(rest, f'more {noun}', f'more {plural}')} did not fit."] if rest else []
+        more, room = _table(header, rows, room, noun, plural)
+        lines += more
     return [*lines, "", STAYS] if changes.removed else lines
 
 
 _DELETED = ("deleted policy", "deleted policies")
+_SHARED = ("change of a shared file", "changes of shared files")
+
+
+def _table(
+    header: tuple[str, ...], rows: Sequence[tuple[str, ...]], room: int, noun: str, plural: str
+) -> tuple[list[str], int]:
+    shown, room = fitting(rows, room)
+    lines = ["", *table(header, shown)] if shown else []
+    rest = len(rows) - len(shown)
+    return [*lines, *(["", f"{count_of(rest, f'more {noun}', f'more {plural}')} did not fit."] if rest else [])], room
+
+
+def _reach(change: SharedChange) -> str:
+    return "each run" if change.num_tables is None else count_of(change.num_tables, "table")
 
 
 def _fitting_lines(lines: Sequence[str], room: int) -> tuple[list[str], int]:

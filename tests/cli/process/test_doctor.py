@@ -126,3 +126,32 @@ def test_a_store_that_ignores_conditions_is_no_place_for_a_state(tmp_path: Path)
         ignoring = state_on(server, tmp_path)
     assert (ignoring["status"], ignoring["code"]) == ("FAIL", "E684")
     assert "a second write replaced what a first one had made" in ignoring["detail"]
+
+
+def test_tables_that_rules_manage_are_checked_like_others(tmp_path: Path) -> None:
+    (tmp_path / "maintainer.yml").write_text("version: 1\nroots: [lake, gone]\n")
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies/rule.yml").write_text('version: 1\nmatch: {tables: ["*"]}\nmanage: true\n')
+    for name, commit in (("good", "00000000000000000000.json"), ("empty", "note.txt")):
+        log = tmp_path / "lake" / name / "_delta_log"
+        log.mkdir(parents=True)
+        (log / commit).write_text("{}")
+    lines = [" ".join(line.split()) for line in doctor(tmp_path, "--no-spark").stdout.splitlines()]
+    assert "ok tables of rules 2 tables by 1 rule" in lines
+    assert any(line.startswith("FAIL tables of ./gone ") and line.endswith("[E645]") for line in lines)
+    assert "ok tables 1 of 2 on local paths can be read" in lines
+    assert any(line.startswith("FAIL table ") and "empty/_delta_log holds no commit" in line for line in lines)
+
+
+def test_places_on_other_storage_are_left_to_a_session_and_an_empty_list_is_said(tmp_path: Path) -> None:
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies/rule.yml").write_text('version: 1\nmatch: {tables: ["*"]}\nmanage: true\n')
+    said = {}
+    for roots in ('["s3://b/lake"]', "[]"):
+        (tmp_path / "maintainer.yml").write_text(f"version: 1\nroots: {roots}\n")
+        checks = json.loads(doctor(tmp_path, "--no-spark", "-o", "json").stdout)["checks"]
+        said[roots] = [(one["status"], one["detail"]) for one in checks if one["name"] == "tables of rules"]
+    assert said == {
+        '["s3://b/lake"]': [("ok", "not looked for: that needs a session (1 rule)")],
+        "[]": [("warn", "`roots` in maintainer.yml is empty, so no table is managed")],
+    }

@@ -94,3 +94,29 @@ def test_nothing_is_loaded_from_elsewhere(pages: dict[Path, Page]) -> None:
 def test_each_page_has_the_version_in_its_title(pages: dict[Path, Page]) -> None:
     for file in pages:
         assert f"maintainer {__version__}</title>" in file.read_text(encoding="utf-8"), file.name
+
+
+EXAMPLES = ROOT / "examples"
+SHOWN_ELSEWHERE = {"README.md", "notebook.ipynb", "facts.yml", "orders.yml"}
+"""The page of examples/many-tables/ shows the last two."""
+
+
+def test_every_example_is_shown_as_it_is(site: Path) -> None:
+    shown = Text((site / "workflows.html").read_text(encoding="utf-8")).text
+    files = [file for file in EXAMPLES.rglob("*") if file.is_file() and file.suffix != ".pyc"]
+    assert len(files) >= 10
+    for file in files:
+        if file.name not in SHOWN_ELSEWHERE:
+            assert file.read_text(encoding="utf-8").strip() in shown, file.name
+
+
+class Text(HTMLParser):
+    """The text of a page as it is read, without marks."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.text = ""
+        self.feed(page)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data

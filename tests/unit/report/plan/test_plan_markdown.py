@@ -14,6 +14,7 @@ from maintainer.model.plan.steps import SetPropertiesStep
 from maintainer.model.run.exit_codes import plan_exit_code
 from maintainer.planning.planner import absent_plan
 from maintainer.policy.project.policy_changes import PolicyChanges, PolicyWork, policy_changes, work_of
+from maintainer.policy.project.shared_changes import SharedChange
 from maintainer.policy.resolve.policy_values import ValueChange
 from maintainer.policy.resolve.resolved import (
     BUILT_IN,
@@ -225,3 +226,20 @@ def test_a_failure_is_a_comment_too() -> None:
     long = render_failure_markdown("\n".join(["x" * 9000] * 300))
     assert len(long) <= 60_000
     assert "and 200 more lines" in long.splitlines()
+
+
+def test_what_differs_in_shared_files_comes_before_what_it_changes_of_each_table() -> None:
+    shared = (
+        SharedChange("policies/_profiles/a|b.yml", "optimize.maxFileSize", "1GiB", "not set", 1),
+        SharedChange("maintainer.yml", "limits.maxFailures", "not set", "3", None),
+    )
+    compared = replace(hostile_comparison(), shared=shared)
+    lines = render_comparison(samples.full_plan(), compared, 30_000)
+    first = lines.index(r"| `policies/_profiles/a`\|`b.yml` | `optimize.maxFileSize` | `1GiB` | not set | 1 table |")
+    assert lines[first - 2] == "| shared file | value | before | now | reaches |"
+    assert lines[first + 1] == "| `maintainer.yml` | `limits.maxFailures` | not set | `3` | each run |"
+    assert lines.index("| table | value | before | now |") > first
+    assert "2 more changes of shared files did not fit." in render_comparison(samples.full_plan(), compared, 0)
+    nobody = Comparison("main", PolicyChanges((), (), ()), samples.full_plan(), shared)
+    lines = render_comparison(samples.full_plan(), nobody, 1000)
+    assert (lines[0], lines[4:]) == ("No table's policy differs from `main`.", lines[4:6])
