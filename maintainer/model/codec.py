@@ -56,8 +56,8 @@ class DecimalText:
 
 def delta_name(name: str) -> str:
     """Return the name that Delta has for a field: ``numFilesAdded`` for ``num_files_added``."""
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
+    first_word, *other_words = name.split("_")
+    return first_word + "".join(part.capitalize() for part in other_words)
 
 
 DELTA_NAMES = {"alias_generator": delta_name, "strict": True, "extra": "forbid"}

@@ -122,9 +122,9 @@ def test_batches_that_are_none_are_a_usage_error(
             ["plan.json", "--shard", "1/2"],
             "PLAN already says what to do: leave out --select, --exclude, --since",
         ),
-        (["plan.json", "-s", "tag:nightly"], "with PLAN there is nothing to choose"),
+        (["plan.json", "-s", "tag:nightly"], "PLAN already says what to do"),
         (["--exact"], "--exact is for a saved PLAN"),
-        (["--fail-fast", "--max-failures", "3"], "--fail-fast and --max-failures exclude each other"),
+        (["--fail-fast", "--max-failures", "3"], "use --fail-fast or --max-failures, not both"),
     ],
 )
 def test_no_option_of_apply_is_passed_over_in_silence(

@@ -58,11 +58,11 @@ def check_same_table(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> 
         if was_planned:
             storage = TableStorage(jvm, jvm.log_at(facts.location))
             other_commit = find_conflicting_commit(storage, (), after_version=facts.version)
-        what = "the table was dropped and created again since it was planned"
+        explanation = "the table was dropped and created again since it was planned"
         if was_planned is None:
-            what = "the table was replaced, or dropped and created again, since it was planned"
+            explanation = "the table was replaced, or dropped and created again, since it was planned"
         raise CommitConflict(
-            f"another writer won: the table was replaced ({other_commit})" if other_commit else what,
+            f"another writer won: the table was replaced ({other_commit})" if other_commit else explanation,
             where=facts.ref.identifier,
             found=f"table id {table_id}",
             allowed=f"table id {facts.table_id}",

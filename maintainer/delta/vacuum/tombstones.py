@@ -135,12 +135,12 @@ def _quickly(commit: bytes) -> tuple[list[str], set[Vector]] | None:
     if not with_vectors:
         return [path.decode() for path in matches], set()
     vectors: set[bytes] = set()  # one file holds the vectors of many
-    for _, rest in matches:
-        at = rest.find(_VECTOR)
-        end = rest.find(b'","offset"', at)
+    for _, fields_after_path in matches:
+        at = fields_after_path.find(_VECTOR)
+        end = fields_after_path.find(b'","offset"', at)
         if at >= 0 and end >= 0:
-            vectors.add(rest[at + len(_VECTOR) : end])
-        elif b'"deletionVector"' in rest:
+            vectors.add(fields_after_path[at + len(_VECTOR) : end])
+        elif b'"deletionVector"' in fields_after_path:
             return None
     parts = [vector.decode().split('","pathOrInlineDv":"') for vector in vectors]
     if any(len(part) != 2 or part[0] not in ("u", "p") or "\\" in part[1] for part in parts):

@@ -77,23 +77,23 @@ def look(
         log = replay(storage, facts)
     old = expired(storage, facts, log, removed_before_ms=question.removed_before_ms)
     present = entries_of(storage, old)
-    kept: list[Kept] = []
+    protections: list[Kept] = []
     untracked: list[StoredFile] = []
     listing: Listing | None = None
     if question.untracked_before_ms is not None:
-        untracked, listing = _untracked(storage, facts, question, log, kept)
+        untracked, listing = _untracked(storage, facts, question, log, protections)
     if not present and not untracked:
-        return replace(facts, removed_files=(), storage=StorageLook(tuple(kept), listing, trash))
-    kept.extend(_clocks_apart(storage, log))
+        return replace(facts, removed_files=(), storage=StorageLook(tuple(protections), listing, trash))
+    protections.extend(_clocks_apart(storage, log))
     own = NeededFiles()
     own.add(protected_uris(storage, facts, log, question.removed_before_ms), root_uri=storage.root_uri)
-    free = unclaimed(_fenced_off(storage, present, kept), own, kept)
+    free = unclaimed(_fenced_off(storage, present, protections), own, protections)
     needed, problems = references.into(storage.root_uri, question.tables, locator)
-    kept.extend(Kept("unknown_reference", problem, 0) for problem in problems)
-    free = _unneeded(free, needed, kept)
-    fresh = _unneeded({file.uri: file for file in untracked}, needed, kept)
+    protections.extend(Kept("unknown_reference", problem, 0) for problem in problems)
+    free = _unneeded(free, needed, protections)
+    fresh = _unneeded({file.uri: file for file in untracked}, needed, protections)
     removed = (*as_removed_files(old, free), *_as_untracked(storage, fresh.values()))
-    return replace(facts, removed_files=removed, storage=StorageLook(tuple(kept), listing, trash))
+    return replace(facts, removed_files=removed, storage=StorageLook(tuple(protections), listing, trash))
 
 
 def _clocks_apart(storage: TableStorage, log: LogReplay) -> Iterator[Kept]:
@@ -126,15 +126,15 @@ def still_free(
     locator: Locator,
 ) -> tuple[dict[str, StoredFile], tuple[Kept, ...]]:
     """Return the planned files that exist and may still be deleted, and why others must stay."""
-    kept: list[Kept] = []
-    free = unclaimed(_fenced_off(storage, entries_of(storage, uris), kept), own, kept)
+    protections: list[Kept] = []
+    free = unclaimed(_fenced_off(storage, entries_of(storage, uris), protections), own, protections)
     needed, problems = references.into(storage.root_uri, tables, locator)
-    kept.extend(Kept("unknown_reference", problem, 0) for problem in problems)
-    return _unneeded(free, needed, kept), tuple(kept)
+    protections.extend(Kept("unknown_reference", problem, 0) for problem in problems)
+    return _unneeded(free, needed, protections), tuple(protections)
 
 
 def _untracked(
-    storage: TableStorage, facts: TableFacts, question: VacuumQuestion, log: LogReplay, kept: list[Kept]
+    storage: TableStorage, facts: TableFacts, question: VacuumQuestion, log: LogReplay, protections: list[Kept]
 ) -> tuple[list[StoredFile], Listing]:
     """Return old files that the log never knew; none if the log does not reach back far enough."""
     assert question.untracked_before_ms is not None
@@ -146,7 +146,7 @@ def _untracked(
     untracked = list_untracked(
         storage, named, partition_columns=facts.partition_columns, changed_before_ms=question.untracked_before_ms
     )
-    kept.extend(untracked.kept)
+    protections.extend(untracked.kept)
     known_files = NeededFiles()
     known_files.add(named, root_uri=storage.root_uri)
     # The log may name a file under another spelling: then it is known.
@@ -159,7 +159,9 @@ def _as_untracked(storage: TableStorage, files: Iterable[StoredFile]) -> list[Re
     return sorted(removed, key=lambda file: (file.removed_at_ms, file.path))
 
 
-def _fenced_off(storage: TableStorage, present: dict[str, StoredFile], kept: list[Kept]) -> dict[str, StoredFile]:
+def _fenced_off(
+    storage: TableStorage, present: dict[str, StoredFile], protections: list[Kept]
+) -> dict[str, StoredFile]:
     """Leave out links, what lies behind one, and what lies in another table's folder."""
     fences = Fences(storage)
     fences.look_at({uri.rpartition("/")[0] for uri in present})
@@ -174,27 +176,33 @@ def _fenced_off(storage: TableStorage, present: dict[str, StoredFile], kept: lis
     for (why_code, place), files in sorted(behind.items()):
         words = "reached through the link" if why_code == "symlink" else "in the folder of another table,"
         text = f"{_count_text(files)} {words} {place[len(storage.root_uri) + 1 :]}"
-        kept.append(Kept(why_code, text, len(files), sum(file.size_bytes for file in files)))
+        protections.append(Kept(why_code, text, len(files), sum(file.size_bytes for file in files)))
     return free
 
 
-def unclaimed(files: dict[str, StoredFile], own: NeededFiles, kept: list[Kept]) -> dict[str, StoredFile]:
+def unclaimed(files: dict[str, StoredFile], own: NeededFiles, protections: list[Kept]) -> dict[str, StoredFile]:
     """Leave out what the table's own log needs under another spelling, or may need."""
-    held: dict[Claim, list[StoredFile]] = defaultdict(list)
+    files_by_claim: dict[Claim, list[StoredFile]] = defaultdict(list)
     free: dict[str, StoredFile] = {}
     for uri, file in files.items():
         claim = own.claim_on(file)
         if claim is None:
             free[uri] = file
         else:
-            held[claim].append(file)
-    for number, (claim, files_held) in enumerate(held.items()):
+            files_by_claim[claim].append(file)
+    for number, (claim, files_held) in enumerate(files_by_claim.items()):
         size_bytes = sum(file.size_bytes for file in files_held)
         if number < _SHOWN:
-            kept.append(Kept("needed", f"{_count_text(files_held)} {_words_of(claim)}", len(files_held), size_bytes))
-    if len(held) > _SHOWN:
-        kept.append(
-            Kept("needed", f"{len(held) - _SHOWN:,} more are needed under another spelling", len(held) - _SHOWN)
+            protections.append(
+                Kept("needed", f"{_count_text(files_held)} {_words_of(claim)}", len(files_held), size_bytes)
+            )
+    if len(files_by_claim) > _SHOWN:
+        protections.append(
+            Kept(
+                "needed",
+                f"{len(files_by_claim) - _SHOWN:,} more are needed under another spelling",
+                len(files_by_claim) - _SHOWN,
+            )
         )
     return free
 
@@ -205,19 +213,21 @@ def _words_of(claim: Claim) -> str:
     return f"may be what the log names as {claim.uri}, which cannot be checked from here"
 
 
-def _unneeded(files: dict[str, StoredFile], needed: dict[str, NeededFiles], kept: list[Kept]) -> dict[str, StoredFile]:
+def _unneeded(
+    files: dict[str, StoredFile], needed: dict[str, NeededFiles], protections: list[Kept]
+) -> dict[str, StoredFile]:
     """Leave out what another table's log refers to, or may refer to."""
-    held: dict[tuple[str, bool], list[StoredFile]] = defaultdict(list)
+    files_by_claim: dict[tuple[str, bool], list[StoredFile]] = defaultdict(list)
     free = dict(files)
     for table, references in sorted(needed.items()):
         for uri, file in files.items():
             claim = references.claim_on(file) if uri in free else None
             if claim is not None:
-                held[table, claim.certain].append(free.pop(uri))
-    for (table, certain), files_held in sorted(held.items()):
+                files_by_claim[table, claim.certain].append(free.pop(uri))
+    for (table, certain), files_held in sorted(files_by_claim.items()):
         words = "refers to, as a shallow clone does" if certain else "may refer to: it names a file of the same name"
         text = f"{_count_text(files_held)} that {table} {words}"
-        kept.append(Kept("clone", text, len(files_held), sum(file.size_bytes for file in files_held)))
+        protections.append(Kept("clone", text, len(files_held), sum(file.size_bytes for file in files_held)))
     return free
 
 

@@ -132,10 +132,10 @@ class Deletion:
         before = entries_in(self._storage, folders)
         trash = self._make_trash(run_id, present)
         first = self._commits.start(step, self._table_retention_ms, after_version=self._read_version)
-        taken = self._take(first, present, trash)
+        attempt = self._take(first, present, trash)
         after = entries_in(self._storage, folders)
         # Last: what earlier runs moved away must not go where this deletion does not land, or takes what had to stay.
-        return self._with_trash_emptied(self._finish(first, needed, before, after, taken, trash, log))
+        return self._with_trash_emptied(self._finish(first, needed, before, after, attempt, trash, log))
 
     def _with_trash_emptied(self, receipt: VacuumReceipt) -> VacuumReceipt:
         """Delete the expired files of the trash; no commit is made for it."""
@@ -227,15 +227,15 @@ class Deletion:
             in_log = uri in log.named_uris
             if in_log if file.kind == "untracked" else uri not in old:
                 raise self._conflict("a planned file is not what the plan says", uri)
-        present, kept = still_free(
+        present, protections = still_free(
             self._storage, self._planned, needed, self._guard.tables, self._tools.references, self._tools.locator
         )
-        if kept:
+        if protections:
             raise Refused(
                 "nothing was deleted: something else needs these files, or may need them",
                 code="A450",
                 where=self._facts.ref.identifier,
-                found="\n".join(protection.text for protection in kept),
+                found="\n".join(protection.text for protection in protections),
                 help="plan again: the next plan leaves them alone",
             )
         self._present = {uri: file for uri, file in present.items() if _unchanged(self._planned[uri], file)}
@@ -302,35 +302,35 @@ class Deletion:
         needed: NeededFiles,
         before: dict[str, StoredFile],
         after: dict[str, StoredFile],
-        taken: Taken,
+        attempt: Taken,
         trash: str | None,
         log: LogReplay,
     ) -> VacuumReceipt:
-        remaining = [uri for uri in taken.tried if uri in after]
-        tried = set(taken.tried)
+        remaining = [uri for uri in attempt.tried if uri in after]
+        tried = set(attempt.tried)
         deleted = [file for uri, file in self._planned.items() if uri in before and uri in tried and uri not in after]
-        lost = needed.gone_since(before, after)
-        completed = not lost and not remaining and taken.error is None and taken.stopped is None
+        missing_files = needed.gone_since(before, after)
+        completed = not missing_files and not remaining and attempt.error is None and attempt.stopped is None
         last = self._commits.end(completed=completed, num_deleted=len(deleted), after_version=first)
-        if lost:
+        if missing_files:
             raise VerificationFailed(
-                f"{len(lost)} files that had to stay are gone from storage after the deletion",
+                f"{len(missing_files)} files that had to stay are gone from storage after the deletion",
                 code="V505",
                 where=f"{self._facts.ref.identifier}@{self._read_version}",
-                found="\n".join(lost[:MAX_NAMED]),
+                found="\n".join(missing_files[:MAX_NAMED]),
                 help=files_gone_help(len(deleted), trash, self._facts.ref.identifier, self._run_id),
             )
-        if taken.error is not None:
+        if attempt.error is not None:
             if deleted:
-                taken.error.what += f"; {len(deleted)} files had been deleted before"
-            raise taken.error
+                attempt.error.what += f"; {len(deleted)} files had been deleted before"
+            raise attempt.error
         return VacuumReceipt(
             num_files_deleted=len(deleted),
             bytes_deleted=sum(file.size_bytes for file in deleted),
-            remaining=tuple(_file_text(self._planned[uri].path, taken.errors.get(uri)) for uri in sorted(remaining)),
+            remaining=tuple(_file_text(self._planned[uri].path, attempt.errors.get(uri)) for uri in sorted(remaining)),
             version_before=self._read_version,
             version_after=last,
-            stopped=taken.stopped,
+            stopped=attempt.stopped,
             trash=trash,
             oldest_version=_oldest_promised(log, self._step.removed_before_ms),
             num_vanished=sum(uri not in after and uri not in self._planned for uri in before),

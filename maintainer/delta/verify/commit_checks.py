@@ -123,8 +123,8 @@ class CommitWork:
             yield _unchecked("rows", SAME_ROWS, reason)
             yield _unchecked("statistics", STATISTICS_FIT, reason)
             return
-        taken = tuple(live_before[key] for key in sources)
-        yield from self._compare(taken, tuple(live_after[key] for key in added))
+        removed_files = tuple(live_before[key] for key in sources)
+        yield from self._compare(removed_files, tuple(live_after[key] for key in added))
 
     def _action_findings(self, before: Collection[FileKey]) -> list[str]:
         problems = [

@@ -230,8 +230,8 @@ def append_within(
 
 def _left_to_the_next_run(stop_reason: str | None, folder: RunFolder) -> Problem:
     """Say what a stop means for the ledger: nothing is wrong, and nothing is lost."""
-    what = f"the ledger does not have this run yet: {stop_reason} left no time to append its rows"
-    return Problem("E665", what, str(folder.path), LATER)
+    message = f"the ledger does not have this run yet: {stop_reason} left no time to append its rows"
+    return Problem("E665", message, str(folder.path), LATER)
 
 
 def _given_up(why: str, folder: RunFolder) -> Problem:

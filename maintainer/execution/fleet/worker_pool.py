@@ -347,8 +347,8 @@ def _hung(running: _Running, results: Results, seconds: float) -> TableOutcome:
         status, help = StepStatus.FAILED, "raise limits.timeout, or make batches smaller"
     else:
         status, help = StepStatus.INTERRUPTED, RETRY_THE_REST
-    what = f"did not end within {seconds:g} s of being cancelled ({control.reason or 'cancelled'})"
-    problem = Problem("C714", what, plan.ref.identifier, help)
+    message = f"did not end within {seconds:g} s of being cancelled ({control.reason or 'cancelled'})"
+    problem = Problem("C714", message, plan.ref.identifier, help)
     ended = {step.step_id for step in steps}
     for step in plan.steps:
         step_id = plan.step_id(step)

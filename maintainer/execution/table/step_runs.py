@@ -168,9 +168,9 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
     Raises:
         MaintainerError: Refused, or it did not work.
     """
-    held = worker.context.switch.deletions_held
-    if held is not None:
-        raise Interrupted(f"nothing is deleted any more in this run: {held}", code="C715", help=_HELD_HELP)
+    hold_reason = worker.context.switch.deletions_held
+    if hold_reason is not None:
+        raise Interrupted(f"nothing is deleted any more in this run: {hold_reason}", code="C715", help=_HELD_HELP)
     worker.control.check()
     _check_all_proven(step, record)
     facts = work.facts = worker.engine.reader.facts(worker.plan.ref)
@@ -258,10 +258,10 @@ def _check_all_proven(step: VacuumStep, record: TableRecord) -> None:
         raise Refused(f"the table is in quarantine: {record.quarantined}", code="A411", help=LIFT_HELP)
     unproven = set(record.unproven_versions)
     # A file of which the log no longer says who removed it may be one that an unproven rewrite replaced.
-    held = [file for file in step.files if unproven and file.removed_in_version in (None, *unproven)]
-    if held:
+    unproven_files = [file for file in step.files if unproven and file.removed_in_version in (None, *unproven)]
+    if unproven_files:
         raise Refused(
-            f"{len(held)} files were replaced by a rewrite that is not proven",
+            f"{len(unproven_files)} files were replaced by a rewrite that is not proven",
             code="A410",
             found=f"version {min(unproven)}",
             help="`maintainer apply` checks it again first, and deletes when it is proven",

@@ -90,8 +90,8 @@ def from_json(text: str, *, where: str | None = None) -> Plan:
 
 def digest_of(document: dict[str, Any]) -> str:
     """Digest a document without its ``digest``: ``sha256:`` over its canonical JSON."""
-    rest = {key: value for key, value in document.items() if key != "digest"}
-    return "sha256:" + hashlib.sha256(canonical_json(rest).encode("utf-8", "surrogatepass")).hexdigest()
+    content = {key: value for key, value in document.items() if key != "digest"}
+    return "sha256:" + hashlib.sha256(canonical_json(content).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def totals(step: Step) -> dict[str, int]:

@@ -51,8 +51,8 @@ def run_from_document(document: object) -> RunOutcome:
     """
     if not isinstance(document, dict) or document.get("format_version") != FORMAT_VERSION:
         raise DecodeError("format_version", f"expected {FORMAT_VERSION}")
-    rest = {key: value for key, value in document.items() if key not in ("format_version", "counts")}
-    return decode(RunOutcome, rest)
+    fields = {key: value for key, value in document.items() if key not in ("format_version", "counts")}
+    return decode(RunOutcome, fields)
 
 
 def run_from_json(text: str) -> RunOutcome:

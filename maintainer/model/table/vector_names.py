@@ -53,9 +53,9 @@ def vector_path(text: str) -> str | None:
 
 def vector_of_id(unique_id: str) -> tuple[str, str] | None:
     """Return storage type and encoded path of a deletion vector by its unique id; None if the vector is inline."""
-    kind, rest = unique_id[:1], unique_id[1:]
+    kind, encoded_place = unique_id[:1], unique_id[1:]
     if kind == "i":
         return None
     # The offset is digits after the last "@"; the encoded path of kind "u" may hold an "@" of its own.
-    path, _, offset = rest.rpartition("@")
-    return kind, path if path and offset.isdigit() and len(path) >= _UUID_DIGITS else rest
+    path, _, offset = encoded_place.rpartition("@")
+    return kind, path if path and offset.isdigit() and len(path) >= _UUID_DIGITS else encoded_place

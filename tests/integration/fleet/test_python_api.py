@@ -54,7 +54,7 @@ def test_plan_apply_and_apply_again(spark: SparkSession, root: Path, capfd: pyte
 
     again = project.apply(own, select=["tag:nightly"])
     assert [table.status for table in again.outcome.tables] == [TableStatus.UP_TO_DATE]
-    with pytest.raises(ValueError, match="a plan says by itself"):
+    with pytest.raises(ValueError, match="a plan already names its tables"):
         project.apply(own, plan, select=["t"])
     with pytest.raises(ProjectError):
         project.plan(own, select=["nobody"])

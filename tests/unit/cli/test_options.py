@@ -44,7 +44,7 @@ def test_the_command_line_wins_over_the_project(tmp_path: Path) -> None:
     assert project_engine(project.loaded.project, options("--engine", "transaction")).engine == "transaction"
     given = options("--remote", "sc://host", "--conf", "a=b")
     assert (given.remote, given.engine, given.conf) == ("sc://host", None, (("a", "b"),))
-    with pytest.raises(AssertionError, match="leave one of them out"):
+    with pytest.raises(AssertionError, match="use one of them"):
         options("--remote", "sc://host", "--master", "local[1]")
     with pytest.raises(AssertionError, match="'transaction', 'command'"):
         options("--engine", "magic")
@@ -86,7 +86,7 @@ def test_options_fill_one_specification_and_the_rest_keeps_its_default() -> None
         (("--budget-bytes", "much"), "Invalid value for '--budget-bytes': `much` is not a size: write a whole number"),
         (("--shard", "4/3"), "Invalid value for '--shard': `4/3` is not a shard"),
         (("--batches", "0"), "Invalid value for '--batches': `0` is not the size of a batch: write tables or a share"),
-        (("--fail-fast", "--max-failures", "2"), "--fail-fast and --max-failures exclude each other"),
+        (("--fail-fast", "--max-failures", "2"), "use --fail-fast or --max-failures, not both"),
     ],
 )
 def test_a_value_that_cannot_be_read_is_an_error_that_names_the_option(args: tuple[str, ...], message: str) -> None:

@@ -225,10 +225,12 @@ def _difference(job: RewriteJob) -> PlanDifference | None:
     """Files that were planned with other deletion vectors, or are no longer live, where that was carried over."""
     if job.carried is None:
         return None
-    planned, taken = ({file.key: file for file in batch.files} for batch in (job.carried.batch, job.batch))
+    planned_files, rewritten_files = (
+        {file.key: file for file in batch.files} for batch in (job.carried.batch, job.batch)
+    )
     return PlanDifference(
-        FileFigures.of(file for key, file in taken.items() if key not in planned),
-        FileFigures.of(file for key, file in planned.items() if key not in taken),
+        FileFigures.of(file for key, file in rewritten_files.items() if key not in planned_files),
+        FileFigures.of(file for key, file in planned_files.items() if key not in rewritten_files),
     )
 
 

@@ -135,7 +135,9 @@ def why_not_copied(
 def _is_of_today(stored: pa.Schema, wanted: pa.Schema, without: Collection[str]) -> bool:
     """Whether a file has just the table's columns in their order, beside others that are left out of account."""
     columns = [field for field in stored if field.name not in without]
-    return len(columns) == len(wanted) and all(_is_same(one, other) for one, other in zip(columns, wanted, strict=True))
+    return len(columns) == len(wanted) and all(
+        _is_same(field_stored, field_wanted) for field_stored, field_wanted in zip(columns, wanted, strict=True)
+    )
 
 
 def _is_same(stored: pa.Field, wanted: pa.Field) -> bool:
@@ -145,14 +147,16 @@ def _is_same(stored: pa.Field, wanted: pa.Field) -> bool:
     wanted_id = (wanted.metadata or {}).get(key)
     if stored.name != wanted.name or (wanted_id is not None and (stored.metadata or {}).get(key) != wanted_id):
         return False
-    one, other = stored.type, wanted.type
+    stored_type, wanted_type = stored.type, wanted.type
     types = pa.types
-    if types.is_struct(one) and types.is_struct(other):
-        return one.num_fields == other.num_fields and all(
-            _is_same(one.field(place), other.field(place)) for place in range(one.num_fields)
+    if types.is_struct(stored_type) and types.is_struct(wanted_type):
+        return stored_type.num_fields == wanted_type.num_fields and all(
+            _is_same(stored_type.field(place), wanted_type.field(place)) for place in range(stored_type.num_fields)
         )
-    if types.is_list(one) and types.is_list(other):
-        return _is_same(one.value_field, other.value_field)
-    if types.is_map(one) and types.is_map(other):
-        return _is_same(one.key_field, other.key_field) and _is_same(one.item_field, other.item_field)
-    return bool(one == other)
+    if types.is_list(stored_type) and types.is_list(wanted_type):
+        return _is_same(stored_type.value_field, wanted_type.value_field)
+    if types.is_map(stored_type) and types.is_map(wanted_type):
+        return _is_same(stored_type.key_field, wanted_type.key_field) and _is_same(
+            stored_type.item_field, wanted_type.item_field
+        )
+    return bool(stored_type == wanted_type)

@@ -103,5 +103,9 @@ def _put(tree: Tree, path: tuple[str, ...], value: object) -> None:
 def _json(value: object) -> str:
     """Write JSON; a decimal keeps every digit."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{json.dumps(key, ensure_ascii=False)}:{_json(one)}" for key, one in value.items()) + "}"
+        return (
+            "{"
+            + ",".join(f"{json.dumps(key, ensure_ascii=False)}:{_json(element)}" for key, element in value.items())
+            + "}"
+        )
     return str(value) if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)

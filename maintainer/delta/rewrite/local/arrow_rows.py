@@ -226,7 +226,8 @@ def _is_same(stored: pa.DataType, wanted: pa.DataType) -> bool:
             (stored.field(place), wanted.field(place)) for place in range(min(stored.num_fields, wanted.num_fields))
         ]
         return stored.num_fields == wanted.num_fields and all(
-            one.name == other.name and _is_same(one.type, other.type) for one, other in pairs
+            stored_field.name == wanted_field.name and _is_same(stored_field.type, wanted_field.type)
+            for stored_field, wanted_field in pairs
         )
     if types.is_list(stored) and types.is_list(wanted):
         return _is_same(stored.value_type, wanted.value_type)

@@ -111,14 +111,14 @@ def _files_of(
         case ZOrderStep(columns=columns, turn=None, max_file_size_bytes=size):
             rows = _in_memory(read, arrow_schema)
             ordered = [ordered_column(rows.column(place)) for place in _places(columns, schema, arrow_schema)]
-            return _taken(job, number, bin_, rows, along_own_curve(ordered, max(1, bin_.size_bytes // size)))
+            return _ordered_batches(job, number, bin_, rows, along_own_curve(ordered, max(1, bin_.size_bytes // size)))
         case ZOrderStep(turn=turn) if turn is not None:
             revision = revision_of(turn, job.metadata, job.where)
             rows = _in_memory(read, arrow_schema)
             ordered = [ordered_column(rows.column(place)) for place in _places(revision.names(), schema, arrow_schema)]
             # Bins that are no longer live were dropped, so a bin is found by its files.
             planned = [[file.key for file in planned.files] for planned in job.step.batches[0].bins]
-            return _taken(
+            return _ordered_batches(
                 job,
                 number,
                 bin_,
@@ -129,7 +129,7 @@ def _files_of(
             rows = _in_memory(read, arrow_schema)
             places = _places(request.sort_columns, schema, arrow_schema)
             ordered = [ordered_column(rows.column(place)) for place in places]
-            return _taken(
+            return _ordered_batches(
                 job, number, bin_, rows, by_columns(ordered, rows.num_rows, request.num_files_of(bin_.size_bytes))
             )
         case _:
@@ -163,11 +163,11 @@ def _in_memory(read: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches(batches, schema)
 
 
-def _taken(
+def _ordered_batches(
     job: RewriteJob, number: int, bin_: Bin, rows: pa.Table, files: Sequence[np.ndarray]
 ) -> Iterator[Iterator[pa.RecordBatch]]:
     """The rows of each file in its order, batch by batch."""
-    whole = rows.combine_chunks()
+    combined_rows = rows.combine_chunks()
     if rows.num_rows + sum(len(order) for orders in job.row_orders.values() for order in orders) <= ORDERED_ROWS_KEPT:
         job.row_orders[number] = list(files)
 
@@ -175,7 +175,7 @@ def _taken(
 
     def batches(first: int, numbers: np.ndarray) -> Iterator[pa.RecordBatch]:
         for start in range(0, len(numbers), ROWS_AT_ONCE):
-            yield from whole.take(numbers[start : start + ROWS_AT_ONCE]).combine_chunks().to_batches()
+            yield from combined_rows.take(numbers[start : start + ROWS_AT_ONCE]).combine_chunks().to_batches()
             num_taken = min(start + ROWS_AT_ONCE, len(numbers)) + first
             job.meter.written(number, bin_.size_bytes * num_taken // max(1, rows.num_rows))
 

@@ -437,6 +437,6 @@ class TestSomebodyElseDeletes:
                 work.delete(table, step, after_start=(table.path / needed).unlink)
             assert caught.value.code == "V505"
             assert needed in str(caught.value.found)
-            assert "took 20 files for good" in str(caught.value.help)
+            assert "removed 20 files for good" in str(caught.value.help)
             for name in step.files:
                 table.file(name.path, 60)

@@ -67,7 +67,7 @@ def test_a_table_that_rests_after_our_rewrites_says_so_in_every_form() -> None:
     assert RESTS in " ".join(render_plan(plan).split())
     assert RESTS in to_json(plan)
     (finding,) = run_findings(run)
-    assert (finding.what, finding.help.startswith("the first apply after that takes it; ")) == (RESTS, True)
+    assert (finding.what, finding.help.startswith("the first apply after that does it; ")) == (RESTS, True)
     assert RESTS in json.dumps(run_to_document(run))
     assert RESTS in render_junit(run)
     assert status_row(TableLook(POLICY, RESTING, FACTS, TableRecord(), 1, 1), ()).next == RESTS

@@ -121,7 +121,7 @@ def test_a_redirect_is_not_followed_to_a_server_that_would_take_it(tmp_path: Pat
     with http_receiver() as elsewhere, http_receiver((308,)) as receiver:
         receiver.redirect_to = elsewhere.url
         (problem,) = sent(project_at(tmp_path, receiver.url), ended(bad_run()))
-    assert "leads elsewhere" in problem.what
+    assert "redirects to another one" in problem.what
     assert elsewhere.posts == []
 
 
