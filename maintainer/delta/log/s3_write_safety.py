@@ -3,7 +3,7 @@
 On S3 Delta's default log store looks whether a version exists and then writes over it, and beside a customer's writer
 we are the second driver (Delta's documentation, "Storage configuration"). Our commits there are conditional writes, on
 a disk hard links: both fail when the version exists. Some servers have no conditional writes, or ignore the condition;
-some file systems have no hard links.
+some file systems have no hard links. On Google Delta's own store creates; one that renames writes over a commit there.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ _CANNOT = {
     IGNORES_CONDITION: "the server writes over an object although it is asked not to (`If-None-Match: *`)",
 }
 
+_RENAMING_ON_GOOGLE = RENAMING_STORES | {
+    f"{package}.AzureLogStore" for package in ("io.delta.storage", "org.apache.spark.sql.delta.storage")
+}
+
 
 def refuse_unsafe_log_store(
     location: str,
@@ -45,7 +49,7 @@ def refuse_unsafe_log_store(
             where the JVM that commits is not ours to reach.
 
     Raises:
-        Refused: A432 on S3, A433 on a disk, where a version cannot be created exclusively.
+        Refused: A432 on S3 or Google's storage, A433 on a disk, where a version cannot be created exclusively.
     """
     scheme = urlsplit(location).scheme
     if setting(SINGLE_WRITER) == "true":
@@ -54,6 +58,8 @@ def refuse_unsafe_log_store(
         _refuse_on_s3(exclusive_commits(), scheme, setting, where)
     elif scheme == "file":
         _refuse_renaming(exclusive_commits(), where)
+    elif scheme == "gs":
+        _refuse_on_google(setting, where)
 
 
 def _refuse_renaming(store: str | None, where: str) -> None:
@@ -76,6 +82,20 @@ def _refuse_renaming(store: str | None, where: str) -> None:
             help="remove that setting from the session; `singleWriter: true` in maintainer.yml says that nobody else "
             "writes during a run",
         )
+
+
+def _refuse_on_google(setting: Callable[[str], str | None], where: str) -> None:
+    """Refuse a store that renames: Google's connector writes over what is there. Delta's own for ``gs`` creates."""
+    for key in ("spark.delta.logStore.gs.impl", "spark.delta.logStore.class"):
+        if setting(key) in _RENAMING_ON_GOOGLE:
+            raise Refused(
+                "nothing is written here: two drivers may overwrite one another's commits",
+                code="A432",
+                where=where,
+                found=f"{key} is {setting(key)}",
+                help="remove that setting: Delta's own store for `gs://` never replaces a commit; or write "
+                "`singleWriter: true` in maintainer.yml if nobody else writes during a run",
+            )
 
 
 def _refuse_on_s3(store: str | None, scheme: str, setting: Callable[[str], str | None], where: str) -> None:

@@ -30,10 +30,10 @@ CONNECTOR_SETTINGS: Mapping[str, Mapping[str, str]] = {
         "spark.hadoop.fs.s3a.connection.timeout": "15s",
     },
     "azure": {
-        # Hadoop's own: 30 tries with up to 25 s between them.
+        # Hadoop's own: 30 tries with up to 25 s between them. It takes whole milliseconds alone.
         "spark.hadoop.fs.azure.io.retry.max.retries": "4",
-        "spark.hadoop.fs.azure.io.retry.backoff.interval": "500ms",
-        "spark.hadoop.fs.azure.io.retry.max.backoff.interval": "5s",
+        "spark.hadoop.fs.azure.io.retry.backoff.interval": "500",
+        "spark.hadoop.fs.azure.io.retry.max.backoff.interval": "5000",
     },
     "gcs": {
         "spark.hadoop.fs.gs.impl": _GCS_CLASS,

@@ -67,3 +67,9 @@ def test_every_kind_has_pinned_jars_and_settings() -> None:
     assert len({jar.file_name for jar in every}) == len(every) == 4 + 34 + 7 + 1
     assert all(len(jar.sha256) == 64 for jar in every)
     assert connector_settings(("s3", "gcs"))["spark.hadoop.fs.gs.impl"].endswith("GoogleHadoopFileSystem")
+
+
+def test_azure_takes_whole_milliseconds_alone() -> None:
+    settings = connector_settings(("azure",))
+    assert settings
+    assert all(value.isdigit() for key, value in settings.items() if ".io.retry." in key), settings
