@@ -153,7 +153,7 @@ def test_a_hook_that_hangs_is_given_up_and_the_run_ends(tmp_path: Path, monkeypa
     with http_receiver(hold=hold) as receiver:
         (problem,) = sent(project_at(tmp_path, receiver.url), ended(bad_run()))
         assert not hold.is_set()  # so the run did not wait for the answer
-    assert "given up" in problem.what
+    assert "too long and was stopped" in problem.what
 
 
 def test_what_shows_the_run_may_break_and_the_hook_is_told_all_the_same(tmp_path: Path) -> None:
