@@ -20,7 +20,7 @@ from maintainer.planning.curve.curve_files import boxes_of, figures_of_boxes
 from maintainer.planning.curve.layout_boxes import layout_boxes
 from maintainer.planning.curve.revision import Revision, make_column
 
-MAX_FILES_MEASURED = 50_000
+MAX_FILES_MEASURED = 20_000
 """Tables with more files are not measured: reading the statistics of each would take seconds."""
 
 _SCALE_BITS = 6
