@@ -26,7 +26,7 @@ from maintainer.delta.spark import engine_log
 from maintainer.delta.spark import jvm_launch as launch
 from maintainer.delta.spark.class_archive import class_archive
 from maintainer.delta.spark.connectors import connectors_to_bring
-from maintainer.delta.spark.installed_versions import check_versions
+from maintainer.delta.spark.installed_versions import Versions, check_versions
 from maintainer.delta.spark.jars import ensure_jars
 from maintainer.delta.spark.java_home import inspect_java
 from maintainer.delta.spark.session_settings import is_runtime_key, refuse_unsafe, set_and_check, worker_settings
@@ -175,8 +175,9 @@ def open_session(
         existing = active_session()
         if existing is not None:
             return _borrow(existing, options)
+        versions = check_versions(env)
         with options.stages.waiting(STARTING_JAVA):
-            lease = _start(options, env)
+            lease = _start(options, env, versions)
         if not when_needed:
             try:
                 lease.start()
@@ -261,9 +262,8 @@ def _borrow(spark: SparkSession, options: SessionOptions) -> SessionLease:
     return lease
 
 
-def _start(options: SessionOptions, env: Mapping[str, str]) -> SessionLease:
+def _start(options: SessionOptions, env: Mapping[str, str], versions: Versions) -> SessionLease:
     started = time.monotonic()
-    versions = check_versions(env)
     java = inspect_java(env)
     defaults = read_spark_defaults(versions.spark_home, env)
     connectors = connectors_to_bring(options.storage, versions.spark_home, {**defaults, **options.conf_map})

@@ -118,7 +118,7 @@ def test_a_port_that_is_taken_and_a_project_without_runs_are_said(root: Path, tm
     with served(empty) as (_, port):
         status, page = ask(port, "/")
         assert status == 404
-        assert "`maintainer history` lists the runs; `maintainer apply` makes one" in page
+        assert "<code>maintainer history</code> lists the runs; <code>maintainer apply</code> makes one" in page
 
 
 def test_a_damaged_plan_is_a_message(root: Path) -> None:

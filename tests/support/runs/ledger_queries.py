@@ -82,7 +82,7 @@ EXPECTED: Mapping[str, list[tuple[object, ...]]] = {
     "Write amplification": [(600, 40, 15.0)],
     "Tables never reached": [("crm.leads", "2026-11-16 22:00", "failed")],
     "Tables whose last step": [("crm.leads", "failed", "C702", "2026-11-16 22:00")],
-    "Losses of ours": [("sales.orders", 0, 1, "2026-11-10 22:00")],
+    "Conflicts: rewrites that lost": [("sales.orders", 0, 1, "2026-11-10 22:00")],
     "Writers that our commits overtook": [(6, "MERGE", 4, "zorder", 5)],
     "Verification debt": [("sales.orders", "compact", 5, "2026-11-09 22:00", "none", "history")],
     "How the layout of an incremental": [("2026-11-17 22:00", "unindexed", 4.5, 1.5, 3.0, 1.0)],

@@ -69,10 +69,19 @@ def test_exit_codes_and_ways_out(
     assert err in capsys.readouterr().err
 
 
-def test_a_project_with_errors_shows_all_of_them_and_ends_in_2(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_shows_the_errors_of_what_it_reads_and_ends_in_2(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_project(root, {"policies/crm.yml": "table: crm.leads\nlimit: {}\n"})
     write_project(root, {"policies/x.yml": "table: s.x\noptimize: {maxThreads: 0}\n"})
-    assert run(["--project", str(root), "explain", "sales.orders"]) == 2
+    assert run(["--project", str(root), "explain", "sales.orders"]) == 0
+    assert capsys.readouterr().err == ""
+    assert run(["--project", str(root), "explain", "s.x"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "policies/x.yml:3:24" in printed.err
+    assert "policies/crm.yml" not in printed.err
+    assert run(["--project", str(root), "list"]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert "policies/crm.yml:3:1" in printed.err

@@ -17,7 +17,9 @@ FILES = {
         "defaults: {optimize: {maxThreads: 4}}\nlimits: {maxFailures: 3}\nstate: '${env:PLACE:-.maintainer}'\n"
         "environments: {prod: {overrides: {limits: {maxFiles: 7}}, state: /srv/m}}\n"
     ),
-    "policies/_profiles/small.yml": "optimize: {maxFileSize: 128MiB}\ntags: [small]\ndescription: a\n",
+    "policies/_profiles/small.yml": (
+        "optimize: {maxFileSize: 128MiB}\ntags: [small]\nautoCompact: true\nowner:\ndescription: a\n"
+    ),
     "policies/rule.yml": (
         'match: {tables: ["s.*"]}\npriority: 1\nlimits: {timeout: 1h}\nproperties: {delta.appendOnly: true}\n'
     ),
@@ -55,7 +57,9 @@ def test_each_key_is_named_with_both_values_and_the_tables_that_take_it(root: Pa
                 "defaults: {optimize: {maxThreads: 2}}\nlimits: {maxFailures: 5}\nstate: '${env:OTHER:-.maintainer}'\n"
                 "environments: {prod: {overrides: {limits: {maxFiles: 1}}, state: /srv/n}}\n"
             ),
-            "policies/_profiles/small.yml": "optimize: {maxFileSize: 64MiB}\ntags: [small, tiny]\ndescription: b\n",
+            "policies/_profiles/small.yml": (
+                "optimize: {maxFileSize: 64MiB}\ntags: [small, tiny]\nautoCompact: true\nowner:\ndescription: b\n"
+            ),
             "policies/rule.yml": (
                 'match: {tables: ["s.*", "t.*"]}\nlimits: {timeout: 3h}\nproperties: {delta.appendOnly: false}\n'
             ),
