@@ -187,7 +187,7 @@ def test_a_commit_that_another_writer_put_its_own_over_is_made_again_on_top(
     ended = interleave(lease.spark, rewrite, overwrite, Point.AFTER_PUBLISH)
     assert ended.reached
     assert isinstance(ended.error, CommitConflict)
-    assert "put its commit in the place of ours (version 4, WRITE" in str(ended.error)
+    assert "another writer replaced our commit with its own (version 4, WRITE" in str(ended.error)
     assert ids_of(path) == [*range(40), 77]
 
     again = engine.reader.facts(TableRef(str(path)))

@@ -243,7 +243,9 @@ def test_a_policy_changed_since_the_plan_or_an_edited_plan_is_refused(
 
     write_policy(project, "lake/orders", "optimize: {maxThreads: 2}\n")
     assert command(project, "apply", "--yes", str(plan)) == 4
-    assert "error[A403]: lake/orders: not as planned: its policy was changed (policies/" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "error[A403]: lake/orders: not as planned: policy key optimize.maxThreads was 8, now 2\n" in printed
+    assert "  --> policies/lake_orders.yaml" in printed
     assert tree_hash(project / "lake") == before
 
 
