@@ -16,7 +16,8 @@ import click
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.context import CliContext
 from maintainer.cli.options import SELECTION, spec_options
-from maintainer.cli.validate_scope import Checked, check_project, check_project_and_tests, check_selected, check_text
+from maintainer.cli.validate_scope import Checked, check_project, check_project_and_tests, check_text
+from maintainer.cli.validate_selection import check_selected
 from maintainer.errors import ExitCode
 from maintainer.journal.folder.atomic_files import writing
 from maintainer.policy.yaml.yaml_reader import MAX_FILE_BYTES

@@ -92,6 +92,12 @@ class Selector:
         """Tell whether some term chooses in this way, so that a command fetches only what is asked about."""
         return any(term.method is method for terms in self.alternatives for term in terms)
 
+    @property
+    def table_names(self) -> tuple[str, ...]:
+        """The tables that terms name one by one, without a glob, as they are written."""
+        terms = (term for terms in self.alternatives for term in terms)
+        return tuple(term.value for term in terms if term.method is Method.TABLE and not is_glob(term.value))
+
     def without(self, methods: Collection[Method]) -> Selector:
         """Return the alternatives that choose in none of these ways."""
         return Selector(

@@ -41,8 +41,8 @@ def chosen_tables(project: Project, spec: RunSpec, *, command: str) -> ChosenTab
     if spec.shard is not None:
         chosen = spec.shard.of(chosen)
     return ChosenTables(
-        tuple(one for one in chosen if isinstance(one, ResolvedPolicy)),
-        tuple(one for one in chosen if isinstance(one, TableProblem)),
+        tuple(table for table in chosen if isinstance(table, ResolvedPolicy)),
+        tuple(table for table in chosen if isinstance(table, TableProblem)),
     )
 
 

@@ -169,7 +169,7 @@ class LoadedProject:
         refused: list[TableProblem] = []
         for ref, rule in self._found_tables():
             try:
-                resolution = self._resolve_by_rules(ref, self._rules_without_file(ref), rule)
+                resolution = self._resolve_by_rules(ref, self.rules_without_file(ref), rule)
                 wrong = next((finding for finding in check_effective(resolution) if finding.is_error), None)
                 if wrong is not None:
                     where = f"{wrong.file}:{wrong.span.line}"
@@ -223,7 +223,7 @@ class LoadedProject:
         if self.ledger is not None and identity(self.ledger) == identity(ref):
             return ledger_resolution(self.ledger, self.root, self.project.timezone)
         manager = self.manager_of(ref)
-        rules = self.match_rules_for(ref) if manager is None else self._rules_without_file(ref)
+        rules = self.match_rules_for(ref) if manager is None else self.rules_without_file(ref)
         if not rules:
             raise self._unmanaged(identifier)
         return self._resolve_by_rules(ref, rules, manager)
@@ -237,6 +237,11 @@ class LoadedProject:
         name, carried = plain_name(ref), frozenset(tags)
         return tuple(rule for rule in self.rules if rule.match.applies_to(name, carried))
 
+    def rules_without_file(self, ref: TableRef) -> tuple[RuleSource, ...]:
+        """Return the rules that reach a table without a file; its tags are those that the managing rules give."""
+        managing = [rule for rule in self.match_rules_for(ref) if rule.manages]
+        return self.match_rules_for(ref, own_tags([rule.tags for rule in managing]))
+
     @cached_property
     def rules_by_file(self) -> Mapping[str, tuple[RuleSource, ...]]:
         """The rules that reach the table of each table file, by the file."""
@@ -246,14 +251,9 @@ class LoadedProject:
     def _reach(self) -> Reach:
         reaching = [(plain_name(table.ref), self.rules_by_file[table.document.file]) for table in self.tables]
         if self.search is not None:
-            reaching += [(plain_name(ref), self._rules_without_file(ref)) for ref, _ in self._found_tables()]
+            reaching += [(plain_name(ref), self.rules_without_file(ref)) for ref, _ in self._found_tables()]
         unknown = bool(self.not_read) or (self.search is None and bool(self.managing_rules))
         return Reach(self.rules, tuple(reaching), unknown=unknown)
-
-    def _rules_without_file(self, ref: TableRef) -> tuple[RuleSource, ...]:
-        """Return the rules that reach a table without a file: its tags are those that the managing rules give."""
-        managing = [rule for rule in self.match_rules_for(ref) if rule.manages]
-        return self.match_rules_for(ref, own_tags([rule.tags for rule in managing]))
 
     def _rules_of(self, table: TableSource) -> tuple[RuleSource, ...]:
         profiles = [self.profiles[name].tags for name in table.extends if name in self.profiles]

@@ -8,7 +8,8 @@ import pytest
 
 from maintainer.app.selection.run_spec import SelectionOptions
 from maintainer.cli.main import run
-from maintainer.cli.validate_scope import check_selected
+from maintainer.cli.validate_selection import check_selected
+from maintainer.errors import ProjectError
 from tests.support.policies.projects import git, write_project
 
 FILES = {
@@ -118,3 +119,63 @@ def test_exit_codes(
     assert err in " ".join(printed.err.split())
     if code == 0:
         assert printed.out.startswith(("1 policy valid", "0 policies valid"))
+
+
+MANAGED = {
+    "maintainer.yml": "timezone: UTC\nroots: [lake]\n",
+    "policies/_fleet/sales.yml": (
+        'match: {tables: ["lake/sales/*", "s3://b/sales/*"]}\nmanage: true\ntags: [nightly]\n'
+        "optimize: {maxFileSize: 256MB}\n"
+    ),
+    "policies/_fleet/crm.yml": (
+        'match: {tables: ["lake/crm/*", "s3://b/crm/*"]}\nmanage: true\noptimize: {maxFileSize: 256MB}\n'
+    ),
+    "policies/_fleet/tagged.yml": "match: {tags: [nightly]}\noptimize: {maxFileSize: 256MB}\n",
+    "policies/events.yml": "table: ./lake/sales/events\nlimit: {}\n",
+}
+
+
+@pytest.fixture
+def managed(tmp_path: Path) -> Path:
+    for name in ("sales/orders", "sales/events", "crm/leads"):
+        (tmp_path / "lake" / name / "_delta_log").mkdir(parents=True)
+    return write_project(tmp_path, MANAGED)
+
+
+def test_a_table_that_a_rule_manages_is_shown_with_the_rules_that_reach_it(managed: Path) -> None:
+    assert shown(managed, "lake/sales/orders") == {"_fleet/sales", "_fleet/tagged"}
+    assert shown(managed, "lake/crm/leads") == {"_fleet/crm"}
+    assert shown(managed, "lake/sales/*") == {"events", "_fleet/sales", "_fleet/tagged"}
+    assert shown(managed, "tag:nightly") == {"_fleet/sales", "_fleet/tagged"}
+    with pytest.raises(ProjectError) as nothing:
+        shown(managed, "lake/sales/odrers")
+    assert nothing.value.code == "E623"
+    assert "did you mean" in str(nothing.value.help)
+    assert "lake/sales/orders" in str(nothing.value.help)
+
+
+def test_elsewhere_a_managed_table_is_known_by_its_name_and_never_looked_for(managed: Path) -> None:
+    (managed / "maintainer.yml").write_text("version: 1\nroots: [s3://b]\n")
+    assert shown(managed, "s3://b/crm/leads") == {"_fleet/crm"}
+    assert shown(managed, "s3://b/sales/orders,tag:nightly") == {"_fleet/sales", "_fleet/tagged"}
+    for unknown in ("s3://b/other/t", "s3://b/crm/*"):
+        with pytest.raises(ProjectError) as nothing:
+            shown(managed, unknown)
+        assert nothing.value.code == "E623"
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("policies/_fleet/crm.yml", 'version: 1\nmatch: {tables: ["lake/crm/*"]}\nmanage: true\nlimit: {}\n'),
+        ("maintainer.yml", "version: 1\nroots: [lake]\nlimit: {}\n"),
+    ],
+)
+def test_where_a_rule_or_the_settings_have_errors_its_tables_are_not_known(managed: Path, file: str, text: str) -> None:
+    (managed / file).write_text(text)
+    with pytest.raises(ProjectError) as nothing:
+        shown(managed, "lake/crm/leads")
+    assert nothing.value.code == "E623"
+    assert nothing.value.help == (
+        f"{file} has errors, so not all tables that rules manage are known; `maintainer validate` shows the errors"
+    )
