@@ -64,6 +64,7 @@ def doctor_command(ctx: click.Context, output: str, no_spark: bool, spec: RunSpe
             engine.master, engine.conf, remote=engine.remote, record_classes=True, storage=engine.storage
         ),
         runs_dir=runs_dir,
+        ledger=next((project.loaded.ledger.location for project in projects if project.loaded.ledger), None),
     )
     checks = in_project + run_checks(subject, say)
     if output == "json":
@@ -88,7 +89,8 @@ def _project(context: CliContext, projects: list[Project]) -> Iterator[Check]:
         yield Check("project", Status.WARN, f"no maintainer.yml at or above {context.project_root}", "maintainer init")
         return
     projects.append(project)
-    yield Check("project", Status.OK, f"{project.root}: tables with a policy file: {len(project.policies)}")
+    named = sum(not policy.is_ledger for policy in project.policies)
+    yield Check("project", Status.OK, f"{project.root}: tables with a policy file: {named}")
 
 
 def _state(project: Project, say: Callable[[str], None]) -> list[Check]:

@@ -10,20 +10,16 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import urlsplit
 
 from maintainer.delta.commands.connect_session import remote_of
 from maintainer.delta.doctor import doctor_storage
-from maintainer.delta.doctor.doctor_model import Check, Status, check_connect, failed, guarded
+from maintainer.delta.doctor.doctor_model import Check, Status, check_connect, guarded
+from maintainer.delta.doctor.remote_tables import check_remote_tables
 from maintainer.delta.engine.store_probe import stores_away
-from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.jvm.commit_store import S3_SCHEMES
-from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
 from maintainer.delta.spark.connectors import connectors_to_bring
 from maintainer.delta.spark.installed_versions import INSTALL_COMMAND, Versions, check_versions, installed
 from maintainer.delta.spark.jars import JARS_VARIABLE, ensure_jars, jar_folder, needed_jars, unfit_jars
@@ -32,16 +28,11 @@ from maintainer.delta.spark.pinned_jars import DELTA_JARS
 from maintainer.delta.spark.session_settings import SLOW_DEFAULTS, slow_settings, unsafe_settings
 from maintainer.delta.spark.spark_session import SessionLease, open_session, worker_session
 from maintainer.delta.spark.start_conf import SessionOptions
-from maintainer.delta.storage.error_classes import table_errors
-from maintainer.delta.storage.storage_errors import unreachable
-from maintainer.errors import Refused
-from maintainer.units import count_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 10), (3, 13)
-MAX_REMOTE_TABLES = 10
 _GREAT_EXPECTATIONS = (1, 24)
 _PROBE_ROWS = 10
 _SLOW_START_SECONDS = 30.0
@@ -60,6 +51,7 @@ class DoctorInput:
         options: How a run would start its session.
         env: The environment; the process's own if None.
         runs_dir: The folder of all runs; ``.maintainer/runs`` below ``root`` if None.
+        ledger: That of the tables which the first apply makes.
     """
 
     root: Path
@@ -68,6 +60,7 @@ class DoctorInput:
     options: SessionOptions = field(default_factory=SessionOptions)
     env: Mapping[str, str] | None = None
     runs_dir: Path | None = None
+    ledger: str | None = None
 
 
 def run_checks(subject: DoctorInput, progress: Callable[[str], None] | None = None) -> list[Check]:
@@ -191,7 +184,8 @@ def _session(subject: DoctorInput, say: Callable[[str], None]) -> Iterator[Check
         worker = worker_session(lease)
         yield from guarded("delta", lambda: _write_and_read(worker, lease))
         env = os.environ if subject.env is None else subject.env
-        yield from _remote_tables(worker, subject.locations, stores_away(subject.locations, lease.setting, env))
+        away = stores_away(subject.locations, lease.setting, env)
+        yield from check_remote_tables(worker, subject.locations, away, subject.ledger)
 
 
 def _slow(spark: SparkSession) -> Iterator[Check]:
@@ -220,63 +214,3 @@ def _write_and_read(spark: SparkSession, lease: SessionLease) -> Iterator[Check]
     fits = rows == _PROBE_ROWS and not folder.exists()
     detail = f"a table was written, read and removed in {seconds:.1f} s" if fits else f"{rows} rows of {_PROBE_ROWS}"
     yield Check("delta", Status.OK if fits else Status.FAIL, detail)
-
-
-def _remote_tables(spark: SparkSession, locations: Sequence[str], away: Mapping[str, str]) -> Iterator[Check]:
-    """Ask Spark for tables that are not on a local path: catalog names and other storage.
-
-    Args:
-        spark: The session.
-        locations: All tables.
-        away: Tables whose store gives no sign of life, and what was tried: they are not asked for.
-    """
-    for tried in sorted(set(away.values())):
-        tables = sorted(location for location in away if away[location] == tried)
-        more = f" and {count_of(len(tables) - 1, 'more table')}" if len(tables) > 1 else ""
-        yield failed("store", unreachable(tables[0] + more, tried, is_s3=True))
-    remote = [
-        location
-        for location in locations
-        if location not in away
-        and (("/" not in location and os.sep not in location) or urlsplit(location).scheme not in ("", "file"))
-    ]
-    buckets: dict[str, str] = {}
-    for location in remote[:MAX_REMOTE_TABLES]:
-        name = f"table {location}"
-        is_path = "/" in location
-        quoted = f"delta.`{location.replace('`', '``')}`" if is_path else location
-        checks = guarded(name, partial(_described, spark, name, quoted))
-        yield from checks
-        is_read = all(check.status is Status.OK for check in checks)
-        if urlsplit(location).scheme in S3_SCHEMES and is_path and is_read:
-            buckets.setdefault(urlsplit(location).netloc, location)
-    for bucket, location in buckets.items():
-        yield from guarded(f"commits {bucket}", partial(_commits, spark, f"commits {bucket}", location))
-    if len(remote) > MAX_REMOTE_TABLES:
-        rest = len(remote) - MAX_REMOTE_TABLES
-        yield Check("tables", Status.OK, f"{rest} more were not checked; plan reports those that cannot be read")
-
-
-def _commits(spark: SparkSession, name: str, location: str) -> Iterator[Check]:
-    """Try once for each bucket whether a commit can be created without replacing another: an object, removed again."""
-    jvm = DeltaJvm(spark)
-    jvm.activate()
-    with table_errors(location):
-        log = jvm.log_of_root(jvm.hadoop_path(location))
-        try:
-            refuse_unsafe_log_store(
-                location, lambda key: spark.conf.get(key, None), location, lambda: jvm.make_commits_exclusive(log)
-            )
-        except Refused as refused:
-            yield Check(name, Status.WARN, f"{refused.what}; found: {refused.found}", refused.help, refused.code)
-            return
-    yield Check(name, Status.OK, "a commit never replaces another one")
-
-
-def _described(spark: SparkSession, name: str, quoted: str) -> Iterator[Check]:
-    with table_errors(quoted.removeprefix("delta.").strip("`")):
-        [row] = spark.sql(f"DESCRIBE DETAIL {quoted}").select("format", "numFiles").collect()
-    if row["format"] == "delta":
-        yield Check(name, Status.OK, f"can be read: {row['numFiles']} files")
-    else:
-        yield Check(name, Status.FAIL, f"is not a Delta table but {row['format']}", "correct `table:` in its policy")

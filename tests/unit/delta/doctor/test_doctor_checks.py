@@ -10,7 +10,6 @@ import time
 from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -185,29 +184,3 @@ def test_many_bad_tables_are_counted_and_not_all_listed(tmp_path: Path) -> None:
     checks = list(doctor_storage.check_tables(tmp_path, [f"./t{n}" for n in range(50)]))
     assert len(checks) == doctor_storage.MAX_NAMED_TABLES + 1
     assert checks[-1].detail == "30 more have problems"
-
-
-class UnusedSpark:
-    """A session that is asked for nothing, or has nothing."""
-
-    def __init__(self) -> None:
-        self.statements: list[str] = []
-
-    def sql(self, statement: str) -> object:
-        self.statements.append(statement)
-        raise RuntimeError("no such table")
-
-
-def test_a_store_that_is_away_is_said_once_and_its_tables_are_not_asked_for() -> None:
-    spark: Any = UnusedSpark()
-    tables = [f"s3://gone/t{number:02}" for number in range(20)]
-    checks = list(doctor_checks._remote_tables(spark, tables, dict.fromkeys(tables, "http://h:1: Connection refused")))
-    assert [(check.name, check.status, check.code) for check in checks] == [("store", Status.FAIL, "T435")]
-    assert "s3://gone/t00 and 19 more tables; found: http://h:1: Connection refused" in checks[0].detail
-    assert spark.statements == []
-
-
-def test_commits_are_tried_only_in_a_bucket_that_can_be_read() -> None:
-    spark: Any = UnusedSpark()
-    checks = list(doctor_checks._remote_tables(spark, ["s3://lake/a", "lake/local"], {}))
-    assert [check.name for check in checks] == ["table s3://lake/a"]

@@ -1,0 +1,60 @@
+"""What doctor says of tables on other storage, without a session: what it asks for, and in which words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from maintainer.delta.doctor.doctor_model import Status
+from maintainer.delta.doctor.remote_tables import check_remote_tables
+from maintainer.errors import TableError
+
+
+class EmptySession:
+    """A session that has no table."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        self.statements: list[str] = []
+
+    def sql(self, statement: str) -> object:
+        self.statements.append(statement)
+        raise self.error
+
+
+NO_TABLE = TableError("this is not a Delta table", code="T402", help="correct `table:`")
+AWAY = TableError("the object store does not answer", code="T435", help="look at the endpoint")
+
+
+def test_a_store_that_is_away_is_said_once_and_its_tables_are_not_asked_for() -> None:
+    spark: Any = EmptySession(NO_TABLE)
+    tables = [f"s3://gone/t{number:02}" for number in range(20)]
+    checks = list(check_remote_tables(spark, tables, dict.fromkeys(tables, "http://h:1: Connection refused"), None))
+    assert [(check.name, check.status, check.code) for check in checks] == [("store", Status.FAIL, "T435")]
+    assert "s3://gone/t00 and 19 more tables; found: http://h:1: Connection refused" in checks[0].detail
+    assert spark.statements == []
+
+
+def test_commits_are_tried_only_in_a_bucket_that_can_be_read() -> None:
+    spark: Any = EmptySession(RuntimeError("no such table"))
+    checks = list(check_remote_tables(spark, ["s3://lake/a", "lake/local"], {}, None))
+    assert [check.name for check in checks] == ["table s3://lake/a"]
+
+
+@pytest.mark.parametrize(
+    ("error", "ledger", "status", "code"),
+    [
+        (NO_TABLE, "s3://lake/ledger", Status.OK, None),
+        (NO_TABLE, "s3://lake/other", Status.FAIL, "T402"),
+        (AWAY, "s3://lake/ledger", Status.FAIL, "T435"),
+    ],
+)
+def test_a_ledger_that_no_run_has_made_yet_is_no_failure(
+    error: TableError, ledger: str, status: Status, code: str | None
+) -> None:
+    spark: Any = EmptySession(error)
+    (check,) = check_remote_tables(spark, ["s3://lake/ledger"], {}, ledger)
+    assert (check.name, check.status, check.code) == ("table s3://lake/ledger", status, code)
+    if status is Status.OK:
+        assert check.detail == "the ledger is not there yet; the first apply makes it"
