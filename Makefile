@@ -20,6 +20,8 @@ WORKERS ?= 2
 SPREAD := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start many processes: without this each of them compiles the package again where the variable is set.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test long lint stores unit spark soak bench docs format clean check-python check-java hostile coverage mutation fault

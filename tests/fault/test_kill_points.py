@@ -50,7 +50,7 @@ def holding_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("blow", Blow, ids=lambda blow: blow.value)
 @pytest.mark.parametrize("point", POINTS)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_whatever_ends_an_apply_nothing_is_lost_and_the_next_one_converges(
     point: str,
     blow: Blow,

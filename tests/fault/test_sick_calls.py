@@ -69,7 +69,7 @@ def folders_of(table: FaultTable, place: str) -> tuple[Path, Path | None]:
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(("call", "effect"), CELLS, ids=[f"{call.name} {effect.name}" for call, effect in CELLS])
 @pytest.mark.contradicts(*TEMPORARY, reason="Delta leaves its own temporary files in a log; in the state nothing may")
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_a_call_that_fails_loses_nothing_and_is_named(
     call: Call, effect: Effect, place: str, number: int, tmp_path: Path, worker: SickWorker, sick_calls: SickCalls
 ) -> None:

@@ -193,6 +193,7 @@ def test_an_update_between_two_tries_of_a_commit_holds_the_second_one_back(
     assert len(list(path.glob("*.parquet"))) == 12, "the UPDATE replaced one; nothing of ours is left"
 
 
+@pytest.mark.long
 def test_both_engines_know_which_days_each_statement_read(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
     path = lake / "t"
     fill(spark, path, "2026-11-20", "2026-11-21", TODAY)

@@ -235,7 +235,7 @@ def _marks(operation: str, name: str, at: Point) -> list[pytest.MarkDecorator]:
 
 
 @pytest.mark.parametrize(("kind", "name", "at"), _pairs("compact", "compact in local", "compact in copy", "zorder"))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_a_rewrite_beside(kind: str, name: str, at: Point, make_case: Callable[..., Case]) -> None:
     case = make_case(name)
     facts, writer = case.facts, case.lake.engine.writer

@@ -19,7 +19,7 @@ from tests.support.tables.delta_tables import bytes_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.sampled(1)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[3]
 POLICY = """version: 1
@@ -46,7 +46,6 @@ def _rows(path: Path) -> Counter[str]:
     return Counter(map(str, deltalake.DeltaTable(str(path)).to_pyarrow_table().to_pylist()))
 
 
-@pytest.mark.every_run
 def test_plan_and_apply_and_apply_again(spark: SparkSession, connect_url: str, tmp_path: Path) -> None:
     table = tmp_path / "lake" / "orders"
     for number in range(4):
@@ -102,6 +101,7 @@ def _updated_by_others(spark: SparkSession, project: Path, extra: str = "") -> P
     return table
 
 
+@pytest.mark.long
 def test_a_table_that_others_update_is_left_alone_as_hot(spark: SparkSession, connect_url: str, tmp_path: Path) -> None:
     table = _updated_by_others(spark, tmp_path)
     before = bytes_of(table)
@@ -122,6 +122,7 @@ def test_a_table_that_others_update_is_left_alone_as_hot(spark: SparkSession, co
     assert _rows(table) == rows
 
 
+@pytest.mark.long
 def test_the_rows_of_a_run_wait_for_one_that_can_write_the_ledger(
     spark: SparkSession, connect_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -147,6 +148,7 @@ def test_the_rows_of_a_run_wait_for_one_that_can_write_the_ledger(
     assert mine == [("compact", 5, str(deltalake.DeltaTable(str(table)).metadata().id))]
 
 
+@pytest.mark.long
 def test_what_cannot_be_is_said(tmp_path: Path) -> None:
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "orders.yaml").write_text(POLICY)

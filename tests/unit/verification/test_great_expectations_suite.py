@@ -8,8 +8,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from great_expectations.core import ExpectationSuiteValidationResult, ExpectationValidationResult
-from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 
 from maintainer.errors import EnvironmentUnfit, ProjectError
 from maintainer.model.plan.plan import CheckedExpectation
@@ -81,6 +79,8 @@ def test_an_error_while_a_failure_is_looked_at_again_is_the_result(monkeypatch: 
 
 
 def test_fewer_answers_than_questions_are_no_success() -> None:
+    from great_expectations.core import ExpectationSuiteValidationResult  # takes seconds: not while tests are collected
+
     result = ExpectationSuiteValidationResult(success=True, results=[], suite_name="maintenance")
     validated = gx._answered(result, 2, "t", 3)
     assert [(each.expectation, each.outcome) for each in validated.assertions] == [("t", Verdict.ERROR)]
@@ -136,6 +136,9 @@ def test_rows_that_differ_are_named_or_all_are(result: dict[str, Any], rows: fro
     ],
 )
 def test_errors_of_metrics_come_in_two_shapes(info: dict[str, Any] | None, error: str | None) -> None:
+    from great_expectations.core import ExpectationValidationResult
+    from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
+
     config = ExpectationConfiguration(
         type="expect_x", kwargs={"column": 7, "batch_id": "b", "value": {"k": 1}}, meta={"maintainer_position": 0}
     )
