@@ -1,19 +1,23 @@
-"""Commands on a table of an S3 server, with the state there, in one session; another engine reads what is left."""
+"""Every command on a table of an S3 server, with the state there, in one session; another engine reads what is left."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
+from maintainer.journal.leases import Leases
+from maintainer.journal.store.cloud_settings import store_settings
+from maintainer.journal.store.object_storage import ObjectStorage
 from tests.support.runs.command_host import CommandHost
-from tests.support.runs.s3_projects import ledger_rows, project_beside, uri
-from tests.support.runs.s3_server import S3Server
+from tests.support.runs.s3_projects import S3Project, ledger_rows, project_beside, uri
+from tests.support.runs.s3_server import S3Server, spark_keys
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
-def test_plan_apply_apply_again_and_verify(server: S3Server, host: CommandHost, tmp_path: Path) -> None:
+def test_each_command_says_the_truth_of_a_table_there(server: S3Server, host: CommandHost, tmp_path: Path) -> None:
     project = project_beside(tmp_path, server, "orders", "optimize: {}", host)
     project.append("orders", 6)
     rows = project.rows("orders")
@@ -37,6 +41,30 @@ def test_plan_apply_apply_again_and_verify(server: S3Server, host: CommandHost, 
     verified = project.run("verify", uri("orders"), "-o", "json")
     assert verified.returncode == 0, verified.err
     assert [table["result"] for table in verified.document["tables"]] == ["proven"]
+    check_what_looks_back(project, first.document["run_id"])
+
+    refused = project.run("undelete", uri("orders"), "--run", first.document["run_id"], "--yes")
+    assert refused.returncode == 1, refused.out
+    assert "error[T431]: there is no trash on an object store" in refused.err
+    assert project.table("orders").version() == 6
+
+
+def check_what_looks_back(project: S3Project, run_id: str) -> None:
+    """Status, history and reports: the one compaction of six files into one, and the six writes of another engine."""
+    status = project.run("status", "-o", "json")
+    (row,) = [row for row in status.document["tables"] if row["table"] == uri("orders")]
+    assert (row["state"], row["num_files"], row["version"], row["last_proof"]) == ("ok", 1, 6, "pass"), status.out
+    history = project.run("history", uri("orders"), "-o", "json").document["history"]
+    compaction, *writes = history
+    assert (compaction["step"], compaction["run_id"], compaction["version_after"]) == ("compact", run_id, 6)
+    assert (compaction["num_files_removed"], compaction["num_files_added"]) == (6, 1)
+    assert [(row["run_id"], row["num_files_added"]) for row in writes] == [(None, 1)] * 6
+    (from_ledger,) = project.run("history", "--ledger", "-o", "json").document["history"]
+    assert (from_ledger["step"], from_ledger["table"], from_ledger["run_id"]) == ("compact", uri("orders"), run_id)
+    for arguments in (("report", run_id), ("report", "--fleet")):
+        written = project.run(*arguments)
+        assert written.returncode == 0, written.err
+        assert uri("orders") in Path(written.out.strip()).read_text()
 
 
 def test_a_watch_takes_what_arrived_and_ends(server: S3Server, host: CommandHost, tmp_path: Path) -> None:
@@ -48,3 +76,34 @@ def test_a_watch_takes_what_arrived_and_ends(server: S3Server, host: CommandHost
     assert (project.table("watched").version(), len(project.table("watched").file_uris())) == (5, 1)
     assert project.rows("watched") == rows
     assert ledger_rows(project, "watched") == [(uri("watched"), "compact", "succeeded")]
+
+
+def test_a_table_whose_lease_another_machine_holds_is_left_alone_until_it_is_given_back(
+    server: S3Server, host: CommandHost, tmp_path: Path
+) -> None:
+    project = project_beside(tmp_path, server, "shared", "optimize: {}", host)
+    project.append("shared", 4)
+    rows = project.rows("shared")
+    state = "s3://lake/shared"
+    storage = ObjectStorage.open(state, store_settings(state, spark_keys(server)))
+    elsewhere = Leases(
+        tmp_path, "20261120T030000Z-else", lambda: time.time_ns() // 1_000_000, documents=storage.documents("leases")
+    )
+    lease = elsewhere.acquire(str(project.table("shared").metadata().id), uri("shared"))
+    try:
+        listed = project.run("leases", "list")
+        assert uri("shared") in listed.out
+        assert "20261120T030000Z-else" in listed.out
+        late = project.run("apply", "--yes", "-o", "json")
+        (table,) = [table for table in late.document["tables"] if table["ref"]["identifier"] == uri("shared")]
+        assert (late.returncode, table["problem"]["code"]) == (4, "A406"), late.out
+        assert "run 20261120T030000Z-else on " in table["problem"]["what"]
+        assert project.table("shared").version() == 3
+    finally:
+        assert elsewhere.release(lease) is None
+        elsewhere.close()
+    done = project.run("apply", "--yes", "-o", "json")
+    assert (done.returncode, done.document["counts"]["done"]) == (0, 1), done.err
+    assert (project.table("shared").version(), len(project.table("shared").file_uris())) == (4, 1)
+    assert project.rows("shared") == rows
+    assert "20261120T030000Z-else" not in project.run("leases", "list").out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
+from pyarrow.fs import S3FileSystem
 
 from maintainer.delta.spark.jars import jar_folder
 from tests.support.policies.projects import write_project
@@ -72,6 +74,19 @@ class S3Project:
     def table(self, address: str) -> DeltaTable:
         """Open a table by the second engine: a name below ``tables``, or an address."""
         return DeltaTable(address if "://" in address else uri(address), storage_options=self.options)
+
+    def stamps(self, name: str) -> list[str]:
+        """What the commits of a table say about who made them, read as files: ``history`` would hold Python's lock."""
+        files = S3FileSystem(
+            access_key="key", secret_key="secret", region="us-east-1", scheme="http",
+            endpoint_override=self.server.url.removeprefix("http://"),
+        )  # fmt: skip
+        stamps: list[str] = []
+        for version in range(self.table(name).version() + 1):
+            with files.open_input_stream(f"lake/tables/{name}/_delta_log/{version:020}.json") as commit:
+                actions = [json.loads(line) for line in commit.read().splitlines()]
+            stamps.extend(action["commitInfo"].get("userMetadata", "") for action in actions if "commitInfo" in action)
+        return stamps
 
     def rows(self, address: str) -> Counter[tuple[object, ...]]:
         """The rows of a table as the second engine reads them."""

@@ -1,0 +1,76 @@
+"""`doctor` on an S3 server: what it says of a store that is well, and the fix of each way in which one is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.runs.command_host import CommandHost
+from tests.support.runs.s3_projects import S3Project, project_beside, uri
+from tests.support.runs.s3_server import S3Server
+from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+
+def of_store(project: S3Project) -> tuple[int, dict[str, dict[str, Any]]]:
+    """The exit code of ``doctor``, and its checks of the table and of its bucket's commits."""
+    done = project.run("doctor", "-o", "json")
+    checks = {check["name"]: check for check in done.document["checks"]}
+    return done.returncode, {
+        name: checks[name] for name in checks if name.split(" ")[0] in ("table", "commits", "store")
+    }
+
+
+def test_a_store_that_is_well_keeps_its_condition(server: S3Server, host: CommandHost, tmp_path: Path) -> None:
+    project = project_beside(tmp_path, server, "looked-at", "optimize: {}", host)
+    project.append("looked-at", 2)
+    server.faults.clear()
+    code, checks = of_store(project)
+    assert (code, {name: check["status"] for name, check in checks.items()}) == (
+        0,
+        {f"table {uri('looked-at')}": "ok", "table s3a://lake/looked-at/ledger": "ok", "commits lake": "ok"},
+    )
+    assert server.faults.num_requests("DELETE", "", ".maintainer-probe-") == 1
+    assert project.table("looked-at").version() == 1
+
+
+def test_a_bucket_that_is_not_there(server: S3Server, host: CommandHost, tmp_path: Path) -> None:
+    project = project_beside(tmp_path, server, "nowhere", "optimize: {}", host)
+    policy = project.root / "policies" / "nowhere.yml"
+    policy.write_text(policy.read_text().replace("s3://lake/", "s3://laek/"))
+    code, checks = of_store(project)
+    check = checks["table s3://laek/tables/nowhere"]
+    assert (code, check["status"], check["code"]) == (1, "FAIL", "T442")
+    assert "spark.hadoop.fs.s3a.endpoint" in check["fix"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "fix"),
+    [
+        (("403 Forbidden", "InvalidAccessKeyId", "No such key"), "T440", "AWS_ACCESS_KEY_ID"),
+        (("403 Forbidden", "AccessDenied", "Access Denied"), "T405", "read and write access"),
+        (
+            ("400 Bad Request", "AuthorizationHeaderMalformed", "the region is wrong; expecting 'eu-west-1'"),
+            "T443",
+            "spark.hadoop.fs.s3a.endpoint.region: eu-west-1",
+        ),
+        (("501 Not Implemented", "NotImplemented", "not implemented"), "T445", "spark.hadoop.fs.s3a."),
+    ],
+)
+def test_what_the_store_refuses_has_its_fix_and_never_a_backup(
+    server: S3Server, host: CommandHost, tmp_path: Path, answer: tuple[str, str, str], code: str, fix: str
+) -> None:
+    name = code.lower()
+    project = project_beside(tmp_path, server, name, "optimize: {}", host)
+    project.append(name, 1)
+    # Not HEAD: its answers have no body, so no code.
+    server.faults.add(FaultRule(Fault.REFUSES, "GET", "/lake", "", ALWAYS, answer=answer))
+    returncode, checks = of_store(project)
+    check = checks[f"table {uri(name)}"]
+    assert (returncode, check["status"], check["code"]) == (1, "FAIL", code), check
+    assert fix in check["fix"]
+    assert "backup" not in check["fix"]
+    assert "commits lake" not in checks, "said once"

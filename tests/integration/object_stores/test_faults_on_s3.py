@@ -1,0 +1,123 @@
+"""An S3 server that is busy, slow or loses answers while a table is compacted: rows, commits and records stay right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.runs.command_host import CommandHost, Done
+from tests.support.runs.s3_projects import S3Project, ledger_rows, project_beside, uri
+from tests.support.runs.s3_server import S3Server
+from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+COMMIT = f"{3:020}.json"
+"""What a compaction of a table with three commits writes."""
+
+
+def rules_of(name: str) -> dict[str, list[FaultRule]]:
+    table, ledger = f"/tables/{name}/", f"/{name}/ledger/_delta_log/"
+    return {
+        "busy": [FaultRule(Fault.SLOW_DOWN, "*", table, times=4)],
+        "failing": [FaultRule(Fault.FAILS, "PUT", table, COMMIT, times=2)],
+        "slow": [FaultRule(Fault.SLOW, "*", table, times=ALWAYS, seconds=0.2)],
+        "lost-answer": [FaultRule(Fault.LOST_ANSWER, "PUT", table, COMMIT)],
+        "lost-answers": [FaultRule(Fault.LOST_ANSWER, "PUT", table, COMMIT, times=ALWAYS)],
+        "lost-request": [FaultRule(Fault.LOST_REQUEST, "PUT", table, COMMIT, times=2)],
+        "lost-data": [FaultRule(Fault.LOST_ANSWER, "PUT", table, ".parquet")],
+        "lost-ledger": [FaultRule(Fault.LOST_ANSWER, "PUT", ledger, ".json", times=2)],
+    }
+
+
+def prepared(root: Path, server: S3Server, host: CommandHost, name: str) -> S3Project:
+    project = project_beside(root, server, name, "optimize: {}", host)
+    project.append(name, 3)
+    return project
+
+
+def check_one_commit(project: S3Project, name: str, done: Done) -> None:
+    """One compaction by this run stands in the log, in the ledger and in the result, and nothing else."""
+    assert (done.returncode, done.document["problems"]) == (0, []), done.err
+    (table,) = done.document["tables"]
+    (step,) = table["steps"]
+    (commit,) = step["commits"]
+    assert (step["status"], commit["version"], commit["proof"]["rows_in_log"]) == ("succeeded", 3, 30)
+    assert (project.table(name).version(), len(project.table(name).file_uris())) == (3, 1)
+    assert sum(done.document["run_id"] in stamp for stamp in project.stamps(name)) == 1
+    assert ledger_rows(project, name) == [(uri(name), "compact", "succeeded")]
+
+
+@pytest.mark.parametrize("kind", sorted(rules_of("")))
+def test_what_a_retry_overcomes_is_one_commit_and_true_records(
+    server: S3Server, host: CommandHost, tmp_path: Path, kind: str
+) -> None:
+    project = prepared(tmp_path, server, host, kind)
+    rows = project.rows(kind)
+    rules = [server.faults.add(rule) for rule in rules_of(kind)[kind]]
+    done = project.run("apply", "--yes", "-o", "json")
+    assert all(rule.num_met for rule in rules), "no request met the fault"
+    server.faults.clear()
+    check_one_commit(project, kind, done)
+    assert project.rows(kind) == rows
+
+
+def test_a_store_that_stays_busy_ends_the_plan_with_its_code(
+    server: S3Server, host: CommandHost, tmp_path: Path
+) -> None:
+    project = prepared(tmp_path, server, host, "too-busy")
+    server.faults.add(FaultRule(Fault.SLOW_DOWN, "*", "/tables/too-busy/", times=ALWAYS))
+    planned = project.run("plan", "-o", "json")
+    (table,) = [table for table in planned.document["tables"] if table["ref"]["identifier"] == uri("too-busy")]
+    assert (planned.returncode, table["problem"]["code"]) == (1, "T444"), planned.out
+    assert "too busy" in table["problem"]["what"]
+
+
+def test_a_commit_that_the_store_takes_after_it_was_given_up_finds_its_files(
+    server: S3Server, host: CommandHost, tmp_path: Path
+) -> None:
+    """The first try is not answered in time and lands at last, when every later one has failed: a rewrite that removed
+    its files meanwhile would have lost every row."""
+    project = prepared(tmp_path, server, host, "late")
+    rows = project.rows("late")
+    table = "/tables/late/"
+    late = server.faults.add(FaultRule(Fault.LATE, "PUT", table, COMMIT, seconds=250))
+    server.faults.add(FaultRule(Fault.LOST_REQUEST, "PUT", table, COMMIT, times=ALWAYS))
+    unknown = project.run("apply", "--yes", "-o", "json")
+    (outcome,) = unknown.document["tables"]
+    (step,) = outcome["steps"]
+    assert (unknown.returncode, step["error"]["code"]) == (1, "C703"), unknown.out
+    assert project.table("late").version() == 2
+    late.released.set()
+    assert late.done.wait(30)
+    server.faults.clear()
+    assert (project.table("late").version(), len(project.table("late").file_uris())) == (3, 1)
+    assert project.rows("late") == rows
+    again = project.run("apply", "--yes", "-o", "json")
+    assert (again.returncode, again.document["problems"]) == (0, []), again.err
+    assert project.table("late").version() == 3
+    assert project.rows("late") == rows
+
+
+def test_a_commit_that_never_arrives_leaves_the_table_to_the_next_run(
+    server: S3Server, host: CommandHost, tmp_path: Path
+) -> None:
+    project = prepared(tmp_path, server, host, "never")
+    rows = project.rows("never")
+    server.faults.add(FaultRule(Fault.LOST_REQUEST, "PUT", "/tables/never/", COMMIT, times=ALWAYS))
+    unknown = project.run("apply", "--yes", "-o", "json")
+    (outcome,) = unknown.document["tables"]
+    (step,) = outcome["steps"]
+    assert (unknown.returncode, step["error"]["code"]) == (1, "C703"), unknown.out
+    server.faults.clear()
+    assert project.table("never").version() == 2
+    done = project.run("apply", "--yes", "-o", "json")
+    assert (done.returncode, done.document["counts"]["done"]) == (0, 1), done.err
+    assert (project.table("never").version(), len(project.table("never").file_uris())) == (3, 1)
+    assert project.rows("never") == rows
+    assert "C703" in project.run("history", "--failed").out
+    assert ledger_rows(project, "never") == [
+        (uri("never"), "compact", "succeeded"),
+        (uri("never"), "compact", "unknown"),
+    ]
