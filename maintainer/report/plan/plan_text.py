@@ -24,6 +24,7 @@ from maintainer.model.plan.steps import (
 from maintainer.model.table.commit_records import WriterRhythm
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.budget.expected_time import ExpectedTime
+from maintainer.report.plan.reason_words import LEFT_ALONE_WORDS
 from maintainer.report.plan.step_text import (
     StepText,
     cost_line,
@@ -299,11 +300,9 @@ def _body(table: TablePlan, options: PlanOptions, style: Style) -> Iterator[str]
 def _quiet_line(tables: Sequence[TablePlan], style: Style) -> str:
     # Each table counts once, by the reason that most of its files are left alone for.
     codes = Counter(
-        max(table.left_alone, key=lambda entry: entry.num_files).reason.code.value
-        for table in tables
-        if table.left_alone
+        max(table.left_alone, key=lambda entry: entry.num_files).reason.code for table in tables if table.left_alone
     )
-    why = ", ".join(f"{code} in {number:,}" for code, number in codes.items())
+    why = ", ".join(f"{LEFT_ALONE_WORDS.get(code, code.value)} in {number:,}" for code, number in codes.items())
     return f"  {style.symbol(Symbol.SAME)} {count_of(len(tables), 'table')}   nothing to do{': ' + why if why else ''}"
 
 

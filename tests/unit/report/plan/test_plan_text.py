@@ -107,7 +107,7 @@ def test_an_empty_and_a_quiet_plan_say_so() -> None:
     assert render_plan(plan()).endswith("No table is selected: nothing to plan.\n")
     text = render_plan(plan(quiet("a.b", (ReasonCode.AT_TARGET, "4 files of 192 MiB or more"))))
     assert text.splitlines()[2:] == [
-        "  = 1 table   nothing to do: at_target in 1",
+        "  = 1 table   nothing to do: files are large enough in 1",
         "",
         "Plan: 0 tables to change, 0 steps; 1 up to date.",
         "Nothing to do.",
@@ -117,7 +117,7 @@ def test_an_empty_and_a_quiet_plan_say_so() -> None:
 def test_a_table_outside_its_window_is_not_called_up_to_date() -> None:
     shut = quiet("a.b", (ReasonCode.OUTSIDE_WINDOW, "outside the window sat 22:00-04:00 UTC"))
     assert render_plan(plan(shut)).splitlines()[2:] == [
-        "  = 1 table   nothing to do: outside_window in 1",
+        "  = 1 table   nothing to do: outside their window in 1",
         "",
         "Plan: 0 tables to change, 0 steps; 0 up to date, 1 waiting.",
         "Nothing to do now.",
