@@ -220,21 +220,21 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
     _warn_of_state(project, listener.problem)
     with signals_stop(switch), opened_tables(project, spec, "watch", long_work=True) as (project, opened, chosen):
         ledger = open_ledger(project, opened, listener.problem)
-        found = WatchedTables(project, spec, opened, chosen, time.monotonic())
+        watched = WatchedTables(project, spec, opened, chosen, time.monotonic())
         clock = PreparationClock()
 
         def plan_tables(due: tuple[ResolvedPolicy, ...]) -> Plan:
             nonlocal clock
             clock = PreparationClock()
-            tables = replace(found.chosen, policies=due)
+            tables = replace(watched.chosen, policies=due)
             request = replace(
                 _plan_request(spec, tables, listener.table_planned), selection=("watch",), stages=SILENT,
                 away=_out_of_reach(opened, tables, ends=False),
             )  # fmt: skip
-            return fit(found.project, make_plan(found.project, opened.engine, request), spec.budget)
+            return fit(watched.project, make_plan(watched.project, opened.engine, request), spec.budget)
 
         def apply_due(due: Plan) -> RunOutcome:
-            project = found.project
+            project = watched.project
             check_run_limits(project, due)
             remember_found(project, listener.problem)
             preparation = clock.planned()
@@ -245,7 +245,7 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
                 _finish(project, outcome, due, journal, [], listener)
             return outcome
 
-        end = watch_tables(found.policies, plan_tables, apply_due, bounds, switch, time.monotonic, listener.refused)
+        end = watch_tables(watched.policies, plan_tables, apply_due, bounds, switch, time.monotonic, listener.refused)
         if switch.terminated:
             opened.kill()
         return end

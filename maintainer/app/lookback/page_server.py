@@ -73,9 +73,9 @@ class PageServer(ThreadingHTTPServer):
         """Return the page at a path; one that was drawn before, where no run has written since."""
         with self._drawing:
             state = self._state()
-            kept = self._kept.get(path)
-            if kept is not None and kept[0] == state:
-                return kept[1], kept[2]
+            page = self._kept.get(path)
+            if page is not None and page[0] == state:
+                return page[1], page[2]
             status, text = self._drawn(path)
             if len(self._kept) >= MAX_PAGES_KEPT:
                 self._kept.clear()

@@ -106,7 +106,9 @@ def hook_rows(project: Project, run_id: str, options: EngineOptions) -> list[His
             log = None if table.location is None else LocalLog.at(table.location)
             if log is not None and table.location is not None:
                 read = read_commits(log, table.location, limit=MAX_COMMITS_READ)
-                of_run = [one for one in read.commits if one.stamp is not None and one.stamp.run_id == run_id]
+                of_run = [
+                    commit for commit in read.commits if commit.stamp is not None and commit.stamp.run_id == run_id
+                ]
                 if of_run:
                     return [_row(commit, name, lambda _run_id: False) for commit in of_run]
     ledger = local_folder(project.ledger_location)

@@ -140,9 +140,9 @@ def status_of(project: LoadedProject, spec: RunSpec, *, scheduled: bool = False)
 
 def history_of(project: LoadedProject, query: HistoryQuery, spark: object | None) -> Rows[HistoryRow]:
     """Look up past steps."""
-    found = recorded_steps(project, query, EngineOptions(spark=spark))
-    warnings: Sequence[str] = (*found.warnings, *(f"a run could not be read: {line}" for line in found.unread))
-    return Rows.of_history(found.rows, query.table, warnings)
+    recorded = recorded_steps(project, query, EngineOptions(spark=spark))
+    warnings: Sequence[str] = (*recorded.warnings, *(f"a run could not be read: {line}" for line in recorded.unread))
+    return Rows.of_history(recorded.rows, query.table, warnings)
 
 
 def since_ms_of(since: str) -> int:

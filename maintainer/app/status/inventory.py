@@ -66,29 +66,29 @@ def inventory(project: LoadedProject, found: Iterable[Found], *, whole_catalog: 
     entries: dict[str, Entry] = {}
     met: set[str] = set()
     places: dict[str, list[Found]] = {}
-    for one in found:
-        places.setdefault(storage.place_at(one.location) or _place(one.location), []).append(one)
-    for place, ones in places.items():
-        keys = [*(identity(one.table) for one in ones), _place(ones[0].location)]
+    for table in found:
+        places.setdefault(storage.place_at(table.location) or _place(table.location), []).append(table)
+    for place, tables in places.items():
+        keys = [*(identity(table.table) for table in tables), _place(tables[0].location)]
         key = next((key for key in keys if key in named), reached.get(place))
         if key is not None:
             met.add(key)
             own = named[key]
-            entries[place] = Entry(own.ref, Care.MANAGED, ones[0].location, own.document.file)
+            entries[place] = Entry(own.ref, Care.MANAGED, tables[0].location, own.document.file)
             continue
         if project.ledger is not None and identity(project.ledger) in keys:
             # It has a policy of its own, which a file of two lines would only take the place of.
-            entries[place] = Entry(project.ledger, Care.MANAGED, ones[0].location, LEDGER_POLICY)
+            entries[place] = Entry(project.ledger, Care.MANAGED, tables[0].location, LEDGER_POLICY)
             continue
-        one = min(ones, key=lambda each: each.table.is_path)
-        manager = next((rule for rule in map(project.manager_of, (each.table for each in ones)) if rule), None)
+        by_name = min(tables, key=lambda table: table.table.is_path)
+        manager = next((rule for rule in map(project.manager_of, (table.table for table in tables)) if rule), None)
         if manager is not None:
             source = f"{manager.document.file}:{manager.line}"
-            entries[place] = Entry(one.table, Care.MANAGED, one.location, source)
+            entries[place] = Entry(by_name.table, Care.MANAGED, by_name.location, source)
             continue
-        rules = project.match_rules_for(one.table)
+        rules = project.match_rules_for(by_name.table)
         care = Care.RULED if rules else Care.UNMANAGED
-        entries[place] = Entry(one.table, care, one.location, rules[-1].document.file if rules else None)
+        entries[place] = Entry(by_name.table, care, by_name.location, rules[-1].document.file if rules else None)
     for key, own in named.items():
         if key not in met and not own.ref.is_path and whole_catalog:
             entries[key] = Entry(own.ref, Care.MISSING, None, own.document.file)

@@ -56,10 +56,10 @@ def history_command(
     project = open_project(context)
     earliest = None if since is None else now_ms() - since * 1000
     query = HistoryQuery(table, earliest, failed=failed, ours=ours, ledger=ledger, limit=limit)
-    found = recorded_steps(project, query, spec.engine)
-    for line in found.warnings:
+    recorded = recorded_steps(project, query, spec.engine)
+    for line in recorded.warnings:
         warn(line)
-    rows = found.rows
+    rows = recorded.rows
     if output == "json":
         click.echo(history_json(rows), nl=False)
     elif output == "csv":
@@ -69,7 +69,7 @@ def history_command(
         if not rows and not (since or failed or ledger):
             text = no_steps(len(run_folders(project.past_runs_dir)))
         click.echo(text, nl=False)
-    for line in found.unread:
+    for line in recorded.unread:
         warn(f"a run could not be read: {line}")
 
 

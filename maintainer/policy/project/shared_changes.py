@@ -44,7 +44,7 @@ def shared_values(files: ProjectFiles, root: Path) -> SharedValues:
         files: All files of a project.
         root: Where they are.
     """
-    found: dict[str, Mapping[str, str]] = {}
+    values: dict[str, Mapping[str, str]] = {}
     project_file = () if files.project_file is None else (files.project_file,)
     for path in (*project_file, *files.policies, *files.profiles):
         content = read_bytes(path, root)
@@ -52,8 +52,8 @@ def shared_values(files: ProjectFiles, root: Path) -> SharedValues:
             continue
         document, _ = read_text(content, display_path(path, root))
         if document is not None and kind_of(document) is not DocumentKind.POLICY:
-            found[document.file] = {key: value for key, value in _leaves(document.data) if key not in _SILENT}
-    return found
+            values[document.file] = {key: value for key, value in _leaves(document.data) if key not in _SILENT}
+    return values
 
 
 def shared_changes(

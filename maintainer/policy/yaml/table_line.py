@@ -30,5 +30,5 @@ def table_in_first_lines(content: bytes) -> str | None:
     >>> table_in_first_lines(b"{version: 1, table: sales.orders}\n") is None
     True
     """
-    found = _FIRST_LINES.match(content.decode("utf-8", errors="replace"))
-    return None if found is None else found["double"] or found["single"] or found["plain"]
+    line = _FIRST_LINES.match(content.decode("utf-8", errors="replace"))
+    return None if line is None else line["double"] or line["single"] or line["plain"]

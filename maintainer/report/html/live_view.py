@@ -106,7 +106,7 @@ def _take(progress: _Progress, event: Mapping[str, Any], at_ms: int) -> None:
         case "deleting":
             progress.doing = f"vacuum, {event.get('num_deleted')} of {event.get('num_files')} files deleted"
         case "step_finished":
-            status = next((one for one in StepStatus if one.value == event.get("status")), None)
+            status = next((state for state in StepStatus if state.value == event.get("status")), None)
             word = STEP_ENDS[status].word if status else "ended"
             progress.steps = (*progress.steps, f"{step_word(str(event.get('kind')))} {word}")
             progress.doing = ""
@@ -117,7 +117,7 @@ def _take(progress: _Progress, event: Mapping[str, Any], at_ms: int) -> None:
 def _table(table: TablePlan, progress: _Progress, tz: tzinfo, now_ms: int) -> LiveTable:
     name, planned = table.ref.identifier, ", ".join(step_word(step.kind) for step in table.steps)
     if progress.ended is not None:
-        status = next((one for one in TableStatus if one.value == progress.ended.get("status")), None)
+        status = next((state for state in TableStatus if state.value == progress.ended.get("status")), None)
         word = TABLE_ENDS[status].text if status else "ended"
         return LiveTable(name, word, mood_of(status) if status else "calm", ", ".join(progress.steps), "")
     if progress.began_ms is None:

@@ -53,12 +53,12 @@ def proof_words(tables: Iterable[TableOutcome]) -> tuple[str, ...]:
         return ()
     rows, work = sum(proof.read.rows for proof in proofs), WorkDone.of(steps)
     wrong = sum(not proof.holds for proof in proofs)
-    told = "none differed" if not wrong else f"{wrong:,} differed, see above"
+    result = "none differed" if not wrong else f"{wrong:,} differed, see above"
     words = [
         "Before new files replaced old ones, all rows of both were read and compared. Only when they were equal was "
         "the table changed.",
         f"{count_of(len(proofs), 'rewrite')} with {count_of(rows, 'row')} "
-        f"{'was' if len(proofs) == 1 else 'were'} compared: {told}.",
+        f"{'was' if len(proofs) == 1 else 'were'} compared: {result}.",
     ]
     if work.checks:
         left = work.checks - work.checks_passed

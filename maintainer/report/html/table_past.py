@@ -142,14 +142,14 @@ def _of_look(seen: FilesSeen) -> PastPoint:
 
 def _each_once(points: Sequence[PastPoint]) -> tuple[PastPoint, ...]:
     """Leave out what says no more than its neighbours: a table that did not change between two looks."""
-    kept: list[PastPoint] = []
+    shown: list[PastPoint] = []
     for number, point in enumerate(points):
-        same_before = kept and (kept[-1].num_files, kept[-1].size_bytes) == (point.num_files, point.size_bytes)
+        same_before = shown and (shown[-1].num_files, shown[-1].size_bytes) == (point.num_files, point.size_bytes)
         following = points[number + 1] if number + 1 < len(points) else None
         same_after = following and (following.num_files, following.size_bytes) == (point.num_files, point.size_bytes)
         if not (same_before and same_after):
-            kept.append(point)
-    return tuple(kept)
+            shown.append(point)
+    return tuple(shown)
 
 
 def _layouts(plan: Plan, table: TablePlan, outcome: RunOutcome, ended: TableOutcome | None) -> list[LayoutPoint]:

@@ -103,8 +103,8 @@ def _of_vacuum(step: VacuumStep, at_ms: int) -> str:
         return ""
     seconds = max(0, (at_ms - min(file.removed_at_ms for file in step.files)) // 1000)
     oldest = format_duration(seconds - seconds % 3600 if seconds > 86_400 else seconds)
-    kept = format_duration(step.retention_seconds)
-    return f"nothing is deleted with a retention longer than {oldest} (the oldest removal; it is {kept} now)"
+    retention = format_duration(step.retention_seconds)
+    return f"nothing is deleted with a retention longer than {oldest} (the oldest removal; it is {retention} now)"
 
 
 def of_reason(code: ReasonCode, policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
@@ -123,13 +123,13 @@ def _at_target(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
 
 def _hot(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
     where = f"{count_of(len(entries), 'partition')}" if len(entries) > 1 else "the partition"
-    if any("quietAfterUpdates" in one.reason.text for one in entries):
+    if any("quietAfterUpdates" in entry.reason.text for entry in entries):
         return _quiet_after(policy, where)
     return f"taken when nothing was written to {where} for {format_duration(policy.optimize.quiet_for_seconds)}"
 
 
 def _quiet_table(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
-    if any(RESTS in one.reason.text for one in entries):
+    if any(RESTS in entry.reason.text for entry in entries):
         return "taken when that time has passed since our last rewrite, whatever others do (optimize.quietAfterUpdates)"
     return _quiet_after(policy, "the table")
 
