@@ -34,6 +34,12 @@ def rows(place: Path) -> int:
     return int(DeltaTable(str(place)).to_pyarrow_table().num_rows)
 
 
+def recorded(ledger: Path) -> list[tuple[str, str, int]]:
+    """The rewrites that the ledger has, as the second engine reads them."""
+    table = DeltaTable(str(ledger)).to_pyarrow_table().to_pylist()
+    return sorted((row["table"], row["kind"], row["version_after"]) for row in table)
+
+
 def test_tables_of_a_catalog_and_of_folders_are_managed_by_one_rule(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -67,6 +73,17 @@ def test_tables_of_a_catalog_and_of_folders_are_managed_by_one_rule(
             "a": 1, "b": 1, "people": 1, "named": 1, "x_tmp": 3,
         }  # fmt: skip
         assert {rows(lake / name) for name in ("a", "b", "people", "named", "x_tmp")} == {6}
+
+        verified = json.loads(said("verify", "-s", "lake/a stock.named", "-o", "json"))
+        assert [(one["ref"]["identifier"], one["result"]) for one in verified["tables"]] == [
+            ("lake/a", "proven"), ("stock.named", "proven"),
+        ]  # fmt: skip
+        ledger = tmp_path / ".maintainer" / "ledger"
+        written = recorded(ledger)
+        assert {name for name, _, _ in written} == {"hr.people", "lake/a", "lake/b", "stock.named"}
+        shutil.rmtree(ledger)
+        said("ledger", "rebuild")
+        assert recorded(ledger) == written
 
         make_table(lake / "fresh")
         shutil.rmtree(lake / "b")
