@@ -10,8 +10,9 @@ import pytest
 from maintainer.journal.leases import Leases
 from maintainer.journal.store.cloud_settings import store_settings
 from maintainer.journal.store.object_storage import ObjectStorage
+from tests.support.policies.projects import write_project
 from tests.support.runs.command_host import CommandHost
-from tests.support.runs.s3_projects import S3Project, ledger_rows, project_beside, uri
+from tests.support.runs.s3_projects import SETTINGS, S3Project, ledger_rows, make_project, project_beside, uri
 from tests.support.runs.s3_server import S3Server, spark_keys
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -65,6 +66,25 @@ def check_what_looks_back(project: S3Project, run_id: str) -> None:
         written = project.run(*arguments)
         assert written.returncode == 0, written.err
         assert uri("orders") in Path(written.out.strip()).read_text()
+
+
+def test_a_rule_manages_what_lies_below_a_root_there(server: S3Server, host: CommandHost, tmp_path: Path) -> None:
+    settings = SETTINGS.replace("lake/_maintainer", "lake/by-rule") + "roots: [s3://lake/tables/ruled]\n"
+    project = make_project(tmp_path, server, {}, settings=settings, host=host)
+    rule = 'match: {tables: ["s3://lake/tables/ruled/*"], exclude: ["*_tmp"]}\nmanage: true\n'
+    write_project(project.root, {"policies/rule.yml": rule})
+    names = ("ruled/a", "ruled/b", "ruled/c_tmp")
+    for name in names:
+        project.append(name, 3)
+    rows = {name: project.rows(name) for name in names}
+    listed = project.run("list", "-o", "json").document["tables"]
+    by_rule = {table["table"]: table["rule_line"] for table in listed if table["rule_line"] is not None}
+    assert by_rule == {uri("ruled/a"): 2, uri("ruled/b"): 2}
+    done = project.run("apply", "--yes", "-o", "json")
+    assert (done.returncode, done.document["problems"], done.document["counts"]["done"]) == (0, [], 2), done.err
+    assert [len(project.table(name).file_uris()) for name in names] == [1, 1, 3]
+    assert {name: project.rows(name) for name in names} == rows
+    assert project.run("validate", "-s", uri("ruled/a")).returncode == 0
 
 
 def test_a_watch_takes_what_arrived_and_ends(server: S3Server, host: CommandHost, tmp_path: Path) -> None:
