@@ -15,7 +15,6 @@ from maintainer.delta.storage.file_store import LocalFiles
 from maintainer.journal.journal import Journal
 
 DELETIONS = 49
-POINTS = ("properties landed", "compact tried", "compact landed", "49 deleted", "rows appended", "turn landed")
 
 
 def die(*_: object, **__: object) -> NoReturn:
@@ -57,6 +56,8 @@ def die_after(owner: Any, name: str, calls: int) -> None:
 def main(project: str, point: str) -> int:
     """Apply; die at the point."""
     match point:
+        case "first intent":
+            die_after(Journal, "intent", 1)
         case "properties landed":
             die_in_result("set_properties", 1)
         case "compact tried":
