@@ -51,7 +51,7 @@ hostile: $(STAMPS)/dev ## hostile input, all of it: policies, names, plans, secr
 	$(PYTEST) $(SPREAD) tests/hostile
 
 stores: $(STAMPS)/dev ## servers of Azure's and Google's protocols for the long tests: Azurite by npm, fake-gcs-server by Go
-	$(BIN)/python -m tests.support.runs.store_servers
+	$(BIN)/python -m tests.support.stores.store_servers
 
 unit: $(STAMPS)/dev ## the tests that need no Spark: seconds
 	$(PYTEST) $(SPREAD) $(FAST_TESTS)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.support.runs.s3_server import S3Server, s3_server
+from tests.support.stores.s3_server import S3Server, s3_server
 
 
 def doctor(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.runs.command_host import CommandHost
-from tests.support.runs.s3_projects import s3_host
-from tests.support.runs.s3_server import S3Server, s3_server
+from tests.support.stores.s3_projects import s3_host
+from tests.support.stores.s3_server import S3Server, s3_server
 
 
 @pytest.fixture(scope="session")

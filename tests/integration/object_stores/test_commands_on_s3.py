@@ -12,8 +12,8 @@ from maintainer.journal.store.cloud_settings import store_settings
 from maintainer.journal.store.object_storage import ObjectStorage
 from tests.support.policies.projects import write_project
 from tests.support.runs.command_host import CommandHost
-from tests.support.runs.s3_projects import SETTINGS, S3Project, ledger_rows, make_project, project_beside, uri
-from tests.support.runs.s3_server import S3Server, spark_keys
+from tests.support.stores.s3_projects import SETTINGS, S3Project, ledger_rows, make_project, project_beside, uri
+from tests.support.stores.s3_server import S3Server, spark_keys
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

@@ -14,7 +14,7 @@ from maintainer.delta.spark.connectors import connector_settings
 from maintainer.delta.spark.installed_versions import check_versions
 from maintainer.delta.spark.jars import ensure_jars
 from maintainer.delta.spark.java_home import inspect_java
-from tests.support.runs.s3_server import S3Server, s3_server, spark_keys
+from tests.support.stores.s3_server import S3Server, s3_server, spark_keys
 from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
 
 ROOT = Path(__file__).parents[3]

@@ -16,7 +16,7 @@ from maintainer.delta.spark.connectors import connector_settings
 from maintainer.delta.spark.installed_versions import check_versions
 from maintainer.delta.spark.jars import ensure_jars, jar_folder
 from maintainer.delta.spark.java_home import inspect_java
-from tests.support.runs.store_servers import AZURE_ACCOUNT, AZURE_KEY, azurite, fake_gcs
+from tests.support.stores.store_servers import AZURE_ACCOUNT, AZURE_KEY, azurite, fake_gcs
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.runs.command_host import CommandHost
-from tests.support.runs.s3_projects import S3Project, project_beside, uri
-from tests.support.runs.s3_server import S3Server
+from tests.support.stores.s3_projects import S3Project, project_beside, uri
+from tests.support.stores.s3_server import S3Server
 from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.runs.s3_projects import S3Project, make_project, uri
-from tests.support.runs.s3_server import S3Server, s3_server
+from tests.support.stores.s3_projects import S3Project, make_project, uri
+from tests.support.stores.s3_server import S3Server, s3_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

@@ -27,8 +27,8 @@ from maintainer.delta.spark.jars import jar_folder
 from maintainer.journal.leases import LEASE_SECONDS
 from tests.support.checker.contradictions import assert_truth
 from tests.support.policies.projects import write_project
-from tests.support.runs.fetched_state import fetch_state, store_of
-from tests.support.runs.s3_server import S3Server, s3_server
+from tests.support.stores.fetched_state import fetch_state, store_of
+from tests.support.stores.s3_server import S3Server, s3_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1800)]
 

@@ -15,7 +15,7 @@ from maintainer.journal.store.cloud_settings import store_settings
 from maintainer.journal.store.object_storage import ObjectStorage
 from maintainer.journal.store.state_store_failures import StoreFailure
 from tests.support.runs.machines import Machine
-from tests.support.runs.store_servers import AZURE_ACCOUNT, AZURE_KEY, azurite
+from tests.support.stores.store_servers import AZURE_ACCOUNT, AZURE_KEY, azurite
 from tests.support.tables.builders import make_facts, make_files
 
 pytestmark = pytest.mark.long

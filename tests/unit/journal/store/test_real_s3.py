@@ -17,7 +17,7 @@ from maintainer.journal.store.cloud_settings import store_settings
 from maintainer.journal.store.object_storage import ObjectStorage
 from maintainer.journal.store.state_store_failures import StoreFailure
 from tests.support.runs.machines import Machine, intend
-from tests.support.runs.s3_server import S3Server, s3_server, spark_keys
+from tests.support.stores.s3_server import S3Server, s3_server, spark_keys
 from tests.support.tables.builders import make_facts, make_files
 
 FACTS = make_facts(files=make_files(10))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyarrow.fs import FileSelector, S3FileSystem
 
-from tests.support.runs.s3_server import S3Server
+from tests.support.stores.s3_server import S3Server
 
 _PART = re.compile(r"(?P<folder>.*/)events(?P<other>(?:\..+)?)\.jsonl\.(?P<number>\d{5})")
 """A part of the record of a run, or of what another run wrote about it later."""

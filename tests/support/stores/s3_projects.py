@@ -20,7 +20,7 @@ from pyarrow.fs import S3FileSystem
 from maintainer.delta.spark.jars import jar_folder
 from tests.support.policies.projects import write_project
 from tests.support.runs.command_host import CommandHost, Done, command_host
-from tests.support.runs.s3_server import S3Server, spark_keys
+from tests.support.stores.s3_server import S3Server, spark_keys
 
 SECONDS = 300
 """A command that takes longer is stopped."""
