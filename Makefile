@@ -24,7 +24,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test long lint stores unit spark soak bench docs format clean check-python check-java hostile coverage mutation fault
+.PHONY: help demo test long lint stores unit spark soak bench docs format clean check-python check-java hostile coverage mutation fault property
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -47,6 +47,9 @@ lint: $(STAMPS)/dev ## ruff, mypy --strict and the import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+property: $(STAMPS)/dev ## each property with all its examples, new ones each time; `make test` tries a quarter
+	HYPOTHESIS_PROFILE=dev $(PYTEST) $(SPREAD) -m hypothesis $(FAST_TESTS)
+
 hostile: $(STAMPS)/dev ## hostile input, all of it: policies, names, plans, secrets
 	$(PYTEST) $(SPREAD) tests/hostile
 
@@ -57,7 +60,7 @@ unit: $(STAMPS)/dev ## the tests that need no Spark: seconds
 	$(PYTEST) $(SPREAD) $(FAST_TESTS)
 
 coverage: $(STAMPS)/dev ## branch coverage of all that decides, by the tests that need no Spark: fails under 100 % (3 minutes)
-	$(PYTEST) $(SPREAD) -q --cov --cov-report=term $(FAST_TESTS)
+	HYPOTHESIS_PROFILE=whole $(PYTEST) $(SPREAD) -q --cov --cov-report=term $(FAST_TESTS)
 
 mutation: $(STAMPS)/dev ## small wrong changes in what decides about rows and files; tests must notice (10 minutes on idle cores)
 	$(BIN)/python -m tools.mutation $(MUTATION)

@@ -1,14 +1,13 @@
 """Hypothesis profiles, cells of matrices that are drawn, and the summary at the end.
 
-Profile ``ci``, the default, runs the same examples every time; ``HYPOTHESIS_PROFILE=dev`` looks for new ones.
+Profile ``ci``, the default, runs the same few examples every time, ``whole`` the same many, ``dev`` as many new ones.
 """
 
 from __future__ import annotations
 
-import os
-
 from hypothesis import HealthCheck, settings
 
+from tests.support.suites.example_counts import PROFILE, examples
 from tests.support.suites.suite_summary import (
     pytest_collection_modifyitems,
     pytest_deselected,
@@ -29,5 +28,6 @@ __all__ = [
 
 # No deadline: on a shared machine it would measure the neighbours.
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", parent=settings.get_profile("dev"), derandomize=True, database=None)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.register_profile("whole", parent=settings.get_profile("dev"), derandomize=True, database=None)
+settings.register_profile("ci", parent=settings.get_profile("whole"), max_examples=examples(100))
+settings.load_profile(PROFILE)

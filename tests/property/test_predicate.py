@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from maintainer.policy.predicate.partition_predicate import parse_predicate
 from maintainer.policy.predicate.predicate_lex import PredicateError
+from tests.support.suites.example_counts import examples
 
 TYPES = {"region": "string", "n": "integer", "flag": "boolean", "price": "decimal(10,2)", "order day": "date"}
 TODAY = date(2026, 11, 21)
@@ -92,13 +93,13 @@ def sqlite_selects(text: str, values: Mapping[str, str | None]) -> bool:
     return bool(count)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(text=predicates, values=partitions)
 def test_a_predicate_selects_what_sqlite_selects(text: str, values: dict[str, str | None]) -> None:
     assert parse_predicate(text).bind(TYPES, TODAY)(values) == sqlite_selects(text, values)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(text=predicates, values=partitions)
 def test_the_canonical_text_reads_back_as_the_same_predicate(text: str, values: dict[str, str | None]) -> None:
     predicate = parse_predicate(text)
@@ -130,7 +131,7 @@ rubbish = st.one_of(
 )
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(text=rubbish)
 def test_any_text_is_read_or_refused_with_a_place_inside_it(text: str) -> None:
     try:
@@ -145,7 +146,7 @@ def test_any_text_is_read_or_refused_with_a_place_inside_it(text: str) -> None:
     assert complaint.help
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(text=predicates, scrap=st.sampled_from(["(", ")", ";", "--", "/*", "1=1"]))
 def test_a_damaged_predicate_is_refused(text: str, scrap: str) -> None:
     """A scrap that belongs nowhere, put outside quotes, is never read as something else."""

@@ -15,6 +15,7 @@ from maintainer.policy.project.policy_project import LoadedProject
 from maintainer.policy.resolve.resolved import BUILT_IN
 from maintainer.report.policy_text import block
 from tests.support.policies.projects import loaded
+from tests.support.suites.example_counts import examples
 
 KEYS = {
     "limits.maxFiles": st.integers(min_value=1, max_value=9),
@@ -90,7 +91,7 @@ LEVEL_FILES = (
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(levels=st.lists(level_values, min_size=5, max_size=5))
 def test_the_highest_level_that_is_set_wins_key_by_key(levels: list[dict[str, object]]) -> None:
     defaults, low, high, profile, own = levels
@@ -127,7 +128,7 @@ def test_the_highest_level_that_is_set_wins_key_by_key(levels: list[dict[str, ob
 tables = st.lists(st.sampled_from(["s.a", "s.b", "r.c", "lake/d", "S.A"]), min_size=1, max_size=4)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     names=tables,
     settings_=st.lists(level_values, min_size=8, max_size=8),

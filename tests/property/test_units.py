@@ -24,6 +24,7 @@ from maintainer.units import (
     read_digits,
     spelled_size,
 )
+from tests.support.suites.example_counts import examples
 
 SHIFTS = {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40, "PiB": 50}
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "policy.schema.json").read_text())
@@ -89,7 +90,7 @@ def test_the_spellings_of_a_duration_agree(parts: tuple[int | None, ...]) -> Non
     assert parse_duration("interval " + " ".join(f"{number} {words[unit]}s" for number, unit in named)) == expected
 
 
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 @given(unit_like | st.text(max_size=30))
 @example("9" * 5000 + "d")
 @example("9" * 5000 + "GiB")

@@ -15,6 +15,7 @@ from maintainer.policy.policy_checks import check_file
 from maintainer.policy.schema.schema_keys import key_names
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_reader import PARSER, PURE_PARSER, read_text
+from tests.support.suites.example_counts import examples
 
 ROOT = Path(__file__).parents[2]
 POLICIES = [path.read_bytes() for path in sorted((ROOT / "policies").rglob("*.yml"))] + [
@@ -108,13 +109,13 @@ def test_unmutated_policies_have_equal_marks_from_both_parsers() -> None:
         assert fast.marks == pure.marks
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes(content: bytes) -> None:
     check(content)
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=examples(800), deadline=None)
 @given(
     st.lists(
         st.sampled_from([*FRAGMENTS, b"version: 1\n", b"table: a.b\n", b"optimize:\n", b"a", b"tags"]), max_size=25

@@ -40,6 +40,14 @@ class Terminal:
             assert ready, f"no {wanted!r} in {self.text!r}"
             assert self._read(), f"it ended without {wanted!r}: {self.text!r}"
 
+    def wait_for_file(self, path: Path, limit_seconds: float = LIMIT_SECONDS) -> None:
+        """Read until the process, or what it started, has made a file."""
+        deadline = time.monotonic() + limit_seconds
+        while not path.exists():
+            assert time.monotonic() < deadline, f"no {path.name} after {limit_seconds} s: {self.text!r}"
+            if select.select([self._descriptor], [], [], 0.05)[0]:
+                assert self._read(), f"it ended without {path.name}: {self.text!r}"
+
     def type(self, keys: bytes) -> None:
         """Type something; ``b"\\x03"`` is Ctrl-C."""
         os.write(self._descriptor, keys)

@@ -38,6 +38,9 @@ CONNECTOR_SETTINGS: Mapping[str, Mapping[str, str]] = {
     "gcs": {
         "spark.hadoop.fs.gs.impl": _GCS_CLASS,
         "spark.hadoop.fs.AbstractFileSystem.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFS",
+        # The connector calls a method as Hadoop 3.3 has it, so that each vectored read of Parquet fails on 3.4:
+        # https://github.com/GoogleCloudDataproc/hadoop-connectors/pull/1498
+        "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
     },
 }
 """What a session with our connector starts with, by the kind of store; the project and ``--conf`` may say otherwise."""
@@ -65,6 +68,8 @@ def connectors_to_bring(kinds: Sequence[str], spark_home: Path, settings: Mappin
     hadoop = _hadoop_version(spark_home)
     if missing and hadoop not in (None, HADOOP_VERSION):
         connector = CONNECTORS[missing[0]][0]
+        # Google's connector has versions of its own.
+        version = hadoop if connector.version == HADOOP_VERSION else "VERSION"
         raise EnvironmentUnfit(
             f"the connector for `storage: [{missing[0]}]` is for another Hadoop than this Spark has",
             code="E671",
@@ -72,7 +77,7 @@ def connectors_to_bring(kinds: Sequence[str], spark_home: Path, settings: Mappin
             found=f"Hadoop {hadoop}",
             allowed=f"Hadoop {HADOOP_VERSION}",
             help=f"maintainer.yml: `storage: []`, and `spark: {{packages: "
-            f"[{connector.organisation}:{connector.artifact}:{hadoop}]}}`",
+            f"[{connector.organisation}:{connector.artifact}:{version}]}}`",
         )
     return tuple(missing)
 

@@ -17,6 +17,19 @@ _PERMISSION = frozenset({"AccessControlException", "AccessDeniedException"})
 _DENIED = re.compile(r"Permission denied|Operation not permitted|Read-only file system|\(403\)|Status Code: 403")
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|ENOSPC|DSQuotaExceeded", re.IGNORECASE)
 _TOO_MANY_FILES = re.compile(r"Too many open files", re.IGNORECASE)
+_LINKAGE = frozenset(
+    {
+        "AbstractMethodError",
+        "IncompatibleClassChangeError",
+        "NoClassDefFoundError",
+        "NoSuchFieldError",
+        "NoSuchMethodError",
+        "UnsupportedClassVersionError",
+        "VerifyError",
+    }
+)
+"""What Java throws where code meets another version of a class than it was compiled for: its ``LinkageError``."""
+_VECTORED_READ = "VectoredReadUtils"
 _OUT_OF_MEMORY = frozenset({"OutOfMemoryError", "SparkOutOfMemoryError"})
 UNREACHABLE = frozenset(
     {
@@ -88,6 +101,8 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
             found=innermost,
             help="pass --conf spark.driver.memory=8g, or make batches smaller: `optimize.batchSize` in the policy",
         )
+    if kinds & _LINKAGE:
+        return _jars_unfit(where, innermost)
     if kinds & _NO_CONNECTOR or ("ClassNotFoundException" in kinds and _CONNECTOR_CLASS.search(text)):
         return TableError(
             "Spark has no connector for this storage",
@@ -141,6 +156,20 @@ def unreachable(where: str, found: str, *, is_s3: bool) -> TableError:
     )
 
 
+def _jars_unfit(where: str, innermost: str) -> EnvironmentUnfit:
+    help_text = "name the connector or the package in the version that was made for this Spark and its Hadoop"
+    if _VECTORED_READ in innermost:
+        # https://github.com/GoogleCloudDataproc/hadoop-connectors/pull/1498
+        help_text = "maintainer.yml: `spark: {conf: {spark.hadoop.parquet.hadoop.vectored.io.enabled: false}}`"
+    return EnvironmentUnfit(
+        "two JARs of this Spark do not fit each other",
+        code="E672",
+        where=where,
+        found=innermost,
+        help=f"{help_text}; the table itself was not found to be damaged",
+    )
+
+
 def _one_line_each(chain: Sequence[Failure]) -> list[str]:
     return [" ".join(failure.message.split()) for failure in chain]
 
@@ -181,8 +210,8 @@ def damaged_file_error(chain: Sequence[Failure], where: str) -> TableError | Non
         code="T434",
         where=where,
         found=" ".join(message.split()),
-        help="nothing was changed; the file is damaged: bring it back from a backup, or RESTORE the table to a version "
-        "without it",
+        help="nothing was changed; try to read the file with another program: if that fails, too, bring the file back "
+        "from a backup, or RESTORE the table to a version without it",
     )
 
 

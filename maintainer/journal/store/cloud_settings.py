@@ -41,7 +41,7 @@ def store_settings(uri: str, conf: Mapping[str, str], environ: Mapping[str, str]
     """Return the settings of the store that holds a state.
 
     Args:
-        uri: ``s3://``, ``s3a://``, ``abfss://`` or ``gs://``.
+        uri: ``s3://``, ``s3a://``, ``abfss://``, ``abfs://`` or ``gs://``.
         conf: Spark's settings; may hold secrets.
         environ: Environment variables. The library reads them itself; an endpoint without TLS must be allowed here.
     """
@@ -50,8 +50,9 @@ def store_settings(uri: str, conf: Mapping[str, str], environ: Mapping[str, str]
     if scheme in ("s3", "s3a"):
         return _s3(f"s3://{rest}", authority, conf, environ.get("AWS_ENDPOINT_URL", ""))
     if scheme in ("abfs", "abfss"):
-        plain_http = any(environ.get(name, "").startswith("http://") for name in _AZURE_ENDPOINTS)
-        return StoreSettings(uri, _azure(authority, conf), plain_http)
+        config = _azure(scheme, authority, conf)
+        endpoints = (config.get("endpoint"), *(environ.get(name) for name in _AZURE_ENDPOINTS))
+        return StoreSettings(uri, config, plain_http=any((url or "").startswith("http://") for url in endpoints))
     file = next((conf[key] for key in _GOOGLE_KEY_FILES if conf.get(key)), None)
     return StoreSettings(uri, {} if file is None else {"service_account_path": file})
 
@@ -72,7 +73,7 @@ def _s3(url: str, bucket: str, conf: Mapping[str, str], elsewhere: str) -> Store
     return StoreSettings(url, config, plain_http=config.get("endpoint", elsewhere).startswith("http://"))
 
 
-def _azure(authority: str, conf: Mapping[str, str]) -> dict[str, str]:
+def _azure(scheme: str, authority: str, conf: Mapping[str, str]) -> dict[str, str]:
     host = authority.partition("@")[2]
 
     def value(key: str) -> str | None:
@@ -86,4 +87,8 @@ def _azure(authority: str, conf: Mapping[str, str]) -> dict[str, str]:
         "client_secret": value("account.oauth2.client.secret"),
         "tenant_id": tenant[1] if tenant else None,
     }
+    if server := value("abfs.endpoint"):
+        # hadoop-azure asks a server of its own address, as an emulator, for /ACCOUNT/CONTAINER.
+        plain = scheme == "abfs" and value("always.use.https") == "false"
+        config["endpoint"] = f"{'http' if plain else 'https'}://{server}/{host.partition('.')[0]}"
     return {name: text for name, text in config.items() if text}

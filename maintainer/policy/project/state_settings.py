@@ -16,13 +16,16 @@ LEDGER_NAME, RUNS_NAME = "ledger", "runs"
 """The ledger's folder in the state, and that of all run folders."""
 
 
+_AZURE_PLACE = "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER"
 STORE_SCHEMES = {
     "s3": "s3://BUCKET/FOLDER",
-    "s3a": "s3a://BUCKET/FOLDER",
-    "abfss": "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER",
+    "s3a": "s3://BUCKET/FOLDER",
+    "abfss": _AZURE_PLACE,
+    # hadoop-azure speaks TLS for this one, too, unless `fs.azure.always.use.https` is false.
+    "abfs": _AZURE_PLACE,
     "gs": "gs://BUCKET/FOLDER",
 }
-"""Object stores that can hold a state, and how a place on each is written."""
+"""Schemes of object stores that can hold a state, and how a place on each is written best."""
 
 
 def read_state(data: Mapping[str, object], chosen: Mapping[str, object], root: Path) -> str:
@@ -61,7 +64,7 @@ def state_problem(written: str) -> tuple[str, str, str] | None:
     scheme, _, rest = written.partition("://")
     if is_uri(written) and (scheme not in STORE_SCHEMES or not rest.partition("/")[0]):
         message = f"the state cannot be on `{written}`"
-        return "P381", message, f"name a folder of this machine, or {', '.join(STORE_SCHEMES.values())}"
+        return "P381", message, f"name a folder of this machine, or {', '.join(dict.fromkeys(STORE_SCHEMES.values()))}"
     return None
 
 

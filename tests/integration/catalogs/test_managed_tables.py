@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from maintainer.cli.main import run
+from tests.support.policies.projects import git, write_project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,3 +99,25 @@ def test_tables_of_a_catalog_and_of_folders_are_managed_by_one_rule(
     finally:
         for database in ("stock", "hr"):
             spark.sql(f"DROP DATABASE {database} CASCADE")
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_changed_rule_is_compared_for_each_table_that_it_manages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule = "match: {tables: ['lake/*'], exclude: ['*_tmp']}\nmanage: true\nvacuum: {retention: 14d}\n"
+    for name in ("a", "b", "x_tmp"):
+        make_table(tmp_path / "lake" / name)
+    files = {"maintainer.yml": "roots: [lake]\n", ".gitignore": "lake/\n.maintainer/\n", "policies/rule.yml": rule}
+    write_project(tmp_path, files)
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-q", "-m", "base")
+    changed = rule.replace("14d", "8d").replace("['*_tmp']", "['*_tmp', 'lake/b']")
+    write_project(tmp_path, {"policies/rule.yml": changed})
+    assert run(["--project", str(tmp_path), "plan", "-o", "markdown", "--compare", "main"]) == 0
+    comment = capsys.readouterr().out.splitlines()
+    assert "| `lake/a` | `vacuum.retention` | `14d` | `8d` |" in comment, comment
+    (no_longer,) = [line for line in comment if line.startswith("| `lake/b` | `policies/rule.yml`")]
+    assert "compaction" in no_longer
+    assert not any("x_tmp" in line for line in comment)

@@ -20,7 +20,7 @@ from tests.support.stores.store_servers import AZURE_ACCOUNT, AZURE_KEY, azurite
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
-RACE = Path(__file__).resolve().parents[2] / "support" / "runs" / "LogStoreRace.java"
+RACE = Path(__file__).resolve().parents[2] / "support" / "stores" / "LogStoreRace.java"
 ROUNDS = 6
 HOST = f"{AZURE_ACCOUNT}.dfs.core.windows.net"
 

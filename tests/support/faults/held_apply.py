@@ -1,7 +1,7 @@
 """An apply that stops at a named point until it is let go, or ended from outside.
 
-``python -m tests.support.faults.held_apply PROJECT POINT SEED FOLDER``: at the point ``FOLDER/python.held`` appears,
-and the thread that came there waits for ``FOLDER/python.go``. Other threads of the process go on, as in a real run.
+``python -m tests.support.faults.held_apply PROJECT POINT SEED FOLDER [ARGUMENTS]``: at the point ``FOLDER/python.held``
+appears, and the thread that came there waits for ``FOLDER/python.go``. Other threads go on, as in a real run.
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ POINTS: dict[str, Callable[[_Hold, int], None]] = {
 """Sixteen moments of an apply, in their order. Where a point comes once for each step, the seed says in which."""
 
 
-def main(project: str, point: str, seed: str, folder: str) -> int:
-    """Apply, and be held at the point."""
+def main(project: str, point: str, seed: str, folder: str, *arguments: str) -> int:
+    """Apply, with more arguments if there are any, and be held at the point."""
     POINTS[point](holder(Path(folder)), int(seed))
     # Files of a test are small; row groups are copied all the same where the policy asks for it.
     lane_choice.COPY_MIN_FILE_BYTES = footers.MIN_ROW_GROUP_BYTES = 1
@@ -129,7 +129,7 @@ def main(project: str, point: str, seed: str, folder: str) -> int:
         defaults = Leases.__init__.__kwdefaults__
         assert defaults is not None
         defaults["seconds"] = float(os.environ[SHORT_LEASE_SECONDS])
-    return run(["--project", project, "apply", "--yes"])
+    return run(["--project", project, "apply", "--yes", *arguments])
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from maintainer.model.plan.steps import (
 from maintainer.model.table.table_facts import DataFile, TableRecord
 from maintainer.planning.operations.compaction import plan_compaction
 from maintainer.planning.plan_input import TableInput
+from tests.support.suites.example_counts import examples
 from tests.support.tables.builders import NOW_MS, make_facts, make_file, make_files, make_optimize, make_policy
 
 _OPTIMIZE = "spark.databricks.delta.optimize."
@@ -89,7 +90,7 @@ def test_zorder_of_part_of_a_partition_is_refused() -> None:
 _FILE = st.tuples(st.integers(1, 130), st.integers(0, 9), st.sampled_from(("a", "b")))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(_FILE, max_size=14))
 def test_a_plan_is_taken_as_it_is_planned(described: list[tuple[int, int, str]]) -> None:
     """Random sizes and deleted rows: the command takes what the plan of all multi-file bins says, file by file."""

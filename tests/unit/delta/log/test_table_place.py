@@ -20,6 +20,7 @@ from maintainer.engine.protocols import is_one_place
 from maintainer.model.plan.plan import Observed, TablePlan
 from maintainer.model.table.table_facts import Protocol, TableRef
 from maintainer.policy.resolve.resolved import ResolvedPolicy
+from tests.support.suites.example_counts import examples
 from tests.support.tables.bind_mounts import BindMount, bind_mounts, mounts_permitted
 from tests.support.tables.vacuum_cases import policies
 
@@ -97,7 +98,7 @@ ENDS = (
 COUNT = iter(range(10**9))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=NAMES, steps=st.lists(st.sampled_from(STEPS), max_size=4), end=st.sampled_from(ENDS))
 def test_every_way_to_a_table_is_one_place_and_a_copy_another(
     lake: Path, name: str, steps: list[str], end: Callable[[str], str]

@@ -40,11 +40,21 @@ def test_what_is_there_is_not_brought_again(
     assert connectors_to_bring(kinds, spark_home(tmp_path, *jars), conf) == expected
 
 
-def test_another_hadoop_is_refused_with_the_lines_that_bring_its_connector(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "package"),
+    [
+        ("s3", "org.apache.hadoop:hadoop-aws:3.5.0"),
+        ("azure", "org.apache.hadoop:hadoop-azure:3.5.0"),
+        ("gcs", "com.google.cloud.bigdataoss:gcs-connector:VERSION"),
+    ],
+)
+def test_another_hadoop_is_refused_with_the_lines_that_bring_its_connector(
+    tmp_path: Path, kind: str, package: str
+) -> None:
     with pytest.raises(EnvironmentUnfit) as caught:
-        connectors_to_bring(("s3",), spark_home(tmp_path, "hadoop-client-api-3.5.0"), {})
+        connectors_to_bring((kind,), spark_home(tmp_path, "hadoop-client-api-3.5.0"), {})
     assert (caught.value.code, caught.value.found) == ("E671", "Hadoop 3.5.0")
-    assert "org.apache.hadoop:hadoop-aws:3.5.0" in (caught.value.help or "")
+    assert f"[{package}]" in (caught.value.help or "")
 
 
 def test_settings_of_a_connector_are_defaults_that_everybody_may_change(tmp_path: Path) -> None:

@@ -247,6 +247,8 @@ def test_a_context_that_was_stopped_under_us_is_an_engine_that_has_gone(message:
         ("java.net.SocketTimeoutException", "Read timed out", TableError, "T435"),
         ("java.nio.file.FileSystemException", "/t/x: Too many open files", EnvironmentUnfit, "E636"),
         ("java.lang.OutOfMemoryError", "Java heap space", EnvironmentUnfit, "E637"),
+        ("java.lang.NoSuchMethodError", "'void x.VectoredReadUtils.y(z)'", EnvironmentUnfit, "E672"),
+        ("java.lang.NoClassDefFoundError", "com/google/x/Y", EnvironmentUnfit, "E672"),
         ("x.SparkException", "[SPARK_JOB_CANCELLED] Job 5 cancelled", Interrupted, "C710"),
         ("o.DeltaIllegalStateException", "[DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH] x", TableError, "T434"),
     ],

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from maintainer.delta.storage.file_store import java_quote
 from maintainer.model.table.table_facts import TableRef
+from tests.support.suites.example_counts import examples
 from tests.support.tables.aged_tables import AgedTable, Vacuuming, tree
 from tests.support.tables.bind_mounts import bind_mounts, mounts_permitted
 from tests.support.tables.vacuum_cases import is_own_commit, policies
@@ -132,7 +133,7 @@ def make(case: Case, table: AgedTable, clone: AgedTable, roots: dict[str, Path])
     return stays, goes
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(cases())
 def test_no_needed_file_goes_under_any_name(case: Case) -> None:
     top = Path(os.path.realpath(tempfile.mkdtemp(prefix="spellings-")))

@@ -19,6 +19,7 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.run.outcome import RunOutcome, StepStatus, TableStatus
 from tests.support.runs.fake_lake import FakeLake, FakeTable, PlainVerifier, Station, compact, plan_all, plan_of, vacuum
+from tests.support.suites.example_counts import examples
 from tests.support.tables.builders import NOW_MS
 
 BOUNDS = FleetBounds(jobs=2, tick_seconds=0.002, retry=RetryBounds(first_pause_seconds=0.0))
@@ -103,7 +104,7 @@ def expected_rows(table: FakeTable) -> list[int]:
     return sorted(rows)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(faults(), min_size=1, max_size=2))
 def test_any_fault(rounds: list[list[tuple[str, str, int]]]) -> None:
     lake = FakeLake()

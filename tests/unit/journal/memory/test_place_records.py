@@ -21,6 +21,7 @@ from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import CommitReceipt, StepOutcome, StepStatus
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts, TableRecord
+from tests.support.suites.example_counts import examples
 from tests.support.tables.builders import NOW_MS, make_facts
 from tests.unit.delta.log.test_table_place import table
 from tests.unit.journal.memory.test_table_records import Runs
@@ -146,7 +147,7 @@ def test_the_schedule_moves_along_and_is_not_copied(lake: Lake) -> None:
     assert lake.record(move(lake)).last_optimize_at_ms == NOW_MS + 1
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.sampled_from(["move", "link", "copy", "lift the other", "remove the other"]), max_size=8))
 def test_no_way_of_moving_linking_and_copying_loses_a_quarantine(ways: list[str]) -> None:
     with TemporaryDirectory() as folder:

@@ -77,6 +77,21 @@ def test_a_server_of_azures_protocol_may_do_without_tls(name: str) -> None:
     assert not store_settings(uri, {}, {}).plain_http
 
 
+@pytest.mark.parametrize(
+    ("uri", "always_tls", "url"),
+    [
+        ("abfs://lake@acme.dfs.core.windows.net/state", "false", "http://127.0.0.1:10000/acme"),
+        ("abfs://lake@acme.dfs.core.windows.net/state", "true", "https://127.0.0.1:10000/acme"),
+        ("abfss://lake@acme.dfs.core.windows.net/state", "false", "https://127.0.0.1:10000/acme"),
+    ],
+)
+def test_the_server_that_hadoop_is_sent_to_is_that_of_the_state(uri: str, always_tls: str, url: str) -> None:
+    azure = "spark.hadoop.fs.azure."
+    conf = {f"{azure}abfs.endpoint": "127.0.0.1:10000", f"{azure}always.use.https": always_tls}
+    settings = store_settings(uri, conf, {})
+    assert (settings.config, settings.plain_http) == ({"endpoint": url}, url.startswith("http://"))
+
+
 def test_the_key_file_of_google() -> None:
     conf = {"spark.hadoop.fs.gs.auth.service.account.json.keyfile": "/key.json"}
     assert store_settings("gs://lake/state", conf).config == {"service_account_path": "/key.json"}

@@ -24,6 +24,7 @@ from maintainer.delta.rewrite.copy.footers import (
 from maintainer.delta.rewrite.copy.merged_statistics import merge_statistics
 from maintainer.delta.rewrite.lane_fit import LaneUnfit
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
+from tests.support.suites.example_counts import examples
 from tests.support.tables.zoo_rows import SCHEMA, field, table_of, zoo_rows
 
 
@@ -158,7 +159,7 @@ def test_a_source_without_sure_statistics_is_not_copied(broken: str | None) -> N
         merge_statistics([json.dumps(stats_of(1)), broken], COLUMNS)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.lists(st.one_of(st.none(), st.decimals(-99, 99, places=2)), min_size=1), min_size=1))
 def test_merged_bounds_are_those_of_all_rows(parts: list[list[Any]]) -> None:
     texts = []

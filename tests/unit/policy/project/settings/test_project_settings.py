@@ -226,6 +226,7 @@ def test_a_state_on_storage_that_cannot_hold_it_is_refused(tmp_path: Path, place
         ("s3://lake/m", "s3a://lake/m/ledger"),
         ("s3a://lake/m/", "s3a://lake/m/ledger"),
         ("abfss://c@a.dfs.core.windows.net/m", "abfss://c@a.dfs.core.windows.net/m/ledger"),
+        ("abfs://c@a.dfs.core.windows.net/m", "abfs://c@a.dfs.core.windows.net/m/ledger"),
         ("gs://lake", "gs://lake/ledger"),
     ],
 )

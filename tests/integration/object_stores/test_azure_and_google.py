@@ -1,0 +1,80 @@
+"""Whole commands on tables on real servers of Azure's and Google's protocols; another engine reads the rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.stores.cloud_projects import Cloud, CloudProject, azure_cloud, file_names, google_cloud, rows_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+
+RETENTION_SECONDS = 1
+
+
+@pytest.fixture(scope="module", params=["azure", "google"])
+def cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    start = {"azure": azure_cloud, "google": google_cloud}[request.param]
+    with start(tmp_path_factory.mktemp("host") / "host.log") as cloud:
+        yield cloud
+
+
+@pytest.fixture
+def orders(cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> CloudProject:
+    return CloudProject(cloud, tmp_path_factory.mktemp("orders"), "orders", "optimize: {}")
+
+
+def test_each_command_says_the_truth_of_a_table_there(orders: CloudProject) -> None:
+    written = orders.create(6)
+    rows = rows_of(written)
+
+    plan = orders.run("plan", "--detailed-exitcode", "-o", "json")
+    assert plan.returncode == 3, plan.err
+    assert [step["kind"] for table in plan.document["tables"] for step in table["steps"]] == ["compact"]
+    assert orders.fetched().version() == 5
+
+    first = orders.run("apply", "--yes", "-o", "json")
+    assert (first.returncode, first.document["problems"]) == (0, []), first.out
+    after = orders.fetched()
+    assert (after.version(), len(after.file_uris()), rows_of(after)) == (6, 1, rows)
+
+    again = orders.run("apply", "--yes", "-o", "json")
+    assert (again.returncode, again.document["counts"]["up_to_date"]) == (0, 1), again.err
+    assert orders.fetched().version() == 6
+
+    verified = orders.run("verify", orders.address, "-o", "json")
+    assert [table["result"] for table in verified.document["tables"]] == ["proven"], verified.err
+    compaction, *writes = orders.run("history", orders.address, "-o", "json").document["history"]
+    assert (compaction["step"], compaction["run_id"]) == ("compact", first.document["run_id"])
+    assert (compaction["num_files_removed"], compaction["num_files_added"]) == (6, 1)
+    assert [row["run_id"] for row in writes] == [None] * 6
+    (from_ledger,) = orders.run("history", "--ledger", "-o", "json").document["history"]
+    assert (from_ledger["step"], from_ledger["table"]) == ("compact", orders.address)
+
+    refused = orders.run("undelete", orders.address, "--run", first.document["run_id"], "--yes")
+    assert (refused.returncode, "error[T431]" in refused.err) == (1, True), refused.err
+
+
+def test_doctor_finds_nothing_wrong(orders: CloudProject) -> None:
+    done = orders.run("doctor")
+    assert done.returncode == 0, done.out + done.err
+
+
+def test_a_vacuum_deletes_what_the_log_removed_and_nothing_else(
+    cloud: Cloud, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    policy = f"vacuum: {{retention: {RETENTION_SECONDS}s, allowShortRetention: true, allowLargeDelete: true}}"
+    project = CloudProject(cloud, tmp_path_factory.mktemp("old"), "old", policy)
+    written = project.create(6, **{"delta.deletedFileRetentionDuration": "interval 1 second"})
+    rows, old = rows_of(written), file_names(written)
+    written.optimize.compact()
+    (new,) = file_names(written)
+    project.upload()
+    assert project.data_files() == old | {new}
+    time.sleep(RETENTION_SECONDS + 1)
+    done = project.run("apply", "--yes", "-o", "json")
+    assert (done.returncode, done.document["problems"]) == (0, []), done.err
+    assert project.data_files() == {new}
+    assert rows_of(project.fetched()) == rows
