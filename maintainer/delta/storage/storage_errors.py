@@ -101,8 +101,8 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
             found=innermost,
             help="pass --conf spark.driver.memory=8g, or make batches smaller: `optimize.batchSize` in the policy",
         )
-    if kinds & _LINKAGE:
-        return _jars_unfit(where, innermost)
+    if (misfit := next((failure for failure in chain if failure.type_name in _LINKAGE), None)) is not None:
+        return _jars_unfit(where, f"{misfit.type_name}: {misfit.message}")
     if kinds & _NO_CONNECTOR or ("ClassNotFoundException" in kinds and _CONNECTOR_CLASS.search(text)):
         return TableError(
             "Spark has no connector for this storage",
@@ -156,16 +156,16 @@ def unreachable(where: str, found: str, *, is_s3: bool) -> TableError:
     )
 
 
-def _jars_unfit(where: str, innermost: str) -> EnvironmentUnfit:
+def _jars_unfit(where: str, raised: str) -> EnvironmentUnfit:
     help_text = "name the connector or the package in the version that was made for this Spark and its Hadoop"
-    if _VECTORED_READ in innermost:
+    if _VECTORED_READ in raised:
         # https://github.com/GoogleCloudDataproc/hadoop-connectors/pull/1498
         help_text = "maintainer.yml: `spark: {conf: {spark.hadoop.parquet.hadoop.vectored.io.enabled: false}}`"
     return EnvironmentUnfit(
         "two JARs of this Spark do not fit each other",
         code="E672",
         where=where,
-        found=innermost,
+        found=raised,
         help=f"{help_text}; the table itself was not found to be damaged",
     )
 

@@ -258,6 +258,16 @@ def test_codes_of_reading(name: str, message: str, kind: type[Exception], code: 
     assert (type(found), found.code) == (kind, code)
 
 
+def test_jars_that_do_not_fit_are_no_damage_and_the_setting_that_helps_is_named() -> None:
+    read = FakeThrowable("java.lang.NoSuchMethodError", "'void org.apache.hadoop.fs.VectoredReadUtils.validate(x)'")
+    message = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file gs://lake/t/1.parquet. SQLSTATE: KD001"
+    for turn in (as_table_error, lambda error, where: as_write_error(error, where, "reading")):
+        error = turn(_java("org.apache.spark.SparkException", message, read), "gs://lake/t")
+        assert error.code == "E672"
+        assert (error.found or "").startswith("NoSuchMethodError: 'void ")
+        assert "`spark: {conf: {spark.hadoop.parquet.hadoop.vectored.io.enabled: false}}`" in (error.help or "")
+
+
 FILE = "file:/t/part-00000-5d66.c000.snappy.parquet"
 
 
