@@ -36,7 +36,7 @@ test: check-java $(STAMPS)/dev lint ## lint, types, layers and all tests but the
 	$(PYTEST) $(SPREAD) -m 'not long' $(FAST_TESTS) $(SPARK_TESTS)
 
 long: check-java $(STAMPS)/dev ## what `make test` leaves out: whole matrices, the whole demo, minutes each
-	$(PYTEST) $(SPREAD) -m 'long or sampled' $(FAST_TESTS) $(SPARK_TESTS)
+	$(PYTEST) $(SPREAD) -m 'long or sampled or takes_turns' $(FAST_TESTS) $(SPARK_TESTS)
 
 fault: check-java $(STAMPS)/dev ## every kill, sick system call and broken table: the fault tests whole, hours
 	$(PYTEST) $(SPREAD) tests/fault

@@ -32,7 +32,7 @@ from tests.support.tables.delta_tables import compaction, no_intent, second_engi
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.sampled(1)]
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(1), pytest.mark.takes_turns]
 
 ROOT = Path(__file__).resolve().parents[2]
 FOREIGN = "part-00000-0c5a1f5e-5f0e-4bd5-9d0a-1d6c9f6b3f10-c000.snappy.parquet"

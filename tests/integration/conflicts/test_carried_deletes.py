@@ -201,7 +201,7 @@ def change_by_hand(story: Story, draw: random.Random) -> None:
 
 
 @pytest.mark.parametrize("case", range(CASES))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_deletes_that_win_are_carried_over(
     engine: DeltaTableEngine, lake: Path, make_story: Callable[[Path, Template], Story], case: int
 ) -> None:

@@ -7,12 +7,16 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from maintainer.policy.schema.known_expectations import (
     EXPECTATIONS,
     NOT_FOR_POLICIES,
     REFUSED_EXPECTATIONS,
     WITHOUT_SPARK,
 )
+
+pytestmark = pytest.mark.takes_turns
 
 PROBE = """
 import json

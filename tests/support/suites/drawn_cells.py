@@ -1,8 +1,9 @@
 """Tests of which `make test` runs some, drawn by a seed, and `make long` all.
 
 `@pytest.mark.sampled(count)` on a test with many cells: that many of its cells are drawn, the others become `long`.
-In `pytestmark` of a module it draws that many of the module's tests. What carries `@pytest.mark.every_run` is not
-drawn, it always runs: what once failed, and what a promise rests on. What is `long` by itself is never drawn.
+In `pytestmark` of a module it draws that many of the module's tests. Of the modules with `pytest.mark.takes_turns` one
+in three is drawn. What carries `@pytest.mark.every_run` is not drawn, it always runs: what once failed, and what a
+promise rests on. What is `long` by itself is never drawn.
 
 The seed is the commit that is checked out, so that each commit runs other cells and the same commit the same ones.
 `MAINTAINER_TEST_SEED` names another; the seed of a run is printed at its beginning and at its end.
@@ -20,6 +21,8 @@ from pathlib import Path
 import pytest
 
 SEED = "MAINTAINER_TEST_SEED"
+TURNS = 3
+"""One in so many of the modules that take turns is drawn."""
 
 
 @functools.cache
@@ -44,8 +47,25 @@ def draw(cells: Iterable[str], count: int, matrix: str, by: str) -> frozenset[st
     return frozenset(random.Random(f"{by}/{matrix}").sample(candidates, min(count, len(candidates))))
 
 
+def mark_modules(items: Iterable[pytest.Item], by: str) -> dict[str, tuple[int, int]]:
+    """Mark the modules as long whose turn it is not; return how many there are, in this run and in all."""
+    modules: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("takes_turns") is not None:
+            modules.setdefault(item.nodeid.partition("::")[0], []).append(item)
+    if not modules:
+        return {}
+    chosen = draw(modules, -(-len(modules) // TURNS), "modules", by)
+    for module in modules.keys() - chosen:
+        for item in modules[module]:
+            if item.get_closest_marker("every_run") is None:
+                item.add_marker("long")
+    return {"files that take turns": (len(chosen), len(modules))}
+
+
 def mark_cells(items: Sequence[pytest.Item], by: str) -> dict[str, tuple[int, int]]:
     """Mark what is not drawn as long; return each matrix with its tests in this run and in all."""
+    turns = mark_modules(items, by)
     matrices: dict[str, list[pytest.Item]] = {}
     counts: dict[str, int] = {}
     for item in items:
@@ -54,7 +74,7 @@ def mark_cells(items: Sequence[pytest.Item], by: str) -> dict[str, tuple[int, in
             matrices.setdefault(matrix, []).append(item)
             (counts[matrix],) = marker.args
             break  # the closest one
-    drawn: dict[str, tuple[int, int]] = {}
+    drawn = turns
     for matrix, cells in matrices.items():
         candidates = [cell for cell in cells if not {"long", "every_run"} & {one.name for one in cell.iter_markers()}]
         chosen = draw((cell.nodeid for cell in candidates), counts[matrix], matrix, by)

@@ -55,7 +55,19 @@ from tests.support.suites.suite_summary import (
     pytest_terminal_summary, pytest_testnodedown,
 )
 """
-MARKERS = "[pytest]\nmarkers =\n  sampled: n\n  every_run: n\n  long: n\n"
+TURN = """
+import pytest
+
+pytestmark = pytest.mark.takes_turns
+
+def test_by_turns():
+    pass
+
+@pytest.mark.every_run
+def test_always():
+    pass
+"""
+MARKERS = "[pytest]\nmarkers =\n  sampled: n\n  takes_turns: n\n  every_run: n\n  long: n\n"
 
 
 @pytest.fixture
@@ -128,3 +140,22 @@ def test_workers_draw_the_same_and_the_end_is_said_once(suite: pytest.Pytester) 
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
     result.stdout.fnmatch_lines(["tests that ran   6: plain 6", "*pair 4 of 10*=7", "*has  9: plain 9"])
     assert result.stdout.str().count("what ran") == 1
+
+
+def test_one_in_three_modules_that_take_turns_is_drawn_until_each_was(suite: pytest.Pytester) -> None:
+    plain = suite.path / "tests" / "plain"
+    for path in plain.iterdir():
+        path.unlink()
+    for letter in "abcde":
+        (plain / f"test_{letter}.py").write_text(TURN, encoding="utf-8")
+    seen: set[str] = set()
+    for seed in map(str, range(8)):
+        ran, lines = runs(suite, seed, "-m", "not long")
+        assert (ran.count("test_always"), ran.count("test_by_turns")) == (5, 2)
+        assert f"drawn            files that take turns 2 of 5; the same again with {SEED}={seed}" in lines
+        chosen, _ = runs(suite, seed, "-m", "not long and not every_run")
+        assert chosen == ["test_by_turns"] * 2
+        seen |= draw((f"tests/plain/test_{letter}.py" for letter in "abcde"), 2, "modules", seed)
+    assert len(seen) == 5
+    whole, _ = runs(suite, "1", "-m", "long or sampled or takes_turns")
+    assert len(whole) == 10
