@@ -116,6 +116,22 @@ class LazyGroup(click.Group):
                 raise click.UsageError(f"No such command '{args[0]}'. Did you mean '{near[0]}'?", ctx) from error
             raise
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; say of an option that is for all commands that it stands before the command."""
+        try:
+            return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            own = {name: option for option in self.params for name in option.opts}
+            option = own.get(error.option_name)
+            if option is None or error.ctx is None:
+                raise
+            value = "" if getattr(option, "is_flag", False) else f" {option.make_metavar(ctx)}"
+            command = error.ctx.command_path.removeprefix(ctx.command_path)
+            message = (
+                f"'{error.option_name}' stands before the command: maintainer {error.option_name}{value}{command} ..."
+            )
+            raise click.UsageError(message, error.ctx) from error
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List commands from the table, so that ``--help`` imports none of them."""
         with formatter.section("Commands"):

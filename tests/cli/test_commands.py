@@ -36,6 +36,23 @@ def test_a_mistyped_command_is_a_usage_error_with_the_nearest_name(capsys: pytes
     assert "Did you mean" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "right"),
+    [
+        ("plan --env prod", "maintainer --env NAME plan ..."),
+        ("plan -v", "maintainer -v plan ..."),
+        ("ledger rebuild --quiet", "maintainer --quiet ledger rebuild ..."),
+    ],
+)
+def test_an_option_for_all_commands_stands_before_the_command(
+    arguments: str, right: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments.split()) == 2
+    assert f"stands before the command: {right}" in capsys.readouterr().err
+    assert run(["plan", "--ouput", "x"]) == 2
+    assert "No such option '--ouput'" in capsys.readouterr().err
+
+
 def test_verbose_and_quiet_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["-v", "-q", "version"]) == 2
     assert "exclude each other" in capsys.readouterr().err

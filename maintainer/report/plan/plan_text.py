@@ -340,9 +340,9 @@ def _footer(plan: Plan, options: PlanOptions, style: Style) -> Iterator[str]:
     yield from rule_lines(plan, printable)
     if not plan.has_changes:
         if totals.num_tables[TableState.WAITING]:
-            yield "Nothing to do now."
+            yield f"Nothing to do now{_why_nothing(options)}."
         elif not totals.num_tables[TableState.BLOCKED] and not totals.num_tables[TableState.PROBLEM]:
-            yield "Nothing to do."
+            yield f"Nothing to do{_why_nothing(options)}."
         yield from _saved_without_changes(options)
         return
     if options.applied_next:
@@ -355,6 +355,11 @@ def _footer(plan: Plan, options: PlanOptions, style: Style) -> Iterator[str]:
         until = when(plan.expires_at_ms, options.tz)
         yield f"Saved {printable(options.saved_to)}, valid until {until}. To do exactly this:"
         yield f"    maintainer apply {printable(shlex.quote(options.saved_to))}"
+
+
+def _why_nothing(options: PlanOptions) -> str:
+    """Name the command that gives each table's reason, where it was not given already and no run follows."""
+    return "" if options.verbose or options.applied_next else "; `maintainer -v plan` says why, for each table"
 
 
 def _saved_without_changes(options: PlanOptions) -> Iterator[str]:

@@ -67,7 +67,7 @@ def test_a_table_whose_only_work_waits_is_not_called_up_to_date() -> None:
     nothing, _ = within_budget(made(large), Budgets(Budget(num_files=1)), Learned())
     assert render_plan(nothing).splitlines()[-2:] == [
         "Plan: 0 tables to change, 0 steps; 0 up to date, 1 waiting.",
-        "Nothing to do now.",
+        "Nothing to do now; `maintainer -v plan` says why, for each table.",
     ]
 
 

@@ -110,8 +110,10 @@ def test_an_empty_and_a_quiet_plan_say_so() -> None:
         "  = 1 table   nothing to do: files are large enough in 1",
         "",
         "Plan: 0 tables to change, 0 steps; 1 up to date.",
-        "Nothing to do.",
+        "Nothing to do; `maintainer -v plan` says why, for each table.",
     ]
+    applied = render_plan(plan(quiet("a.b", (ReasonCode.AT_TARGET, "x"))), PlanOptions(applied_next=True))
+    assert applied.splitlines()[-1] == "Nothing to do."
 
 
 def test_a_table_outside_its_window_is_not_called_up_to_date() -> None:
@@ -120,7 +122,7 @@ def test_a_table_outside_its_window_is_not_called_up_to_date() -> None:
         "  = 1 table   nothing to do: outside their window in 1",
         "",
         "Plan: 0 tables to change, 0 steps; 0 up to date, 1 waiting.",
-        "Nothing to do now.",
+        "Nothing to do now; `maintainer -v plan` says why, for each table.",
     ]
     text = render_plan_markdown(plan(shut))
     assert "1 table waiting" in text
@@ -301,5 +303,5 @@ def test_a_plan_without_changes_says_that_it_was_saved() -> None:
     end = "Saved plan.json: it changes nothing.\n"
     assert render_plan(plan(), saved).endswith(f"nothing to plan.\n{end}")
     table = quiet("a.b", (ReasonCode.AT_TARGET, "4 files of 192 MiB or more"))
-    assert render_plan(plan(table), saved).endswith(f"Nothing to do.\n{end}")
+    assert render_plan(plan(table), saved).endswith(f"for each table.\n{end}")
     assert "Saved" not in render_plan(plan(table), replace(saved, applied_next=True))
