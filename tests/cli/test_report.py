@@ -12,6 +12,7 @@ from maintainer.cli.main import run
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.results_document import run_to_json
 from tests.support.policies.projects import write_project
+from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 
 
@@ -20,7 +21,7 @@ def root(tmp_path: Path) -> Path:
     root = write_project(tmp_path / "a project", {"policies/t.yml": "table: sales.orders\n"})
     folder = root / ".maintainer" / "runs" / samples.RUN
     folder.mkdir(parents=True)
-    (folder / "plan.json").write_text(to_json(samples.full_plan()))
+    (folder / "plan.json").write_text(to_json(sample_plans.full_plan()))
     (folder / "results.json").write_text(run_to_json(samples.good_run()))
     return root
 

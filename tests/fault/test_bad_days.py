@@ -24,7 +24,8 @@ from maintainer.model.plan.plan import Plan
 from maintainer.model.run.outcome import RunOutcome
 from maintainer.model.table.table_facts import TableRef
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
-from tests.support.runs.fake_lake import PlainVerifier, plan_all, plan_for
+from tests.support.runs.plain_verifier import PlainVerifier
+from tests.support.runs.planned_steps import plan_all, plan_for
 from tests.support.tables.builders import NOW_MS
 from tests.support.tables.delta_tables import compaction
 

@@ -24,7 +24,7 @@ from maintainer.model.plan.steps import CompactStep
 from maintainer.model.run.outcome import RunOutcome, TableStatus
 from maintainer.model.table.table_facts import TableRecord, TableRef
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
-from tests.support.runs.fake_lake import plan_all, plan_for
+from tests.support.runs.planned_steps import plan_all, plan_for
 from tests.support.tables.builders import NOW_MS
 from tests.support.tables.delta_tables import compaction
 

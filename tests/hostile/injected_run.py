@@ -14,16 +14,19 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.policy_changes import PolicyChanges, PolicyWork, TableChange
 from maintainer.policy.resolve.policy_values import NOT_SET, ValueChange
 from maintainer.report.plan.comparison_markdown import Comparison
+from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 
 
 def injected_plan(text: str) -> Plan:
     """Every table, reason, column, partition, property and problem of a plan with the text in it."""
-    problem = replace(samples.gone(), ref=TableRef(f"1{text}"), problem=Problem("T401", text, text, text))
-    blocked = replace(samples.leads(), ref=TableRef(f"2{text}"), blocked=(Reason(ReasonCode.OVER_LIMIT, text, text),))
-    quiet = samples.quiet(f"3{text}", (ReasonCode.SUSPENDED, text), (ReasonCode.AT_TARGET, text))
+    problem = replace(sample_plans.gone(), ref=TableRef(f"1{text}"), problem=Problem("T401", text, text, text))
+    blocked = replace(
+        sample_plans.leads(), ref=TableRef(f"2{text}"), blocked=(Reason(ReasonCode.OVER_LIMIT, text, text),)
+    )
+    quiet = sample_plans.quiet(f"3{text}", (ReasonCode.SUSPENDED, text), (ReasonCode.AT_TARGET, text))
     return replace(
-        samples.plan(problem, blocked, _changed(f"4{text}", text), replace(quiet, owner=text)),
+        sample_plans.plan(problem, blocked, _changed(f"4{text}", text), replace(quiet, owner=text)),
         environment=text,
         selection=(text,),
         git_commit=text,
@@ -38,7 +41,7 @@ def injected_comparison(text: str) -> Comparison:
 
 
 def _changed(name: str, text: str) -> TablePlan:
-    table = samples.orders()
+    table = sample_plans.orders()
     reason = Reason(ReasonCode.SMALL_FILES, text, text)
     properties, compact, vacuum = table.steps
     assert isinstance(properties, SetPropertiesStep)
@@ -47,7 +50,7 @@ def _changed(name: str, text: str) -> TablePlan:
         replace(properties, before=((f"p.{text}", text), ("q", None)), after=((f"p.{text}", f"{text}."), ("q", text))),
         replace(compact, reasons=(reason,)),
         ZOrderStep(
-            batches=(Batch((samples.data_bin(text, [12, 13], name=text),)),),
+            batches=(Batch((sample_plans.data_bin(text, [12, 13], name=text),)),),
             columns=(text, f"{text}2"),
             max_file_size_bytes=2**28,
             max_threads=1,
@@ -99,9 +102,9 @@ def _step(step: StepOutcome, name: str, text: str) -> StepOutcome:
 def injected_history(text: str) -> tuple[HistoryRow, ...]:
     """A row for a step of ours, and one for a command of somebody else's."""
     ours = HistoryRow(
-        samples.TEN_PM, text, text, "failed", samples.RUN, 1, 2, error_code="T1", error=text, policy_file=text
+        sample_plans.TEN_PM, text, text, "failed", samples.RUN, 1, 2, error_code="T1", error=text, policy_file=text
     )
-    other = HistoryRow(samples.TEN_PM, text, text, "", None, 1, 2, reason=text, by=text)
+    other = HistoryRow(sample_plans.TEN_PM, text, text, "", None, 1, 2, reason=text, by=text)
     return ours, other
 
 

@@ -22,10 +22,12 @@ from maintainer.model.plan.plan_document import digest_of, from_json, to_documen
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.planning.recheck.staleness import StaleReasons, recheck
 from tests.support.policies.projects import write_project
-from tests.support.runs import sample_runs as samples
-from tests.support.runs.fake_lake import FakeLake, compact, plan_for, properties, vacuum
-from tests.support.tables.aged_tables import AgedTable, Vacuuming, now_ms, tree
+from tests.support.runs import sample_plans
+from tests.support.runs.fake_lake import FakeLake
+from tests.support.runs.planned_steps import compact, plan_for, properties, vacuum
+from tests.support.tables.aged_tables import AgedTable, now_ms, tree
 from tests.support.tables.builders import NOW_MS
+from tests.support.tables.local_vacuum import Vacuuming
 from tests.support.tables.vacuum_cases import is_own_commit, old_table, policies
 
 Json = dict[str, Any]
@@ -68,7 +70,7 @@ def signed(document: Json) -> str:
     return json.dumps({**document, "digest": digest_of(document)})
 
 
-WHOLE = to_document(samples.full_plan())
+WHOLE = to_document(sample_plans.full_plan())
 EDITS = [place for place, _ in leaves(WHOLE)]
 
 
@@ -106,8 +108,8 @@ def test_apply_ends_in_4_before_anything_is_touched(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = write_project(tmp_path / "project", {"policies/t.yml": "table: sales.orders\n"})
-    text = FORMS[form](to_json(samples.full_plan()))
-    assert text != to_json(samples.full_plan())
+    text = FORMS[form](to_json(sample_plans.full_plan()))
+    assert text != to_json(sample_plans.full_plan())
     (root / "night.json").write_text(text)
     assert run(["--project", str(root), "apply", str(root / "night.json")]) == 4
     shown = capsys.readouterr()
@@ -132,7 +134,7 @@ def test_what_is_counted_is_counted_anew_and_the_rest_is_read_strictly(place: Pl
             assert not counted
         else:
             assert counted or place == ("digest",) or replacement != ["x"]
-            assert (plan == samples.full_plan()) is (counted or place == ("digest",))
+            assert (plan == sample_plans.full_plan()) is (counted or place == ("digest",))
 
 
 def _read(text: str) -> Plan | None:

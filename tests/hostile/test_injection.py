@@ -8,76 +8,31 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
-from datetime import timezone
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
 from markdown_it import MarkdownIt
 
-from maintainer.errors import TableError
 from maintainer.errors.foreign_text import visible_json
 from maintainer.journal.events.event_log import decode, encode
 from maintainer.journal.ledger.ledger_rows import LedgerRow, rows_of
 from maintainer.model.plan.plan_document import from_json, to_json
-from maintainer.model.run.progress import (
-    RunFinished,
-    RunStarted,
-    StepFinished,
-    StepStarted,
-    TableFinished,
-    TableStarted,
-)
+from maintainer.model.run.progress import TableFinished
 from maintainer.model.run.results_document import run_from_json, run_to_json
-from maintainer.policy.diagnostics import Diagnostic, Severity, Span
-from maintainer.policy.project.price_settings import Prices
 from maintainer.report import html
-from maintainer.report.diagnostics_report import (
-    DiagnosticsReport,
-    render_concise,
-    render_full,
-    render_github,
-    render_json,
-    render_sarif,
-    render_step_summary,
-)
+from maintainer.report.diagnostics_report import render_github, render_sarif
 from maintainer.report.diagnostics_report import render_junit as validate_junit
 from maintainer.report.findings import render_annotations
-from maintainer.report.html.fleet_view import fleet_view
-from maintainer.report.html.live_view import LiveView, live_view
-from maintainer.report.html.page import (
-    Served,
-    render_fleet_page,
-    render_live_page,
-    render_message_page,
-    render_run_page,
-)
-from maintainer.report.html.run_view import ReportProject, run_view
-from maintainer.report.plan.plan_markdown import render_failure_markdown, render_plan_markdown
-from maintainer.report.plan.plan_text import PlanOptions, render_plan
-from maintainer.report.plan.why_text import render_why
-from maintainer.report.run.outcome_text import render_steps
 from maintainer.report.run.progress_jsonl import event_line
-from maintainer.report.run.progress_text import ProgressText
-from maintainer.report.run.run_findings import render_junit, run_findings, run_markdown
-from maintainer.report.run.run_text import render_run
-from maintainer.report.status_documents import history_csv, history_json, status_json, status_prometheus
-from maintainer.report.status_text import render_history, render_status
-from maintainer.report.style import Style
-from tests.hostile.injected_run import (
-    injected_comparison,
-    injected_history,
-    injected_plan,
-    injected_run,
-    injected_status,
-)
+from maintainer.report.run.run_findings import render_junit, run_findings
+from maintainer.report.status_documents import history_csv, status_json, status_prometheus
+from tests.hostile.injected_outputs import NOW_MS, injected_findings, markdown_texts, report_pages, terminal_texts
+from tests.hostile.injected_run import injected_history, injected_plan, injected_run, injected_status
 from tests.hostile.injection_payloads import PAYLOADS
-from tests.support.runs import sample_runs as samples
 
-UTC = timezone.utc
 PLAIN = "plain"
-NOW_MS = samples.TEN_PM
 TEMPLATES = Path(html.__file__).parent / "templates"
 OURS = {"style": "style.css", "script": "page.js"}
 
@@ -138,33 +93,12 @@ class Dom(HTMLParser):
         self.others.append(data)
 
 
-def _pages(text: str) -> tuple[str, ...]:
-    plan, outcome = injected_plan(text), injected_run(text)
-    project = ReportProject(text, Prices(text, 1.0, 1.0, 1.0))
-    return (
-        render_run_page(run_view(plan, outcome, {}, UTC, run_folder=text, project=project)),
-        render_fleet_page(fleet_view([(plan, outcome)], UTC, unread=(text,), project=project)),
-        render_live_page(_live(text), Served()),
-        render_message_page(text, (text, text), Served()),
-    )
-
-
-def _live(text: str) -> LiveView:
-    plan = injected_plan(text)
-    events = [
-        {"type": kind, "table": table.ref.identifier, "kind": text, "status": text, "num_deleted": text}
-        for table in plan.tables
-        for kind in ("step_started", "step_finished", "deleting")
-    ]
-    return live_view(text, text, plan, events, UTC, now_ms=NOW_MS)
-
-
 def test_it_stays_a_text_in_html() -> None:
     """No element, attribute, comment or link beside those of a harmless text; only our style and script run."""
-    expected = [Dom(page) for page in _pages(PLAIN)]
+    expected = [Dom(page) for page in report_pages(PLAIN)]
 
     def holds(payload: str) -> None:
-        for page, plain in zip(_pages(payload), expected, strict=True):
+        for page, plain in zip(report_pages(payload), expected, strict=True):
             dom = Dom(page)
             assert dom.elements == plain.elements
             assert (dom.others, dom.links) == (plain.others, plain.links)
@@ -205,19 +139,12 @@ def _markdown_shape(text: str) -> list[str]:
     return shape
 
 
-def _markdown(text: str) -> Iterator[str]:
-    yield render_plan_markdown(injected_plan(text), compared=injected_comparison(text))
-    yield render_failure_markdown(TableError(text, code="T401", where=text, found=text).render(), [text], text)
-    yield run_markdown(injected_run(text))
-    yield render_step_summary(_validated(text))
-
-
 def test_it_stays_a_text_in_markdown() -> None:
     """No tag, cell, link, emphasis or mention beside those of a harmless text."""
-    expected = list(map(_markdown_shape, _markdown(PLAIN)))
+    expected = list(map(_markdown_shape, markdown_texts(PLAIN)))
 
     def holds(payload: str) -> None:
-        for text, plain in zip(_markdown(payload), expected, strict=True):
+        for text, plain in zip(markdown_texts(payload), expected, strict=True):
             assert _markdown_shape(text) == plain
             assert text.replace("\n", "").isprintable()
             assert "&#" not in text or "&#" in payload
@@ -225,71 +152,12 @@ def test_it_stays_a_text_in_markdown() -> None:
     assert wrong(holds) == {}
 
 
-def _validated(text: str) -> DiagnosticsReport:
-    finding = Diagnostic(
-        "P201", Severity.ERROR, text or "x", f"policies/{text}.yml".replace("\ud800", ""), Span(1, 1, 1, 2), text
-    )
-    return DiagnosticsReport((finding,), 1, 1, 0.1)
-
-
-class Lines:
-    """Sources of excerpts: the text itself, as a file would hold it."""
-
-    def __init__(self, text: str) -> None:
-        self._lines = text.split("\n")
-
-    def lines(self, file: str) -> list[str]:
-        return self._lines
-
-
-def _progress(text: str) -> str:
-    stream = io.StringIO()
-    outcome = injected_run(text)
-    printer = ProgressText(stream, Style(), tables=[table.ref.identifier for table in outcome.tables], verbose=True)
-    printer(RunStarted(NOW_MS, samples.RUN, 1, 1, 1, text))
-    for table in outcome.tables:
-        name = table.ref.identifier
-        printer(TableStarted(NOW_MS, name, 1))
-        for number, step in enumerate(table.steps, start=1):
-            printer(StepStarted(NOW_MS, name, step.step_id, step.kind, number))
-            printer(StepFinished(NOW_MS, name, number, step))
-        printer(TableFinished(NOW_MS, table))
-    printer(RunFinished(NOW_MS, outcome))
-    printer.close()
-    return stream.getvalue()
-
-
-def _terminal(text: str) -> Iterator[tuple[str, str]]:
-    plan, outcome = injected_plan(text), injected_run(text)
-    error = TableError(text, code="T401", where=text, found=text, allowed=text, help=text)
-    yield "error", error.render()
-    yield "line of a log", str(error)
-    yield "plan", render_plan(plan, PlanOptions(project=text, saved_to=text, verbose=True))
-    yield "why", "".join(render_why(table) for table in plan.tables)
-    yield "run", render_run(outcome, run_folder=text)
-    yield "steps", render_steps(outcome)
-    yield "progress", _progress(text)
-    yield "history", render_history(injected_history(text))
-    yield "status", render_status(injected_status(text), NOW_MS)
-    yield "validate", "\n".join(render_full(_validated(text), Lines(text)))
-    yield "validate concise", "\n".join(render_concise(_validated(text)))
-    yield "plan as JSON", visible_json(to_json(plan, indent=2))
-    yield "run as JSON", visible_json(run_to_json(outcome, indent=2))
-    yield "history as JSON", history_json(injected_history(text))
-    yield "status as JSON", status_json(injected_status(text), NOW_MS)
-    yield "validate as JSON", render_json(_validated(text))
-    yield "sarif", render_sarif(_validated(text))
-    yield "prometheus", status_prometheus(injected_status(text), NOW_MS)
-    yield "junit", render_junit(outcome)
-    yield "annotations", render_annotations(run_findings(outcome))
-
-
 def test_it_stays_a_text_on_a_terminal() -> None:
     """No escape sequence, no control or invisible character, and no line that begins as the text wants it to."""
 
     def holds(payload: str) -> None:
         forged = re.split(r"[\r\n\x0b\x0c\x85\u2028\u2029]", payload)[1:]
-        for name, text in _terminal(payload):
+        for name, text in terminal_texts(payload):
             hidden = [character for character in text if not character.isprintable() and character != "\n"]
             assert not hidden, (name, hidden[:3])
             lines = text.split("\n")
@@ -327,7 +195,7 @@ def test_it_stays_a_value_in_json() -> None:
             assert json.loads(line)["table"] == table.ref.identifier
         (status,) = json.loads(status_json(injected_status(payload), NOW_MS))["tables"]
         assert (status["table"], status["owner"]) == (payload, payload)
-        (result,) = json.loads(render_sarif(_validated(payload)))["runs"][0]["results"]
+        (result,) = json.loads(render_sarif(injected_findings(payload)))["runs"][0]["results"]
         assert result["ruleId"] == "P201"
 
     assert wrong(holds) == {}
@@ -336,7 +204,7 @@ def test_it_stays_a_value_in_json() -> None:
 def _annotations(text: str) -> list[tuple[str, tuple[str, ...]]]:
     """Parse workflow commands as GitHub's runner does: name, properties up to `::`, message to the end of the line."""
     commands = []
-    for output in (render_annotations(run_findings(injected_run(text))), render_github(_validated(text))):
+    for output in (render_annotations(run_findings(injected_run(text))), render_github(injected_findings(text))):
         for line in re.split(r"[\r\n]", output):
             match = re.fullmatch(r"::(\w+) ([^:]*)::(.*)", line)
             if match is None:
@@ -360,7 +228,7 @@ def test_it_stays_a_message_in_annotations() -> None:
 
 
 def _xml_shape(text: str) -> list[tuple[str, tuple[str, ...]]]:
-    documents = (render_junit(injected_run(text)), validate_junit(_validated(text)))
+    documents = (render_junit(injected_run(text)), validate_junit(injected_findings(text)))
     return [
         (element.tag, tuple(sorted(element.attrib)))
         for document in documents

@@ -43,8 +43,11 @@ from maintainer.report.status_documents import history_csv, history_json
 from maintainer.report.status_text import render_history
 from tests.hostile.planted_secrets import SECRETS, PlantedSecret, spellings
 from tests.support.policies.projects import write_project
+from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
-from tests.support.runs.fake_lake import FakeLake, PlainVerifier, compact, plan_all, plan_of
+from tests.support.runs.fake_lake import FakeLake
+from tests.support.runs.plain_verifier import PlainVerifier
+from tests.support.runs.planned_steps import compact, plan_all, plan_of
 from tests.support.tables.builders import NOW_MS
 
 UTC = timezone.utc
@@ -68,9 +71,11 @@ class Failure:
 
 
 def _table_plan(error: MaintainerError) -> Plan:
-    problem = replace(samples.gone(), problem=problem_of(error))
-    blocked = replace(samples.leads(), blocked=(replace(samples.leads().blocked[0], text=f"refused: {error.found}"),))
-    return samples.plan(problem, blocked, samples.orders())
+    problem = replace(sample_plans.gone(), problem=problem_of(error))
+    blocked = replace(
+        sample_plans.leads(), blocked=(replace(sample_plans.leads().blocked[0], text=f"refused: {error.found}"),)
+    )
+    return sample_plans.plan(problem, blocked, sample_plans.orders())
 
 
 def _outcome(error: MaintainerError, bug: Exception) -> RunOutcome:

@@ -18,6 +18,7 @@ from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.results_document import run_to_json
 from tests.support.policies.projects import write_project
+from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 
 REPOSITORY = str(Path(__file__).parents[3])
@@ -31,7 +32,7 @@ def root(tmp_path: Path) -> Path:
     )
     folder = root / ".maintainer" / "runs" / samples.RUN
     folder.mkdir(parents=True)
-    (folder / "plan.json").write_text(to_json(samples.full_plan()))
+    (folder / "plan.json").write_text(to_json(sample_plans.full_plan()))
     (folder / "results.json").write_text(run_to_json(samples.good_run()))
     return root
 
@@ -90,13 +91,13 @@ def test_a_run_that_goes_on_is_shown_while_it_works(root: Path) -> None:
     folder.mkdir()
     log = EventLog(folder / EVENTS_FILE)
     try:
-        log.append({"type": "run_started", "at_ms": samples.TEN_PM, "run": LATER}, durable=True)
+        log.append({"type": "run_started", "at_ms": sample_plans.TEN_PM, "run": LATER}, durable=True)
         with served(root) as (_, port):
             assert "A run begins" in ask(port, "/live")[1]
-            (folder / "plan.json").write_text(to_json(samples.full_plan()))
-            name = samples.orders().ref.identifier
+            (folder / "plan.json").write_text(to_json(sample_plans.full_plan()))
+            name = sample_plans.orders().ref.identifier
             started = {"table": name, "step": f"{name}/compact", "kind": "compact"}
-            log.append({"type": "step_started", "at_ms": samples.TEN_PM, **started})
+            log.append({"type": "step_started", "at_ms": sample_plans.TEN_PM, **started})
             page = ask(port, "/live")[1]
             assert '<span class="work">working</span></td><td class="what">compact</td>' in page
             assert '<meta http-equiv="refresh" content="3">' in page

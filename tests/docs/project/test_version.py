@@ -16,6 +16,7 @@ from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.results_document import run_to_json
 from maintainer.report.findings import render_sarif
 from tests.support.policies.projects import write_project
+from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -58,7 +59,7 @@ def test_reports_have_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     root = write_project(tmp_path / "project", {"policies/t.yml": "table: sales.orders\n"})
     folder = root / ".maintainer" / "runs" / samples.RUN
     folder.mkdir(parents=True)
-    (folder / "plan.json").write_text(to_json(samples.full_plan()))
+    (folder / "plan.json").write_text(to_json(sample_plans.full_plan()))
     (folder / "results.json").write_text(run_to_json(samples.good_run()))
     for arguments in (["report"], ["report", "--fleet", "--since", "36500d"]):
         assert run(["--project", str(root), *arguments]) == 0

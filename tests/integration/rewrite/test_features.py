@@ -24,7 +24,7 @@ PREVIEWS = frozenset(one for one in REWRITABLE_FEATURES if one.endswith("-previe
 @pytest.mark.parametrize("previews", [False, True], ids=["final", "preview"])
 def test_every_feature_on_the_list(spark: SparkSession, lease: SessionLease, lake: Path, previews: bool) -> None:
     path = lake / "t"
-    # Clustered tables are rewritten by a step of their own: tests/integration/rewrite/test_clustering.py.
+    # Clustered tables are rewritten by a step of their own: tests/integration/rewrite/test_clustered_rewrite.py.
     wanted = PREVIEWS if previews else REWRITABLE_FEATURES - PREVIEWS - {"clustering"}
     properties = {f"delta.feature.{name}": "supported" for name in wanted}
     properties |= {"delta.enableTypeWidening": "true", "delta.appendOnly": "true"}

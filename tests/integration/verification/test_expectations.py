@@ -23,7 +23,7 @@ from maintainer.model.table.table_facts import TableFacts, TableRef
 from maintainer.verification import great_expectations_suite as gx
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
 from maintainer.verification.verification_result import Pair, Verification
-from tests.support.runs.fake_lake import plan_all, plan_for
+from tests.support.runs.planned_steps import plan_all, plan_for
 from tests.support.tables.builders import NOW_MS
 from tests.support.tables.delta_tables import compaction, spark_rows
 
@@ -325,7 +325,7 @@ def test_a_failing_check_in_a_run_stops_the_vacuum_and_quarantines_the_table(
         def counted(self, facts: TableFacts, version: int) -> int | None:
             return 101 if version == 0 else super().counted(facts, version)
 
-    from tests.support.runs.fake_lake import vacuum
+    from tests.support.runs.planned_steps import vacuum
 
     journal = Journal.open(lake / ".maintainer" / "runs", "20261121T220000Z-0000", lambda: NOW_MS)
     plan = plan_for(facts, step, replace(vacuum("x"), files=()))

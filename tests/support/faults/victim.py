@@ -15,7 +15,8 @@ from maintainer.delta.spark.start_conf import SessionOptions
 from maintainer.execution.fleet.fleet import run_fleet
 from maintainer.journal.journal import Journal
 from maintainer.model.table.table_facts import TableRef
-from tests.support.runs.fake_lake import PlainVerifier, plan_all, plan_for
+from tests.support.runs.plain_verifier import PlainVerifier
+from tests.support.runs.planned_steps import plan_all, plan_for
 from tests.support.tables.builders import NOW_MS
 from tests.support.tables.delta_tables import compaction
 

@@ -6,6 +6,9 @@ from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.policy_checks import check_file
 from maintainer.policy.yaml.yaml_reader import read_text
 
+HEAD = "version: 1\ntable: a.b\n"
+"""How a file of one table begins."""
+
 
 def findings_of(content: str | bytes, file: str = "policies/t.yml") -> list[Diagnostic]:
     """Return every finding of one file by itself, sorted."""
@@ -18,3 +21,9 @@ def findings_of(content: str | bytes, file: str = "policies/t.yml") -> list[Diag
 def places_of(content: str | bytes, file: str = "policies/t.yml") -> list[tuple[str, int, int]]:
     """Return code, line and column of every finding."""
     return [(one.code, one.span.line, one.span.column) for one in findings_of(content, file)]
+
+
+def only_finding(content: str, file: str = "policies/t.yml") -> Diagnostic:
+    """Return the finding of a file that has one."""
+    (finding,) = findings_of(content, file)
+    return finding

@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 
 from maintainer.engine.protocols import TableEngine
 from maintainer.model.table.table_facts import TableRef
-from tests.support.runs.fake_lake import FakeLake, FakeTable, Station
+from tests.support.runs.fake_lake import FakeLake, Station
+from tests.support.runs.fake_table import FakeTable
 from tests.support.tables.delta_tables import bytes_of
 from tests.support.writers.writers import Fault
 

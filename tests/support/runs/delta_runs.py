@@ -23,7 +23,7 @@ from maintainer.model.table.table_facts import TableFacts, TableRef
 from maintainer.planning.plan_input import PlanOptions
 from maintainer.planning.planner import plan_table
 from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy
-from tests.support.runs.fake_lake import PlainVerifier
+from tests.support.runs.plain_verifier import PlainVerifier
 from tests.support.tables.builders import NEVER_TOUCHED, make_optimize, make_policy
 
 NOW_MS = 4_000_000_000_000

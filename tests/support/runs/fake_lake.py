@@ -12,19 +12,16 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard, TableEngine, TablePlaces, VacuumQuestion
 from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import CommitConflict, TableError, VerificationFailed
-from maintainer.model.plan.plan import CheckedExpectation, Checks, Observed, Plan, TablePlan
-from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import Batch, Bin, CompactStep, RewriteStep, SetPropertiesStep, Step, VacuumStep
+from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.run.optimize_metrics import FileSizeMetrics
-from maintainer.model.run.outcome import CommitReceipt, Fingerprint, Proof, UndeleteReceipt, VacuumReceipt, Verdict
+from maintainer.model.run.outcome import CommitReceipt, Fingerprint, Proof, UndeleteReceipt, VacuumReceipt
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, TableCommit
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import (
@@ -37,13 +34,10 @@ from maintainer.model.table.table_facts import (
     TableRef,
     Update,
 )
-from maintainer.planning.selection.schema_columns import planned_columns
-from maintainer.verification.audit import audit
-from maintainer.verification.verification_result import Document, Verification
-from tests.support.tables.builders import NOW_MS, make_facts
+from tests.support.runs.fake_table import ROW_BYTES, FakeTable, Version
+from tests.support.tables.builders import NOW_MS
 
 Hook = Callable[["Station"], object]
-ROW_BYTES = 8
 
 
 @dataclass(slots=True)
@@ -54,82 +48,6 @@ class Station:
     table: FakeTable
     stamp: CommitStamp | None = None
     rows: list[int] | None = None
-
-
-@dataclass(slots=True)
-class Version:
-    """One version: its live files, the stamp of the commit that made it, and when that was; 0 is long ago."""
-
-    files: dict[str, tuple[int, ...]]
-    stamp: CommitStamp | None = None
-    at_ms: int = 0
-
-
-@dataclass(slots=True)
-class FakeTable:
-    """A table's history and its storage."""
-
-    name: str
-    table_id: str
-    versions: list[Version]
-    storage: set[str]
-    properties: dict[str, str] = field(default_factory=dict)
-    columns: dict[str, Any] = field(default_factory=lambda: {"id": "long"})
-    exists: bool = True
-    written: int = 0
-    stuck: set[str] = field(default_factory=set)
-
-    @property
-    def live(self) -> dict[str, tuple[int, ...]]:
-        """Files of the newest version."""
-        return self.versions[-1].files
-
-    @property
-    def rows(self) -> list[int]:
-        """Rows of the newest version, sorted."""
-        return sorted(row for rows in self.live.values() for row in rows)
-
-    @property
-    def version(self) -> int:
-        """The newest version."""
-        return len(self.versions) - 1
-
-    def commit(self, remove: set[str], add: dict[str, tuple[int, ...]], stamp: CommitStamp | None = None) -> int:
-        """Add a version, as any writer does."""
-        files = {path: rows for path, rows in self.live.items() if path not in remove}
-        self.storage |= set(add)
-        self.versions.append(Version({**files, **add}, stamp))
-        return self.version
-
-    def append(self, *rows: int) -> int:
-        """Another writer appends a file."""
-        self.written += 1
-        return self.commit(set(), {f"appended-{self.written}": rows})
-
-    def delete_file(self, path: str, *, at_ms: int = 0) -> int:
-        """Another writer deletes all rows of a file."""
-        version = self.commit({path}, {})
-        self.versions[-1].at_ms = at_ms
-        return version
-
-    @property
-    def location(self) -> str:
-        """Canonical URI."""
-        return f"mem:/lake/{self.name}"
-
-    def facts(self) -> TableFacts:
-        """The newest version as planning sees it."""
-        if not self.exists:
-            raise TableError("no such table", code="T401", where=self.name)
-        files = [
-            DataFile(path, len(rows) * ROW_BYTES, NOW_MS, physical_records=len(rows))
-            for path, rows in sorted(self.live.items())
-        ]
-        facts = make_facts(
-            files=files, columns=self.columns, properties=self.properties, name=self.name, version=self.version,
-            table_id=self.table_id, location=self.location,
-        )  # fmt: skip
-        return facts
 
 
 class FakeLake:
@@ -438,99 +356,3 @@ def _commit(table: FakeTable, version: int) -> TableCommit:
 def _fingerprint(rows: Counter[int]) -> Fingerprint:
     total = sum(rows.values())
     return Fingerprint(total, (sum(hash((row, 1)) * n for row, n in rows.items()),))
-
-
-class PlainVerifier:
-    """A ``Verifier`` without Great Expectations: the audit, row counts and missing files, in plain Python.
-
-    ``order`` fixes what the next checks find, whatever is true.
-    """
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, str, int | None]] = []
-        self.order: list[Verdict] = []
-        self.broken: Exception | None = None
-
-    def preflight(self, expectations: tuple[CheckedExpectation, ...]) -> None:
-        if self.broken is not None:
-            raise self.broken
-
-    def after_rewrite(
-        self, versions: Any, facts: TableFacts, batch: Batch, receipt: CommitReceipt, checks: Checks
-    ) -> Verification:
-        self.asked.append(("rewrite", facts.ref.identifier, receipt.version))
-        assertions = audit(batch, receipt)
-        if any(one.outcome != "pass" for one in assertions):
-            return Verification(Verdict.FAIL, assertions, detail="the audit found something")
-        return self._counts(versions, facts, receipt.version)
-
-    def version_pair(self, versions: Any, facts: TableFacts, version: int, checks: Checks) -> Verification:
-        self.asked.append(("pair", facts.ref.identifier, version))
-        return self._counts(versions, facts, version)
-
-    def after_vacuum(
-        self, versions: Any, facts: TableFacts, step: VacuumStep, receipt: VacuumReceipt, checks: Checks
-    ) -> Verification:
-        self.asked.append(("vacuum", facts.ref.identifier, None))
-        missing = versions.missing_files(facts, facts.version)
-        return self._found(not missing, Verification(Verdict.PASS, version_after=facts.version, detail=str(missing)))
-
-    def _counts(self, versions: Any, facts: TableFacts, version: int) -> Verification:
-        before, after = (versions.row_count(facts, one, scan=True) for one in (version - 1, version))
-        document = Document(f"{facts.ref}@v{version}", {"before": before, "after": after})
-        return self._found(
-            before == after,
-            Verification(
-                Verdict.PASS, documents=(document,), version_before=version - 1, version_after=version,
-                rows_before=before, rows_after=after, detail=f"{before} rows before, {after} after",
-            ),
-        )  # fmt: skip
-
-    def _found(self, holds: bool, verification: Verification) -> Verification:
-        verdict = self.order.pop(0) if self.order else (Verdict.PASS if holds else Verdict.FAIL)
-        return replace(verification, verdict=verdict)
-
-
-REASON = Reason(ReasonCode.SMALL_FILES, "small files", "policies/t.yml:3")
-
-
-def plan_of(table: FakeTable, *steps: Step, timeout_seconds: int = 60, **changes: Any) -> TablePlan:
-    """A plan of the steps given, made from the table as it is."""
-    return plan_for(table.facts(), *steps, timeout_seconds=timeout_seconds, **changes)
-
-
-def plan_for(facts: TableFacts, *steps: Step, timeout_seconds: int = 60, **changes: Any) -> TablePlan:
-    """A plan of the steps given, made from facts, of whichever engine."""
-    observed = Observed(
-        location=facts.location, table_id=facts.table_id, version=facts.version, columns=planned_columns(facts),
-        partition_columns=facts.partition_columns, protocol=facts.protocol, num_files=len(facts.files),
-        size_bytes=facts.size_bytes,
-    )  # fmt: skip
-    made = TablePlan(
-        facts.ref, "policies/t.yml", "sha256:policy", observed, tuple(steps), timeout_seconds=timeout_seconds
-    )
-    return replace(made, **changes)
-
-
-def compact(table: FakeTable, *batches: tuple[str, ...]) -> CompactStep:
-    """A compaction: each tuple of paths is one batch of one bin; all live files in one batch by default."""
-    files = {file.path: file for file in table.facts().files}
-    chosen = batches or (tuple(files),)
-    made = tuple(Batch((Bin(tuple(files[path] for path in paths)),)) for paths in chosen)
-    return CompactStep(made, max_file_size_bytes=1 << 20, max_threads=2, reasons=(REASON,))
-
-
-def vacuum(*paths: str, removed_in_version: int | None = 1) -> VacuumStep:
-    """A deletion of files by their paths."""
-    files = tuple(RemovedFile(path, ROW_BYTES, NOW_MS, removed_in_version=removed_in_version) for path in paths)
-    return VacuumStep(files, NOW_MS, 7 * 86400, "policy", (REASON,))
-
-
-def properties(**after: str) -> SetPropertiesStep:
-    """Set properties that are not set."""
-    return SetPropertiesStep(tuple((name, None) for name in after), tuple(after.items()), tuple(REASON for _ in after))
-
-
-def plan_all(*tables: TablePlan) -> Plan:
-    """A plan of a run."""
-    return Plan(NOW_MS, NOW_MS + 86_400_000, tuple(sorted(tables, key=lambda one: one.ref.identifier)))

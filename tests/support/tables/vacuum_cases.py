@@ -13,8 +13,9 @@ from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.run.outcome import VacuumReceipt
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.resolve.resolved import Consumer, ResolvedPolicy
-from tests.support.tables.aged_tables import AgedTable, LocalTable, Vacuuming, tree
+from tests.support.tables.aged_tables import AgedTable, tree
 from tests.support.tables.builders import make_policy, make_vacuum
+from tests.support.tables.local_vacuum import LocalTable, Vacuuming
 
 
 def policies(

@@ -18,7 +18,8 @@ from maintainer.delta.log import write_history
 from maintainer.delta.spark import spark_session as session
 from maintainer.model.run.auto_compaction import AUTO_COMPACT, AutoCompactResult, AutoCompactStatus, SwitchSource
 from maintainer.model.table.table_facts import Protocol, TableFacts, TableRef
-from tests.support.runs.fake_lake import FakeLake, FakeTable, FakeWorker, Station
+from tests.support.runs.fake_lake import FakeLake, FakeWorker, Station
+from tests.support.runs.fake_table import FakeTable
 
 
 class Conf(dict[str, str]):

@@ -14,7 +14,7 @@ from maintainer.cli.context import CliContext
 from maintainer.cli.main import run
 from maintainer.errors import ProjectError
 from tests.support.policies.projects import write_project
-from tests.support.runs import sample_runs as samples
+from tests.support.runs import sample_plans
 
 
 class Terminal(io.StringIO):
@@ -60,7 +60,7 @@ def test_nobody_is_asked_about_a_plan_that_was_not_shown(
     output: str, verbosity: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     project = Project.load(write_project(tmp_path, {"policies/t.yml": "table: sales.orders\n"}))
-    plan = samples.plan(samples.orders())
+    plan = sample_plans.plan(sample_plans.orders())
     monkeypatch.setattr("sys.stdin", Terminal("n\n"))
     listener = RunOutput(CliContext(tmp_path, verbosity=verbosity), project, output, ask=True)
     assert not listener.agrees_to(plan)

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from maintainer.policy.diagnostics import Diagnostic, Severity
-from maintainer.policy.schema.known_expectations import EXPECTATIONS, WITHOUT_SPARK
-from tests.support.policies.policy_reading import findings_of
-
-HEAD = "version: 1\ntable: a.b\n"
-
-
-def only(content: str, file: str = "policies/t.yml") -> Diagnostic:
-    (finding,) = findings_of(content, file)
-    return finding
+from maintainer.policy.diagnostics import Severity
+from tests.support.policies.policy_reading import HEAD, findings_of, only_finding
 
 
 @pytest.mark.parametrize(
@@ -196,7 +186,7 @@ def test_one_error(line: str, code: str, column: int, message: str) -> None:
     ],
 )
 def test_one_warning(line: str, code: str) -> None:
-    finding = only(f"{HEAD}{line}\n")
+    finding = only_finding(f"{HEAD}{line}\n")
     assert (finding.code, finding.severity) == (code, Severity.WARNING)
 
 
@@ -227,14 +217,19 @@ def test_what_is_right(lines: str) -> None:
 
 
 def test_a_retention_below_a_consumers_lag_names_the_line_of_the_lag() -> None:
-    finding = only(HEAD + "vacuum: {retention: 7d}\nconsumers:\n- name: a\n  maxLag: 10d\n")
+    finding = only_finding(HEAD + "vacuum: {retention: 7d}\nconsumers:\n- name: a\n  maxLag: 10d\n")
     assert (finding.code, finding.span.line) == ("P305", 3)
     assert finding.help == "consumers[0].maxLag is on line 6; write at least `10d`"
 
 
 def test_the_help_for_an_interval_is_the_interval() -> None:
-    assert only(HEAD + "properties: {delta.logRetentionDuration: P1DT12H}\n").help == "write `interval 1 day 12 hours`"
-    assert only(HEAD + "properties: {delta.logRetentionDuration: 30}\n").help == "write it like `interval 30 days`"
+    assert (
+        only_finding(HEAD + "properties: {delta.logRetentionDuration: P1DT12H}\n").help
+        == "write `interval 1 day 12 hours`"
+    )
+    assert (
+        only_finding(HEAD + "properties: {delta.logRetentionDuration: 30}\n").help == "write it like `interval 30 days`"
+    )
 
 
 @pytest.mark.parametrize(
@@ -246,7 +241,7 @@ def test_zorder_is_incremental_unless_a_policy_says_full(line: str) -> None:
 
 
 def test_not_built_keys_of_rules_and_projects() -> None:
-    rule = only("version: 1\nmatch: {tables: [a.*], minSize: 1GiB}\n")
+    rule = only_finding("version: 1\nmatch: {tables: [a.*], minSize: 1GiB}\n")
     assert (rule.code, rule.message) == ("P312", "match.minSize: not supported yet")
     assert rule.is_error
     findings = findings_of("version: 1\nenvironments: {dev: {catalog: c}}\n", "maintainer.yml")
@@ -254,7 +249,7 @@ def test_not_built_keys_of_rules_and_projects() -> None:
 
 
 def test_a_rule_says_what_it_reaches() -> None:
-    finding = only('version: 1\nmatch: {exclude: ["*.tmp"]}\n')
+    finding = only_finding('version: 1\nmatch: {exclude: ["*.tmp"]}\n')
     assert (finding.code, finding.span.line, finding.span.column) == ("P307", 2, 1)
     assert findings_of("version: 1\nmatch: {tags: [a]}\n") == []
     assert [one.code for one in findings_of("version: 1\nmatch: {exclude: [a], tables: *x}\n")] == ["Y109"]
@@ -281,168 +276,3 @@ def test_values_of_a_wrong_type_give_one_finding_only() -> None:
         HEAD + "optimize: {minFileSize: [1], maxFileSize: x, zorder: 7}\nvacuum: x\nconsumers: {a: b}\nwindow: [x]\n"
     )
     assert [one.code for one in findings_of(content)] == ["P203", "P205", "P203", "P203", "P203", "P203"]
-
-
-@pytest.mark.parametrize("name", sorted(WITHOUT_SPARK))
-def test_an_expectation_that_spark_does_not_have_is_refused_with_another(name: str) -> None:
-    text = f"version: 1\ntable: s.t\nverify: {{expectations: [{{type: {name}, column: a}}]}}\n"
-    (found,) = findings_of(text)
-    assert (found.code, found.span.line, found.span.column) == ("P316", 3, 32)
-    assert "but not for Spark" in found.message
-    (instead,) = re.findall(r"`(\w+)`", found.help or "")
-    assert instead in EXPECTATIONS
-
-
-def test_a_property_that_keeps_deleted_files_for_hours_is_a_warning() -> None:
-    finding = only(HEAD + "properties: {delta.deletedFileRetentionDuration: interval 24 hours}\n")
-    assert (finding.code, finding.severity) == ("P320", Severity.WARNING)
-    assert "1d is below 7d: a VACUUM by others may take files that are still used" in finding.message
-    assert findings_of(HEAD + "properties: {delta.deletedFileRetentionDuration: interval 7 days}\n") == []
-    meant = (
-        "properties: {delta.deletedFileRetentionDuration: 1 day}\nvacuum: {retention: 1d, allowShortRetention: true}"
-    )
-    assert findings_of(HEAD + meant) == []
-    assert findings_of(HEAD + "properties: {delta.logRetentionDuration: interval 1 hour}\n") == []
-
-
-def test_a_short_retention_that_is_meant_passes_unless_it_is_0() -> None:
-    assert findings_of(HEAD + "vacuum: {retention: 1h, allowShortRetention: true}\n") == []
-
-
-@pytest.mark.parametrize(
-    ("line", "code", "message", "help"),
-    [
-        (
-            "delta.logRetentionDuraton: interval 3 days",
-            "P321",
-            "delta.logRetentionDuraton: is not a table property of Delta",
-            "did you mean `delta.logRetentionDuration`?",
-        ),
-        (
-            "delta.mine: 1",
-            "P321",
-            "delta.mine: is not a table property of Delta",
-            "a property of your own cannot begin with `delta.`",
-        ),
-        (
-            "delta.appendOnly: tru",
-            "P318",
-            "delta.appendOnly: must be `true` or `false`, not `tru`",
-            "write `true` or `false`",
-        ),
-        (
-            'delta.enableDeletionVectors: "yes"',
-            "P318",
-            "delta.enableDeletionVectors: must be `true` or `false`, not `yes`",
-            "write `true` or `false`",
-        ),
-        (
-            "delta.writepartitioncolumnstoparquet: 1",
-            "P318",
-            'delta.writepartitioncolumnstoparquet: must be `true` or `false`, not `"1"`',
-            "write `true` or `false`",
-        ),
-        (
-            "delta.checkpointInterval: ten",
-            "P318",
-            "delta.checkpointInterval: must be a whole number from 1, not `ten`",
-            "write a whole number from 1",
-        ),
-        (
-            "delta.dataSkippingNumIndexedCols: -2",
-            "P318",
-            'delta.dataSkippingNumIndexedCols: must be a whole number from -1, not `"-2"`',
-            "write a whole number from -1",
-        ),
-        (
-            "delta.columnMapping.mode: names",
-            "P318",
-            "delta.columnMapping.mode: must be `none` or `id` or `name`, not `names`",
-            "write `none` or `id` or `name`",
-        ),
-        (
-            "delta.checkpointRetentionDuration: 2d",
-            "P318",
-            "delta.checkpointRetentionDuration: is not an interval of Delta",
-            "write `interval 2 days`",
-        ),
-    ],
-)
-def test_a_property_of_delta_is_known_and_has_its_type(line: str, code: str, message: str, help: str) -> None:
-    finding = only(f"{HEAD}properties: {{{line}}}\n")
-    assert (finding.code, finding.message, finding.help) == (code, f"properties.{message}", help)
-
-
-def test_properties_that_delta_takes_and_free_names_are_valid() -> None:
-    properties = [
-        "delta.appendOnly: true",
-        "DELTA.CHECKPOINTINTERVAL: 20",
-        "delta.enableDeletionVectors: 'TRUE'",
-        "delta.dataSkippingNumIndexedCols: -1",
-        "delta.columnMapping.mode: name",
-        "delta.constraints.positive: amount > 0",
-        "delta.sampleRetentionDuration: 0 days",
-        "owner.team: tru",
-        "deltaish: x",
-    ]
-    assert findings_of(HEAD + "properties:\n" + "".join(f"  {line}\n" for line in properties)) == []
-
-
-@pytest.mark.parametrize(
-    ("arguments", "place", "message"),
-    [
-        ("values_to_be_between, column: a, min_value: 9, max_value: 3", "min_value", "`9` is above max_value, `3`"),
-        (
-            "values_to_be_between, column: a, min_value: 2026-02-01, max_value: 2026-01-01",
-            "min_value",
-            "`2026-02-01` is above max_value, `2026-01-01`",
-        ),
-        ("values_to_be_between, column: a", "type", "has no bounds"),
-        ("mean_to_be_between, column: a, strict_min: true", "type", "has no bounds"),
-        (
-            'values_to_match_regex, column: a, regex: "([a-z"',
-            "regex",
-            "`([a-z` is not a regular expression: unterminated character set at character 2",
-        ),
-        (
-            "values_to_match_regex_list, column: a, regex_list: [ok, '*x']",
-            "regex_list",
-            "`*x` is not a regular expression: nothing to repeat at character 1",
-        ),
-        ("values_to_match_regex_list, column: a, regex_list: [ok, 7]", "regex_list", "must be text, not `7`"),
-        ('values_to_be_in_set, column: a, value_set: "x,y"', "value_set", "must be a list, not `x,y`"),
-        ("values_to_be_of_type, column: a, type_: 3", "type_", "must be text, not `3`"),
-        ("values_to_not_be_null, column: 3", "column", "must be text, not `3`"),
-    ],
-)
-def test_an_expectation_that_cannot_work_is_an_error(arguments: str, place: str, message: str) -> None:
-    finding = only(f"{HEAD}verify: {{expectations: [{{type: expect_column_{arguments}}}]}}\n")
-    assert finding.code == "P316"
-    assert finding.message.startswith(f"verify.expectations[0].{place}: {message}")
-    assert finding.help
-
-
-def test_a_count_of_rows_is_a_whole_number() -> None:
-    finding = only(f"{HEAD}verify: {{expectations: [{{type: expect_table_row_count_to_equal, value: many}}]}}\n")
-    assert finding.message == "verify.expectations[0].value: must be a whole number, not `many`"
-
-
-def test_expectations_that_may_work_are_valid() -> None:
-    expectations = [
-        "values_to_be_between, column: a, min_value: 3, max_value: 3",
-        "values_to_be_between, column: a, min_value: 9, max_value: x",
-        "values_to_be_between, column: a, max_value: 2026-01-01",
-        "values_to_be_between, column: a, min_value: null, max_value: 3",
-        "values_to_match_regex, column: a, regex: '\\p{L}++[a[b]]'",  # Java's, which Spark runs
-        "values_to_be_in_set, column: a, value_set: [x, 1]",
-        "quantile_values_to_be_between, column: a, quantile_ranges: {quantiles: [0.5], value_ranges: [[1, 2]]}",
-    ]
-    lines = "".join(f"    - {{type: expect_column_{text}}}\n" for text in expectations)
-    assert findings_of(f"{HEAD}verify:\n  expectations:\n{lines}") == []
-
-
-def test_an_expectation_as_text_is_shown_as_a_map() -> None:
-    finding = only(f"{HEAD}verify: {{expectations: [expect_column_to_exist]}}\n")
-    assert (finding.code, finding.help) == ("P203", "write a map: `{type: expect_column_to_exist, column: NAME}`")
-    finding = only(f"{HEAD}verify: {{expectations: expect_column_to_exist}}\n")
-    assert finding.help == "write a list of maps: `[{type: expect_column_to_exist, column: NAME}]`"

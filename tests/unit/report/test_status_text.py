@@ -16,7 +16,8 @@ from maintainer.report.status_documents import history_csv, history_json, status
 from maintainer.report.status_text import WIDTH, age, no_steps, render_history, render_status, status_table
 from maintainer.report.style import Style
 from maintainer.report.text_layout import UTC
-from tests.support.runs.sample_runs import GIB, RUN, TEN_PM
+from tests.support.runs.sample_plans import GIB, TEN_PM
+from tests.support.runs.sample_runs import RUN
 
 DAY_MS = 86_400_000
 HISTORY = [

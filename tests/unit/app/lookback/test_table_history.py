@@ -18,7 +18,9 @@ from maintainer.journal.ledger.ledger_rebuild import key_of
 from maintainer.model.run.history_rows import LOST, NOT_RECORDED, HistoryRow
 from maintainer.model.table.commit_records import CommitStamp, TableCommit
 from tests.support.policies.projects import write_project
-from tests.support.runs.fake_lake import FakeLake, FakeTable, compact, plan_all, plan_of
+from tests.support.runs.fake_lake import FakeLake
+from tests.support.runs.fake_table import FakeTable
+from tests.support.runs.planned_steps import compact, plan_all, plan_of
 from tests.unit.journal.ledger.test_ledger_rebuild import Store
 
 RUN = "20261121T220000Z-7f3a"

@@ -20,10 +20,11 @@ from maintainer.model.run.outcome import RunOutcome, StepStatus
 from maintainer.model.run.results_document import run_to_json
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.budget.ranking import DEFAULT_BYTES_PER_SECOND
+from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 
 Run = tuple[Plan, RunOutcome]
-TONIGHT: Plan = samples.plan(samples.orders())
+TONIGHT: Plan = sample_plans.plan(sample_plans.orders())
 
 
 def lessons(*runs: Run) -> list[Lessons]:
@@ -31,7 +32,7 @@ def lessons(*runs: Run) -> list[Lessons]:
 
 
 def run(created_at_ms: int, *, waits: bool, status: StepStatus = StepStatus.SUCCEEDED) -> Run:
-    plan: Plan = replace(samples.plan(samples.orders()), created_at_ms=created_at_ms)
+    plan: Plan = replace(sample_plans.plan(sample_plans.orders()), created_at_ms=created_at_ms)
     if waits:
         left = LeftAlone(Reason(ReasonCode.OVER_BUDGET, "waits"))
         plan = replace(plan, tables=(replace(plan.tables[0], left_alone=(left,), steps=()),))
@@ -91,17 +92,17 @@ def test_what_cannot_be_read_is_passed_over_and_damaged_lessons_are_drawn_anew(t
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_table_keeps_its_past_under_another_policy_name(tmp_path: Path, kept: bool) -> None:
     folder_of(tmp_path, 1, run(3, waits=True, status=StepStatus.YIELDED), with_lessons=kept)
-    renamed = replace(samples.orders(), ref=TableRef("lake/orders", "/lake/orders"))
-    learned = learn(past_lessons(tmp_path), samples.plan(renamed, replace(renamed, ref=TableRef("crm.orders"))))
+    renamed = replace(sample_plans.orders(), ref=TableRef("lake/orders", "/lake/orders"))
+    learned = learn(past_lessons(tmp_path), sample_plans.plan(renamed, replace(renamed, ref=TableRef("crm.orders"))))
     assert learned.yielded == {"lake/orders": (1, 1), "crm.orders": (1, 1)}
     assert learned.waiting_since_ms == {"lake/orders": 3, "crm.orders": 3}
 
 
 def test_another_table_of_the_same_name_has_no_past() -> None:
-    table = samples.orders()
+    table = sample_plans.orders()
     assert table.observed is not None
     other = replace(table, observed=replace(table.observed, table_id="another"))
-    learned = learn(lessons(run(3, waits=True, status=StepStatus.YIELDED)), samples.plan(other))
+    learned = learn(lessons(run(3, waits=True, status=StepStatus.YIELDED)), sample_plans.plan(other))
     assert (learned.yielded, learned.waiting_since_ms) == ({}, {})
 
 
@@ -111,10 +112,10 @@ def test_a_copy_has_a_past_of_its_own_and_a_moved_table_keeps_it(tmp_path: Path)
     table_id = str(deltalake.DeltaTable(original).metadata().id)
 
     def at(place: Path) -> Plan:
-        table = samples.orders()
+        table = sample_plans.orders()
         assert table.observed is not None
         observed = replace(table.observed, table_id=table_id, location=f"file:{place}")
-        return samples.plan(replace(table, ref=TableRef(place.name, str(place)), observed=observed))
+        return sample_plans.plan(replace(table, ref=TableRef(place.name, str(place)), observed=observed))
 
     _, outcome = run(3, waits=False, status=StepStatus.YIELDED)
     plan = at(original)

@@ -20,7 +20,8 @@ from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.html.notebook import MAX_ROWS_SHOWN, NotebookTable, notebook_html
 from tests.support.policies.projects import write_project
-from tests.support.runs.sample_runs import bad_run, full_plan, good_run
+from tests.support.runs.sample_plans import full_plan
+from tests.support.runs.sample_runs import bad_run, good_run
 
 HOSTILE = '<img src=x onerror="alert(1)"> & \x1b[31m'
 

@@ -17,7 +17,9 @@ from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome, TableStatus
 from maintainer.policy.resolve.policy_values import policy_values
 from tests.support.policies.projects import write_project
-from tests.support.runs.fake_lake import FakeLake, PlainVerifier, compact, plan_all, plan_of
+from tests.support.runs.fake_lake import FakeLake
+from tests.support.runs.plain_verifier import PlainVerifier
+from tests.support.runs.planned_steps import compact, plan_all, plan_of
 from tests.support.tables.builders import DAY_MS, NOW_MS
 
 NAMES = tuple(f"s.t{number:02}" for number in range(16))

@@ -21,8 +21,9 @@ from maintainer.journal.ledger.ledger_pending import PENDING_FILE, read_pending
 from maintainer.model.run.outcome import UndeleteReceipt
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.report.status_text import render_history
-from tests.support.tables.aged_tables import AgedTable, LocalReader, LocalTable, Vacuuming
+from tests.support.tables.aged_tables import AgedTable
 from tests.support.tables.builders import DAY_SECONDS
+from tests.support.tables.local_vacuum import LocalReader, LocalTable, Vacuuming
 from tests.support.tables.vacuum_cases import policies
 
 OLD = ("a.parquet", "b.parquet", "c.parquet")

@@ -15,6 +15,7 @@ from maintainer.model.plan.steps import SetPropertiesStep, StepKind
 from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.resolve.resolved import ResolvedPolicy
+from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 from tests.support.tables.builders import make_policy
 
@@ -48,7 +49,7 @@ class Lake:
     def plan(self, due: tuple[ResolvedPolicy, ...]) -> Plan:
         names = tuple(policy.table.identifier for policy in due)
         self.looks.append((self.now, names))
-        return samples.plan(*(self._table(name) for name in names))
+        return sample_plans.plan(*(self._table(name) for name in names))
 
     def _table(self, name: str) -> TablePlan:
         if name in self.broken:

@@ -19,6 +19,7 @@ from maintainer.model.run.outcome import TableOutcome, TableStatus
 from maintainer.model.run.results_document import run_to_json
 from maintainer.model.table.table_facts import TableRef
 from tests.support.policies.projects import write_project
+from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 
 RUN = "20261121T220000Z-7f3a"
@@ -27,9 +28,9 @@ RUN = "20261121T220000Z-7f3a"
 def write_run(runs: Path, statuses: Mapping[str, TableStatus | None], run_id: str = RUN) -> None:
     folder = runs / run_id
     folder.mkdir(parents=True, exist_ok=True)
-    tables = [samples.quiet(name) for name in statuses]
+    tables = [sample_plans.quiet(name) for name in statuses]
     ended = tuple(TableOutcome(TableRef(name), status) for name, status in statuses.items() if status is not None)
-    (folder / "plan.json").write_text(to_json(samples.plan(*tables)))
+    (folder / "plan.json").write_text(to_json(sample_plans.plan(*tables)))
     (folder / "results.json").write_text(run_to_json(replace(samples.good_run(), run_id=run_id, tables=ended)))
 
 

@@ -23,6 +23,7 @@ from maintainer.model.run.outcome import StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.results_document import run_to_json
 from maintainer.model.table.table_facts import TableRef
 from tests.support.policies.projects import write_project
+from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 
 RUN, OLDER_RUN = "20261121T220000Z-7f3a", "20261120T220000Z-7f3a"
@@ -60,7 +61,7 @@ def write_run(
 ) -> None:
     """A run in which a table was compacted under a name; where ``path`` is None it could not be read."""
     journal = Journal.open(root / ".maintainer" / "runs", run_id, lambda: 1)
-    sample = samples.orders()
+    sample = sample_plans.orders()
     assert sample.observed is not None
     observed = None
     if path is not None:
@@ -74,7 +75,7 @@ def write_run(
     journal.finished(None)
     journal.close()
     folder = root / ".maintainer" / "runs" / run_id
-    (folder / "plan.json").write_text(to_json(samples.plan(plan)))
+    (folder / "plan.json").write_text(to_json(sample_plans.plan(plan)))
     (folder / "results.json").write_text(run_to_json(ended))
 
 
@@ -246,13 +247,15 @@ def test_nothing_of_it_starts_spark(root: Path, capsys: pytest.CaptureFixture[st
 
 def plan_at(path: Path, *, name: str | None = None, read: bool = True) -> Plan:
     """The plan of a run that met a table at a path, under a policy's name."""
-    observed = samples.orders().observed
+    observed = sample_plans.orders().observed
     assert observed is not None
     if read:
         table_id = str(deltalake.DeltaTable(path).metadata().id)
         observed = replace(observed, location=f"file:{path}", table_id=table_id)
-    table = replace(samples.orders(), ref=TableRef(name or path.name, str(path)), observed=observed if read else None)
-    return samples.plan(table)
+    table = replace(
+        sample_plans.orders(), ref=TableRef(name or path.name, str(path)), observed=observed if read else None
+    )
+    return sample_plans.plan(table)
 
 
 class TestAnIndexOverRuns:

@@ -27,7 +27,8 @@ from maintainer.model.table.table_facts import TableRecord, TableRef
 from maintainer.policy.resolve.resolved import BUILT_IN
 from maintainer.report.status_documents import FIGURES, STATES
 from tests.support.policies.projects import write_project
-from tests.support.runs.sample_runs import TEN_PM, bad_run, good_run, progress_events
+from tests.support.runs.sample_plans import TEN_PM
+from tests.support.runs.sample_runs import bad_run, good_run, progress_events
 from tests.support.tables.builders import make_facts, make_files, make_policy
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "docs" / "examples"

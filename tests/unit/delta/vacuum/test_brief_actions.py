@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maintainer.delta.storage.table_storage import TableStorage
-from tests.support.tables.aged_tables import AgedTable, LocalTable
+from tests.support.tables.aged_tables import AgedTable
+from tests.support.tables.local_vacuum import LocalTable
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 VECTOR = {"storageType": "u", "pathOrInlineDv": "x", "offset": 1, "sizeInBytes": 5, "cardinality": 1}

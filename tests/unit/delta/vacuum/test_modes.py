@@ -12,7 +12,8 @@ from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.table.table_facts import TableFacts, TableRecord
 from maintainer.planning.plan_input import PlanOptions
 from maintainer.policy.resolve.resolved import VacuumMode
-from tests.support.tables.aged_tables import TODAY, AgedTable, AlwaysRemembered, Vacuuming, now_ms, tree
+from tests.support.tables.aged_tables import TODAY, AgedTable, now_ms, tree
+from tests.support.tables.local_vacuum import AlwaysRemembered, Vacuuming
 from tests.support.tables.vacuum_cases import codes, old_table, policies, vacuum, vacuum_with_leftovers
 
 

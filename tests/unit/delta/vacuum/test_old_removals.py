@@ -17,7 +17,8 @@ from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.model.table.vector_names import vector_path
 from maintainer.policy.resolve.resolved import Consumer
-from tests.support.tables.aged_tables import AgedTable, LocalTable, Vacuuming, touch
+from tests.support.tables.aged_tables import AgedTable, touch
+from tests.support.tables.local_vacuum import LocalTable, Vacuuming
 from tests.support.tables.vacuum_cases import codes, policies, vacuum, write_checkpoint
 
 UUID = "d2c639aa-8816-431a-aaf6-d3fe2512ff61"

@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 from maintainer.delta.storage.file_store import java_quote
 from maintainer.model.table.table_facts import TableRef
 from tests.support.suites.example_counts import examples
-from tests.support.tables.aged_tables import AgedTable, Vacuuming, tree
+from tests.support.tables.aged_tables import AgedTable, tree
 from tests.support.tables.bind_mounts import bind_mounts, mounts_permitted
+from tests.support.tables.local_vacuum import Vacuuming
 from tests.support.tables.vacuum_cases import is_own_commit, policies
 
 FOLDERS = ("", "p=1/", "p=a b/", "p=ä%/", "p=1/q=#?/")

@@ -22,7 +22,8 @@ from maintainer.model.run.outcome import CommitReceipt
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import Protocol, TableFacts, TableRecord
 from maintainer.policy.resolve.resolved import VacuumMode
-from tests.support.tables.aged_tables import AgedTable, LocalReader, Vacuuming, now_ms, touch, tree
+from tests.support.tables.aged_tables import AgedTable, now_ms, touch, tree
+from tests.support.tables.local_vacuum import LocalReader, Vacuuming
 from tests.support.tables.vacuum_cases import (
     assert_only,
     codes,

@@ -19,7 +19,8 @@ from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.resolve.resolved import VacuumMode
-from tests.support.tables.aged_tables import AgedTable, LocalReader, LocalTable, Vacuuming, now_ms, touch, tree
+from tests.support.tables.aged_tables import AgedTable, now_ms, touch, tree
+from tests.support.tables.local_vacuum import LocalReader, LocalTable, Vacuuming
 from tests.support.tables.vacuum_cases import (
     assert_only,
     clone_of,

@@ -18,8 +18,9 @@ from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.table.table_facts import RemovedFile
 from maintainer.policy.resolve.resolved import Consumer
-from tests.support.tables.aged_tables import DAY_MS, AgedTable, Vacuuming, tree
+from tests.support.tables.aged_tables import DAY_MS, AgedTable, tree
 from tests.support.tables.builders import DAY_SECONDS
+from tests.support.tables.local_vacuum import Vacuuming
 from tests.support.tables.vacuum_cases import (
     assert_only,
     codes,

@@ -15,8 +15,9 @@ import pytest
 from maintainer.errors import CommitConflict
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.table.table_facts import TableRef
-from tests.support.tables.aged_tables import AgedTable, Vacuuming, tree
+from tests.support.tables.aged_tables import AgedTable, tree
 from tests.support.tables.bind_mounts import BindMount
+from tests.support.tables.local_vacuum import Vacuuming
 from tests.support.tables.vacuum_cases import assert_only, clone_of, codes, policies, vacuum, vacuum_with_leftovers
 
 ODD = (

@@ -10,8 +10,9 @@ import pytest
 from maintainer.delta.vacuum.trash import FOLDER, Manifest, TrashedFile, empty, expired_trash, undelete
 from maintainer.errors import TableError
 from maintainer.model.plan.steps import VacuumStep
-from tests.support.tables.aged_tables import AgedTable, LocalTable, Vacuuming, now_ms, tree
+from tests.support.tables.aged_tables import AgedTable, now_ms, tree
 from tests.support.tables.builders import DAY_SECONDS
+from tests.support.tables.local_vacuum import LocalTable, Vacuuming
 from tests.support.tables.vacuum_cases import Stubborn, policies
 
 OLD = ("p=x y/a%.parquet", "p=ä/b.parquet", "c.parquet")

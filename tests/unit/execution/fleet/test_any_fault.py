@@ -18,7 +18,10 @@ from maintainer.journal.events.intents import unfinished
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.run.outcome import RunOutcome, StepStatus, TableStatus
-from tests.support.runs.fake_lake import FakeLake, FakeTable, PlainVerifier, Station, compact, plan_all, plan_of, vacuum
+from tests.support.runs.fake_lake import FakeLake, Station
+from tests.support.runs.fake_table import FakeTable
+from tests.support.runs.plain_verifier import PlainVerifier
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, vacuum
 from tests.support.suites.example_counts import examples
 from tests.support.tables.builders import NOW_MS
 

@@ -12,9 +12,11 @@ from maintainer.execution.run.run_context import Clock
 from maintainer.journal.journal import Journal
 from maintainer.model.run.outcome import TableStatus
 from maintainer.report.run.run_text import render_run
-from tests.support.runs.fake_lake import FakeLake, PlainVerifier, Station, compact, plan_all, plan_of
+from tests.support.runs.fake_lake import FakeLake, Station
+from tests.support.runs.plain_verifier import PlainVerifier
+from tests.support.runs.planned_steps import compact, plan_all, plan_of
 from tests.support.tables.builders import NOW_MS
-from tests.unit.execution.fleet.test_fleet import QUICK
+from tests.unit.execution.fleet.run_in_memory import QUICK
 
 
 class Py4JNetworkError(Exception):

@@ -21,17 +21,10 @@ from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import RunEnd, StepOutcome
-from tests.support.runs.fake_lake import (
-    FakeLake,
-    FakeTable,
-    PlainVerifier,
-    Station,
-    compact,
-    plan_all,
-    plan_of,
-    properties,
-    vacuum,
-)
+from tests.support.runs.fake_lake import FakeLake, Station
+from tests.support.runs.fake_table import FakeTable
+from tests.support.runs.plain_verifier import PlainVerifier
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, properties, vacuum
 from tests.support.tables.builders import NOW_MS
 
 DEAD, NEXT = "20261121T210000Z-dead", "20261121T220000Z-0000"

@@ -18,18 +18,11 @@ from maintainer.report.plan.plan_text import render_plan
 from maintainer.report.run.progress_text import ProgressText
 from maintainer.report.run.run_findings import render_junit
 from maintainer.report.run.run_text import render_run
-from tests.support.runs.fake_lake import (
-    FakeLake,
-    PlainVerifier,
-    Station,
-    compact,
-    plan_all,
-    plan_of,
-    properties,
-    vacuum,
-)
+from tests.support.runs.fake_lake import FakeLake, Station
+from tests.support.runs.plain_verifier import PlainVerifier
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, properties, vacuum
 from tests.support.tables.builders import NOW_MS
-from tests.unit.execution.fleet.test_fleet import QUICK
+from tests.unit.execution.fleet.run_in_memory import QUICK
 
 FIRST, SECOND, THIRD = (f"20261121T22000{number}Z-0000" for number in (1, 2, 3))
 

@@ -44,7 +44,9 @@ from maintainer.report.status_documents import status_prometheus
 from maintainer.report.status_text import render_status
 from maintainer.report.style import PLAIN
 from tests.support.policies.projects import write_project
-from tests.support.runs.fake_lake import FakeLake, PlainVerifier, Station, compact, plan_all, plan_of
+from tests.support.runs.fake_lake import FakeLake, Station
+from tests.support.runs.plain_verifier import PlainVerifier
+from tests.support.runs.planned_steps import compact, plan_all, plan_of
 from tests.support.tables.builders import NOW_MS
 
 LEDGER = ".maintainer/ledger"

@@ -23,7 +23,9 @@ from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import RunEnd, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.results_document import run_from_fragments, run_from_json, run_to_json, table_to_json
 from maintainer.model.table.table_facts import TableRef
-from tests.support.runs.fake_lake import FakeLake, PlainVerifier, compact, plan_all, plan_of
+from tests.support.runs.fake_lake import FakeLake
+from tests.support.runs.plain_verifier import PlainVerifier
+from tests.support.runs.planned_steps import compact, plan_all, plan_of
 from tests.support.tables.builders import NOW_MS
 
 STEP = StepOutcome("a/compact", StepKind.COMPACT, StepStatus.SUCCEEDED, NOW_MS, 1.5, note='with "quotes" and \u2028')

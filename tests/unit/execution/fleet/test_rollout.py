@@ -18,7 +18,9 @@ from maintainer.journal.journal import Journal
 from maintainer.model.run.outcome import RunOutcome, TableStatus, Verdict
 from maintainer.model.run.progress import BatchStarted, ProgressEvent, TableFinished, TableStarted
 from maintainer.units import UnitError
-from tests.support.runs.fake_lake import FakeLake, PlainVerifier, Station, compact, plan_all, plan_of
+from tests.support.runs.fake_lake import FakeLake, Station
+from tests.support.runs.plain_verifier import PlainVerifier
+from tests.support.runs.planned_steps import compact, plan_all, plan_of
 from tests.support.tables.builders import NOW_MS
 
 

@@ -15,7 +15,9 @@ from maintainer.journal.memory.table_records import remembered, update_state
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome, TableStatus
-from tests.support.runs.fake_lake import FakeLake, PlainVerifier, compact, plan_all, plan_of, vacuum
+from tests.support.runs.fake_lake import FakeLake
+from tests.support.runs.plain_verifier import PlainVerifier
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, vacuum
 from tests.support.tables.builders import HOUR_MS, NOW_MS
 
 

@@ -19,7 +19,9 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.report.run.run_findings import render_junit
-from tests.support.runs.fake_lake import FakeLake, PlainVerifier, compact, plan_all, plan_of, vacuum
+from tests.support.runs.fake_lake import FakeLake
+from tests.support.runs.plain_verifier import PlainVerifier
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, vacuum
 from tests.support.tables.builders import DAY_MS, MINUTE_MS, NOW_MS
 
 

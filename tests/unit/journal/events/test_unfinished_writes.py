@@ -14,9 +14,11 @@ from maintainer.journal.events.unfinished_writes import WRITTEN_OFF, unfinished_
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.outcome import RunOutcome, TableStatus
-from tests.support.runs.fake_lake import FakeLake, PlainVerifier, Station, compact, plan_all, plan_of
+from tests.support.runs.fake_lake import FakeLake, Station
+from tests.support.runs.plain_verifier import PlainVerifier
+from tests.support.runs.planned_steps import compact, plan_all, plan_of
 from tests.support.tables.builders import NOW_MS
-from tests.unit.execution.fleet.test_fleet import QUICK
+from tests.unit.execution.fleet.run_in_memory import QUICK
 
 FIRST, SECOND, THIRD = (f"20261121T22000{number}Z-0000" for number in (1, 2, 3))
 

@@ -17,7 +17,8 @@ from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome
 from maintainer.policy.project.project_settings import may_be_there
 from maintainer.policy.table_names import table_ref
-from tests.support.runs.fake_lake import FakeLake, compact, plan_all, plan_of
+from tests.support.runs.fake_lake import FakeLake
+from tests.support.runs.planned_steps import compact, plan_all, plan_of
 
 WAS = LedgerMark("lake/ledger", "id-1", 7)
 

@@ -28,7 +28,8 @@ from maintainer.model.run.outcome import (
     Verdict,
 )
 from maintainer.report.run.outcome_text import figures
-from tests.support.runs.fake_lake import FakeLake, compact, plan_all, plan_of, properties, vacuum
+from tests.support.runs.fake_lake import FakeLake
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, properties, vacuum
 from tests.support.tables.builders import NOW_MS
 
 ROWS_ONLY = Proof(Fingerprint(1, ()), Fingerprint(1, ()), None)

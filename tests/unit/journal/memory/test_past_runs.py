@@ -15,7 +15,8 @@ from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.run.results_document import run_to_json
 from maintainer.model.table.commit_records import CommitStamp
-from tests.support.runs.fake_lake import FakeLake, plan_all, plan_of, vacuum
+from tests.support.runs.fake_lake import FakeLake
+from tests.support.runs.planned_steps import plan_all, plan_of, vacuum
 from tests.support.tables.builders import NOW_MS
 
 

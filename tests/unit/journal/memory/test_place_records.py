@@ -24,7 +24,7 @@ from maintainer.model.table.table_facts import TableFacts, TableRecord
 from tests.support.suites.example_counts import examples
 from tests.support.tables.builders import NOW_MS, make_facts
 from tests.unit.delta.log.test_table_place import table
-from tests.unit.journal.memory.test_table_records import Runs
+from tests.unit.journal.memory.recorded_runs import Runs
 
 
 class Lake:

@@ -13,7 +13,7 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Batch, Bin, CompactStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import Strategy, Turn
 from maintainer.model.table.table_facts import TableRef
-from tests.support.runs import sample_runs as samples
+from tests.support.runs import sample_plans
 from tests.support.tables.builders import MIB, make_file, make_files
 
 COMPACT = CompactStep((Batch((Bin(make_files(1, 2)),)),), 100, 2, ())
@@ -37,10 +37,10 @@ def test_a_table_that_is_left_alone_has_no_steps(why: dict[str, object]) -> None
 
 
 def test_bytes_for_spark_are_those_of_the_bins_in_its_lane() -> None:
-    local = replace(samples.data_bin(None, [1, 2]), lane=LaneChoice(Lane.LOCAL, "small"))
-    steps = (CompactStep((Batch((local, samples.data_bin(None, [3, 5], "q"))),), 100, 2, ()),)
+    local = replace(sample_plans.data_bin(None, [1, 2]), lane=LaneChoice(Lane.LOCAL, "small"))
+    steps = (CompactStep((Batch((local, sample_plans.data_bin(None, [3, 5], "q"))),), 100, 2, ()),)
     table = TablePlan(TableRef("t"), "t.yml", "sha256:0", steps=steps)
-    assert replace(samples.full_plan(), tables=(table,)).spark_lane_bytes == 8 * MIB
+    assert replace(sample_plans.full_plan(), tables=(table,)).spark_lane_bytes == 8 * MIB
 
 
 def test_files_of_a_turn_do_not_say_that_they_are_in_order_by_themselves() -> None:

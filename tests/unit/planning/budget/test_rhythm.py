@@ -22,8 +22,8 @@ from maintainer.planning.budget.other_writers import (
     rhythm_of,
 )
 from maintainer.planning.budget.run_budget import Learned, expected_loss, expected_losses
-from tests.support.runs import sample_runs as samples
-from tests.support.runs.fake_lake import plan_all
+from tests.support.runs import sample_plans
+from tests.support.runs.planned_steps import plan_all
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -111,7 +111,7 @@ def test_batches_are_lost_one_by_one_each_at_its_time() -> None:
 
 
 def table(writers: WriterRhythm | None, *sizes_mib: int) -> TablePlan:
-    batches = (Batch((samples.data_bin(None, list(sizes_mib), "t"),)),) if sizes_mib else ()
+    batches = (Batch((sample_plans.data_bin(None, list(sizes_mib), "t"),)),) if sizes_mib else ()
     step = CompactStep(batches, 1024 * MIB, 2, ())
     return TablePlan(TableRef("t"), "p.yml", "d", steps=(step,) if sizes_mib else (), writers=writers)
 

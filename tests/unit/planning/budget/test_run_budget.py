@@ -14,21 +14,21 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.budget.run_budget import Learned, candidate_of, cut_to, within_budget
 from maintainer.policy.project.project_settings import Budget, Budgets, Scorer
 from maintainer.report.plan.plan_text import render_plan
-from tests.support.runs import sample_runs as samples
+from tests.support.runs import sample_plans
 
 MIB = 2**20
 DAY_MS = 86_400_000
 
 
 def table(name: str, *sizes_mib: int) -> TablePlan:
-    one = samples.data_bin(None, list(sizes_mib), name)
+    one = sample_plans.data_bin(None, list(sizes_mib), name)
     step = CompactStep((Batch((one,)),), 1024 * MIB, 2, ())
     properties = SetPropertiesStep((("a", None),), (("a", "1"),), ())
     return TablePlan(TableRef(name), "p.yml", "sha256:0", steps=(properties, step))
 
 
 def made(*tables: TablePlan) -> Plan:
-    return replace(samples.full_plan(), tables=tables, created_at_ms=100 * DAY_MS)
+    return replace(sample_plans.full_plan(), tables=tables, created_at_ms=100 * DAY_MS)
 
 
 def test_what_does_not_fit_waits_with_its_place_and_keeps_its_other_steps() -> None:
@@ -83,7 +83,7 @@ def bins_of(table: TablePlan) -> list[int]:
 
 
 def many_bins(name: str, *sizes_mib: int) -> TablePlan:
-    made = [samples.data_bin(None, [size - 1, 1], f"{name}{number}") for number, size in enumerate(sizes_mib)]
+    made = [sample_plans.data_bin(None, [size - 1, 1], f"{name}{number}") for number, size in enumerate(sizes_mib)]
     batches = tuple(Batch(tuple(made[at : at + 2])) for at in range(0, len(made), 2))
     return replace(table(name, 1, 1), steps=(CompactStep(batches, 1024 * MIB, 2, ()),))
 
@@ -154,7 +154,7 @@ def test_options_win_over_the_file_bound_by_bound() -> None:
 def test_a_z_order_counts_the_files_that_it_puts_in_order() -> None:
     from maintainer.model.plan.steps import Batch, ZOrderStep
 
-    one = samples.data_bin(None, [10, 10, 10], "z")
+    one = sample_plans.data_bin(None, [10, 10, 10], "z")
     step = ZOrderStep((Batch((one,)),), ("a",), 10 * MIB, 2, ())
     found = candidate_of(replace(table("t", 1, 1), steps=(step,)), 0, Learned())
     assert found is not None
@@ -176,7 +176,7 @@ def test_a_tables_own_budget_cuts_bins_and_leaves_other_steps_alone() -> None:
 
 
 def test_a_turn_of_incremental_zorder_is_one_whole() -> None:
-    bins = tuple(samples.data_bin(None, [size], f"b{size}") for size in (10, 20))
+    bins = tuple(sample_plans.data_bin(None, [size], f"b{size}") for size in (10, 20))
     settings = ZOrderSettings("r", "r", (Strategy.UNINDEXED,), 1, 1, 1, 0.0)
     step = ZOrderStep((Batch(bins),), ("id",), 1024 * MIB, 2, (), settings=settings)
     turn = TablePlan(TableRef("t"), "p.yml", "sha256:0", steps=(step,))

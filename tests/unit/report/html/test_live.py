@@ -7,20 +7,21 @@ from typing import Any
 
 from maintainer.report.html.live_view import LiveView, live_view
 from maintainer.report.html.page import Served, render_live_page
+from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 
 UTC = timezone.utc
-ORDERS = samples.orders()
+ORDERS = sample_plans.orders()
 NAME = ORDERS.ref.identifier
 
 
-def seen(*events: dict[str, Any], now_ms: int = samples.TEN_PM + 65_000) -> LiveView:
-    plan = samples.plan(ORDERS, samples.quiet("sales.regions"))
-    begun = {"type": "run_started", "at_ms": samples.TEN_PM}
+def seen(*events: dict[str, Any], now_ms: int = sample_plans.TEN_PM + 65_000) -> LiveView:
+    plan = sample_plans.plan(ORDERS, sample_plans.quiet("sales.regions"))
+    begun = {"type": "run_started", "at_ms": sample_plans.TEN_PM}
     return live_view("acme", samples.RUN, plan, [begun, *events], UTC, now_ms=now_ms)
 
 
-def event(of: str, /, at_ms: int = samples.TEN_PM, **fields: object) -> dict[str, Any]:
+def event(of: str, /, at_ms: int = sample_plans.TEN_PM, **fields: object) -> dict[str, Any]:
     return {"type": of, "at_ms": at_ms, "table": NAME, **fields}
 
 

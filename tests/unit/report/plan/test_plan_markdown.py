@@ -30,7 +30,7 @@ from maintainer.policy.resolve.resolved import (
 )
 from maintainer.report.plan.comparison_markdown import MAX_VALUE, Comparison, render_comparison
 from maintainer.report.plan.plan_markdown import MARKER, render_failure_markdown, render_plan_markdown
-from tests.support.runs import sample_runs as samples
+from tests.support.runs import sample_plans
 from tests.support.tables.builders import make_optimize, make_policy
 
 DAY = 86_400
@@ -118,7 +118,7 @@ def test_longer_retention_and_no_vacuum_any_more_are_not_shorter() -> None:
 
 
 def hostile_comparison() -> Comparison:
-    plan = samples.full_plan()
+    plan = sample_plans.full_plan()
     nothing = replace(plan, tables=tuple(replace(table, steps=()) for table in plan.tables))
     before = [make_policy(name="a|b", digest="1", vacuum=vacuum(14)), make_policy(name="gone", optimize=SIZES)]
     return Comparison(
@@ -131,7 +131,7 @@ def hostile_comparison() -> Comparison:
 
 
 def test_the_comment_has_it_after_the_totals_and_stays_stable() -> None:
-    plan, compared = samples.full_plan(), hostile_comparison()
+    plan, compared = sample_plans.full_plan(), hostile_comparison()
     text = render_plan_markdown(plan, compared=compared)
     lines = render_comparison(plan, compared, 30_000)
     assert "\n".join(lines) in text
@@ -148,7 +148,7 @@ def test_the_comment_has_it_after_the_totals_and_stays_stable() -> None:
 
 
 def test_it_is_read_without_entities_and_by_a_reader_of_markdown() -> None:
-    text = render_plan_markdown(samples.full_plan(), compared=hostile_comparison())
+    text = render_plan_markdown(sample_plans.full_plan(), compared=hostile_comparison())
     assert not re.search(r"&#?\w+;", text)
     assert "<code>" not in text
     assert "<br>" not in text
@@ -165,12 +165,12 @@ def test_it_is_read_without_entities_and_by_a_reader_of_markdown() -> None:
 
 def test_what_does_not_fit_is_counted() -> None:
     compared = hostile_comparison()
-    lines = render_comparison(samples.full_plan(), compared, 0)
+    lines = render_comparison(sample_plans.full_plan(), compared, 0)
     assert "* **1 more table keeps less**" in lines
     assert {"1 more changed value did not fit.", "1 more new policy did not fit."} <= {*lines}
     values = tuple(ValueChange(f"properties.{number}", "x" * 900, "y") for number in range(400))
     large = replace(compared.changes, changed=(replace(compared.changes.changed[0], values=values),))
-    text = render_plan_markdown(samples.full_plan(), compared=replace(compared, changes=large))
+    text = render_plan_markdown(sample_plans.full_plan(), compared=replace(compared, changes=large))
     assert len(text) <= 60_000
     assert re.search(r"\d+ more changed values did not fit", text)
     assert f"`{'x' * MAX_VALUE}... (900 characters)`" in text
@@ -178,10 +178,10 @@ def test_what_does_not_fit_is_counted() -> None:
 
 
 def test_nothing_changes() -> None:
-    compared = Comparison("main", PolicyChanges((), (), ()), samples.full_plan())
-    assert render_comparison(samples.full_plan(), compared, 1000) == ["No table's policy differs from `main`."]
-    same = replace(hostile_comparison(), plan=samples.full_plan())
-    lines = render_comparison(samples.full_plan(), same, 1000)
+    compared = Comparison("main", PolicyChanges((), (), ()), sample_plans.full_plan())
+    assert render_comparison(sample_plans.full_plan(), compared, 1000) == ["No table's policy differs from `main`."]
+    same = replace(hostile_comparison(), plan=sample_plans.full_plan())
+    lines = render_comparison(sample_plans.full_plan(), same, 1000)
     assert "* the next apply rewrites and deletes as much as before" in lines
 
 
@@ -195,7 +195,7 @@ def test_what_zorder_remembers_is_named_and_not_printed() -> None:
             Reason(ReasonCode.PROPERTY_DRIFT, "delta.x is 1, the policy says 2", "a.yml:4"),
         ),
     )
-    text = render_plan_markdown(samples.plan(replace(samples.orders(), steps=(step,))))
+    text = render_plan_markdown(sample_plans.plan(replace(sample_plans.orders(), steps=(step,))))
     first, second = [line for line in text.splitlines() if "| properties |" in line]
     assert first.endswith("the boundaries of the Z-order, which later runs go by | id in 256 ranges `a.yml:3` |")
     assert second.endswith("| `delta.x` `1` -> `2` | delta.x is 1, the policy says 2 `a.yml:4` |")
@@ -209,8 +209,8 @@ def test_a_table_that_does_not_exist_yet_is_a_note() -> None:
         ReasonCode.NO_TABLE_YET, "the table does not exist yet; its policy is new since `origin/main`", "orders.yml"
     )
     assert (plan.left_alone, plan.state, plan.owner) == ((LeftAlone(reason),), TableState.WAITING, "team")
-    assert plan_exit_code(samples.plan(plan), detailed=True) is ExitCode.OK
-    text = render_plan_markdown(samples.plan(plan))
+    assert plan_exit_code(sample_plans.plan(plan), detailed=True) is ExitCode.OK
+    text = render_plan_markdown(sample_plans.plan(plan))
     sentence = "the table does not exist yet; its policy is new since `origin/main` `orders.yml`"
     assert f"| . | `s.new` | left alone |  | {sentence} |" in text.splitlines()
 
@@ -234,12 +234,12 @@ def test_what_differs_in_shared_files_comes_before_what_it_changes_of_each_table
         SharedChange("maintainer.yml", "limits.maxFailures", "not set", "3", None),
     )
     compared = replace(hostile_comparison(), shared=shared)
-    lines = render_comparison(samples.full_plan(), compared, 30_000)
+    lines = render_comparison(sample_plans.full_plan(), compared, 30_000)
     first = lines.index(r"| `policies/_profiles/a`\|`b.yml` | `optimize.maxFileSize` | `1GiB` | not set | 1 table |")
     assert lines[first - 2] == "| shared file | value | before | now | reaches |"
     assert lines[first + 1] == "| `maintainer.yml` | `limits.maxFailures` | not set | `3` | each run |"
     assert lines.index("| table | value | before | now |") > first
-    assert "2 more changes of shared files did not fit." in render_comparison(samples.full_plan(), compared, 0)
-    nobody = Comparison("main", PolicyChanges((), (), ()), samples.full_plan(), shared)
-    lines = render_comparison(samples.full_plan(), nobody, 1000)
+    assert "2 more changes of shared files did not fit." in render_comparison(sample_plans.full_plan(), compared, 0)
+    nobody = Comparison("main", PolicyChanges((), (), ()), sample_plans.full_plan(), shared)
+    lines = render_comparison(sample_plans.full_plan(), nobody, 1000)
     assert (lines[0], lines[4:]) == ("No table's policy differs from `main`.", lines[4:6])

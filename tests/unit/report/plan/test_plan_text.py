@@ -19,19 +19,9 @@ from maintainer.report.plan.plan_markdown import MARKER, render_plan_markdown
 from maintainer.report.plan.plan_text import PlanOptions, conflict_line, render_plan, rhythm_lines, share
 from maintainer.report.plan.why_text import render_why
 from maintainer.report.style import Style
-from tests.support.runs import sample_runs as samples
-from tests.support.runs.sample_runs import (
-    MIB,
-    data_bin,
-    fleet_policy,
-    full_plan,
-    gone,
-    items,
-    leads,
-    orders,
-    plan,
-    quiet,
-)
+from tests.support.runs import sample_plans
+from tests.support.runs.sample_plans import MIB, data_bin, full_plan, gone, items, leads, orders, plan, quiet
+from tests.support.runs.sample_runs import fleet_policy
 from tests.unit.report.golden_text import assert_golden
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
@@ -282,7 +272,7 @@ def test_why_says_what_was_seen_and_when() -> None:
 def test_a_plan_has_a_line_where_it_is_worth_one() -> None:
     assert conflict_line(BUSY, 0.009) is None
     assert conflict_line(APPENDS, 0.5) == "50 % of this is expected to be lost to other writers, as past runs were"
-    plan = samples.full_plan()
+    plan = sample_plans.full_plan()
     table = replace(next(one for one in plan.tables if one.steps), writers=BUSY)
     line = (
         "      ! conflicts   12 % of this is expected to be lost to other writers: "

@@ -29,7 +29,8 @@ from maintainer.report.run.progress_text import ProgressText, WholeRun, progress
 from maintainer.report.style import Style
 from maintainer.units import format_size
 from tests.support.runs import sample_runs as samples
-from tests.support.runs.sample_runs import RUN, TEN_PM, full_plan, progress_events
+from tests.support.runs.sample_plans import TEN_PM, full_plan
+from tests.support.runs.sample_runs import RUN, progress_events
 from tests.unit.report.golden_text import assert_golden
 
 TABLES = tuple(table.ref.identifier for table in full_plan().tables)

@@ -31,19 +31,8 @@ from maintainer.report.run.outcome_text import MAX_WIDTH, metrics_lines, render_
 from maintainer.report.run.run_findings import render_junit, run_findings, run_markdown
 from maintainer.report.run.run_text import MAX_BLOCKS, render_run
 from maintainer.report.style import Style
-from tests.support.runs.sample_runs import (
-    RUN,
-    TEN_PM,
-    bad_run,
-    compact_done,
-    gone,
-    good_run,
-    items,
-    leads,
-    plan,
-    properties_done,
-    quiet,
-)
+from tests.support.runs.sample_plans import TEN_PM, gone, items, leads, plan, quiet
+from tests.support.runs.sample_runs import RUN, bad_run, compact_done, good_run, properties_done
 from tests.unit.report.golden_text import assert_golden
 
 REMOVED = FileSizeMetrics(1024, 4096, 2048.5, 1204, 2466394)

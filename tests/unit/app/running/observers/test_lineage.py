@@ -19,7 +19,8 @@ from maintainer.model.plan.plan import Problem
 from maintainer.model.run.progress import ProgressEvent, StepFinished, StepStarted
 from tests.support.http_receiver import Receiver, http_receiver
 from tests.support.policies.projects import write_project
-from tests.support.runs.sample_runs import full_plan, progress_events
+from tests.support.runs.sample_plans import full_plan
+from tests.support.runs.sample_runs import progress_events
 
 URL = "OPENLINEAGE_URL"
 

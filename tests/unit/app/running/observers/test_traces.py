@@ -18,7 +18,8 @@ from maintainer.model.plan.plan import Problem
 from maintainer.model.run.progress import ProgressEvent, StepFinished, StepStarted, TableFinished, TableStarted
 from tests.support.http_receiver import Receiver, http_receiver
 from tests.support.policies.projects import write_project
-from tests.support.runs.sample_runs import RUN, full_plan, progress_events
+from tests.support.runs.sample_plans import full_plan
+from tests.support.runs.sample_runs import RUN, progress_events
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 QUICK = {"OTEL_EXPORTER_OTLP_TIMEOUT": "1"}

@@ -24,7 +24,8 @@ from maintainer.policy.project.notify_settings import Notify, NotifyOn
 from maintainer.report.run.notification import MAX_TABLES
 from tests.support.http_receiver import Receiver, http_receiver
 from tests.support.policies.projects import write_project
-from tests.support.runs.sample_runs import RUN, TEN_PM, bad_run, full_plan, good_run, progress_events
+from tests.support.runs.sample_plans import TEN_PM, full_plan
+from tests.support.runs.sample_runs import RUN, bad_run, good_run, progress_events
 
 SECRET = "T0/B0/planted-in-the-path"
 BOTH = tuple(NotifyOn)

@@ -1,0 +1,262 @@
+"""Deletions from local tables without Spark.
+
+The parts that look, decide and delete are the real ones; only Delta's own transaction, which writes VACUUM START and
+END, is replaced by a writer of the same two commit files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from maintainer.app.planning.read_table import read_for_planning
+from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.delta.storage.file_store import FileStore, LocalFiles, java_quote
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.vacuum.shallow_clones import References
+from maintainer.delta.vacuum.vacuum_candidates import history, look
+from maintainer.delta.vacuum.vacuum_deletion import Deletion, VacuumTools
+from maintainer.engine.protocols import DeletionGuard, TablePlaces, VacuumQuestion
+from maintainer.errors import MaintainerError, TableError
+from maintainer.journal.memory.table_records import Remembered
+from maintainer.model.plan.plan import TablePlan
+from maintainer.model.plan.steps import VacuumStep
+from maintainer.model.run.outcome import VacuumReceipt
+from maintainer.model.table.commit_records import CommitsRead, CommitStamp
+from maintainer.model.table.storage_facts import VacuumHistory
+from maintainer.model.table.table_facts import (
+    ColumnRanges,
+    ColumnSample,
+    DataFile,
+    DeletionVector,
+    Protocol,
+    TableFacts,
+    TableRecord,
+    TableRef,
+    Update,
+)
+from maintainer.planning.plan_input import PlanOptions
+from maintainer.planning.planner import plan_table
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+from tests.support.tables.aged_tables import DAY_MS, TODAY, AgedTable, now_ms
+
+
+class LocalTable(TableStorage):
+    """A table's storage on a local disk, without a JVM. Deletion vectors of kind ``u`` are named by their text."""
+
+    def __init__(self, path: Path) -> None:
+        self._root_uri = "file:" + java_quote(str(path))
+        self._log_uri = f"{self._root_uri}/_delta_log"
+        self.files = LocalFiles()
+        self._vectors = {}
+
+    def vector_uri(self, kind: str, path: str) -> str:
+        """See ``TableStorage``."""
+        return self.uri(path) if kind == "p" else f"{self._root_uri}/deletion_vector_{path}.bin"
+
+
+class LocalReader:
+    """A reader of tables on a local disk: facts by replaying the log in the plainest way."""
+
+    def __init__(self) -> None:
+        self.references = References()
+        self.beside: Sequence[TableRef] | MaintainerError = ()
+
+    def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
+        raise AssertionError("no policy here asks for a purge")
+
+    def facts(self, ref: TableRef) -> TableFacts:
+        """The newest version."""
+        root = Path(ref.location)
+        commits = sorted((root / "_delta_log").glob("*.json")) if root.is_dir() else []
+        if not commits:
+            raise TableError("no table", code="T401" if not root.is_dir() else "T402", where=ref.identifier)
+        live: dict[str, dict[str, Any]] = {}
+        metadata: dict[str, Any] = {}
+        protocol: dict[str, Any] = {}
+        for commit in commits:
+            for line in commit.read_text().splitlines():
+                action = json.loads(line)
+                metadata = action.get("metaData", metadata)
+                protocol = action.get("protocol", protocol)
+                if "remove" in action:
+                    live.pop(action["remove"]["path"], None)
+                if "add" in action:
+                    live[action["add"]["path"]] = action["add"]
+        return TableFacts(
+            ref=ref,
+            location="file:" + java_quote(str(root)),
+            table_id=metadata["id"],
+            version=int(commits[-1].name[:20]),
+            committed_at_ms=0,
+            schema_json=metadata["schemaString"],
+            columns=("id",),
+            partition_columns=tuple(metadata["partitionColumns"]),
+            properties=tuple(sorted(metadata["configuration"].items())),
+            protocol=Protocol(
+                protocol["minReaderVersion"],
+                protocol["minWriterVersion"],
+                (),
+                tuple(protocol.get("writerFeatures", ())),
+            ),
+            files=tuple(_data_file(add) for add in live.values()),
+        )
+
+    def storage(self, facts: TableFacts) -> LocalTable:
+        """The table's storage."""
+        return LocalTable(Path(facts.ref.location))
+
+    def location_of(self, ref: TableRef) -> str:
+        return self.place_of(ref)[1]
+
+    def vacuum_history(
+        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
+    ) -> VacuumHistory:
+        """See ``TableReader``."""
+        return history(
+            self.storage(facts), facts, checkpoints, _place, removed_before_ms=removed_before_ms, now_ms=now_ms()
+        )[1]
+
+    def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
+        """See ``TableReader``."""
+        return look(self.storage(facts), facts, question, self.references, self)
+
+    def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
+        return frozenset()
+
+    def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
+        raise AssertionError("not asked for")
+
+    def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
+        raise AssertionError("not asked for")
+
+    def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
+        """See ``TableReader``; nothing here looks for commits."""
+        raise AssertionError("not asked for here")
+
+    def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
+        """See ``TableReader``; nothing here looks for commits."""
+        raise AssertionError("not asked for here")
+
+    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+        """See ``TableReader``; nothing here is rewritten."""
+        raise AssertionError("not asked for here")
+
+    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
+        """See ``TableReader``; nothing here ranks tables."""
+        raise AssertionError("not asked for here")
+
+    def neighbours_in_catalog(self, tables: Iterable[TableRef]) -> Iterable[TableRef]:
+        """See ``Locator``."""
+        if isinstance(self.beside, MaintainerError):
+            raise self.beside
+        return self.beside
+
+    def place_of(self, ref: TableRef) -> tuple[FileStore, str]:
+        """See ``Locator``."""
+        if not Path(ref.location).is_dir():
+            raise TableError("no table", code="T401", where=ref.identifier)
+        return _place(ref.location)
+
+
+def _place(text: str) -> tuple[FileStore, str]:
+    return LocalFiles(), "file:" + java_quote(text)
+
+
+def _data_file(add: dict[str, Any]) -> DataFile:
+    vector = add.get("deletionVector")
+    found = None
+    if vector:
+        offset = "" if vector.get("offset") is None else f"@{vector['offset']}"
+        found = DeletionVector(f"{vector['storageType']}{vector['pathOrInlineDv']}{offset}", 1, 1)
+    return DataFile(add["path"], int(add["size"]), int(add["modificationTime"]), (), 1, found)
+
+
+class PlainCommits:
+    """Writes VACUUM START and END as commit files, with whatever a test wants to happen right after START."""
+
+    def __init__(self, table: Path, after_start: Callable[[], None] = lambda: None) -> None:
+        self._log = table / "_delta_log"
+        self._after_start = after_start
+
+    def start(self, step: VacuumStep, table_retention_ms: int, *, after_version: int) -> int:
+        """See ``VacuumCommits``."""
+        version = self._commit("VACUUM START")
+        self._after_start()
+        return version
+
+    def end(self, *, completed: bool, num_deleted: int, after_version: int) -> int:
+        """See ``VacuumCommits``."""
+        status = "COMPLETED" if completed else "FAILED"
+        return self._commit("VACUUM END", operationParameters={"status": status}, numDeletedFiles=num_deleted)
+
+    def _commit(self, operation: str, **info: Any) -> int:
+        version = max(int(one.name[:20]) for one in self._log.glob("*.json")) + 1
+        line = json.dumps({"commitInfo": {"timestamp": now_ms(), "operation": operation, **info}})
+        (self._log / f"{version:020}.json").write_text(line + "\n")
+        return version
+
+
+@dataclass
+class Vacuuming:
+    """Plans and deletes, as a run does. ``tables`` are all tables of the project."""
+
+    policy: Callable[[TableRef], ResolvedPolicy]
+    tables: tuple[TableRef, ...] = ()
+    record: TableRecord = TableRecord()  # noqa: RUF009 (frozen)
+    reader: LocalReader = field(default_factory=LocalReader)
+    run_id: str = "run-1"
+
+    def plan(self, table: AgedTable | TableRef) -> TablePlan:
+        """The plan of one table."""
+        ref = table.ref if isinstance(table, AgedTable) else table
+        policy = self.policy(ref)
+        moment = now_ms()
+        table_input = read_for_planning(
+            self.reader, policy, AlwaysRemembered(record=self.record), StoragePlaces(), now_ms=moment, today=TODAY,
+            options=PlanOptions(), tables=self.tables,
+        )  # fmt: skip
+        return plan_table(table_input)
+
+    def step(self, table: AgedTable) -> VacuumStep | None:
+        """The vacuum step of the plan; None where there is none."""
+        return next((one for one in self.plan(table).steps if isinstance(one, VacuumStep)), None)
+
+    def delete(
+        self,
+        table: AgedTable,
+        step: VacuumStep,
+        *,
+        planned_version: int | None = None,
+        after_start: Callable[[], None] = lambda: None,
+        stop_reason: Callable[[], str | None] = lambda: None,
+        clock: Callable[[], int] = now_ms,
+        storage: LocalTable | None = None,
+    ) -> VacuumReceipt:
+        """Carry out a step, with fresh facts and the version that was planned on."""
+        facts = self.reader.facts(table.ref)
+        since = facts if planned_version is None else replace(facts, version=planned_version)
+        deletion = Deletion(
+            storage or LocalTable(table.path),
+            PlainCommits(table.path, after_start),
+            since,
+            step,
+            DeletionGuard(self.tables, stop_reason),
+            VacuumTools(self.reader.references, self.reader, clock),
+            7 * DAY_MS,
+            facts.version,
+        )
+        return deletion.run(self.run_id, lambda version, proof: None)
+
+
+@dataclass(frozen=True)
+class AlwaysRemembered(Remembered):
+    """The same record for every table."""
+
+    record: TableRecord = TableRecord()  # noqa: RUF009 (frozen)
+
+    def record_of(self, table_id: str, location: str, places: TablePlaces) -> TableRecord:
+        return self.record

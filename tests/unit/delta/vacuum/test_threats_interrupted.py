@@ -1,0 +1,149 @@
+"""How it goes wrong on the way: A14, A15 and stopping of the threats in docs/safe-vacuum.md.
+
+Each test takes a hash of every file below the lake before and after, and says exactly which files went: everything else
+must be there with the same content. The only files that may be new are VACUUM's own commits.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from maintainer.errors import VerificationFailed
+from tests.support.tables.aged_tables import AgedTable, tree
+from tests.support.tables.local_vacuum import Vacuuming
+from tests.support.tables.vacuum_cases import Killed, Stubborn, assert_only, policies, vacuum, wide_table
+
+
+def ended(table: AgedTable) -> tuple[str, int]:
+    """What the newest commit, VACUUM END, says: its status and how many files went."""
+    info = json.loads((table.path / "_delta_log" / f"{table.head:020}.json").read_text())["commitInfo"]
+    assert info["operation"] == "VACUUM END"
+    return info["operationParameters"]["status"], info["numDeletedFiles"]
+
+
+class TestA14WhatWillNotGo:
+    @pytest.mark.parametrize("nth", range(1, 21))
+    def test_each_is_named(self, lake: Path, nth: int) -> None:
+        table, names = wide_table(lake)
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        before = tree(lake)
+        receipt = work.delete(table, step, storage=Stubborn(table.path, nth, PermissionError(13, "Permission denied")))
+        (left,) = receipt.remaining
+        name, reason = left.split(" ", 1)
+        assert (name in names, reason) == (True, "([Errno 13] Permission denied)")
+        assert receipt.num_files_deleted == 19
+        assert_only(lake, before, *(f"t/{one}" for one in names if one != name))
+        assert ended(table) == ("FAILED", 19)
+
+    def test_only_a_deletion_of_all_is_completed(self, lake: Path) -> None:
+        table, names = wide_table(lake)
+        vacuum(lake, table, Vacuuming(policies()), *names)
+        assert ended(table) == ("COMPLETED", 20)
+
+    def test_a_file_that_cannot_be_moved_to_the_trash_is_named(self, lake: Path) -> None:
+        table, names = wide_table(lake)
+        work = Vacuuming(policies(trash_seconds=7 * 86_400))
+        step = work.step(table)
+        assert step is not None
+
+        def block() -> None:
+            (folder,) = (lake / ".maintainer-trash").iterdir()
+            (target,) = folder.iterdir()
+            (target / "files").mkdir()
+            (target / "files" / names[3]).write_bytes(b"in the way")
+
+        receipt = work.delete(table, step, after_start=block)
+        assert (receipt.num_files_deleted, [one.split(" ")[0] for one in receipt.remaining]) == (19, [names[3]])
+        assert ended(table) == ("FAILED", 19)
+
+    def test_a_hidden_file_counts_like_any_other(self, lake: Path) -> None:
+        table = AgedTable(lake / "t")
+        table.append(60, "live.parquet", ".hidden.parquet", "x.parquet")
+        table.rewrite(20, "new.parquet", ".hidden.parquet", "x.parquet")
+        vacuum(lake, table, Vacuuming(policies()), ".hidden.parquet", "x.parquet")
+        assert ended(table) == ("COMPLETED", 2)
+
+
+class TestA15KilledInTheMiddle:
+    @pytest.mark.parametrize("nth", range(1, 21))
+    def test_the_next_run_takes_the_rest(self, lake: Path, nth: int) -> None:
+        table, names = wide_table(lake)
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        before = tree(lake)
+        with pytest.raises(Killed):
+            work.delete(table, step, storage=Stubborn(table.path, nth, Killed()))
+        left = {f"t/{one}" for one in names} & tree(lake).keys()
+        assert left
+        rest = work.step(table)
+        assert rest is not None
+        assert {f"t/{one.path}" for one in rest.files} == left
+        work.delete(table, rest)
+        assert_only(lake, before, *(f"t/{one}" for one in names))
+        assert work.step(table) is None
+
+
+class TestStopping:
+    def test_it_stops_between_two_chunks_and_says_how_far_it_came(
+        self, lake: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("maintainer.delta.vacuum.file_deletion.CHUNK", 5)
+        table, names = wide_table(lake)
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        answers = iter([None, None, "SIGINT"])
+        before = tree(lake)
+        receipt = work.delete(table, step, stop_reason=lambda: next(answers))
+        assert (receipt.num_files_deleted, receipt.stopped, receipt.remaining) == (10, "SIGINT", ())
+        gone = {f"t/{one}" for one in names} - tree(lake).keys()
+        assert len(gone) == 10
+        assert_only(lake, before, *gone)
+        rest = work.step(table)
+        assert rest is not None
+        work.delete(table, rest)
+        assert_only(lake, before, *(f"t/{one}" for one in names))
+
+
+class TestSomebodyElseDeletes:
+    def test_files_that_vanish_beside_the_planned_ones_are_told(self, lake: Path) -> None:
+        table, names = wide_table(lake)
+        stranger = table.file("stranger.parquet", 100)
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        receipt = work.delete(table, step, after_start=stranger.unlink)
+        assert (receipt.num_files_deleted, receipt.num_vanished) == (len(names), 1)
+
+    def test_a_needed_file_that_vanishes_while_files_are_moved_says_where_they_are(self, lake: Path) -> None:
+        table, _ = wide_table(lake)
+        work = Vacuuming(policies(trash_seconds=7 * 86_400))
+        step = work.step(table)
+        assert step is not None
+        with pytest.raises(VerificationFailed) as caught:
+            work.delete(table, step, after_start=(table.path / "live.parquet").unlink)
+        (trash,) = (lake / ".maintainer-trash").iterdir()
+        assert f"moved 20 files to file:{trash}/run-1: `maintainer undelete" in str(caught.value.help)
+        assert len(list((trash / "run-1" / "files").iterdir())) == 20
+
+    def test_a_needed_file_that_vanishes_is_the_loudest_error(self, lake: Path) -> None:
+        table, _ = wide_table(lake)
+        table.append(3, "young.parquet")
+        table.delete(2, "young.parquet")
+        work = Vacuuming(policies())
+        for needed in ("live.parquet", "young.parquet"):
+            step = work.step(table)
+            assert step is not None
+            with pytest.raises(VerificationFailed) as caught:
+                work.delete(table, step, after_start=(table.path / needed).unlink)
+            assert caught.value.code == "V505"
+            assert needed in str(caught.value.found)
+            assert "removed 20 files for good" in str(caught.value.help)
+            for name in step.files:
+                table.file(name.path, 60)

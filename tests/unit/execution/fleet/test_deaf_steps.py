@@ -1,0 +1,133 @@
+"""Steps that do not come back after a stop: given up, unknown only after their intent, and looked up by a later run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from maintainer.execution.run.cancellation import StopSwitch
+from maintainer.journal.events.event_log import EVENTS_FILE, read_events
+from maintainer.journal.memory.recorded_outcome import recorded_outcome
+from maintainer.model.plan.plan_document import to_json
+from maintainer.model.run.outcome import RunEnd, StepStatus, TableStatus
+from maintainer.model.run.progress import RunStopping
+from tests.support.runs.fake_lake import Station
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, vacuum
+from tests.unit.execution.fleet.run_in_memory import Run, by_table
+
+
+def deaf(run: Run, release: threading.Event) -> Callable[[Station], None]:
+    """A hook that is cancelled and goes on until it is released."""
+
+    def hook(at: Station) -> None:
+        run.pass_seconds(0.05)
+        run.wait_for_cancel()
+        run.pass_seconds(0.2)
+        release.wait(60)
+
+    return hook
+
+
+def come_back(release: threading.Event) -> None:
+    """Let the given-up thread go on to its end."""
+    release.set()
+    for thread in threading.enumerate():
+        if thread.name.endswith("-w0"):
+            thread.join(60)
+            assert not thread.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("station", "status"), [("write", StepStatus.FAILED), ("commit", StepStatus.UNKNOWN)], ids=["no INTENT", "INTENT"]
+)
+def test_a_thread_that_does_not_come_back_is_given_up_and_may_never_commit(
+    run: Run, station: str, status: StepStatus
+) -> None:
+    """Without an INTENT nothing can have been committed: the table's limit is what ended the step."""
+    slow = run.lake.table("a", (1,), (2,))
+    others = run.small_tables("b")
+    release = threading.Event()
+    run.lake.at(station, deaf(run, release), table="a")
+    outcome = run(plan_all(plan_of(slow, compact(slow), vacuum("x"), timeout_seconds=0), *others))
+    assert by_table(outcome) == {"a": "failed", "b": "done"}
+    assert [step.status for step in outcome.tables[0].steps] == [status, StepStatus.SKIPPED]
+    assert outcome.tables[0].problem is not None
+    assert outcome.tables[0].problem.code == "C714"
+    come_back(release)
+    assert slow.version == (1 if station == "write" else 2)
+
+
+@pytest.mark.parametrize("reason", ["SIGINT", "SIGTERM", "timeout of 60 s"])
+@pytest.mark.parametrize(("station", "status"), [("write", "interrupted"), ("commit", "unknown")])
+def test_a_stopped_step_that_does_not_come_back_is_unknown_only_after_its_intent(
+    run: Run, reason: str, station: str, status: str
+) -> None:
+    table = run.lake.table("a", (1, 2), (3,))
+    table.storage.add("old")
+    release = threading.Event()
+
+    def stopped(at: Station) -> None:
+        run.switch.stop(reason)
+        run.wait_for(RunStopping)
+        deaf(run, release)(at)
+
+    run.lake.at(station, stopped)
+    bounds = {"terminate_grace_seconds": 0.05, "terminate_hang_seconds": 0.1}
+    outcome = run(plan_all(plan_of(table, compact(table), vacuum("old"))), **bounds)
+    (ended,) = outcome.tables
+    assert [step.status.value for step in ended.steps] == [status, "skipped"]
+    assert ended.status is (TableStatus.INTERRUPTED if status == "interrupted" else TableStatus.FAILED)
+    assert ended.problem is not None
+    assert ended.problem.code == "C714"
+    come_back(release)
+    assert table.version == (1 if station == "write" else 2)
+    assert "old" in table.storage
+
+
+def test_a_batch_that_landed_stays_known_when_the_next_one_does_not_come_back(run: Run) -> None:
+    table = run.lake.table("a", (1,), (2,), (3,), (4,))
+    release = threading.Event()
+
+    def second_batch(at: Station) -> None:
+        if at.table.version > 1:
+            run.switch.stop("SIGTERM")
+            run.wait_for(RunStopping)
+            deaf(run, release)(at)
+
+    run.lake.at("write", second_batch)
+    bounds = {"terminate_grace_seconds": 0.05, "terminate_hang_seconds": 0.1}
+    outcome = run(plan_all(plan_of(table, compact(table, ("f0", "f1"), ("f2", "f3")))), **bounds)
+    (step,) = outcome.tables[0].steps
+    assert (step.status, [commit.version for commit in step.commits]) == (StepStatus.INTERRUPTED, [2])
+    come_back(release)
+    assert table.version == 2
+
+
+def test_a_deletion_that_did_not_come_back_is_interrupted_once_a_later_run_has_looked(run: Run) -> None:
+    table = run.lake.table("a", (1, 2), (3,))
+    table.storage |= {"old-1", "old-2"}
+    release = threading.Event()
+
+    def stopped(at: Station) -> None:
+        run.switch.stop("SIGTERM")
+        run.wait_for(RunStopping)
+        deaf(run, release)(at)
+
+    run.lake.at("deleted", stopped, times=1)
+    bounds = {"terminate_grace_seconds": 0.05, "terminate_hang_seconds": 0.1}
+    plan = plan_all(plan_of(table, vacuum("old-1", "old-2")))
+    outcome = run(plan, **bounds)
+    assert [step.status for step in outcome.tables[0].steps] == [StepStatus.UNKNOWN]
+
+    folder = run.folder
+    folder.write_plan(to_json(plan))
+    run.lake.clear_hooks()
+    run.switch, run.lake.cancel_events = StopSwitch(), {}
+    run(plan_all(plan_of(table)))
+    events = read_events(folder.path / EVENTS_FILE).events
+    (step,) = recorded_outcome(plan, outcome, events, RunEnd.FINISHED).tables[0].steps
+    assert step.vacuum is not None
+    assert (step.status, step.vacuum.num_files_deleted) == (StepStatus.INTERRUPTED, 1)
+    come_back(release)

@@ -1,0 +1,126 @@
+"""Runs and tables that are stopped: time limits, signals, grace periods, and jobs that are cancelled."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from maintainer.errors import CommitNotLanded
+from maintainer.execution.fleet.worker_pool import CANCEL_AGAIN_SECONDS
+from maintainer.model.run.progress import RunStopping, TableFinished
+from tests.support.runs.fake_lake import Station
+from tests.support.runs.planned_steps import compact, plan_all, plan_of
+from tests.unit.execution.fleet.run_in_memory import QUICK, Run, by_table
+
+
+def test_a_table_over_its_time_is_cancelled_and_the_others_go_on(run: Run) -> None:
+    slow = run.lake.table("a", (1,), (2,))
+    others = run.small_tables("b", "c")
+
+    def hang_until_cancelled(at: Station) -> None:
+        run.pass_seconds(0.05)
+        run.wait_for_cancel()
+        raise CommitNotLanded("job group cancelled")
+
+    run.lake.at("write", hang_until_cancelled, table="a")
+    outcome = run(plan_all(plan_of(slow, compact(slow), timeout_seconds=0), *others))
+    assert by_table(outcome) == {"a": "failed", "b": "done", "c": "done"}
+    error = outcome.tables[0].steps[0].error
+    assert error is not None
+    assert error.code == "C711"
+    assert slow.version == 1
+    assert run.lake.cancelled == ["20261121T220001Z-0000-w0"]
+
+
+def test_jobs_that_start_after_the_cancel_are_cancelled_too(run: Run) -> None:
+    slow = run.lake.table("a", (1,), (2,))
+    cancelled_again: list[bool] = []
+
+    def starts_another_job(at: Station) -> None:
+        run.pass_seconds(0.05)
+        event = run.wait_for_cancel()
+        event.clear()  # the cancel met no running job; the next one begins only now
+        run.pass_seconds(CANCEL_AGAIN_SECONDS)
+        cancelled_again.append(event.wait(60))
+        raise CommitNotLanded("job group cancelled")
+
+    run.lake.at("write", starts_another_job, table="a")
+    outcome = run(plan_all(plan_of(slow, compact(slow), timeout_seconds=0)), hang_grace_seconds=10.0)
+    assert cancelled_again == [True]
+    assert by_table(outcome) == {"a": "failed"}
+
+
+def test_a_signal_ends_the_run_at_the_next_safe_place(run: Run) -> None:
+    plans = run.small_tables("a", "b")
+    run.lake.at("write", lambda at: os.kill(os.getpid(), signal.SIGTERM), table="a")
+    before = signal.getsignal(signal.SIGTERM)
+    outcome = run(plan_all(*plans))
+    assert outcome.interrupted_by == "SIGTERM"
+    assert by_table(outcome)["b"] == "not_reached"
+    assert by_table(outcome)["a"] in ("done", "interrupted")
+    assert run.lake.tables["b"].version == 1
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_after_a_stop_what_runs_is_cancelled_when_its_grace_is_over(run: Run) -> None:
+    plans = run.small_tables("a")
+
+    def long(at: Station) -> None:
+        run.switch.stop("SIGINT")
+        run.wait_for(RunStopping)
+        assert run.lake.cancelled == []
+        run.pass_seconds(QUICK["stop_grace_seconds"])
+        run.wait_for_cancel()
+        raise CommitNotLanded("job group cancelled")
+
+    run.lake.at("write", long)
+    outcome = run(plan_all(*plans))
+    assert (outcome.interrupted_by, by_table(outcome)) == ("SIGINT", {"a": "interrupted"})
+    assert run.lake.tables["a"].version == 1
+    (told,) = [event for event in run.events if isinstance(event, RunStopping)]
+    assert (told.reason, told.grace_seconds) == ("SIGINT", QUICK["stop_grace_seconds"])
+    # Told while the table still runs: whoever pressed Ctrl-C must not think that nothing happens.
+    kinds = [type(event) for event in run.events]
+    assert kinds.index(RunStopping) < kinds.index(TableFinished)
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_after_sigterm_both_periods_are_shorter(run: Run, comes_back: bool) -> None:
+    """Whoever sends it kills what is still there soon: neither a long commit nor a thread that hangs is waited for."""
+    plans = run.small_tables("a")
+    release = threading.Event()
+
+    def long(at: Station) -> None:
+        run.switch.stop("SIGTERM")
+        run.wait_for(RunStopping)
+        run.pass_seconds(0.05)
+        run.wait_for_cancel()
+        if not comes_back:
+            run.pass_seconds(0.2)
+            release.wait(60)
+        raise CommitNotLanded("job group cancelled")
+
+    run.lake.at("write", long)
+    patient = {"stop_grace_seconds": 20.0, "hang_grace_seconds": 20.0}
+    outcome = run(plan_all(*plans), **patient, terminate_grace_seconds=0.05, terminate_hang_seconds=0.1)
+    assert run.seconds < 1
+    release.set()
+    assert (outcome.interrupted_by, by_table(outcome)) == ("SIGTERM", {"a": "interrupted"})
+    (told,) = [event for event in run.events if isinstance(event, RunStopping)]
+    assert (told.reason, told.grace_seconds) == ("SIGTERM", 0.05)
+
+
+def test_the_run_has_a_time_limit_of_its_own(run: Run) -> None:
+    plans = run.small_tables("a", "b")
+
+    def outlast_the_run(at: Station) -> None:
+        run.pass_seconds(0.1)
+        assert run.switch.wait(60)
+
+    run.lake.at("write", outlast_the_run)
+    outcome = run(plan_all(*plans), run_timeout_seconds=0.05)
+    assert outcome.interrupted_by == "timeout of 0.05 s"
+    assert by_table(outcome)["b"] == "not_reached"

@@ -1,0 +1,109 @@
+"""Deletions of one table's plan: what is not deleted, what stays, what stops them, and a live file that is gone."""
+
+from __future__ import annotations
+
+from maintainer.model.run.outcome import TableStatus
+from tests.support.runs.planned_steps import compact, plan_of, vacuum
+from tests.unit.execution.table.table_bench import Bench, statuses, three_files
+
+
+def test_files_that_will_not_go_make_the_vacuum_incomplete_and_the_table_failed(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage |= {"old", "older"}
+    table.stuck = {"old"}
+    outcome = bench.run(plan_of(table, vacuum("old", "older")))
+    assert statuses(outcome) == ["vacuum: incomplete"]
+    assert outcome.status is TableStatus.FAILED
+    (step,) = outcome.steps
+    assert step.vacuum is not None
+    assert (step.vacuum.num_files_deleted, step.vacuum.remaining) == (1, ("old",))
+    # It is not over: whoever asks for `every` is not told that this was a vacuum.
+    assert bench.record(plan_of(table, vacuum("old"))).last_vacuum_at_ms is None
+
+
+def test_a_live_file_that_is_gone_after_a_deletion_is_never_called_still_there(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage.add("old")
+    bench.lake.at("vacuum", lambda at: at.table.storage.discard("f1"), times=1)
+    outcome = bench.run(plan_of(table, vacuum("old")))
+    assert statuses(outcome) == ["vacuum: verify_failed"]
+    error = outcome.steps[0].error
+    assert error is not None
+    assert (error.code, "still there" in str(error.help)) == ("V505", False)
+    assert "this deletion removed 1 file for good" in str(error.help)
+    assert bench.record(plan_of(table)).quarantined is not None
+
+
+def test_a_file_that_was_live_between_plan_and_deletion_is_not_deleted(bench: Bench) -> None:
+    """Restored and removed again: the plan's word on when it was removed does not hold any more."""
+    table = three_files(bench)
+    table.storage.add("old")
+    plan = plan_of(table, vacuum("old"))
+    table.commit(set(), {"old": (9,)})
+    table.delete_file("old")
+    outcome = bench.run(plan)
+    assert statuses(outcome) == ["vacuum: yielded"]
+    assert "old" in table.storage
+
+
+def test_a_deletion_does_not_start_when_trust_was_lost_elsewhere(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage.add("old")
+    bench.lake.at("landed", lambda at: bench.switch.halt("a verification failed on u", hold_deletions=True))
+    outcome = bench.run(plan_of(table, compact(table), vacuum("old")))
+    assert statuses(outcome) == ["compact: succeeded", "vacuum: interrupted"]
+    assert outcome.status is TableStatus.INTERRUPTED
+    assert "old" in table.storage
+
+
+def test_a_vacuum_that_took_a_live_file_is_the_loudest_failure(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage.add("old")
+    bench.lake.at("vacuum", lambda at: at.table.storage.discard("f2"))
+    outcome = bench.run(plan_of(table, vacuum("old")))
+    assert outcome.status is TableStatus.VERIFY_FAILED
+    assert bench.record(plan_of(table)).quarantined is not None
+
+
+def test_a_table_that_was_damaged_before_is_not_vacuumed_and_not_blamed_on_us(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage.add("old")
+    table.storage.discard("f0")
+    outcome = bench.run(plan_of(table, vacuum("old")))
+    assert statuses(outcome) == ["vacuum: failed"]
+    error = outcome.steps[0].error
+    assert error is not None
+    assert (error.code, error.where) == ("T422", "t@1")
+    assert "f0" in error.what
+    assert "old" in table.storage
+    assert bench.record(plan_of(table)).quarantined is None
+    assert bench.switch.deletions_held is None
+
+
+def test_a_deletion_that_is_stopped_says_how_far_it_came(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage |= {"old-1", "old-2", "old-3"}
+    bench.lake.at("deleted", lambda station: bench.switch.stop("SIGINT"), times=1)
+    outcome = bench.run(plan_of(table, vacuum("old-1", "old-2", "old-3")))
+
+    assert (outcome.status, statuses(outcome)) == (TableStatus.INTERRUPTED, ["vacuum: interrupted"])
+    (step,) = outcome.steps
+    assert step.vacuum is not None
+    assert (step.vacuum.num_files_deleted, step.vacuum.stopped) == (1, "SIGINT")
+    assert step.error is not None
+    assert step.error.what == "stopped in the middle of a deletion, 1 of 3 files deleted: SIGINT"
+    assert {"old-2", "old-3"} < table.storage
+    assert [(e["fate"], e["num_files_deleted"], e["stopped"]) for e in bench.recorded("result")] == [
+        ("no_commit", 1, "SIGINT")
+    ]
+    record = bench.record(plan_of(table))
+    assert (record.last_vacuum_at_ms, record.vacuumed_bytes) == (None, (8,))
+
+
+def test_deletions_that_are_held_stop_one_that_is_under_way(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage |= {"old-1", "old-2"}
+    bench.lake.at("deleted", lambda station: bench.switch.halt("a proof failed", hold_deletions=True), times=1)
+    outcome = bench.run(plan_of(table, vacuum("old-1", "old-2")))
+    assert statuses(outcome) == ["vacuum: interrupted"]
+    assert "old-2" in table.storage

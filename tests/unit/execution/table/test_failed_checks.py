@@ -1,0 +1,99 @@
+"""Proofs and checks that fail or cannot be made: the table stops, and no file of an unproven rewrite is deleted."""
+
+from __future__ import annotations
+
+import pytest
+
+from maintainer.errors import VerificationFailed
+from maintainer.model.run.outcome import TableStatus, Verdict
+from tests.support.runs.fake_lake import Station
+from tests.support.runs.planned_steps import compact, plan_of, vacuum
+from tests.unit.execution.table.table_bench import Bench, statuses, three_files
+
+
+def test_a_wrong_proof_commits_nothing_quarantines_the_table_and_halts_the_fleet(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage.add("old")
+    bench.lake.at("write", lambda at: at.rows and at.rows.pop())
+    outcome = bench.run(plan_of(table, compact(table), vacuum("old")))
+
+    assert outcome.status is TableStatus.VERIFY_FAILED
+    assert statuses(outcome) == ["compact: verify_failed", "vacuum: skipped"]
+    assert (table.version, table.rows) == (1, [1, 2, 3, 4, 5])
+    assert "old" in table.storage
+    assert bench.recorded("intent") == []
+    assert bench.switch.halt_reason == "a verification failed on t"
+    assert bench.switch.deletions_held is not None
+    quarantined = bench.record(plan_of(table)).quarantined
+    assert quarantined is not None
+    assert quarantined.startswith("V501")
+    again = bench.run(plan_of(table, compact(table)))
+    assert again.status is TableStatus.BLOCKED
+    assert (again.problem.code if again.problem else None) == "A411"
+    assert table.version == 1
+
+
+def test_a_check_that_fails_after_the_commit_stops_the_table_and_its_vacuum(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage.add("old")
+    bench.verifier.order = [Verdict.FAIL]
+    outcome = bench.run(plan_of(table, compact(table, ("f0", "f1"), ("f2",)), vacuum("old")))
+
+    assert outcome.status is TableStatus.VERIFY_FAILED
+    assert statuses(outcome) == ["compact: verify_failed", "vacuum: skipped"]
+    assert [commit.version for commit in outcome.steps[0].commits] == [2]
+    assert outcome.steps[0].error is not None
+    assert outcome.steps[0].error.code == "V503"
+    assert "old" in table.storage
+    assert bench.record(plan_of(table)).unproven_versions == (2,)
+
+
+def test_a_check_that_could_not_be_made_is_not_a_failed_one_and_holds_deletion_back(bench: Bench) -> None:
+    table = three_files(bench)
+    bench.verifier.order = [Verdict.ERROR]
+    outcome = bench.run(plan_of(table, compact(table), vacuum("f0")))
+    assert outcome.status is TableStatus.FAILED
+    assert statuses(outcome) == ["compact: failed", "vacuum: skipped"]
+    assert outcome.steps[0].error is not None
+    assert outcome.steps[0].error.code == "V504"
+    assert bench.switch.halt_reason is None
+    assert bench.record(plan_of(table)).unproven_versions == (2,)
+
+    # A later run checks again before it does anything, and then may delete what the commit replaced.
+    later = bench.run(plan_of(table, vacuum("f0", "f1", "f2", removed_in_version=2)))
+    assert later.status is TableStatus.DONE
+    assert bench.verifier.asked[-2:] == [("pair", "t", 2), ("vacuum", "t", None)]
+    assert bench.record(plan_of(table)).unproven_versions == ()
+    assert table.storage == {"packed-1"}
+
+
+def test_files_of_an_unproven_rewrite_are_never_deleted(bench: Bench) -> None:
+    table = three_files(bench)
+    bench.verifier.order = [Verdict.ERROR, Verdict.ERROR]
+    bench.run(plan_of(table, compact(table)))
+    for removed_in in (2, None):
+        bench.verifier.order = [Verdict.ERROR]
+        outcome = bench.run(plan_of(table, vacuum("f0", removed_in_version=removed_in)))
+        assert statuses(outcome) == ["vacuum: failed"]
+        assert outcome.steps[0].error is not None
+        assert outcome.steps[0].error.code == "A410"
+    assert {"f0", "f1", "f2"} <= table.storage
+    table.storage.add("long-gone")
+    bench.verifier.order = [Verdict.ERROR]
+    assert bench.run(plan_of(table, vacuum("long-gone", removed_in_version=1))).status is TableStatus.DONE
+
+
+@pytest.mark.parametrize(("station", "fates"), [("commit", [("not_landed", None)]), ("landed", [("landed", 2)])])
+def test_a_proof_that_fails_says_of_its_commit_what_the_log_says(
+    bench: Bench, station: str, fates: list[tuple[str, int | None]]
+) -> None:
+    table = three_files(bench)
+
+    def wrong(at: Station) -> None:
+        raise VerificationFailed("the new table has our commit", code="V503")
+
+    bench.lake.at(station, wrong, times=1)
+    outcome = bench.run(plan_of(table, compact(table), vacuum("f0")))
+    assert outcome.status is TableStatus.VERIFY_FAILED
+    assert [(event["fate"], event.get("version")) for event in bench.recorded("result")] == fates
+    assert len(outcome.steps[0].commits) == (1 if station == "landed" else 0)

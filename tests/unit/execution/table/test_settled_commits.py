@@ -1,0 +1,233 @@
+"""Commits whose fate is unknown: the next run settles each by the log, also in copies and moved tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.errors import CommitUnknown
+from maintainer.execution.run.cancellation import TableControl
+from maintainer.execution.run.run_context import Clock, Emitter, RunContext
+from maintainer.execution.table.commit_attempt import Worker
+from maintainer.execution.table.recovery import settle
+from maintainer.journal.events.event_log import EVENTS_FILE, read_events
+from maintainer.journal.events.intents import unfinished
+from maintainer.journal.journal import Journal
+from maintainer.model.plan.plan import LeftAlone
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.run.outcome import TableStatus
+from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.table_facts import TableRecord
+from tests.support.runs.fake_lake import Station
+from tests.support.runs.fake_table import FakeTable
+from tests.support.runs.planned_steps import compact, plan_of, vacuum
+from tests.support.tables.builders import NOW_MS
+from tests.unit.execution.table.table_bench import NO_WAITING, Bench, PlacesLeft, statuses, three_files
+
+
+def test_an_unknown_fate_stops_the_table_and_the_next_run_settles_it_as_landed(bench: Bench) -> None:
+    table = three_files(bench)
+
+    def lost(at: Station) -> None:
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at("landed", lost, times=1)
+    outcome = bench.run(plan_of(table, compact(table), vacuum("f0")))
+    assert outcome.status is TableStatus.FAILED
+    assert statuses(outcome) == ["compact: unknown", "vacuum: skipped"]
+    assert "f0" in table.storage
+    assert [intent.read_version for intent in unfinished(bench.runs_dir)] == [1]
+    assert bench.record(plan_of(table)).unproven_versions == (2,)
+
+    settled = bench.run(plan_of(table))
+    assert settled.status is TableStatus.UP_TO_DATE
+    assert bench.verifier.asked[-1] == ("pair", "t", 2)
+    assert [(e["fate"], e["version"]) for e in bench.recorded("settled_earlier")] == [("landed", 2)]
+    assert unfinished(bench.runs_dir) == ()
+    assert bench.record(plan_of(table)).unproven_versions == ()
+
+
+@pytest.mark.parametrize("copied", ["before", "after"])
+def test_an_open_commit_of_the_original_is_looked_for_in_a_copy_and_stays_open(bench: Bench, copied: str) -> None:
+    table = three_files(bench)
+    copy = FakeTable("copy", table.table_id, list(table.versions), set(table.storage))
+    bench.lake.tables["copy"] = copy
+
+    def lost(at: Station) -> None:
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at("landed", lost, times=1)
+    bench.run(plan_of(table, compact(table)))
+    if copied == "after":
+        copy.versions, copy.storage = list(table.versions), set(table.storage)
+    assert bench.record(plan_of(copy)).unproven_versions == (2,)
+    assert bench.run(plan_of(copy)).status is TableStatus.UP_TO_DATE
+    checked = [("pair", "copy", 2)] if copied == "after" else []
+    assert [asked for asked in bench.verifier.asked if asked[1] == "copy"] == checked
+    (note,) = [event["text"] for event in bench.recorded("note") if "same table id" in event["text"]]
+    assert ("landed as version 2" in note) is (copied == "after")
+    assert bench.record(plan_of(copy)).unproven_versions == (() if copied == "after" else (2,))
+    # The table that it happened to answers for itself, and the run's record tells of no other.
+    first = read_events(bench.runs_dir / "20261121T220001Z-0000" / EVENTS_FILE).events
+    assert {event.get("location") for event in first} == {None, table.location}
+    assert [intent.table for intent in unfinished(bench.runs_dir)] == ["t"]
+    bench.run(plan_of(table))
+    assert [(e["fate"], e["version"]) for e in bench.recorded("settled_earlier")] == [("landed", 2)]
+    assert bench.record(plan_of(table)).unproven_versions == bench.record(plan_of(copy)).unproven_versions == ()
+
+
+def test_what_a_rewrite_that_did_not_land_may_have_left_is_told_when_it_is_settled(bench: Bench) -> None:
+    table = three_files(bench)
+
+    def lost(at: Station) -> None:
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at("commit", lost, times=1)
+    bench.run(plan_of(table, compact(table)))
+    bench.run(plan_of(table))
+    first = read_events(bench.runs_dir / "20261121T220001Z-0000" / EVENTS_FILE).events
+    (settled,) = [event for event in first if event["type"] == "settled"]
+    assert (settled["fate"], settled["version"]) == ("not_landed", None)
+    assert "begin with part-20261121T220001Z-0000-" in settled["detail"]
+    assert "vacuum.deleteUntracked" in settled["detail"]
+
+
+@pytest.mark.parametrize("station", ["commit", "landed"])
+def test_an_open_commit_is_settled_where_its_table_was_moved_to(bench: Bench, station: str) -> None:
+    table = three_files(bench)
+
+    def lost(at: Station) -> None:
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at(station, lost, times=1)
+    bench.run(plan_of(table, compact(table)))
+    moved = bench.lake.tables["moved"] = FakeTable("moved", table.table_id, list(table.versions), set(table.storage))
+    bench.places = PlacesLeft((table.location,))
+    assert bench.run(plan_of(moved)).status is TableStatus.UP_TO_DATE
+    ended = ("landed", 2) if station == "landed" else ("not_landed", None)
+    assert [(e["fate"], e["version"]) for e in bench.recorded("settled_earlier")] == [ended]
+    assert unfinished(bench.runs_dir) == ()
+    first = read_events(bench.runs_dir / "20261121T220001Z-0000" / EVENTS_FILE).events
+    (settled,) = [event for event in first if event["type"] == "settled"]
+    assert (settled["fate"], settled["version"]) == ended
+    assert f"now at {moved.location}" in settled["detail"]
+    checked = [(event["location"], event["version"]) for event in first if event["type"] == "verified"]
+    assert checked == ([(moved.location, 2)] if station == "landed" else [])
+    assert bench.record(plan_of(moved)).unproven_versions == ()
+
+
+def test_an_open_commit_is_not_settled_in_an_older_copy_whose_original_is_gone(bench: Bench) -> None:
+    table = three_files(bench)
+    older = bench.lake.tables["older"] = FakeTable("older", table.table_id, list(table.versions), set(table.storage))
+    table.append(6)
+
+    def lost(at: Station) -> None:
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at("commit", lost, times=1)
+    bench.run(plan_of(table, compact(table)))
+    bench.places = PlacesLeft((table.location,))
+    bench.run(plan_of(older))
+    assert bench.recorded("settled_earlier") == []
+    assert [intent.table for intent in unfinished(bench.runs_dir)] == ["t"]
+
+
+def test_of_two_places_left_with_the_id_neither_settles_what_it_does_not_hold(bench: Bench) -> None:
+    table = three_files(bench)
+    for name in ("b", "c"):
+        bench.lake.tables[name] = FakeTable(name, table.table_id, list(table.versions), set(table.storage))
+    bench.run(plan_of(bench.lake.tables["b"], compact(bench.lake.tables["b"])))
+
+    def lost(at: Station) -> None:
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at("commit", lost, times=1)
+    bench.run(plan_of(table, compact(table)))
+    bench.places = PlacesLeft((table.location,))
+    bench.run(plan_of(bench.lake.tables["c"]))
+    assert bench.recorded("settled_earlier") == []
+
+
+@pytest.mark.parametrize("code", [ReasonCode.OUTSIDE_WINDOW, ReasonCode.SUSPENDED, ReasonCode.OVER_BUDGET])
+def test_a_table_that_waits_and_has_something_to_settle_still_waits(bench: Bench, code: ReasonCode) -> None:
+    table = three_files(bench)
+
+    def lost(at: Station) -> None:
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at("landed", lost, times=1)
+    bench.run(plan_of(table, compact(table)))
+    held_back = LeftAlone(Reason(code, "not now"))
+    assert bench.run(plan_of(table, left_alone=(held_back,))).status is TableStatus.WAITING
+    assert [(e["fate"], e["version"]) for e in bench.recorded("settled_earlier")] == [("landed", 2)]
+
+
+def test_settling_keeps_everything_else_that_is_remembered(bench: Bench) -> None:
+    table = three_files(bench)
+    facts = table.facts()
+    remembered = TableRecord(1, 2, (3,), "wrong", 4, (5, 6), 7, 8)
+    bench.journal = Journal.open(bench.runs_dir, "20261121T220009Z-0000", lambda: NOW_MS)
+    context = RunContext(
+        bench.journal, bench.verifier, Clock(lambda: NOW_MS), Emitter(None), bench.switch, StoragePlaces(), NO_WAITING
+    )
+    with bench.lake.worker("w") as engine:
+        worker = Worker(plan_of(table), engine, context, TableControl(bench.switch))
+        record, work = settle(worker, (), remembered, facts)
+    bench.journal.close()
+    assert work.notes == ["version 3 is not known to be ours; it still counts as not proven"]
+    assert record == remembered
+
+
+def test_an_unknown_fate_is_settled_as_not_landed_when_the_log_does_not_hold_it(bench: Bench) -> None:
+    table = three_files(bench)
+
+    def lost(at: Station) -> None:
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at("commit", lost, times=1)
+    bench.run(plan_of(table, compact(table)))
+    table.append(6)
+    outcome = bench.run(plan_of(table, compact(table, ("f0", "f1", "f2"))))
+    assert outcome.status is TableStatus.DONE
+    assert [e["fate"] for e in bench.recorded("settled_earlier")] == ["not_landed"]
+    assert bench.record(plan_of(table)).unproven_versions == ()
+
+
+def test_a_commit_of_somebody_else_is_never_taken_for_ours(bench: Bench) -> None:
+    """A run that is still alive has an open intent; the version after the one it read may be an append."""
+    table = three_files(bench)
+    plan = plan_of(table)
+    alive = Journal.open(bench.runs_dir, "20261121T210000Z-0000", lambda: NOW_MS)
+    stamp = CommitStamp(alive.run_id, "t/compact", 0, "sha256:policy")
+    alive.intent(stamp, table.facts(), "compact", read_version=1, num_files=2, size_bytes=8, proof=None)
+    table.append(6)
+    try:
+        record = bench.record(plan)
+        assert record.unproven_versions == (2,)
+        table.storage.add("old")
+        outcome = bench.run(plan_of(table, compact(table), vacuum("old", removed_in_version=None)), record=record)
+    finally:
+        alive.close()
+    assert statuses(outcome) == ["compact: succeeded", "vacuum: failed"]
+    assert ("pair", "t", 2) not in bench.verifier.asked
+    assert bench.switch.halt_reason is None
+    assert bench.record(plan).quarantined is None
+    assert outcome.steps[1].error is not None
+    assert outcome.steps[1].error.code == "A410"
+
+
+def test_a_settled_commit_that_turns_out_wrong_quarantines_the_table(bench: Bench) -> None:
+    table = three_files(bench)
+
+    def lost(at: Station) -> None:
+        at.table.live["packed-1"] = (1, 2)  # what landed lacks rows
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at("landed", lost, times=1)
+    bench.run(plan_of(table, compact(table)))
+    outcome = bench.run(plan_of(table, compact(table)))
+    assert outcome.status is TableStatus.VERIFY_FAILED
+    assert statuses(outcome) == ["compact: skipped"]
+    assert outcome.problem is not None
+    assert outcome.problem.code == "V503"
+    assert bench.record(plan_of(table)).quarantined is not None

@@ -1,0 +1,88 @@
+"""The page of the fleet: counts, its list of runs, what needs attention, quarantine, and its size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from maintainer.model.run.outcome import TableOutcome, TableStatus
+from maintainer.model.table.table_facts import TableRef
+from maintainer.report.html.fleet_view import fleet_view
+from maintainer.report.html.page import render_fleet_page, render_run_page
+from maintainer.report.html.run_view import run_view
+from maintainer.report.html.table_past import PastPoint, past_of
+from tests.support.runs import sample_plans
+from tests.support.runs import sample_runs as samples
+from tests.support.tables.builders import DAY_MS
+from tests.unit.report.html.page_outline import UTC, check_is_safe
+
+
+def test_fleet_counts_write_amplification_by_what_others_added() -> None:
+    good, plan = samples.good_run(), sample_plans.plan(sample_plans.orders(), sample_plans.quiet("sales.regions"))
+    table = replace(plan.tables[0], observed=replace(sample_plans.observed(7, 10, 1000)))
+    commit = replace(samples.receipt(8, 5, 1, 400), bytes_added=300)
+    step = replace(samples.compact_done(), commits=(commit,))
+    outcome = replace(good, tables=(replace(good.tables[0], steps=(step,)),), started_at_ms=10)
+    first = (replace(plan, tables=(table,), created_at_ms=9), outcome)
+    later_table = replace(table, observed=sample_plans.observed(9, 9, 1100))
+    idle = replace(good, tables=(TableOutcome(table.ref, TableStatus.UP_TO_DATE),), started_at_ms=DAY_MS + 1)
+    view = fleet_view([first, (replace(plan, tables=(later_table,), created_at_ms=DAY_MS), idle)], UTC)
+    (row,) = view.tables
+    # 1,000 bytes became 1,100, although our rewrite made 300 of 400: others added 200, and 400 were rewritten.
+    assert (row.growth_bytes, row.bytes_rewritten, row.amplification) == (200, 400, 2.0)
+    assert [point.num_files for point in row.past.points] == [10, 6, 9]
+    met, left = past_of([first])[row.name].points
+    assert (met, left.num_files, left.size_bytes) == (PastPoint(9, 10, 1000), 6, 900)
+
+
+def test_the_fleet_lists_its_runs_with_links_and_the_commit_of_the_policies() -> None:
+    plan = replace(sample_plans.plan(sample_plans.orders()), git_commit="3f2c1a9<b>")
+    outcome = samples.good_run()
+    page = render_fleet_page(fleet_view([(plan, outcome)], UTC, links={outcome.run_id: "runs/a%20b/report.html"}))
+    found = check_is_safe(page)
+    assert ("href", "runs/a%20b/report.html") in found.attributes
+    assert "3f2c1a9<b>" in "".join(found.text)
+    without = check_is_safe(render_fleet_page(fleet_view([(plan, outcome)], UTC)))
+    assert [value for name, value in without.attributes if name == "href"] == ["#tables"]
+    assert outcome.run_id in "".join(without.text)
+
+
+def test_two_thousand_tables_of_a_fleet_stay_under_two_megabytes() -> None:
+    good, plan = samples.good_run(), sample_plans.plan(sample_plans.orders())
+    names = [TableRef(f"warehouse.some_longer_schema_name.table_number_{number:04}") for number in range(2000)]
+    tables = tuple(replace(plan.tables[0], ref=ref, observed=sample_plans.observed(7, 920, 2**40)) for ref in names)
+    outcome = replace(good, tables=tuple(replace(good.tables[0], ref=ref) for ref in names))
+    page = render_fleet_page(fleet_view([(replace(plan, tables=tables), outcome)] * 5, UTC))
+    assert len(page.encode()) < 2_000_000
+    assert page.count('<th scope="row" class="name">') == 2000
+
+
+def test_the_fleet_names_what_needs_attention_now_and_what_to_do() -> None:
+    plan, bad, good = sample_plans.full_plan(), samples.bad_run(), samples.good_run()
+    now = fleet_view([(plan, good), (plan, bad)], UTC)
+    text = "".join(check_is_safe(render_fleet_page(now)).text)
+    assert now.mood == "bad"
+    assert "What needs attention" in text
+    assert "Next:" in text
+    # A table that did well since needs nobody any more.
+    assert fleet_view([(plan, bad), (plan, good)], UTC).findings == tuple(
+        finding for finding in now.findings if finding.table not in {table.ref.identifier for table in good.tables}
+    )
+
+
+def test_a_table_in_quarantine_is_marked_with_the_command_that_lets_it_go() -> None:
+    plan, outcome = sample_plans.full_plan(), samples.good_run()
+    name = outcome.tables[0].ref.identifier
+    held = {name: "V503: a check after the change failed"}
+    of_run = run_view(plan, outcome, {}, UTC, run_folder="/runs/r", quarantined=held)
+    of_fleet = fleet_view([(plan, outcome)], UTC, quarantined=held)
+    assert of_fleet.mood == "bad"
+    assert "1 table is in quarantine" in of_fleet.verdict
+    for findings, page in (
+        (of_run.findings, render_run_page(of_run)),
+        (of_fleet.findings, render_fleet_page(of_fleet)),
+    ):
+        (finding,) = [finding for finding in findings if finding.code == "A411"]
+        assert finding.headline == (f"{name}: in quarantine, no run changes it until a person has looked: {held[name]}")
+        assert f"<code>maintainer verify {name} --accept REASON</code>" in page
+        assert page.count('<small class="bad">in quarantine</small>') == 1
+        check_is_safe(page)

@@ -1,0 +1,199 @@
+"""The page of a run: whole, small, without network, every name only text, and files before and after."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from maintainer.model.plan.plan import Plan, TablePlan
+from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.run.outcome import RunOutcome, StepOutcome, TableOutcome, TableStatus
+from maintainer.model.table.files_seen import FilesSeen, LayoutBoxes
+from maintainer.model.table.storage_facts import file_sizes
+from maintainer.model.table.table_facts import TableRef
+from maintainer.report.html.fleet_view import fleet_view
+from maintainer.report.html.page import coded, render_fleet_page, render_run_page
+from maintainer.report.html.run_view import MAX_TABLES_WITH_DETAILS, ReportProject, run_view
+from maintainer.report.html.table_past import LayoutPoint, PastPoint, TablePast, past_of
+from maintainer.report.text_layout import printable
+from tests.support.runs import sample_plans
+from tests.support.runs import sample_runs as samples
+from tests.unit.report.html.page_outline import UTC, check_is_safe, outline, run_page
+
+
+def test_a_good_run_says_what_was_done_and_how_it_was_proven() -> None:
+    page = run_page(samples.good_run())
+    text = " ".join("".join(check_is_safe(page).text).split())
+    assert "Nothing failed." in text
+    observed = sample_plans.orders().observed
+    assert observed is not None
+    # Of the table's files 1,204 became 151.
+    assert f"{observed.num_files:,} → {observed.num_files - 1204 + 151:,}files in the table rewritten" in text
+    assert "812,440,193 rows were compared: none differed." in text
+    assert "812,440,193 rows proven" in text
+    assert "2,310 files, 41 GiB deleted" in text
+    assert "v1843, before it was committed: 700,000,000 rows read, 700,000,000 read back" in text
+    assert "2 of 2 checks passed" in text
+    assert "What needs attention" not in text
+
+
+def test_a_table_that_waits_says_what_for_and_not_what_else_was_found() -> None:
+    codes = ((ReasonCode.NOTHING_EXPIRED, "nothing is left on storage"), (ReasonCode.OVER_BUDGET, "place 1 of 2"))
+    waits = sample_plans.quiet("a.waits", *codes)
+    run = RunOutcome(samples.RUN, sample_plans.TEN_PM, 1.0, (TableOutcome(waits.ref, TableStatus.WAITING),))
+    view = run_view(sample_plans.plan(waits), run, {}, UTC, run_folder="runs/x")
+    assert [(table.status, table.detail, table.what) for table in view.tables] == [
+        ("waiting", "held back for now", "place 1 of 2")
+    ]
+
+
+def test_a_bad_run_begins_with_what_failed_and_what_to_do() -> None:
+    page = run_page(samples.bad_run())
+    text = " ".join("".join(check_is_safe(page).text).split())
+    assert text.index("What needs attention") < text.index("Table by table")
+    assert "error V503 sales.orders, compact: row count changed" in text
+    assert "Next: nothing was vacuumed: v1846 can be restored" in text
+    assert "(exit code 5)" in text
+
+
+NASTY = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='x",
+    "</style></title></svg>{{ 7*7 }}{% raw %}",
+    "javascript:alert(1)",
+    "a&b;&lt;",
+    "\x1b[31m\u202eevil\x00",
+]
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_a_name_is_only_text(name: str) -> None:
+    good = samples.good_run()
+    steps = tuple(replace(step, step_id=f"{name}/{step.kind}") for step in good.tables[0].steps)
+    first = replace(good.tables[0], ref=TableRef(name), owner=name, policy_file=name, steps=steps)
+    plan = sample_plans.plan(sample_plans.orders(), sample_plans.quiet("sales.regions"))
+    tables = [replace(plan.tables[0], ref=TableRef(name), owner=name), *plan.tables[1:]]
+    layout = (LayoutPoint(1, 9.5, 3.0, 0.5), LayoutPoint(2, 2.5, 1.0, 0.0))
+    past = {name: TablePast((PastPoint(1, 5, 5, 2), PastPoint(2, 9, 9, 1)), layout)}
+    outcome = replace(good, tables=(first, *good.tables[1:]))
+    nasty_plan = replace(plan, tables=tuple(tables), selection=(name,))
+    good = replace(good, tables=(replace(good.tables[0], owner="team"), *good.tables[1:]))
+    plain = outline(run_page(good, plan, {"sales.orders": past[name]}))
+    for page in (run_page(outcome, nasty_plan, past), render_fleet_page(fleet_view([(nasty_plan, outcome)], UTC))):
+        found = check_is_safe(page)
+        assert not any("<" in tag for tag in found.tags)
+        assert printable(name) in "".join(found.text)
+    assert outline(run_page(outcome, nasty_plan, past)).tags == plain.tags
+
+
+def test_a_thousand_tables_stay_a_page_of_moderate_size() -> None:
+    good, plan = samples.good_run(), sample_plans.plan(sample_plans.orders(), sample_plans.quiet("sales.regions"))
+    sizes = file_sizes([2**e * 3 // 2 for e in range(8, 31) for _ in range(40)])
+    observed = replace(sample_plans.observed(7, 920, 2**40), file_sizes=sizes, small_files=90)
+    tables: list[TableOutcome] = []
+    plans: list[TablePlan] = []
+    past: dict[str, TablePast] = {}
+    for number in range(1000):
+        ref = TableRef(f"warehouse.some_longer_schema_name.table_number_{number:04}")
+        tables.append(replace(good.tables[0], ref=ref))
+        plans.append(replace(plan.tables[0], ref=ref, observed=observed, steps=plan.tables[0].steps))
+        past[ref.identifier] = TablePast(
+            tuple(PastPoint(night, 900 + night, 2**30, 300 + night) for night in range(30)),
+            tuple(LayoutPoint(night, 90.5 + night % 3, 4.5, 0.25) for night in range(30)),
+        )
+    outcome, whole = replace(good, tables=tuple(tables)), replace(plan, tables=tuple(plans))
+    page = run_page(outcome, whole, past)
+    assert len(page.encode()) < 1_200_000
+    assert page.count('<div class="inside"') == MAX_TABLES_WITH_DETAILS
+    assert all(f"table_number_{number:04}" in page for number in range(1000))
+    fleet = render_fleet_page(fleet_view([(whole, outcome)] * 30, UTC))
+    assert len(fleet.encode()) < 1_000_000
+    check_is_safe(fleet)
+
+
+def test_a_plan_that_was_saved_earlier_does_not_show_its_old_files_as_the_newest() -> None:
+    good, plan = samples.good_run(), sample_plans.plan(sample_plans.orders())
+    idle = replace(good, tables=())
+
+    def night(at_ms: int, num_files: int) -> tuple[Plan, RunOutcome]:
+        table = replace(plan.tables[0], observed=sample_plans.observed(7, num_files, 1000), steps=())
+        return replace(plan, tables=(table,), created_at_ms=at_ms), idle
+
+    saved_first_applied_last = past_of([night(5, 2), night(1, 30)])
+    (past,) = saved_first_applied_last.values()
+    assert [(point.at_ms, point.num_files) for point in past.points] == [(1, 30), (5, 2)]
+
+
+def left_with(sizes: tuple[int, ...], at_ms: int, version: int) -> FilesSeen:
+    return FilesSeen(at_ms, version, file_sizes(sizes))
+
+
+def committed(version: int, removed: tuple[int, ...], added: tuple[int, ...]) -> StepOutcome:
+    receipt = replace(
+        samples.receipt(version, len(removed), len(added), sum(removed)),
+        bytes_added=sum(added), sizes_removed=file_sizes(removed), sizes_added=file_sizes(added),
+    )  # fmt: skip
+    return replace(samples.compact_done(), commits=(receipt,), started_at_ms=20)
+
+
+def test_a_saved_plan_that_is_applied_again_shows_the_table_as_it_is_then() -> None:
+    """40 files when it was planned; applied it left 1, to which others added 3 before it was applied once more."""
+    good, plan = samples.good_run(), sample_plans.plan(sample_plans.orders())
+    table = replace(plan.tables[0], observed=sample_plans.observed(7, 40, 4000), steps=())
+    saved = replace(plan, tables=(table,), created_at_ms=1)
+    step = replace(committed(8, (100,) * 40, (4000,)), left=left_with((4000,), 30, 8))
+    first = replace(good, tables=(replace(good.tables[0], steps=(step,)),), started_at_ms=10)
+    again_table = replace(table, checked=left_with((4000, 7, 7, 7), 50, 11))
+    again = replace(good, tables=(TableOutcome(table.ref, TableStatus.UP_TO_DATE),), started_at_ms=60)
+    runs = [(saved, first), (replace(saved, tables=(again_table,)), again)]
+    (row,) = fleet_view(runs, UTC).tables
+    assert [(point.at_ms, point.num_files) for point in row.past.points] == [(1, 40), (20, 40), (30, 1), (50, 4)]
+    assert (row.num_files, row.size_bytes, row.growth_bytes, row.bytes_rewritten) == (4, 4021, 21, 4000)
+    assert row.files_over_time is not None
+    assert row.files_over_time.caption == "files: 40 \u2192 4"
+    (view,) = run_view(runs[1][0], again, {}, UTC, run_folder="").tables
+    assert (view.num_files_before, view.num_files_after) == (4, 4)
+
+
+def test_files_before_and_after_are_those_that_the_steps_met_and_left() -> None:
+    """Others added five files between the plan and the run: both figures have them."""
+    good, plan = samples.good_run(), sample_plans.plan(sample_plans.orders())
+    table = replace(plan.tables[0], observed=sample_plans.observed(7, 3, 30), steps=())
+    step = replace(committed(13, (10, 10, 10), (30,)), left=left_with((30, 1, 1, 1, 1, 1), 30, 13))
+    outcome = replace(good, tables=(replace(good.tables[0], steps=(step,)),))
+    (view,) = run_view(replace(plan, tables=(table,)), outcome, {}, UTC, run_folder="").tables
+    assert (view.num_files_before, view.num_files_after) == (8, 6)
+    assert sum(bucket.num_files for bucket in view.sizes_before) == 8
+
+
+def test_the_page_of_a_run_has_its_project_its_day_and_the_picture_of_a_layout() -> None:
+    good, plan = samples.good_run(), sample_plans.plan(sample_plans.orders())
+    boxes = LayoutBoxes(("id", "day"), (4, 4), ((0, 3, 0, 3),), 1, ((0, 1, 0, 1),), 1)
+    step = replace(good.tables[0].steps[1], boxes=boxes)
+    outcome = replace(good, tables=(replace(good.tables[0], steps=(step,)),))
+    view = run_view(plan, outcome, {}, UTC, run_folder="", project=ReportProject("acme"))
+    page = render_run_page(view)
+    text = " ".join("".join(check_is_safe(page).text).split())
+    assert view.started == "Saturday 21 November 2026, 22:00 UTC"
+    assert "acme, Saturday 21 November 2026, 22:00 UTC - maintainer" in text
+    assert page.count('class="box ') == 2
+    unseen = render_run_page(replace(view, whole=(replace(view.whole[0], boxes=replace(boxes, after=None)),)))
+    assert "nobody looked afterwards" in unseen
+    assert unseen.count('class="box ') == 1
+
+
+def test_a_page_does_not_say_that_no_row_was_lost_where_a_check_failed() -> None:
+    for outcome, proven in ((samples.good_run(), True), (samples.bad_run(), False)):
+        fleet = render_fleet_page(fleet_view([(sample_plans.full_plan(), outcome)], UTC))
+        for page in (run_page(outcome), fleet):
+            assert ("No rewrite lost a row" in page, "How rows are checked" in page) == (proven, not proven)
+
+
+def test_commands_in_texts_are_code_and_nothing_else_is_let_through() -> None:
+    assert coded("run `maintainer plan`, then `x`") == "run <code>maintainer plan</code>, then <code>x</code>"
+    assert coded("a `<b>\x1b` and a lone ` <i>") == "a <code>&lt;b&gt;\\x1b</code> and a lone ` &lt;i&gt;"
+    assert coded("") == ""
+    assert coded("none", inside="span") == "none"
+    assert coded("run `x`", inside="span") == "<span>run <code>x</code></span>"
