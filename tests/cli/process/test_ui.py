@@ -41,9 +41,12 @@ def root(tmp_path: Path) -> Path:
 def served(root: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     command = [sys.executable, "-m", "maintainer", "ui", "--port", "0", "--since", "36500d", *options]
     environment = {**os.environ, "PYTHONPATH": REPOSITORY}
+    # A shell lets what it starts in the background ignore Ctrl-C, and processes inherit that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
         command, cwd=root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
+        signal.signal(signal.SIGINT, before)
         try:
             assert process.stdout is not None
             line = process.stdout.readline()

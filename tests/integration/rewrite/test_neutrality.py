@@ -174,7 +174,7 @@ def test_an_empty_partition_value_stays_what_it_is(spark: SparkSession, engine: 
 
 ODD_FEATURES = {
     # A feature in the protocol of an otherwise plain table: the code that `apply` says, and what else it says.
-    "icebergCompatV2": ("T404", "icebergCompatV2 (its files are files of an Iceberg table, too"),
+    "icebergCompatV2": ("T404", "icebergCompatV2 (its files also belong to an Iceberg table"),
     "redirectWriterOnly-preview": ("T404", "redirectWriterOnly-preview"),
     "futureThing": ("T404", "futureThing"),
     # Delta does not even read it: it would have to ask the catalog.
