@@ -188,8 +188,8 @@ def test_an_expectation_that_failed_before_as_well_is_reported_and_not_blamed(
         ("expect_column_values_to_not_be_null", "error"),
         ("expect_column_values_to_be_unique", "pass"),
     ]
-    assert "expect_column_values_to_be_between failed at version 1 and at 0 as well" in (found.note or "")
-    assert "expect_column_values_to_not_be_null could not be checked at version 1" in (found.note or "")
+    assert "expect_column_values_to_be_between failed before as well, at version 0" in (found.note or "")
+    assert "expect_column_values_to_not_be_null could not be checked before as well, at version 0" in (found.note or "")
 
 
 def test_an_expectation_that_held_before_is_this_commits_fault(
