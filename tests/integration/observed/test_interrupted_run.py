@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -45,16 +47,35 @@ def words(terminal: Terminal) -> str:
     return " ".join(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.text).split())
 
 
-def test_ctrl_c_lets_a_commit_end_and_retry_does_the_rest(project: Path) -> None:
-    before = rows(project)
+@contextmanager
+def held_apply(project: Path) -> Iterator[Terminal]:
+    """Run an apply, one table at a time, that waits where the files of the first rewrite are written."""
     folder = project / "held"
     folder.mkdir()
     command = (sys.executable, "-m", "tests.support.faults.held_apply")
     with on_terminal((*command, str(project), "files written", "0", str(folder), "-j", "1")) as terminal:
         terminal.wait_for_file(folder / HELD)
+        yield terminal
+
+
+def go_on(project: Path) -> None:
+    (project / "held" / GO).touch()
+
+
+def maintainer(project: Path, *arguments: str) -> str:
+    """Run a command on a terminal, and return what it shows."""
+    with on_terminal((*MAINTAINER, "--project", str(project), *arguments)) as terminal:
+        code = terminal.read_to_end()
+    assert code == 0, words(terminal)
+    return words(terminal)
+
+
+def test_ctrl_c_lets_a_commit_end_and_retry_does_the_rest(project: Path) -> None:
+    before = rows(project)
+    with held_apply(project) as terminal:
         terminal.interrupt()
         terminal.wait_for("SIGINT: no further table is started")
-        (folder / GO).touch()
+        go_on(project)
         code = terminal.read_to_end()
     shown = words(terminal)
     assert code == 130, shown
@@ -62,33 +83,25 @@ def test_ctrl_c_lets_a_commit_end_and_retry_does_the_rest(project: Path) -> None
     assert "1 step succeeded" in shown, shown
     assert sorted(num_files(project)) == [1, NUM_FILES, NUM_FILES]
     assert rows(project) == before
+    assert "No run works on a table now." in maintainer(project, "leases", "list")
 
-    with on_terminal((*MAINTAINER, "--project", str(project), "retry", "--yes")) as terminal:
-        code = terminal.read_to_end()
-    assert code == 0, words(terminal)
+    maintainer(project, "retry", "--yes")
     assert num_files(project) == [1, 1, 1]
     assert rows(project) == before
     ledger = DeltaTable(str(project / "state" / "ledger")).to_pyarrow_table().to_pylist()
     assert Counter((row["kind"], row["status"]) for row in ledger) == {("compact", "succeeded"): 3}
-    assert list((project / "state").rglob("lease*.json")) == []
 
 
-def test_a_second_ctrl_c_cancels_what_is_under_way_and_nothing_is_committed(project: Path) -> None:
+def test_a_second_ctrl_c_ends_the_run_without_the_step_that_hangs_and_nothing_is_committed(project: Path) -> None:
     before = rows(project)
-    folder = project / "held"
-    folder.mkdir()
-    command = (sys.executable, "-m", "tests.support.faults.held_apply")
-    with on_terminal((*command, str(project), "files written", "0", str(folder), "-j", "1")) as terminal:
-        terminal.wait_for_file(folder / HELD)
+    with held_apply(project) as terminal:
         terminal.interrupt()
         terminal.wait_for("SIGINT: no further table is started")
         terminal.interrupt()
-        (folder / GO).touch()
         code = terminal.read_to_end()
     assert code == 130, words(terminal)
+    assert num_files(project) == [NUM_FILES] * 3
     assert rows(project) == before
-    with on_terminal((*MAINTAINER, "--project", str(project), "apply", "--yes")) as terminal:
-        code = terminal.read_to_end()
-    assert code == 0, words(terminal)
+    maintainer(project, "apply", "--yes")
     assert num_files(project) == [1, 1, 1]
     assert rows(project) == before

@@ -28,23 +28,13 @@ from maintainer.journal.leases import LEASE_SECONDS
 from tests.support.checker.contradictions import assert_truth
 from tests.support.policies.projects import write_project
 from tests.support.stores.fetched_state import fetch_state, store_of
+from tests.support.stores.s3_projects import ENVIRONMENT, SETTINGS
 from tests.support.stores.s3_server import S3Server, s3_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1800)]
 
 SECONDS = 500
 EVERY_DAY = "optimize: {every: 1d, when: {minSmallFiles: 2}}"
-SETTINGS = """\
-state: s3://{state}
-spark:
-  conf:
-    spark.driver.memory: 1g
-    spark.hadoop.fs.s3a.endpoint: {url}
-    spark.hadoop.fs.s3a.endpoint.region: us-east-1
-    spark.hadoop.fs.s3a.path.style.access: true
-    spark.hadoop.fs.s3a.access.key: ${{env:S3_KEY}}
-    spark.hadoop.fs.s3a.secret.key: ${{env:S3_KEY}}
-"""
 
 
 @dataclass(frozen=True)
@@ -74,15 +64,15 @@ class Machines:
 
     def checkout(self, name: str, policy: str = EVERY_DAY, table: str = "lake/t") -> Path:
         """Make a project in a folder of its own, as a job checks it out."""
-        settings = SETTINGS.format(state=self.state, url=self.server.url)
+        settings = SETTINGS.replace("lake/_maintainer", self.state).format(url=self.server.url)
         policies = {"policies/t.yml": f"table: {self.root / table}\n{policy}\n"}
         return write_project(self.root / name, {"maintainer.yml": settings, **policies})
 
     def start(self, machine: str, *command: str) -> subprocess.Popen[str]:
         """Start a command on a machine that has the JARs; what it remembers lies in its home."""
-        home = {"MAINTAINER_HOME": str(self.root / machine), "MAINTAINER_JARS": str(jar_folder()), "S3_KEY": "key"}
+        home = {"MAINTAINER_HOME": str(self.root / machine), "MAINTAINER_JARS": str(jar_folder())}
         return subprocess.Popen(
-            (sys.executable, "-m", *command), env={**os.environ, **home},
+            (sys.executable, "-m", *command), env={**os.environ, **ENVIRONMENT, **home},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 

@@ -65,7 +65,7 @@ def mark_modules(items: Iterable[pytest.Item], by: str) -> dict[str, tuple[int, 
 
 def mark_cells(items: Sequence[pytest.Item], by: str) -> dict[str, tuple[int, int]]:
     """Mark what is not drawn as long; return each matrix with its tests in this run and in all."""
-    turns = mark_modules(items, by)
+    drawn = mark_modules(items, by)
     matrices: dict[str, list[pytest.Item]] = {}
     counts: dict[str, int] = {}
     for item in items:
@@ -74,7 +74,6 @@ def mark_cells(items: Sequence[pytest.Item], by: str) -> dict[str, tuple[int, in
             matrices.setdefault(matrix, []).append(item)
             (counts[matrix],) = marker.args
             break  # the closest one
-    drawn = turns
     for matrix, cells in matrices.items():
         candidates = [cell for cell in cells if not {"long", "every_run"} & {one.name for one in cell.iter_markers()}]
         chosen = draw((cell.nodeid for cell in candidates), counts[matrix], matrix, by)
