@@ -75,7 +75,7 @@ def run_hook(request: HookRequest) -> AutoCompactResult:
     if request.enabled is False or (request.enabled is None and (session or "").strip().lower() == "false"):
         source = SwitchSource.ARGUMENT if request.enabled is False else SwitchSource.SESSION
         return _disabled(name, AutoCompactSwitch(False, source))
-    with DeltaEngine(lend_session(request.spark)).worker(request.group) as engine:
+    with lend_session(request.spark) as lease, DeltaEngine(lease).worker(request.group) as engine:
         properties = properties_now(engine.jvm, request.ref)
         if properties is not None:
             try:

@@ -65,23 +65,38 @@ class MaintainerError(Exception):
         self.found = found and without_secrets(found)
         self.allowed = allowed and without_secrets(allowed)
         self.help = help and without_secrets(help)
+        self._added_notes: list[str] = []
 
     def __str__(self) -> str:
         """One line, for logs; ``render`` is for people."""
         place = f"{self.where}: " if self.where else ""
         return printable(f"{self.code}: {place}{self.what}")
 
-    def render(self) -> str:
-        """Several lines, for a terminal: the message, then every field that is set."""
-        lines = [f"error[{self.code}]: {printable(self.what)}"]
-        if self.where:
-            lines.append(f"  --> {printable(self.where)}")
+    @property
+    def __notes__(self) -> list[str]:
+        """What Python prints below the message of a traceback (3.11 on), for those who call the Python API."""
+        return [*self.details(), *self._added_notes]
+
+    def add_note(self, note: str) -> None:
+        """Add a line below the message of a traceback, as every exception does."""
+        self._added_notes.append(note)
+
+    def details(self) -> list[str]:
+        """Return what was found, what is allowed and what to do, as lines; only what is set."""
+        lines = []
         for label, value in (("found", self.found), ("allowed", self.allowed), ("help", self.help)):
             if value:
                 first, *rest = map(printable, value.rstrip("\n").split("\n"))
                 lines.append(f"   = {label}: {first}")
                 lines.extend(f"     {line}" for line in rest)
-        return "\n".join(lines)
+        return lines
+
+    def render(self) -> str:
+        """Several lines, for a terminal: the message, then every field that is set."""
+        lines = [f"error[{self.code}]: {printable(self.what)}"]
+        if self.where:
+            lines.append(f"  --> {printable(self.where)}")
+        return "\n".join([*lines, *self.details()])
 
 
 class ProjectError(MaintainerError):

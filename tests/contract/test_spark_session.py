@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import deltalake
 import pyarrow as pa
@@ -55,6 +55,7 @@ def test_an_unsafe_session_is_named_once_by_plan_apply_and_doctor_and_left_as_it
     key = "spark.databricks.delta.retentionDurationCheck.enabled"
     deltalake.write_deltalake(tmp_path / "lake" / "t", pa.table({"a": [1]}))
     write_project(tmp_path, {"policies/t.yml": "table: lake/t\n"})
+    lease.spark.createDataFrame([(1,)], "a int")  # makes it the active one, whatever an earlier test left
     lease.spark.conf.set(key, "false")
     try:
         for command in (["plan"], ["apply", "--yes"], ["doctor"]):
@@ -108,6 +109,26 @@ def test_second_lease_borrows_and_its_end_stops_nothing(lease: SessionLease) -> 
         assert second.spark.sparkContext.applicationId == lease.spark.sparkContext.applicationId
     assert active_session() is not None
     assert lease.spark.range(3).count() == 3
+
+
+@pytest.mark.every_run
+def test_the_active_session_is_again_what_it_was_when_a_borrowed_lease_ends(lease: SessionLease) -> None:
+    from pyspark.sql import SparkSession
+
+    def java_active() -> int:
+        java: Any = lease.spark._jvm
+        return int(java.org.apache.spark.sql.classic.SparkSession.getActiveSession().get().hashCode())
+
+    users = lease.spark
+    users.createDataFrame([(1,)], "a int")  # makes it the active one, whatever an earlier test left
+    before = SparkSession.getActiveSession(), java_active()
+    with open_session(SessionOptions()) as borrowed:
+        worker = worker_session(borrowed)
+        worker.createDataFrame([(1,)], "a int")
+        assert SparkSession.getActiveSession() is worker
+        assert java_active() != before[1]
+    assert (SparkSession.getActiveSession(), java_active()) == before
+    assert before[0] is users
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from maintainer.app import operations
 from maintainer.app.engine_access import EngineOptions
 from maintainer.app.lookback.recorded_steps import DEFAULT_ROWS, HistoryQuery
 from maintainer.app.lookback.report_files import write_fleet_report, write_run_report
+from maintainer.app.project_folders import PolicyProblems
 from maintainer.app.project_folders import Project as LoadedProject
 from maintainer.app.python_api.finished_run import Run
 from maintainer.app.python_api.plan_api import Plan
@@ -23,14 +24,19 @@ from maintainer.model.plan.lanes import Lane
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.run.progress import ProgressSink
 from maintainer.planning.plan_input import PlanOptions
+from maintainer.report.diagnostics_report import DiagnosticsReport, render_concise
 from maintainer.report.html.notebook import NotebookTable, notebook_html
 from maintainer.units import count_of
+
+_MAX_ERRORS_SHOWN = 20
 
 
 class Project:
     """A project on disk, loaded and without errors. Frozen: load it again after its files changed."""
 
     def __init__(self, loaded: LoadedProject) -> None:
+        if not isinstance(loaded, LoadedProject):
+            raise TypeError(f"a project is loaded by Project.load(folder), not by Project({type(loaded).__name__})")
         self._project = loaded
 
     @staticmethod
@@ -44,7 +50,11 @@ class Project:
         Raises:
             ProjectError: There is no project, no such environment, or (E616) its files have errors.
         """
-        return Project(LoadedProject.load(root, env))
+        try:
+            return Project(LoadedProject.load(root, env))
+        except PolicyProblems as problems:
+            problems.add_note("\n".join(_error_lines(problems)))
+            raise
 
     @property
     def root(self) -> Path:
@@ -281,3 +291,13 @@ class Project:
         env = [f"environment {self.env}"] if self.env else []
         table = NotebookTable(("table", "owner", "tags", "policy"), rows)
         return notebook_html(f"Project {self.root}", env, table)
+
+
+def _error_lines(problems: PolicyProblems) -> list[str]:
+    """Return a line for each error of the policies, the first ones where there are many."""
+    errors = tuple(diagnostic for diagnostic in problems.loaded.diagnostics if diagnostic.is_error)
+    first = DiagnosticsReport(errors[:_MAX_ERRORS_SHOWN], problems.loaded.files_read, problems.loaded.policy_count, 0.0)
+    *lines, _summary = render_concise(first)
+    if len(errors) > _MAX_ERRORS_SHOWN:
+        lines.append(f"and {count_of(len(errors) - _MAX_ERRORS_SHOWN, 'more error')}: maintainer validate")
+    return lines

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.engine.ledger_append import append_in_process
-from maintainer.delta.jvm import DeltaJvm, TableFolder, UnstartedSession
+from maintainer.delta.jvm import ActiveSession, DeltaJvm, TableFolder, UnstartedSession
 from maintainer.delta.storage.error_classes import as_table_error, as_write_error, describe, is_conflict
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
@@ -266,7 +266,11 @@ class LedgerTable:
         before = max((entry.version for entry in storage.commits()), default=-1)
         values = [_values(row) for row in rows]
         if not append_in_process(jvm, storage, log, _COLUMNS, values, (token, number), AT_CREATION):
-            frame = self._jvm.spark.createDataFrame(values, LEDGER_SCHEMA).coalesce(1)
+            active = ActiveSession.now(jvm.spark)
+            try:
+                frame = jvm.spark.createDataFrame(values, LEDGER_SCHEMA).coalesce(1)
+            finally:
+                active.put_back()
             writer = frame.write.format("delta").mode("append").option("mergeSchema", "true").options(**AT_CREATION)
             writer.option("txnAppId", token).option("txnVersion", str(number)).save(self._location)
         for entry in storage.commits(after_version=before):

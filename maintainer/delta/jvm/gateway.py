@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -41,6 +41,42 @@ def has_signature(listing: str, member: str, count: int) -> bool:
         if name.rpartition(".")[2] == method and len([p for p in parameters.split(",") if p]) == count:
             return True
     return False
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveSession:
+    """Which session is active: in Java for the calling thread, in pyspark for the whole process.
+
+    Raw calls need ours to be active in Java, and ``createDataFrame`` of pyspark makes its session active in both. A
+    user whose session we borrow would then be given ours by ``SparkSession.getActiveSession()``, without his views.
+    """
+
+    jvm: JavaObject
+    in_java: JavaObject
+    in_python: SparkSession | None
+
+    @staticmethod
+    def now(spark: SparkSession) -> ActiveSession:
+        """Note what is active now; ``spark`` is any session of this process."""
+        from pyspark.sql import SparkSession
+
+        java: JavaObject = spark._jvm
+        return ActiveSession(java, _classic(java).getActiveSession(), SparkSession._activeSession)
+
+    def put_back(self) -> None:
+        """Make active what was active then, on the same thread. Never raises."""
+        from pyspark.sql import SparkSession
+
+        SparkSession._activeSession = self.in_python
+        with suppress(Exception):  # the JVM may be gone
+            if self.in_java.isDefined():
+                _classic(self.jvm).setActiveSession(self.in_java.get())
+            else:
+                _classic(self.jvm).clearActiveSession()
+
+
+def _classic(jvm: JavaObject) -> JavaObject:
+    return jvm.org.apache.spark.sql.classic.SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +130,7 @@ class Gateway:
         self._char_buffer: JavaObject = self._jvm.java.nio.CharBuffer
         self._array_list: JavaObject = self._jvm.java.util.ArrayList
         self._python_utils: JavaObject = self._jvm.org.apache.spark.api.python.PythonUtils
-        self._classic_session: JavaObject = self._jvm.org.apache.spark.sql.classic.SparkSession
+        self._classic_session = _classic(self._jvm)
 
     @property
     def spark(self) -> SparkSession:

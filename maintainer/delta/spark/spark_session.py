@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO
 
-from maintainer.delta.jvm import DeltaJvm, JavaObject, UnstartedSession
+from maintainer.delta.jvm import ActiveSession, DeltaJvm, JavaObject, UnstartedSession
 from maintainer.delta.spark import engine_log
 from maintainer.delta.spark import jvm_launch as launch
 from maintainer.delta.spark.class_archive import class_archive
@@ -256,6 +256,7 @@ def _borrow(spark: SparkSession, options: SessionOptions) -> SessionLease:
             help="start that session with Delta, or stop it and let maintainer start its own",
         )
     lease = SessionLease(True, options.conf_map, options.log_path, _spark=spark)
+    lease._cleanup.callback(ActiveSession.now(spark).put_back)
     if options.log_path is not None:
         _open_log(options.log_path).close()
         lease._cleanup.callback(engine_log.PythonLogs(options.log_path).restore)

@@ -84,9 +84,12 @@ def test_a_ledger_that_somebody_changed_is_appended_by_spark(spark: SparkSession
         spark.sql(f"ALTER TABLE delta.`{location}` SET TBLPROPERTIES ({mapped})")
     spark.sql(f"ALTER TABLE delta.`{location}` {change}")
     later = replace(ROW, run_id="r2", lanes="local", started_at_ms=NOW_MS + 5000)
+    users = spark.newSession()
+    users.createDataFrame([(1,)], "a int")
     ledger.append("r2", (later,))
     ledger.append("r2", (later,))
     assert ledger.rows() == (later, ROW)
+    assert type(spark).getActiveSession() is users, "the active session of pyspark stays the user's"
 
 
 def test_an_append_that_another_process_makes_at_the_same_moment_is_made_once(
