@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -60,7 +60,7 @@ def lake(monkeypatch: pytest.MonkeyPatch) -> FakeLake:
         return frozenset({()})
 
     monkeypatch.setattr(auto_compact_run, "_own_versions", deque())  # each test has a process of its own
-    monkeypatch.setattr(session, "lend_session", lambda spark: spark)
+    monkeypatch.setattr(session, "lend_session", nullcontext)
     monkeypatch.setattr(table_engine, "DeltaEngine", Engine)
     monkeypatch.setattr(write_history, "properties_now", properties_now)
     monkeypatch.setattr(write_history, "partitions_written", partitions_written)
