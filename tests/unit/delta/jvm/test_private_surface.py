@@ -37,7 +37,8 @@ PUBLIC = {
     "scala text": {"StringBuilder", "clear", "length"},
     # Spark: its session, context, catalog, and what PySpark itself calls of it.
     "spark": {
-        "setActiveSession", "setLocalProperty", "setJobGroup", "sc", "createMetric", "set", "unset", "toDF", "as",
+        "setActiveSession", "getActiveSession", "clearActiveSession",
+        "setLocalProperty", "setJobGroup", "sc", "createMetric", "set", "unset", "toDF", "as",
         "collectAsList", "sessionState", "sqlParser", "parseTableIdentifier", "catalog", "tableExists",
         "getTableMetadata", "provider", "location", "tableType", "name", "withColumn", "expr",
         "statusTracker", "getActiveJobsIds", "getJobIdsForGroup", "getJobInfo", "getStageInfo",
