@@ -16,6 +16,8 @@ import pytest
 
 from maintainer.cli.main import run
 from maintainer.delta.commands.sql_statements import text_literal
+from maintainer.delta.engine.table_engine import DeltaEngine
+from maintainer.delta.jvm import THREAD_PROPERTIES
 from maintainer.delta.log.schema_names import quote
 from maintainer.delta.spark import jars
 from maintainer.delta.spark import session_settings as settings
@@ -112,23 +114,29 @@ def test_second_lease_borrows_and_its_end_stops_nothing(lease: SessionLease) -> 
 
 
 @pytest.mark.every_run
-def test_the_active_session_is_again_what_it_was_when_a_borrowed_lease_ends(lease: SessionLease) -> None:
+def test_active_session_and_job_group_are_again_what_they_were_when_a_borrowed_lease_ends(lease: SessionLease) -> None:
     from pyspark.sql import SparkSession
 
-    def java_active() -> int:
-        java: Any = lease.spark._jvm
-        return int(java.org.apache.spark.sql.classic.SparkSession.getActiveSession().get().hashCode())
+    users, context = lease.spark, lease.spark.sparkContext
+    java: Any = users._jvm
 
-    users = lease.spark
+    def state() -> tuple[Any, ...]:
+        active = java.org.apache.spark.sql.classic.SparkSession.getActiveSession().get().hashCode()
+        return SparkSession.getActiveSession(), active, [context.getLocalProperty(key) for key in THREAD_PROPERTIES]
+
     users.createDataFrame([(1,)], "a int")  # makes it the active one, whatever an earlier test left
-    before = SparkSession.getActiveSession(), java_active()
-    with open_session(SessionOptions()) as borrowed:
-        worker = worker_session(borrowed)
-        worker.createDataFrame([(1,)], "a int")
-        assert SparkSession.getActiveSession() is worker
-        assert java_active() != before[1]
-    assert (SparkSession.getActiveSession(), java_active()) == before
-    assert before[0] is users
+    context.setJobGroup("mine", "my job", interruptOnCancel=True)
+    try:
+        before = state()
+        with open_session(SessionOptions()) as borrowed, DeltaEngine(borrowed).worker("w") as engine:
+            engine.jvm.spark.createDataFrame([(1,)], "a int")
+            within = state()
+        assert state() == before
+        assert (before[0], before[2]) == (users, [None, "mine", "my job", "true"])
+        assert [value for value in zip(before, within, strict=True) if value[0] == value[1]] == []
+    finally:
+        for key in THREAD_PROPERTIES:
+            context.setLocalProperty(key, None)  # type: ignore[arg-type]  # None removes the property
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.jvm import THREAD_PROPERTIES, DeltaJvm
 from maintainer.delta.spark.spark_session import SessionLease, worker_session
 from maintainer.delta.verify.version_proof import VERSION_SETTINGS
 
@@ -102,7 +102,7 @@ def classic_sessions(lease: SessionLease) -> Callable[[str], AbstractContextMana
                 lambda location: _exclusive_commits(jvm, location),
             )
         finally:
-            for key in ("spark.scheduler.pool", "spark.jobGroup.id", "spark.job.description"):
+            for key in THREAD_PROPERTIES:
                 context.setLocalProperty(key, None)  # type: ignore[arg-type]  # None removes the property
 
     return open_one

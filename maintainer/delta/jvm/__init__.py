@@ -13,7 +13,7 @@ first on each thread.
 from __future__ import annotations
 
 from maintainer.delta.jvm.bridge import DeltaJvm
-from maintainer.delta.jvm.gateway import ActiveSession, JavaObject, UnstartedSession
+from maintainer.delta.jvm.gateway import THREAD_PROPERTIES, ActiveSession, JavaObject, UnstartedSession
 from maintainer.delta.jvm.storage_calls import TableFolder
 
-__all__ = ["ActiveSession", "DeltaJvm", "JavaObject", "TableFolder", "UnstartedSession"]
+__all__ = ["THREAD_PROPERTIES", "ActiveSession", "DeltaJvm", "JavaObject", "TableFolder", "UnstartedSession"]

@@ -26,6 +26,11 @@ PIECE_BYTES = 6_000
 MAX_PIECES = 40
 """With more of them one answer that waits is quicker."""
 
+THREAD_PROPERTIES = (
+    "spark.scheduler.pool", "spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel",
+)  # fmt: skip
+"""What is set of a thread that works for us: its pool and its job group."""
+
 Required = tuple[str, str, int]
 """Class below ``org.apache.spark.sql.delta``, method (``<init>`` for a constructor), number of parameters."""
 
@@ -257,7 +262,7 @@ class Gateway:
         if self._started is None:
             return
         context = self.spark.sparkContext
-        for key in ("spark.scheduler.pool", "spark.jobGroup.id", "spark.job.description"):
+        for key in THREAD_PROPERTIES:
             context.setLocalProperty(key, None)  # type: ignore[arg-type]  # None removes the property
 
     def path(self, uri: str) -> JavaObject:

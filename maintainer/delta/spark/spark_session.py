@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO
 
-from maintainer.delta.jvm import ActiveSession, DeltaJvm, JavaObject, UnstartedSession
+from maintainer.delta.jvm import THREAD_PROPERTIES, ActiveSession, DeltaJvm, JavaObject, UnstartedSession
 from maintainer.delta.spark import engine_log
 from maintainer.delta.spark import jvm_launch as launch
 from maintainer.delta.spark.class_archive import class_archive
@@ -43,6 +43,7 @@ from maintainer.engine.stages import SILENT, STARTING_JAVA, STARTING_SPARK, Stag
 from maintainer.errors import EnvironmentUnfit, NotSupportedYet
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame as DataFrame
     from pyspark.sql import SparkSession as SparkSession
 
@@ -257,10 +258,18 @@ def _borrow(spark: SparkSession, options: SessionOptions) -> SessionLease:
         )
     lease = SessionLease(True, options.conf_map, options.log_path, _spark=spark)
     lease._cleanup.callback(ActiveSession.now(spark).put_back)
+    lease._cleanup.callback(_put_back, context, {key: context.getLocalProperty(key) for key in THREAD_PROPERTIES})
     if options.log_path is not None:
         _open_log(options.log_path).close()
         lease._cleanup.callback(engine_log.PythonLogs(options.log_path).restore)
     return lease
+
+
+def _put_back(context: SparkContext, properties: Mapping[str, str | None]) -> None:
+    """Give the caller's thread its pool and job group again."""
+    with contextlib.suppress(Exception):  # the JVM may be gone
+        for key, value in properties.items():
+            context.setLocalProperty(key, value)  # type: ignore[arg-type]  # None removes the property
 
 
 def _start(options: SessionOptions, env: Mapping[str, str], versions: Versions) -> SessionLease:
