@@ -294,6 +294,11 @@ def _expectations(settings: Settings) -> Iterator[Finding]:
         if not isinstance(name, str) or name not in EXPECTATIONS:
             continue
         path = ("verify", "expectations", position)
+        if isinstance(expectation.get("kwargs"), dict):  # as suites of Great Expectations are stored
+            message = "holds arguments, which stand beside `type` in a policy"
+            help = "remove `kwargs:` and write what is below it beside `type`"
+            yield Finding("P316", (*path, "kwargs"), message, help, at_key=True)
+            continue
         arguments = EXPECTATIONS[name]
         known = (*arguments.required, *arguments.optional)
         for key in expectation:

@@ -45,6 +45,7 @@ def test_an_expectation_that_spark_does_not_have_is_refused_with_another(name: s
         ('values_to_be_in_set, column: a, value_set: "x,y"', "value_set", "must be a list, not `x,y`"),
         ("values_to_be_of_type, column: a, type_: 3", "type_", "must be text, not `3`"),
         ("values_to_not_be_null, column: 3", "column", "must be text, not `3`"),
+        ("values_to_not_be_null, kwargs: {column: a}", "kwargs", "holds arguments, which stand beside `type`"),
     ],
 )
 def test_an_expectation_that_cannot_work_is_an_error(arguments: str, place: str, message: str) -> None:
