@@ -28,7 +28,7 @@ from tests.support.policies.projects import git, write_project
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.takes_turns]
 
 ROWS = 400
 
@@ -75,7 +75,6 @@ def script(text: str, project: Path, **environ: str) -> subprocess.CompletedProc
     )  # fmt: skip
 
 
-@pytest.mark.every_run
 def test_what_was_reviewed_is_applied_after_the_merge(project: Path) -> None:
     lake = project.parent / "lake"
     git(project, "checkout", "-q", "-b", "change")
@@ -117,7 +116,6 @@ def test_what_was_reviewed_is_applied_after_the_merge(project: Path) -> None:
     assert (project / "plan.json").read_bytes() == planned
 
 
-@pytest.mark.every_run
 def test_a_policy_that_changed_after_the_review_is_refused_by_name_and_value(
     spark: SparkSession, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

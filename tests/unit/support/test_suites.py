@@ -142,7 +142,7 @@ def test_workers_draw_the_same_and_the_end_is_said_once(suite: pytest.Pytester) 
     assert result.stdout.str().count("what ran") == 1
 
 
-def test_one_in_three_modules_that_take_turns_is_drawn_until_each_was(suite: pytest.Pytester) -> None:
+def test_one_in_four_modules_that_take_turns_is_drawn_until_each_was(suite: pytest.Pytester) -> None:
     plain = suite.path / "tests" / "plain"
     for path in plain.iterdir():
         path.unlink()
