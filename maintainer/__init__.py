@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from maintainer.model.product_version import __version__
+
 if TYPE_CHECKING:
     import os
 
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from maintainer.model.run.auto_compaction import AutoCompactResult
 
 __all__ = ["Plan", "Project", "Run", "RunFailed", "Table", "__version__", "auto_compact"]
-
-__version__ = "0.1.0"
 
 
 def auto_compact(

@@ -18,11 +18,11 @@ from typing import Any, NoReturn
 
 import click
 
-from maintainer import __version__
 from maintainer.cli.context import CliContext, find_project_root
 from maintainer.cli.stage_lines import say_first_stage
 from maintainer.errors import ExitCode, MaintainerError, ProjectError
 from maintainer.errors.foreign_text import printable, without_secrets
+from maintainer.model.product_version import __version__
 from maintainer.report.style import color_wanted
 
 COMMANDS: dict[str, tuple[str, str]] = {

@@ -10,8 +10,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Protocol
 
-from maintainer import __version__
 from maintainer.errors.foreign_text import visible_json, without_secrets
+from maintainer.model.product_version import __version__
 from maintainer.policy.diagnostics import CROSS_FILE, TITLES, Diagnostic, Severity
 from maintainer.policy.schema.schema_keys import describe
 from maintainer.policy.yaml.yaml_reader import read_bytes

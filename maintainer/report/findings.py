@@ -21,8 +21,8 @@ from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
-from maintainer import __version__
 from maintainer.errors.foreign_text import visible_json
+from maintainer.model.product_version import __version__
 from maintainer.policy.diagnostics import START_OF_FILE, Severity, Span
 from maintainer.report.text_layout import iso_utc, printable
 from maintainer.units import count_of

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
-from maintainer import __version__
 from maintainer.app.planning.gone_tables import gone_tables, tables_found_before
 from maintainer.app.planning.plan_pool import DEFAULT_TABLE_SECONDS, PlanPool
 from maintainer.app.planning.policy_places import PolicyPlaces, neighbours
@@ -27,6 +26,7 @@ from maintainer.execution.run.run_context import Clock
 from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.memory.table_records import Remembered, remembered
 from maintainer.model.plan.plan import Plan, TablePlan
+from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import BUG_CODE
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
 from maintainer.planning.budget.run_budget import within_budget

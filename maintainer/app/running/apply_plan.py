@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from maintainer import __version__
 from maintainer.app.planning.make_plan import known_tables
 from maintainer.app.planning.policy_places import PolicyPlaces
 from maintainer.app.planning.run_statistics import keep_lessons
@@ -26,6 +25,7 @@ from maintainer.journal.ledger.ledger_rows import LedgerSink
 from maintainer.journal.store.state_access import begin_run
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.plan_document import to_json
+from maintainer.model.product_version import __version__
 from maintainer.model.run.outcome import Preparation, RunOutcome
 from maintainer.model.run.progress import ProgressSink
 from maintainer.model.table.files_seen import FilesSeen

@@ -12,12 +12,12 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from maintainer import __version__
 from maintainer.app.lookback.run_history import history_rows
 from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.project_folders import Project
 from maintainer.app.status.status_look import MAX_PAST_STEPS, status_row
 from maintainer.errors import ExitCode
+from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, TableStatus

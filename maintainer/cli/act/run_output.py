@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 
-from maintainer import __version__
 from maintainer.app.operations import RunListener
 from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.project_folders import Project, local_zone
@@ -21,6 +20,7 @@ from maintainer.cli.context import CliContext, note, warn
 from maintainer.errors import ExitCode
 from maintainer.errors.foreign_text import visible_json
 from maintainer.model.plan.plan import Plan, Problem
+from maintainer.model.product_version import __version__
 from maintainer.model.run.progress import ProgressEvent, ProgressSink, RunStarted
 from maintainer.model.run.results_document import run_to_json
 from maintainer.report.findings import render_annotations, write_step_output, write_step_summary

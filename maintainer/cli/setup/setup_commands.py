@@ -22,10 +22,10 @@ from urllib.parse import urlsplit, urlunsplit
 import click
 from click.shell_completion import get_completion_class
 
-from maintainer import __version__
 from maintainer.cli.context import CliContext
 from maintainer.errors import ProjectError
 from maintainer.journal.folder.atomic_files import writing
+from maintainer.model.product_version import __version__
 from maintainer.policy.project.state_settings import DEFAULT_STATE, state_problem
 from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA, schema_text
 from maintainer.policy.table_names import absolute_path

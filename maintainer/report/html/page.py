@@ -18,7 +18,7 @@ from importlib import resources
 import jinja2
 from markupsafe import Markup
 
-from maintainer import __version__
+from maintainer.model.product_version import __version__
 from maintainer.report.html import charts
 from maintainer.report.html.fleet_view import FleetTable, FleetView
 from maintainer.report.html.live_view import LiveView

@@ -30,7 +30,7 @@ def test_the_installed_package_has_it() -> None:
 def test_pyproject_takes_it_from_the_package() -> None:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert 'dynamic = ["version"]' in text
-    assert '[tool.hatch.version]\npath = "maintainer/__init__.py"' in text
+    assert '[tool.hatch.version]\npath = "maintainer/model/product_version.py"' in text
 
 
 def test_the_newest_entry_of_the_changelog_is_this_version() -> None:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from maintainer import __version__
 from maintainer.journal.memory.place_records import REWRITES
 from maintainer.model.plan.plan import Plan
+from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import CommitReceipt, StepOutcome, StepStatus
 from maintainer.model.run.progress import ProgressEvent, RunFinished, RunStarted, StepFinished, StepStarted

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from maintainer import __version__
 from maintainer.model.plan.plan import Plan
+from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import (

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from http.client import HTTPException, HTTPMessage
 from typing import IO, Any
 
-from maintainer import __version__
 from maintainer.errors import ExitCode
+from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import TableStatus
 from maintainer.model.run.progress import ProgressEvent, RunFinished, RunStarted, TableFinished
