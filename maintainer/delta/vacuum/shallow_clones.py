@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from maintainer.delta.storage.error_classes import as_table_error
 from maintainer.delta.storage.file_identity import NeededFiles, same_folder
-from maintainer.delta.storage.file_store import FileStore, java_quote
+from maintainer.delta.storage.file_store import FileStore, StoredFile, java_quote
 from maintainer.delta.storage.log_paths import COMMIT_NAME, is_absolute, log_uri
 from maintainer.errors import MaintainerError
 from maintainer.model.table.table_facts import TableFacts, TableRef
@@ -59,10 +59,9 @@ class Locator(Protocol):
 
 @dataclass(slots=True)
 class _Known:
-    """What one table's log refers to outside its own folder; read up to ``version``."""
+    """What one table's log refers to outside its own folder; read up to the commit ``newest``."""
 
-    root_uri: str
-    version: int = -1
+    newest: tuple[int, StoredFile] | None = None
     files: NeededFiles = field(default_factory=NeededFiles)
 
 
@@ -113,31 +112,36 @@ class References:
             return self._listed[1]
 
     def _refreshed(self, ref: TableRef, locator: Locator, files: FileStore, root_uri: str) -> _Known:
-        references = self._known.get(ref.location)
-        after = -1 if references is None or references.root_uri != root_uri else references.version
+        """Return a table's references, with those of its commits since they were read.
+
+        They are read anew unless the newest commit that was read is still there, the same file: the table may have been
+        dropped and made again, or commits between then and now cleaned away.
+        """
         commits = _commits(files, root_uri)
-        if references is None or references.root_uri != root_uri or (commits and commits[-1][0] < references.version):
-            references, after = _Known(root_uri), -1
-            if commits and commits[0][0] > 0:
+        references = self._known.get(ref.location)
+        if references is None or references.newest not in commits:
+            references = _Known()
+            if not commits or commits[0][0] > 0:
                 # Files that the cleaned-away commits added are in the newest version, or removed by a later commit.
                 references.files.add(_live_outside(locator.facts(ref), root_uri))
-        newer = [uri for version, uri in commits if version > after]
+        after = -1 if references.newest is None else references.newest[0]
+        newer = [commit.uri for version, commit in commits if version > after]
         with ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="maintainer-references") as pool:
             for outside in pool.map(lambda uri: _outside(files.read(uri), root_uri), newer):
                 references.files.add(outside)
         if commits:
-            references.version = commits[-1][0]
+            references.newest = commits[-1]
         self._known[ref.location] = references
         return references
 
 
-def _commits(files: FileStore, root_uri: str) -> list[tuple[int, str]]:
+def _commits(files: FileStore, root_uri: str) -> list[tuple[int, StoredFile]]:
     commits = []
-    for uri, file in files.children(f"{root_uri}/_delta_log").items():
+    for file in files.children(f"{root_uri}/_delta_log").values():
         match = COMMIT_NAME.match(file.name)
         if match:
-            commits.append((int(match.group(1)), uri))
-    return sorted(commits)
+            commits.append((int(match.group(1)), file))
+    return sorted(commits, key=lambda commit: commit[0])
 
 
 def _outside(commit: bytes, root_uri: str) -> set[str]:
