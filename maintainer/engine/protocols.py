@@ -330,6 +330,10 @@ def is_one_place(places: TablePlaces, first: str, second: str) -> bool:
 class TableEngine(Protocol):
     """One worker's access to the engine: its own session, used from one thread."""
 
+    def begin_table(self) -> None:
+        """Begin with another table: a cancel that was for the one before does not concern it."""
+        ...
+
     @property
     def reader(self) -> TableReader:
         """Reads for planning and re-checks."""
@@ -369,5 +373,5 @@ class Engine(Protocol):
         ...
 
     def cancel(self, name: str) -> None:
-        """Cancel the running Spark jobs of the worker's job group (for timeouts and Ctrl-C)."""
+        """Cancel what the worker's current table runs: its Spark jobs, and its rewriting in this process."""
         ...

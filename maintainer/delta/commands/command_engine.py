@@ -34,6 +34,9 @@ class CommandTableEngine:
             session, self._reader, between_commit_and_proof=between_commit_and_proof, meter=self.meter
         )
 
+    def begin_table(self) -> None:
+        """See ``TableEngine``: an interrupt reaches only what runs at that moment."""
+
     @property
     def reader(self) -> CommandTableReader:
         """Reads for planning and re-checks."""

@@ -204,14 +204,19 @@ class DeltaTableEngine:
     ) -> None:
         self.jvm = jvm
         self.meter = StepMeter()
+        self._stop = stop or threading.Event()
         # One for all three: what the writer read of a version is what its checks and the next batch look at.
         live_files = LiveFilesReader(jvm)
         self._reader = DeltaTableReader(jvm, references, live_files)
         self._versions = DeltaVersionReader(jvm, live_files)
         self._writer = DeltaTableWriter(
-            jvm, group, self._reader, live_files, between_write_and_proof=between_write_and_proof, stop=stop,
-            meter=self.meter,
+            jvm, group, self._reader, live_files, between_write_and_proof=between_write_and_proof,
+            stop=self._stop, meter=self.meter,
         )  # fmt: skip
+
+    def begin_table(self) -> None:
+        """See ``TableEngine``."""
+        self._stop.clear()
 
     @property
     def reader(self) -> DeltaTableReader:
@@ -266,7 +271,7 @@ class DeltaEngine:
         return session
 
     def cancel(self, name: str) -> None:
-        """Cancel the running Spark jobs of the worker's job group, and what the worker rewrites in this process."""
+        """See ``Engine``; a worker that has ended is not looked for."""
         if name in self._stops:
             self._stops[name].set()
         if self._lease.is_started:

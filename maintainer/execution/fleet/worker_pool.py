@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from maintainer.engine.protocols import Engine
+from maintainer.engine.protocols import Engine, TableEngine
 from maintainer.execution.fleet.results import Results
 from maintainer.execution.run.cancellation import RETRY_THE_REST, StopSwitch, TableControl
 from maintainer.execution.run.run_context import RunContext
@@ -86,6 +86,8 @@ class _Member:
     running: _Running | None = None
     given_up: bool = False
     problem: Problem | None = None
+    going_on: threading.Lock = field(default_factory=threading.Lock)
+    """Held while the next table is taken and while one is cancelled, so that a cancel reaches only its own table."""
 
 
 @dataclass(slots=True)
@@ -188,7 +190,7 @@ class Crew:
         """Take tables until none is left; runs on the member's thread."""
         try:
             with self.engine.worker(member.name) as engine:
-                while (running := self._take(member)) is not None:
+                while (running := self._take(member, engine)) is not None:
                     plan = running.task.plan
                     self.results.began(plan.ref)
                     now_ms = self.context.clock.now_ms()
@@ -224,7 +226,7 @@ class Crew:
                 self.context.switch.halt(f"{tables} failed, and --max-failures is {allowed}")
         self._ended.put(outcome)
 
-    def _take(self, member: _Member) -> _Running | None:
+    def _take(self, member: _Member, engine: TableEngine) -> _Running | None:
         with self._lock:
             while self._batches and not self._waiting and self.context.switch.halt_reason is None:
                 if member.given_up:
@@ -234,7 +236,9 @@ class Crew:
                 return None
             now = self.context.clock.monotonic()
             running = _Running(self._waiting.popleft(), TableControl(self.context.switch), now, last_beat=now)
-            member.running = running
+            with member.going_on:
+                member.running = running
+                engine.begin_table()
             return running
 
     def _began_step(self, running: _Running, work: StepWork) -> None:
@@ -259,7 +263,7 @@ class Crew:
         if running.cancelled_at is not None and now - running.last_cancel >= CANCEL_AGAIN_SECONDS:
             running.last_cancel = now
             with contextlib.suppress(Exception):  # the engine is gone; the grace period decides
-                self.engine.cancel(member.name)
+                self._cancel_jobs(member, running)
         if member.given_up:
             return
         seconds = running.task.plan.timeout_seconds
@@ -278,9 +282,14 @@ class Crew:
         running.cancelled_at = running.last_cancel = now
         running.control.cancel(reason, timed_out=timed_out)
         try:
-            self.engine.cancel(member.name)
+            self._cancel_jobs(member, running)
         except Exception as error:  # the engine is gone; the grace period decides
             running.control.cancel(f"{reason}; cancelling failed: {type(error).__name__}", timed_out=timed_out)
+
+    def _cancel_jobs(self, member: _Member, running: _Running) -> None:
+        with member.going_on:
+            if member.running is running:
+                self.engine.cancel(member.name)
 
     def _give_up(self, member: _Member, running: _Running) -> None:
         """Abandon a thread that does not end: report its table without it, and start another worker."""

@@ -18,7 +18,7 @@ from itertools import pairwise
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard, TableEngine, TablePlaces, VacuumQuestion
 from maintainer.engine.step_meter import StepMeter
-from maintainer.errors import CommitConflict, TableError, VerificationFailed
+from maintainer.errors import CommitConflict, CommitNotLanded, TableError, VerificationFailed
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.run.optimize_metrics import FileSizeMetrics
 from maintainer.model.run.outcome import CommitReceipt, Fingerprint, Proof, UndeleteReceipt, VacuumReceipt
@@ -125,6 +125,9 @@ class FakeWorker:
         self.lake = lake
         self.name = name
         self.meter = StepMeter()
+
+    def begin_table(self) -> None:
+        self.cancelled.clear()
 
     @property
     def reader(self) -> FakeWorker:
@@ -253,6 +256,8 @@ class FakeWorker:
         paths = {file.path for file in batch.files}
         _check_live(table, paths)
         for one in batch.bins:
+            if self.cancelled.is_set():
+                raise CommitNotLanded("stopped while new files were written", where=facts.ref.identifier)
             rows = [row for file in one.files for row in table.versions[read_version].files[file.path]]
             read.update(rows)
             where.rows = list(rows)

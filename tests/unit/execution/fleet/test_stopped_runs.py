@@ -35,6 +35,33 @@ def test_a_table_over_its_time_is_cancelled_and_the_others_go_on(run: Run) -> No
     assert run.lake.cancelled == ["20261121T220001Z-0000-w0"]
 
 
+def test_a_cancel_that_comes_when_its_table_has_ended_does_not_reach_the_next_one(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = run.lake.table("a", (1,), (2,))
+    cancel, (cancelling, next_began, cancelled) = run.lake.cancel, (threading.Event() for _ in range(3))
+
+    def end_by_itself(at: Station) -> None:
+        run.pass_seconds(0.05)
+        assert cancelling.wait(60)
+
+    def cancel_late(name: str) -> None:
+        cancelling.set()
+        next_began.wait(0.5)  # while one table is cancelled the worker does not go on to the next
+        cancel(name)
+        cancelled.set()
+
+    def begin(at: Station) -> None:
+        next_began.set()
+        assert cancelled.wait(60)
+
+    run.lake.at("write", end_by_itself, table="a")
+    run.lake.at("facts", begin, table="b")
+    monkeypatch.setattr(run.lake, "cancel", cancel_late)
+    outcome = run(plan_all(plan_of(slow, compact(slow), timeout_seconds=0), *run.small_tables("b")))
+    assert by_table(outcome) == {"a": "failed", "b": "done"}
+
+
 def test_jobs_that_start_after_the_cancel_are_cancelled_too(run: Run) -> None:
     slow = run.lake.table("a", (1,), (2,))
     cancelled_again: list[bool] = []
