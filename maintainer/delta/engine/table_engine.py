@@ -137,7 +137,8 @@ class DeltaTableWriter:
         self._refuse_damaged_log(facts)
         self._refuse_unsafe_store(facts)
         self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: properties")
-        return set_properties(self._jvm, facts, step, stamp, before_commit)
+        with table_errors(facts.ref.identifier):
+            return set_properties(self._jvm, facts, step, stamp, before_commit)
 
     def vacuum(
         self,
@@ -153,13 +154,15 @@ class DeltaTableWriter:
         self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: vacuum")
         self._meter.begin(Phase.LOOKING)
         tools = VacuumTools(self._reader.references, self._reader, self.clock)
-        return vacuum(self._jvm, facts, step, stamp, before_delete, guard, tools)
+        with table_errors(facts.ref.identifier):
+            return vacuum(self._jvm, facts, step, stamp, before_delete, guard, tools)
 
     def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
         """Bring back what a run moved into the trash; see ``TableWriter.undelete``."""
         self._jvm.activate()
-        storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
-        return undelete(storage, facts.table_id, run_id, facts.ref.identifier)
+        with table_errors(facts.ref.identifier):
+            storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
+            return undelete(storage, facts.table_id, run_id, facts.ref.identifier)
 
     def _refuse_damaged_log(self, facts: TableFacts, *, counts_files: bool = False) -> None:
         self._jvm.activate()

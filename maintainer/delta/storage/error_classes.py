@@ -16,6 +16,7 @@ from maintainer.delta.jvm import JavaObject
 from maintainer.delta.storage.storage_errors import (
     UNREACHABLE,
     damaged_file_error,
+    failing_disk,
     is_missing,
     missing_file_error,
     storage_error,
@@ -161,9 +162,9 @@ def as_table_error(error: BaseException, where: str) -> MaintainerError:
     chain = _chain_or_error(error, where, "cancelled while the table was read")
     if isinstance(chain, MaintainerError):
         return chain
-    cause = storage_error(chain, where) or damaged_file_error(chain, where) or missing_file_error(chain, where)
-    if cause is not None:
-        return cause
+    for cause_of in (storage_error, failing_disk, damaged_file_error, missing_file_error):
+        if (cause := cause_of(chain, where)) is not None:
+            return cause
     conditions = {failure.condition for failure in chain}
     found = _engine_message(chain)
     is_unknown_feature = any(_UNKNOWN_FEATURE.match(condition) for condition in conditions)

@@ -16,6 +16,11 @@ from maintainer.planning.recheck.staleness import MISSING_HELP
 _PERMISSION = frozenset({"AccessControlException", "AccessDeniedException"})
 _DENIED = re.compile(r"Permission denied|Operation not permitted|Read-only file system|\(403\)|Status Code: 403")
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|ENOSPC|DSQuotaExceeded", re.IGNORECASE)
+_FAILING = re.compile(
+    "Input/output error|Remote I/O error|Stale (?:NFS )?file handle|Transport endpoint is not connected|"
+    "Host is down|Connection timed out"
+)
+"""What the system says of a disk or a network mount (EIO, EREMOTEIO, ESTALE, ENOTCONN, EHOSTDOWN, ETIMEDOUT)."""
 _TOO_MANY_FILES = re.compile(r"Too many open files", re.IGNORECASE)
 _LINKAGE = frozenset(
     {
@@ -135,6 +140,21 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
             help="give this user read and write access to the table's folder",
         )
     return client_error(chain, where)
+
+
+def failing_disk(chain: Sequence[Failure], where: str) -> TableError | None:
+    """Return T447 where the system could not read what lies on a disk or a mount; None for anything else."""
+    failure = next((failure for failure in reversed(chain) if _FAILING.search(failure.message)), None)
+    if failure is None:
+        return None
+    return TableError(
+        "the disk or the network mount with the table fails",
+        code="T447",
+        where=where,
+        found=failure.message,
+        help="look into the system's log (`dmesg`) and at the mount, then run `maintainer apply` again; this says "
+        "nothing of the table's content",
+    )
 
 
 def unreachable(where: str, found: str, *, is_s3: bool) -> TableError:

@@ -17,6 +17,7 @@ from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.commit_history import commit_at
 from maintainer.delta.log.conflicting_commit import read_conflicting_commit
 from maintainer.delta.log.replay.log_replay import LogReplay, replay, uris_of
+from maintainer.delta.storage.error_classes import table_errors
 from maintainer.delta.storage.file_identity import NeededFiles
 from maintainer.delta.storage.file_store import StoredFile, local_path
 from maintainer.delta.storage.table_storage import TableStorage
@@ -28,7 +29,7 @@ from maintainer.delta.vacuum.trash import Manifest, TrashedFile, empty, trash_ta
 from maintainer.delta.vacuum.vacuum_candidates import MAX_CLOCK_SKEW_MS, now_ms, still_free
 from maintainer.delta.vacuum.vacuum_commits import StartAndEnd, VacuumCommits
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard
-from maintainer.errors import CommitConflict, Refused, VerificationFailed
+from maintainer.errors import CommitConflict, MaintainerError, Refused, VerificationFailed
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.outcome import VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
@@ -265,16 +266,22 @@ class Deletion:
                 self._storage.files.move(uri, trash_target(trash, uri[start:]))
 
         try:
-            self._check_clock(first)
-        except Refused as error:
+            with table_errors(self._facts.ref.identifier):
+                self._check_clock(first)
+        except MaintainerError as error:
             return Taken(error=error)
         return take_away(
             list(present),
             take,
             stop_reason=self._guard.stop_reason,
-            check=lambda: self._check_log(self._seen),
+            check=self._check_newer_commits,
             progress=self._guard.progress,
         )
+
+    def _check_newer_commits(self) -> None:
+        """See ``_check_log``. A log that cannot be read ends the deletion with its cause, as other errors do."""
+        with table_errors(self._facts.ref.identifier):
+            self._check_log(self._seen)
 
     def _check_clock(self, first: int) -> None:
         """Compare this machine's clock with the storage's: the time of the commit file that was just written.
@@ -323,6 +330,7 @@ class Deletion:
         if attempt.error is not None:
             if deleted:
                 attempt.error.what += f"; {len(deleted)} files had been deleted before"
+                attempt.error.help = attempt.error.help and attempt.error.help.removeprefix("nothing was changed; ")
             raise attempt.error
         return VacuumReceipt(
             num_files_deleted=len(deleted),

@@ -246,6 +246,8 @@ def test_a_context_that_was_stopped_under_us_is_an_engine_that_has_gone(message:
         ("java.net.UnknownHostException", "nn", TableError, "T435"),
         ("java.net.SocketTimeoutException", "Read timed out", TableError, "T435"),
         ("java.nio.file.FileSystemException", "/t/x: Too many open files", EnvironmentUnfit, "E636"),
+        ("java.nio.file.FileSystemException", "/t/_delta_log/0.json: Stale file handle", TableError, "T447"),
+        ("java.io.IOException", "Input/output error", TableError, "T447"),
         ("java.lang.OutOfMemoryError", "Java heap space", EnvironmentUnfit, "E637"),
         ("java.lang.NoSuchMethodError", "'void x.VectoredReadUtils.y(z)'", EnvironmentUnfit, "E672"),
         ("java.lang.NoClassDefFoundError", "com/google/x/Y", EnvironmentUnfit, "E672"),

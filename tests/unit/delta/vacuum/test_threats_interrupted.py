@@ -6,14 +6,17 @@ must be there with the same content. The only files that may be new are VACUUM's
 
 from __future__ import annotations
 
+import errno
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from maintainer.errors import VerificationFailed
+from maintainer.delta.storage.table_storage import LogEntry
+from maintainer.errors import MaintainerError, VerificationFailed
 from tests.support.tables.aged_tables import AgedTable, tree
-from tests.support.tables.local_vacuum import Vacuuming
+from tests.support.tables.local_vacuum import LocalTable, Vacuuming
 from tests.support.tables.vacuum_cases import Killed, Stubborn, assert_only, policies, vacuum, wide_table
 
 
@@ -67,6 +70,56 @@ class TestA14WhatWillNotGo:
         table.rewrite(20, "new.parquet", ".hidden.parquet", "x.parquet")
         vacuum(lake, table, Vacuuming(policies()), ".hidden.parquet", "x.parquet")
         assert ended(table) == ("COMPLETED", 2)
+
+
+SICK = OSError(errno.EIO, "Input/output error")
+
+
+class SickLog(LocalTable):
+    """Storage whose log cannot be read while a condition holds."""
+
+    def __init__(self, path: Path, is_sick: Callable[[], bool], error: Exception) -> None:
+        super().__init__(path)
+        self._is_sick, self._error = is_sick, error
+
+    def commits(self, *, after_version: int = -1) -> list[LogEntry]:
+        if self._is_sick():
+            raise self._error
+        return super().commits(after_version=after_version)
+
+
+class TestALogThatCannotBeReadOnTheWay:
+    @pytest.mark.parametrize(
+        ("error", "code"),
+        [(SICK, "T447"), (ValueError("Unterminated string"), "T403")],
+    )
+    def test_what_went_is_counted_and_the_cause_is_named(
+        self, lake: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, code: str
+    ) -> None:
+        monkeypatch.setattr("maintainer.delta.vacuum.file_deletion.CHUNK", 5)
+        table, names = wide_table(lake)
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        storage = SickLog(table.path, lambda: sum((table.path / name).exists() for name in names) == 15, error)
+        with pytest.raises(MaintainerError) as caught:
+            work.delete(table, step, storage=storage)
+        assert caught.value.code == code
+        assert caught.value.what.endswith("; 5 files had been deleted before")
+        assert "nothing was changed" not in (caught.value.help or "")
+        assert ended(table) == ("FAILED", 5)
+
+    def test_nothing_goes_where_the_time_of_the_first_commit_cannot_be_read(self, lake: Path) -> None:
+        table, _ = wide_table(lake)
+        work, first = Vacuuming(policies()), table.head
+        step = work.step(table)
+        assert step is not None
+        before = tree(lake)
+        with pytest.raises(MaintainerError) as caught:
+            work.delete(table, step, storage=SickLog(table.path, lambda: table.head > first, SICK))
+        assert caught.value.code == "T447"
+        assert_only(lake, before)
+        assert ended(table) == ("FAILED", 0)
 
 
 class TestA15KilledInTheMiddle:
