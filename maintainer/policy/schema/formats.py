@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, available_timezones
 
-from maintainer.policy.diagnostics import Severity, did_you_mean, nearest
+from maintainer.policy.diagnostics import Severity, did_you_mean, nearest, nearest_table
 from maintainer.policy.predicate.partition_predicate import parse_predicate
 from maintainer.policy.predicate.predicate_lex import PredicateError
 from maintainer.policy.schema.known_expectations import EXPECTATIONS, REFUSED_EXPECTATIONS, WITHOUT_SPARK
@@ -112,6 +112,9 @@ def _check_date(value: str | int | float) -> Problem | None:
     return None
 
 
+_ABBREVIATION = re.compile(r"[A-Z]{2,5}([+-][0-9:]+)?")
+
+
 def _check_timezone(value: str | int | float) -> Problem | None:
     name = str(value)
     if name == "UTC":
@@ -123,8 +126,12 @@ def _check_timezone(value: str | int | float) -> Problem | None:
             return None
     except (OSError, ValueError, KeyError):
         pass
-    near = nearest(name, _timezones())
-    help = did_you_mean(name, near) if near else "write an IANA name, like `Europe/Berlin` or `UTC`"
+    if _ABBREVIATION.fullmatch(name):  # a near one would be the time of another place
+        help = "abbreviations and offsets are no time zones: write a place, like `Europe/Berlin`; or `UTC`"
+    elif near := nearest_table(name, _timezones()):
+        help = did_you_mean(name, near)
+    else:
+        help = "write an IANA name, like `Europe/Berlin` or `UTC`"
     return Problem("P314", f"{_quoted(name)} is not a time zone", help)
 
 
@@ -164,9 +171,12 @@ def _check_table(value: str | int | float) -> Problem | None:
 
 def _nearest_expectation(name: str) -> str | None:
     """Return the expectation that was likely meant, never its opposite: `not` stays where it is or was meant to be."""
-    words = sorted(name.casefold().split("_"))
+    # Great Expectations writes its classes as `ExpectColumnValuesToNotBeNull`.
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).casefold()
+    words = sorted(name.split("_"))
     same_words = [known for known in EXPECTATIONS if sorted(known.split("_")) == words]
-    same_sense = [known for known in EXPECTATIONS if ("not" in known.split("_")) == ("not" in words)]
+    negated = any(word.startswith("not") for word in words)
+    same_sense = [known for known in EXPECTATIONS if ("not" in known.split("_")) == negated]
     return same_words[0] if same_words else nearest(name, same_sense)
 
 

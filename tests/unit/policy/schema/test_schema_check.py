@@ -195,6 +195,30 @@ from tests.support.policies.policy_reading import HEAD, findings_of, only_findin
             "verify.expectations[0].type: Great Expectations has no `expect_column_values_to_be_not_null`",
             "did you mean `expect_column_values_to_not_be_null`?",
         ),
+        *(
+            (
+                f"verify: {{expectations: [{{type: {name}, column: a}}]}}",
+                "P311",
+                32,
+                f"verify.expectations[0].type: Great Expectations has no `{name}`",
+                "did you mean `expect_column_values_to_not_be_null`?",
+            )
+            for name in ("ExpectColumnValuesToNotBeNull", "expect_column_values_to_be_notnull")
+        ),
+        *(
+            (
+                f"window: [{{from: 22:00, to: 04:00, timezone: {zone}}}]",
+                "P314",
+                45,
+                f"window[0].timezone: `{zone}` is not a time zone",
+                help,
+            )
+            for zone, help in (
+                ("CEST", "abbreviations and offsets are no time zones: write a place, like `Europe/Berlin`; or `UTC`"),
+                ("UTC+1", "abbreviations and offsets are no time zones: write a place, like `Europe/Berlin`; or `UTC`"),
+                ("berlin", "did you mean `Europe/Berlin`?"),
+            )
+        ),
         ("properties: {a b: c}", "P205", 14, "`a b` is not a name for a key here", None),
         (
             "properties: {a: [1]}",
