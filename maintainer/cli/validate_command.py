@@ -103,6 +103,7 @@ def validate_command(
         folder=_folder_in_repository(root),
         managing_rules=checked.managing_rules,
         no_table_yet=checked.no_table_yet,
+        misplaced=checked.misplaced,
     )
     style = PLAIN if output_file else Style(context.color)
     _write(_rendered(report, form, checked, root, style), output_file)

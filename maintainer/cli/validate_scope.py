@@ -14,7 +14,7 @@ from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.policy_checks import check_file
 from maintainer.policy.project.policy_project import LoadedProject, load_project
 from maintainer.policy.schema.schema_check import DocumentKind, kind_of
-from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE
+from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE, misplaced_policies
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_reader import display_path, read_bytes, read_text
 from maintainer.units import count_of
@@ -33,6 +33,7 @@ class Checked:
     texts: Mapping[str, str] = field(default_factory=dict)
     managing_rules: int = 0
     no_table_yet: bool = False
+    misplaced: tuple[str, ...] | None = None
 
 
 def check_text(content: bytes, name: str, root: Path) -> Checked:
@@ -83,6 +84,7 @@ def _whole(project: LoadedProject) -> Checked:
         project.policy_count,
         managing_rules=len(project.managing_rules),
         no_table_yet=project.has_no_table_yet,
+        misplaced=misplaced_policies(project.root) if project.policy_count == 0 else None,
     )
 
 

@@ -76,6 +76,8 @@ MEANING: dict[str, str] = {
     "P319": "rewrites that exclude each other",
     "P320": "a table property that keeps too little",
     "P321": "a table property that Delta does not have",
+    "P322": "a size without a unit",
+    "P323": "a suspension without a reason",
 }
 
 TITLES: dict[str, str] = {**READING, **SCHEMA, **MEANING}
@@ -108,6 +110,8 @@ CROSS_FILE: dict[str, str] = {
     "P392": "a look-alike or invisible character",
     "P393": "a suspension that is over",
     "P394": "a file that is not read",
+    "P395": "a `~` or a variable that is not filled in",
+    "P396": "an address that hardly leads to a table",
 }
 
 

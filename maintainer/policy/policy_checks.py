@@ -39,6 +39,7 @@ def check_file(document: Document) -> list[Diagnostic]:
         findings.extend(_reach(document))
         findings.extend(_manages(document))
     for base in _bases(document, kind):
+        findings.extend(_without_value(document, base))
         for finding in check_settings(_settings(document, base)):
             findings.append(_diagnostic(document, finding, base))
     return sorted(findings)
@@ -92,6 +93,18 @@ def _settings(document: Document, base: Path) -> Settings:
     for key in SETTING_KEYS:
         read(key, data.get(key) if isinstance(data, dict) else None)
     return Settings(values, maps)
+
+
+def _without_value(document: Document, base: Path) -> Iterator[Diagnostic]:
+    """Warn of a suspension without a value: whoever wrote it expects that nothing is done."""
+    data: object = document.data
+    for part in base:
+        data = data.get(part) if isinstance(data, dict) else None
+    if isinstance(data, dict) and "suspend" in data and data["suspend"] is None:
+        message, help = "has no value, so nothing is suspended", "write `suspend: {reason: ...}`, or remove the line"
+        yield _diagnostic(
+            document, Finding("P323", ("suspend",), message, help, severity=Severity.WARNING, at_key=True), base
+        )
 
 
 def _reach(document: Document) -> Iterator[Diagnostic]:

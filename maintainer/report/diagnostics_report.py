@@ -44,6 +44,8 @@ class DiagnosticsReport:
     folder: str = ""
     managing_rules: int = 0
     no_table_yet: bool = False
+    misplaced: tuple[str, ...] | None = None
+    """Files outside policies/ that look like policies; None in a project with policies."""
 
     @property
     def errors(self) -> int:
@@ -58,7 +60,7 @@ class DiagnosticsReport:
     @property
     def failed(self) -> bool:
         """Whether the command ends in 1."""
-        return self.errors > 0 or (self.strict and bool(self.diagnostics))
+        return self.errors > 0 or (self.strict and (bool(self.diagnostics) or self.misplaced is not None))
 
     def path_in_repository(self, file: str) -> str:
         """Return a file's path as a code host needs it."""
@@ -71,6 +73,10 @@ class DiagnosticsReport:
             rules = count_of(self.managing_rules, "rule")
             more = f"; tables of {rules} are looked for when planning" if self.managing_rules else ""
             more = "; no table is managed yet: `roots` in maintainer.yml is empty" if self.no_table_yet else more
+            if self.misplaced is not None:
+                more = "; policies/ has no file that ends in .yml or .yaml" + (
+                    f", but these look like policies: {', '.join(self.misplaced)}" if self.misplaced else ""
+                )
             return f"{count_of(self.policies, 'policy', 'policies')} valid {took}{more}"
         files = len({diagnostic.file for diagnostic in self.diagnostics})
         numbers = ((self.errors, "error"), (self.warnings, "warning"))

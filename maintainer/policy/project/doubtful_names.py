@@ -71,6 +71,66 @@ def _folders_above(key: str) -> Iterator[str]:
         yield key
 
 
+_NOT_FILLED_IN = re.compile(r"~(?:/|$)|.*(?:\$[A-Za-z_]|%[A-Za-z_]+%)")
+_ODD_ADDRESSES: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), what, help)
+    for pattern, what, help in (
+        (r"[A-Z]:[\\/]|.*\\", "has a backslash or a drive of Windows", "write the path that Spark knows, with slashes"),
+        (
+            r"(?:s3a?|gs|abfss?):/(?:[^/]|//)",
+            "does not have two slashes and then the bucket",
+            "write an address like `s3://bucket/orders`",
+        ),
+        (
+            r"https?://",
+            "is the web address of a store",
+            "write `s3://BUCKET/...`, `gs://BUCKET/...` or `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/...`",
+        ),
+        (r"gcs://", "has a scheme that Spark does not know", "write `gs://`"),
+        (
+            r"abfss?://[^@]*$",
+            "names no storage account",
+            "write `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/...`",
+        ),
+        (r".*/_delta_log/?$", "is the log of a table", "name the table's folder, which is the one above"),
+        (r".*/[^/]+\.parquet$", "is called like a data file", "name the table's folder"),
+        (
+            r".*/[A-Z0-9_]+=[^/]*/?$",
+            "is called like a partition of a table",
+            "name the table's folder; `optimize: {where: ...}` chooses partitions",
+        ),
+    )
+)
+"""A pattern of addresses that hardly lead to a table, what is odd about them, and what to write."""
+
+
+def check_addresses(documents: Mapping[str, Document]) -> Iterator[Diagnostic]:
+    """Report addresses of tables, roots and the state that hardly lead to what was meant."""
+    for document in documents.values():
+        for path, text in _addresses(document.data):
+            if _NOT_FILLED_IN.match(text):
+                message = f"`{text[:60]}`: `~` and variables of a shell are not filled in here"
+                help = "write the whole path; in maintainer.yml also `${env:NAME}`"
+                span = document.span_of(path)
+                yield Diagnostic("P395", Severity.ERROR, message, document.file, span, help)
+                continue
+            odd = next(((what, help) for pattern, what, help in _ODD_ADDRESSES if pattern.match(text)), None)
+            if odd is not None:
+                yield _warning(document, path, "P396", f"`{text[:60]}` {odd[0]}", odd[1])
+            elif path[0] == "roots" and "*" in text:
+                help = "write the folder above; tables are looked for below it, and a rule chooses among them"
+                yield _warning(document, path, "P396", f"`{text[:60]}` is a pattern, and a root is one folder", help)
+
+
+def _addresses(data: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    roots = data.get("roots")
+    places: list[tuple[Path, object]] = [(("table",), data.get("table")), (("state",), data.get("state"))]
+    places += [(("roots", at), root) for at, root in enumerate(roots if isinstance(roots, list) else ())]
+    for path, text in places:
+        if isinstance(text, str):
+            yield path, text
+
+
 def check_letters(documents: Mapping[str, Document]) -> Iterator[Diagnostic]:
     """Report names of tables, owners and tags with letters that look like others, or with invisible characters."""
     for document in documents.values():

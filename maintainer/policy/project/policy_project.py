@@ -20,7 +20,7 @@ from maintainer.policy.policy_checks import (
     check_rules,
     check_tables,
 )
-from maintainer.policy.project.doubtful_names import check_letters, check_suspension, check_table_names
+from maintainer.policy.project.doubtful_names import check_addresses, check_letters, check_suspension, check_table_names
 from maintainer.policy.project.policy_loader import PolicyLoader
 from maintainer.policy.project.project_settings import (
     ProjectSettings,
@@ -346,6 +346,7 @@ def load_project(
             *check_tables(loader.named_tables),
             *check_table_names(loader.tables),
             *check_letters(loader.documents),
+            *check_addresses(loader.documents),
             *check_profiles(loader.named_profiles),
             *check_extends(loader.named_tables, (profile.name for profile in loader.named_profiles)),
         ),

@@ -61,11 +61,19 @@ def _remembered(format: str, value: str | int | float) -> Problem | None:
     return _CHECKS[format](value)
 
 
+_TINY_BYTES = 1 << 20
+"""A number without a unit below this was hardly meant as bytes."""
+
+
 def _check_size(value: str | int | float) -> Problem | None:
     try:
         parse_size(value if isinstance(value, (str, int)) else str(value))
     except UnitError as error:
         return Problem("P205", error.message, error.help)
+    text = str(value)
+    if text.isdecimal() and 0 < int(text) < _TINY_BYTES:
+        help = f"write `{text}MiB`, or `{text}B` if bytes are meant"
+        return Problem("P322", f"`{text}` is read as {text} bytes", help, Severity.WARNING)
     meant = spelled_size(value) if isinstance(value, str) else None
     if meant is None:
         return None

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from maintainer.errors import ProjectError
@@ -71,6 +72,36 @@ def find_files(root: Path) -> ProjectFiles:
     return ProjectFiles(
         project_file if has_project_file else None, tuple(sorted(policies)), tuple(sorted(profiles)), tuple(findings)
     )
+
+
+def misplaced_policies(root: Path) -> tuple[str, ...]:
+    """Return files of a project outside policies/ that look like policies, at most three."""
+    beside = (path for path in _yaml_beside(root) if _names_tables(path))
+    return tuple(path.relative_to(root).as_posix() for path in islice(beside, _MAX_NAMED))
+
+
+_MAX_NAMED = 3
+_MAX_BESIDE = 200
+_HEAD_BYTES = 4096
+
+
+def _yaml_beside(root: Path) -> Iterator[Path]:
+    """Yield YAML files in the project's folder and the folders in it, but policies and hidden ones."""
+    candidates = (
+        path
+        for pattern in ("*.y*ml", "*/*.y*ml")
+        for path in root.glob(pattern)
+        if not path.relative_to(root).as_posix().startswith((".", f"{POLICY_FOLDER}/")) and path.name != PROJECT_FILE
+    )
+    return islice(candidates, _MAX_BESIDE)
+
+
+def _names_tables(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return re.search(rb"^(?:table|match):", file.read(_HEAD_BYTES), re.MULTILINE) is not None
+    except OSError:
+        return False
 
 
 def find_tests(root: Path) -> tuple[Path, ...]:

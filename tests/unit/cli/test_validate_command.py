@@ -380,3 +380,19 @@ def test_two_paths_that_reach_one_table_are_found_on_this_machine(project: Path)
     listed = run("list")
     assert listed.exit_code == 0
     assert "warning[P350]: `link/t` has a policy already: `lake/t` is the same table" in listed.stderr
+
+
+def test_a_project_without_policies_is_said_and_fails_in_strict(tmp_path: Path) -> None:
+    (tmp_path / "maintainer.yml").write_text("version: 1\nroots: [lake]\n")
+    (tmp_path / "policy").mkdir()
+    for name in ("orders.yml", "policy/items.yaml"):
+        (tmp_path / name).write_text("version: 1\ntable: lake/orders\n")
+    (tmp_path / "compose.yml").write_text("services: {}\n")
+    said = (
+        "policies/ has no file that ends in .yml or .yaml, but these look like policies: orders.yml, policy/items.yaml"
+    )
+    for arguments, code in (([], 0), (["--strict"], 1)):
+        result = CliRunner().invoke(cli, ["--project", str(tmp_path), "validate", *arguments])
+        assert result.exit_code == code
+        assert result.output.startswith("0 policies valid (")
+        assert result.output.endswith(f"s); {said}\n")

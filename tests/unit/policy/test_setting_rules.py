@@ -18,7 +18,7 @@ from tests.support.policies.policy_reading import HEAD, findings_of, only_findin
             "optimize.minFileSize: is larger than maxFileSize: compacted files would count as small again",
         ),
         (
-            "autoCompact: {minFileSize: 2, maxFileSize: 1}",
+            "autoCompact: {minFileSize: 2B, maxFileSize: 1B}",
             "P302",
             28,
             "autoCompact.minFileSize: is larger than maxFileSize: compacted files would count as small again",
