@@ -66,8 +66,11 @@ def _text(text: str) -> str:
 FORMAT_VERSION = "1"
 
 
-def explain_text(resolution: Resolution, style: Style = PLAIN) -> str:
-    """Return one line for each value: dotted key, value, origin, and the chain of what it replaced."""
+def explain_text(resolution: Resolution, style: Style = PLAIN, *, is_there: bool = True) -> str:
+    """Return one line for each value: dotted key, value, origin, and the chain of what it replaced.
+
+    ``is_there`` is False where somebody looked and found no table in that place.
+    """
     policy, keys = resolution.policy, _keys(resolution)
     rows = [
         (printable(key), _value(key, resolution), _place(resolution, key), _overrides(key, resolution)) for key in keys
@@ -79,10 +82,14 @@ def explain_text(resolution: Resolution, style: Style = PLAIN) -> str:
         lines.append(
             "no file names the ledger: a built-in policy applies to it; a file that names it would replace that policy"
         )
+    elif policy.rule_line is not None and not is_there:
+        lines.append(
+            f"there is no table here now; if there were one, the rule at {printable(policy.source)} would manage it"
+        )
     elif policy.rule_line is not None:
         lines.append(f"no file names this table: the rule at {printable(policy.source)} manages it")
     elif not resolution.named_by_file:
-        lines.append("no file names this table: this is what rules give it")
+        lines.append("no file names this table and no rule manages it: nothing is done to it. Rules would give it this")
     for key, value, place, note in rows:
         end = f"{pad(place, place_width)}{style.paint(f'   {note}', Role.DIM)}" if note else place
         lines.append(f"{pad(key, key_width)}  {pad(value, value_width)}  {end}")

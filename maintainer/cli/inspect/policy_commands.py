@@ -56,7 +56,14 @@ def explain_command(context: CliContext, table: str, merged: bool, output: str) 
     elif output == "json":
         print_json(explain_json(resolution))
     else:
-        click.echo(explain_text(resolution, Style(context.color)))
+        click.echo(explain_text(resolution, Style(context.color), is_there=_may_be_there(resolution.policy.table)))
+
+
+def _may_be_there(table: TableRef) -> bool:
+    """Whether there may be a table: False for a folder of this machine that has no log, or is not there."""
+    if not table.is_path or "://" in table.location:
+        return True
+    return Path(table.location.removeprefix("file:"), "_delta_log").is_dir()
 
 
 @click.command("list")

@@ -3,7 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from maintainer.cli.main import cli
 from maintainer.report.policy_text import explain_json, explain_text, flow, merged_yaml
 from maintainer.report.style import Style
 from tests.support.policies.projects import complaints, loaded
@@ -54,6 +56,22 @@ def test_colour_adds_nothing_that_can_be_read(tmp_path: Path) -> None:
 
 def test_a_table_that_only_rules_reach_is_said_to_be_one(tmp_path: Path) -> None:
     assert "no file names this table" in explain_text(loaded(tmp_path, FILES).resolution_of("s.other"))
+
+
+def test_a_place_without_a_table_is_not_said_to_be_managed(tmp_path: Path) -> None:
+    files = {
+        "maintainer.yml": "roots: [lake]\n",
+        "policies/rule.yml": 'match: {tables: ["*"]}\nmanage: true\n',
+    }
+    project = loaded(tmp_path, files)
+    log = tmp_path / "lake" / "orders" / "_delta_log"
+    log.mkdir(parents=True)
+    for name, line in (
+        ("orders", "no file names this table: the rule at policies/rule.yml:2 manages it"),
+        ("order", "there is no table here now; if there were one, the rule at policies/rule.yml:2 would manage it"),
+    ):
+        result = CliRunner().invoke(cli, ["--project", str(project.root), "explain", f"lake/{name}"])
+        assert result.output.splitlines()[1] == line
 
 
 def test_json_has_base_units_and_places(tmp_path: Path) -> None:
