@@ -224,7 +224,7 @@ def _night(plan: Plan, outcome: RunOutcome, tz: tzinfo, link: str | None) -> Nig
         run_id=outcome.run_id,
         column=Column(f"{at:%-d %b %H:%M}", words, float(size), bad=failed > 0),
         bytes_rewritten=size,
-        seconds=outcome.duration_seconds,
+        seconds=outcome.total_seconds,
         failed=failed,
         when=when(outcome.started_at_ms, tz),
         changed=outcome.count(TableStatus.DONE),
