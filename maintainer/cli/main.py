@@ -10,17 +10,16 @@ import io
 import os
 import pkgutil
 import sys
-import time
-import traceback
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
+from maintainer.cli.bug_report import report_bug
 from maintainer.cli.context import CliContext, find_project_root
 from maintainer.cli.stage_lines import say_first_stage
-from maintainer.errors import ExitCode, MaintainerError, ProjectError
+from maintainer.errors import ExitCode, MaintainerError
 from maintainer.errors.foreign_text import printable, without_secrets
 from maintainer.model.product_version import __version__
 from maintainer.report.style import color_wanted
@@ -206,45 +205,8 @@ def run(args: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     except Exception as error:
-        click.echo(_report_bug(error, args), err=True)
+        click.echo(report_bug(error, args), err=True)
         return ExitCode.BUG
-
-
-def _report_bug(error: Exception, args: list[str]) -> str:
-    """Keep the traceback in a file and return the one message for the terminal."""
-    folder = Path.cwd() / ".maintainer"
-    name = time.strftime("crash-%Y%m%dT%H%M%SZ.txt", time.gmtime())
-    text = f"maintainer {__version__}\narguments: {args!r}\n\n{''.join(traceback.format_exception(error))}"
-    text = without_secrets(text)
-    try:
-        folder.mkdir(exist_ok=True)
-        path = folder / name
-        path.write_text(text, encoding="utf-8")
-        place = str(path)
-    except OSError:
-        import tempfile
-
-        with tempfile.NamedTemporaryFile(
-            "w", prefix="maintainer-", suffix=f"-{name}", delete=False, encoding="utf-8"
-        ) as file:
-            file.write(text)
-            place = file.name
-    bug = ProjectError(
-        f"a bug in maintainer: {_in_words(error)}",
-        code="E699",
-        where=place,
-        help="no table is half changed, because changes are whole commits; please report the bug with this file",
-    )
-    return bug.render()
-
-
-def _in_words(error: Exception) -> str:
-    """Return an exception's kind and first line; Spark's own raise when they are printed after their JVM has ended."""
-    try:
-        lines = str(error).splitlines()
-    except Exception:  # whatever its __str__ raises: the kind is all there is to say
-        lines = []
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 def main() -> NoReturn:
