@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from maintainer.app.engine_access import OpenedEngine, open_engine, project_engine
@@ -31,6 +31,7 @@ from maintainer.app.running.apply_plan import (
 from maintainer.app.running.lasting_state import lasting_state_problem
 from maintainer.app.running.observers.observed_run import OnProblem, observed_run
 from maintainer.app.running.restore_files import undelete_run
+from maintainer.app.running.run_listener import RunListener
 from maintainer.app.running.verify_commits import VerifyRequest, verify_tables
 from maintainer.app.running.watch_loop import WatchBounds, WatchEnd
 from maintainer.app.running.watch_loop import watch as watch_tables
@@ -53,11 +54,10 @@ from maintainer.execution.run.cancellation import TERMINATED, StopSwitch, signal
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore
-from maintainer.model.plan.plan import Plan, Problem, TablePlan
+from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.auto_compaction import SESSION_ENABLED
 from maintainer.model.run.commit_verdict import VerifyRun
 from maintainer.model.run.outcome import Preparation, RunOutcome, UndeleteReceipt
-from maintainer.model.run.progress import ProgressSink
 from maintainer.policy.project.policy_changes import policies_at
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.plan.comparison_markdown import Comparison
@@ -65,30 +65,6 @@ from maintainer.units import count_of
 
 LONG_WORK_BYTES = 4 << 30
 """Bytes that Spark rewrites from which on a JVM that compiles for long work is worth a second start."""
-
-
-class RunListener:
-    """What a front end shows of a run, and what it decides. This one shows nothing and agrees to everything."""
-
-    def table_planned(self, look: TableLook) -> None:
-        """Receive a planned table. Called one at a time."""
-
-    def agrees_to(self, plan: Plan) -> bool:
-        """Show a plan that was just made, and say whether to carry it out."""
-        return True
-
-    def progress(self, plan: Plan) -> AbstractContextManager[ProgressSink | None]:
-        """Open what shows the progress of a run; it is given each event, from any thread of the run."""
-        return nullcontext()
-
-    def problem(self, problem: Problem) -> None:
-        """Receive a problem beside the tables, such as a ledger that cannot be written."""
-
-    def refused(self, table: TablePlan) -> None:
-        """Nothing is done to a table that is watched, and no run will say why."""
-
-    def finished(self, result: RunResult) -> None:
-        """Receive the outcome of a run. Called before problems that only the end of a run shows."""
 
 
 @dataclass(frozen=True, slots=True)

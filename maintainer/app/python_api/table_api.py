@@ -14,6 +14,7 @@ from maintainer.app.project_folders import Project as LoadedProject
 from maintainer.app.python_api.finished_run import Run
 from maintainer.app.python_api.plan_api import Plan
 from maintainer.app.python_api.rows import Rows, Text
+from maintainer.app.running.run_listener import RunListener
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.status_look import auto_compact_of
 from maintainer.execution.run.run_context import Clock
@@ -154,7 +155,7 @@ def since_ms_of(since: str) -> int:
     return Clock().now_ms() - 1000 * parse_duration(since)
 
 
-class _Events(operations.RunListener):
+class _Events(RunListener):
     """Hands a caller's sink to the run; problems beside the tables are in the result."""
 
     def __init__(self, on_event: ProgressSink | None) -> None:

@@ -17,6 +17,7 @@ from maintainer.app import operations
 from maintainer.app.planning.gone_tables import tables_found_before
 from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.run_result import RunResult
+from maintainer.app.running.run_listener import RunListener
 from maintainer.app.running.saved_plan import read_saved_plan
 from maintainer.app.running.watch_loop import WatchBounds
 from maintainer.app.selection.chosen_tables import chosen_before_session
@@ -222,7 +223,7 @@ def watch_command(
     return end.code
 
 
-class WatchOutput(operations.RunListener):
+class WatchOutput(RunListener):
     """Prints the end of each run and why a table is refused, and nothing of looks that found nothing to do.
 
     With ``metrics`` it counts, too.

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import click
 
-from maintainer.app.operations import RunListener
 from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.project_folders import Project, local_zone
 from maintainer.app.run_result import RunResult
+from maintainer.app.running.run_listener import RunListener
 from maintainer.cli.act.approval import is_approved
 from maintainer.cli.act.plan_command import plan_text, print_table_planned
 from maintainer.cli.context import CliContext, note, warn
