@@ -216,8 +216,9 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
             preparation = clock.planned()
             with open_journal(project, listener.problem) as journal:
                 outcome = _run(
-                    project, opened.engine, due, journal, ledger, spec, listener, preparation, listener.problem, switch
-                )
+                    project, opened.engine, due, journal, ledger, spec, listener, preparation, listener.problem,
+                    switch.next_run(),
+                )  # fmt: skip
                 _finish(project, outcome, due, journal, [], listener)
             return outcome
 

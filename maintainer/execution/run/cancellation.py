@@ -23,7 +23,7 @@ RETRY_THE_REST = "`maintainer retry` does what is left; nothing is done twice"
 
 
 class StopSwitch:
-    """The run's switch; shared by all threads, set once for each kind."""
+    """The run's switch; shared by all threads, set once for each kind. A watch has one, each of its runs another."""
 
     def __init__(self) -> None:
         self._stopped = threading.Event()
@@ -32,6 +32,19 @@ class StopSwitch:
         self._halt_reason: str | None = None
         self._held: str | None = None
         self._urgent = False
+        self._above: StopSwitch | None = None
+        self._run: StopSwitch | None = None
+
+    def next_run(self) -> StopSwitch:
+        """Return the switch of the next of several runs: what stops them all stops it, and it stops no other."""
+        run = StopSwitch()
+        run._above = self
+        self._run = run
+        # A signal may have come before, or right now.
+        if self._stop_reason is not None and run._stop_reason is None:
+            run.stop(self._stop_reason)
+            run._urgent = self._urgent
+        return run
 
     def stop(self, reason: str) -> None:
         """Ask for the end of the run. Asked a second time, nothing more is waited for."""
@@ -41,6 +54,8 @@ class StopSwitch:
         else:
             self._urgent = True
         self._stopped.set()
+        if self._run is not None:
+            self._run.stop(reason)
 
     def halt(self, reason: str, *, hold_deletions: bool = False) -> None:
         """Start no more tables; what runs goes on, but with ``hold_deletions`` it deletes nothing more."""
@@ -49,6 +64,11 @@ class StopSwitch:
                 self._halt_reason = reason
             if hold_deletions and self._held is None:
                 self._held = reason
+
+    @property
+    def above(self) -> StopSwitch:
+        """The switch of the watch that the run is one of; its own where there is none."""
+        return self._above or self
 
     @property
     def stop_reason(self) -> str | None:
@@ -135,11 +155,14 @@ class TableControl:
 
 @contextlib.contextmanager
 def signals_stop(switch: StopSwitch) -> Iterator[None]:
-    """Let SIGINT and SIGTERM stop the run instead of raising, while inside. Only on the main thread."""
+    """Let SIGINT and SIGTERM stop the run instead of raising, while inside. Only on the main thread.
+
+    They are for the whole process: in a run of a watch they stop the watch, and the run with it.
+    """
 
     def handle(number: int, frame: FrameType | None) -> None:
         del frame
-        switch.stop(signal.Signals(number).name)
+        switch.above.stop(signal.Signals(number).name)
 
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -10,6 +10,7 @@ import pytest
 
 from maintainer.errors import CommitNotLanded
 from maintainer.execution.fleet.worker_pool import CANCEL_AGAIN_SECONDS
+from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.model.run.progress import RunStopping, TableFinished
 from tests.support.runs.fake_lake import Station
 from tests.support.runs.planned_steps import compact, plan_all, plan_of
@@ -151,3 +152,62 @@ def test_the_run_has_a_time_limit_of_its_own(run: Run) -> None:
     outcome = run(plan_all(*plans), run_timeout_seconds=0.05)
     assert outcome.interrupted_by == "timeout of 0.05 s"
     assert by_table(outcome)["b"] == "not_reached"
+
+
+def test_what_halts_one_run_of_several_leaves_the_next_one_alone(run: Run) -> None:
+    watch = StopSwitch()
+
+    def fail(at: Station) -> None:
+        raise CommitNotLanded("disk full")
+
+    def unwritable(at: Station) -> None:
+        run.switch.halt("E651: the run folder can no longer be written", hold_deletions=True)
+
+    run.lake.at("write", fail, table="a")
+    run.lake.at("write", unwritable, table="c")
+    for names, expected in (("ab", ["failed", "not_reached"]), ("cd", ["done", "not_reached"]), ("ef", ["done"] * 2)):
+        run.switch = watch.next_run()
+        assert list(by_table(run(plan_all(*run.small_tables(*names)), max_failures=1)).values()) == expected
+    assert (run.switch.halt_reason, run.switch.deletions_held) == (None, None)
+    assert (watch.halt_reason, watch.deletions_held) == (None, None)
+
+
+def test_the_time_limit_of_one_run_of_several_ends_that_one(run: Run) -> None:
+    watch = StopSwitch()
+    run.switch = watch.next_run()
+
+    def outlast_the_run(at: Station) -> None:
+        run.pass_seconds(0.1)
+        assert run.switch.wait(60)
+
+    run.lake.at("write", outlast_the_run, table="a")
+    assert run(plan_all(*run.small_tables("a")), run_timeout_seconds=0.05).interrupted_by == "timeout of 0.05 s"
+    assert (watch.stop_reason, watch.wait(0)) == (None, False)
+    run.switch = watch.next_run()
+    assert by_table(run(plan_all(*run.small_tables("b")), run_timeout_seconds=0.05)) == {"b": "done"}
+
+
+def test_a_signal_in_one_run_of_several_stops_them_all(run: Run) -> None:
+    watch = StopSwitch()
+    run.switch = watch.next_run()
+
+    def interrupt_twice(at: Station) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert watch.wait(60)
+        assert run.switch.wait(60)
+        assert not run.switch.urgent
+        os.kill(os.getpid(), signal.SIGINT)
+
+    run.lake.at("write", interrupt_twice)
+    assert run(plan_all(*run.small_tables("a"))).interrupted_by == "SIGINT"
+    for switch in (watch, run.switch, watch.next_run()):
+        assert (switch.stop_reason, switch.urgent, switch.wait(0)) == ("SIGINT", True, True)
+
+
+def test_a_signal_is_the_second_stop_of_a_run_whose_time_is_over() -> None:
+    watch = StopSwitch()
+    run = watch.next_run()
+    run.stop("timeout of 7200 s")
+    watch.stop("SIGINT")
+    assert (run.stop_reason, run.urgent) == ("timeout of 7200 s", True)
+    assert (watch.stop_reason, watch.urgent) == ("SIGINT", False)
