@@ -33,7 +33,7 @@ from maintainer.app.running.observers.observed_run import OnProblem, observed_ru
 from maintainer.app.running.restore_files import undelete_run
 from maintainer.app.running.run_listener import RunListener
 from maintainer.app.running.verify_commits import VerifyRequest, verify_tables
-from maintainer.app.running.watch_loop import WatchBounds, WatchEnd
+from maintainer.app.running.watch_loop import WatchBounds, WatchEnd, ends_watch
 from maintainer.app.running.watch_loop import watch as watch_tables
 from maintainer.app.selection.chosen_tables import (
     ChosenTables,
@@ -179,6 +179,7 @@ def apply(
             remember_found(project, on_problem)
             ledger = open_ledger(project, opened, on_problem)
             outcome = _run(project, opened.engine, to_do, journal, ledger, spec, listener, preparation, on_problem)
+            _add_hook_commits(project, opened.engine, to_do, ledger, outcome, on_problem)
             if outcome.interrupted_by == TERMINATED:
                 opened.kill()
         return _finish(project, outcome, to_do, journal, problems, listener)
@@ -187,11 +188,12 @@ def apply(
 def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwitch, listener: RunListener) -> WatchEnd:
     """Look at the tables again and again, and apply what is due, until the switch stops it or nothing is left.
 
-    Each look that finds something to do is a run of its own, with its own folder.
+    Each look that finds something to do is a run of its own, with its own folder. What ends one run, or what one look
+    is refused for or fails with, does not end the next.
 
     Raises:
         ProjectError: A selector cannot be read, or selects nothing.
-        EnvironmentUnfit: The engine cannot be used.
+        EnvironmentUnfit: The engine cannot be used, or is gone.
     """
     _warn_of_state(project, listener.problem)
     with signals_stop(switch), opened_tables(project, spec, "watch", long_work=True) as (project, opened, chosen):
@@ -214,15 +216,25 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
             check_run_limits(project, due)
             remember_found(project, listener.problem)
             preparation = clock.planned()
-            with open_journal(project, listener.problem) as journal:
-                outcome = _run(
-                    project, opened.engine, due, journal, ledger, spec, listener, preparation, listener.problem,
-                    switch.next_run(),
-                )  # fmt: skip
-                _finish(project, outcome, due, journal, [], listener)
+            outcome: RunOutcome | None = None
+            try:
+                with open_journal(project, listener.problem) as journal:
+                    outcome = _run(
+                        project, opened.engine, due, journal, ledger, spec, listener, preparation, listener.problem,
+                        switch.next_run(),
+                    )  # fmt: skip
+                    _finish(project, outcome, due, journal, [], listener)
+                    _add_hook_commits(project, opened.engine, due, ledger, outcome, listener.problem)
+            except Exception as error:
+                if outcome is None or ends_watch(error):
+                    raise
+                listener.round_failed(error)  # the run is over and recorded: how its tables ended counts
             return outcome
 
-        end = watch_tables(watched.policies, plan_tables, apply_due, bounds, switch, time.monotonic, listener.refused)
+        end = watch_tables(
+            watched.policies, plan_tables, apply_due, bounds, switch, time.monotonic, listener.refused,
+            listener.round_failed,
+        )  # fmt: skip
         if switch.terminated:
             opened.kill()
         return end
@@ -323,15 +335,24 @@ def _run(
     switch: StopSwitch | None = None,
 ) -> RunOutcome:
     with listener.progress(to_do) as shown, observed_run(project, to_do, shown, on_problem) as sink:
-        outcome = apply_plan(
+        return apply_plan(
             project, engine, to_do, journal, ledger, spec, on_event=sink, switch=switch, preparation=preparation
         )
+
+
+def _add_hook_commits(
+    project: Project,
+    engine: Engine,
+    to_do: Plan,
+    ledger: LedgerStore | None,
+    outcome: RunOutcome,
+    on_problem: OnProblem,
+) -> None:
     # A ledger that could not take the run's own rows takes none of the hook's; after a stop there is no time for them.
     if ledger is not None and outcome.interrupted_by is None and not outcome.problems:
         problem = append_hook_commits(project, engine, to_do, ledger)
         if problem is not None:
             on_problem(problem)
-    return outcome
 
 
 def _finish(

@@ -30,5 +30,8 @@ class RunListener:
     def refused(self, table: TablePlan) -> None:
         """Nothing is done to a table that is watched, and no run will say why."""
 
+    def round_failed(self, error: Exception) -> None:
+        """Receive why a round of a watch was refused, or what it failed with; the watch goes on."""
+
     def finished(self, result: RunResult) -> None:
         """Receive the outcome of a run. Called before problems that only the end of a run shows."""

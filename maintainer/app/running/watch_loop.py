@@ -1,16 +1,18 @@
 """Look at all tables in rounds, and apply what their policies ask for as they change.
 
 A round with something to do is a run of its own, with its own folder. A table that did not end well is skipped for a
-while that doubles each time, so that neither a broken table nor a busy writer is asked every few seconds. Memory is
-bounded: a round keeps only how often each table failed.
+while that doubles each time, so that neither a broken table nor a busy writer is asked every few seconds; so are all
+tables of a round that is refused or fails as a whole. Memory is bounded: a round keeps only how often each table
+failed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from maintainer.errors import ExitCode
+from maintainer.engine.process_loss import ENGINE_GONE, is_engine_lost
+from maintainer.errors import ExitCode, MaintainerError, Refused
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.table.tables_without_steps import problem_without_steps
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
@@ -23,6 +25,7 @@ LONGEST_PAUSE_SECONDS = 3600.0
 
 PlanTables = Callable[[tuple[ResolvedPolicy, ...]], Plan]
 OnRefusal = Callable[[TablePlan], None]
+OnFailure = Callable[[Exception], None]
 ApplyPlan = Callable[[Plan], RunOutcome]
 
 _WELL = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING})
@@ -68,60 +71,104 @@ def watch(
     switch: StopSwitch,
     monotonic: Callable[[], float],
     refused: OnRefusal = lambda table: None,
+    round_failed: OnFailure = lambda error: None,
 ) -> WatchEnd:
     """Look, do what is due, wait, and look again, until stopped or idle.
 
     Args:
-        policies: Return the tables to watch in a round.
+        policies: Return the tables to watch in a round. What it raises ends the watch.
         plan_tables: Plans some of them; what is unchanged must cost little.
         apply: Carries out a plan that has changes. The switch may be thrown meanwhile.
         bounds: When to look again, and when to end.
         switch: Ends the watch.
         monotonic: A clock that never goes back, in seconds.
         refused: Called with the plan of a table that is refused, when the reason is new and no run will report it.
+        round_failed: Called with what a round was refused for, or failed with as a whole; the next one comes.
 
     Returns:
         What came of it. The code is 5 after a failed proof, which ends the watch at once; else the gravest of those
         that tables ended with when they were last looked at. A table that is refused makes it 4, and 6 where any run
         of the watch changed a table.
     """
-    aside = _SetAside()
-    codes: dict[str, ExitCode] = {}
-    reported: dict[str, Problem | None] = {}
+    tables = _Tables(monotonic, refused)
     rounds = runs = 0
-    changed = False
     while switch.stop_reason is None:
         rounds += 1
         now = monotonic()
-        plan = plan_tables(tuple(policy for policy in policies() if not aside.holds(policy.table.identifier, now)))
-        for table in plan.tables:
-            name = table.ref.identifier
-            codes[name] = plan_exit_code(replace(plan, tables=(table,)))
-            if codes[name] is not ExitCode.OK:
-                aside.put(name, monotonic(), tried=False)
-            problem = None if codes[name] is ExitCode.OK else problem_without_steps(table)
-            if problem is not None and problem != reported.get(name) and not plan.has_changes:
-                refused(table)
-            reported[name] = problem
-        if plan.has_changes:
+        due = tuple(policy for policy in policies() if not tables.aside.holds(policy.table.identifier, now))
+        has_work, outcome, at_stake = False, None, {policy.table.identifier for policy in due}
+        try:
+            plan = plan_tables(due)
+            has_work, at_stake = plan.has_changes, {table.ref.identifier for table in plan.tables if table.steps}
+            tables.planned(plan)
+            outcome = apply(plan) if has_work else None
+        except Exception as error:
+            if ends_watch(error):
+                raise
+            round_failed(error)
+            tables.failed(at_stake, error)
+        if outcome is not None:
             runs += 1
-            outcome = apply(plan)
-            changed = changed or any(step.changed_table for table in outcome.user_tables for step in table.steps)
+            tables.ended(outcome, at_stake)
             if exit_code(outcome) is ExitCode.VERIFICATION_FAILED:
                 return WatchEnd(rounds, runs, ExitCode.VERIFICATION_FAILED)
-            for ended in outcome.tables:
-                name = ended.ref.identifier
-                codes[name] = exit_code(replace(outcome, tables=(ended,)))
-                if ended.status in _WELL:
-                    aside.clear(name)
-                elif any(table.ref == ended.ref and table.steps for table in plan.tables):
-                    # Also where somebody else was first: no failure, and still no table to ask again at once.
-                    aside.put(name, monotonic(), tried=True)
-        idle = not plan.has_changes and not aside.worth_waiting_for()
+        idle = not has_work and not tables.aside.worth_waiting_for()
         if (bounds.until_idle and idle) or rounds == bounds.max_rounds or switch.wait(bounds.interval_seconds):
             break
-    code = gravest(codes.values())
-    return WatchEnd(rounds, runs, ExitCode.PARTLY_REFUSED if code is ExitCode.REFUSED and changed else code)
+    return WatchEnd(rounds, runs, tables.code)
+
+
+def ends_watch(error: Exception) -> bool:
+    """Return whether no later round could do better: the engine is gone, or whoever reads what is printed."""
+    return is_engine_lost(error) or (isinstance(error, MaintainerError) and error.code == ENGINE_GONE)
+
+
+class _Tables:
+    """How each table ended when it was last looked at, and why it is refused, as far as that was told."""
+
+    def __init__(self, monotonic: Callable[[], float], refused: OnRefusal) -> None:
+        self.aside = _SetAside()
+        self._codes: dict[str, ExitCode] = {}
+        self._reported: dict[str, Problem | None] = {}
+        self._changed = False
+        self._monotonic, self._refused = monotonic, refused
+
+    @property
+    def code(self) -> ExitCode:
+        code = gravest(self._codes.values())
+        return ExitCode.PARTLY_REFUSED if code is ExitCode.REFUSED and self._changed else code
+
+    def planned(self, plan: Plan) -> None:
+        for table in plan.tables:
+            name = table.ref.identifier
+            code = self._codes[name] = plan_exit_code(replace(plan, tables=(table,)))
+            if code is not ExitCode.OK:
+                self.aside.put(name, self._monotonic(), tried=False)
+            problem = None if code is ExitCode.OK else problem_without_steps(table)
+            if problem is not None and problem != self._reported.get(name) and not plan.has_changes:
+                self._refused(table)
+            self._reported[name] = problem
+
+    def failed(self, names: Collection[str], error: Exception) -> None:
+        for name in names:
+            self._codes[name] = error.exit_code if isinstance(error, MaintainerError) else ExitCode.BUG
+            self.aside.put(name, self._monotonic(), tried=not isinstance(error, Refused))
+
+    def ended(self, outcome: RunOutcome, with_work: Collection[str]) -> None:
+        self._changed |= any(step.changed_table for table in outcome.user_tables for step in table.steps)
+        tried = any(
+            table.ref.identifier in with_work and table.status is not TableStatus.NOT_REACHED
+            for table in outcome.tables
+        )
+        for table in outcome.tables:
+            name = table.ref.identifier
+            self._codes[name] = exit_code(replace(outcome, tables=(table,)))
+            if table.status in _WELL:
+                self.aside.clear(name)
+            elif name in with_work and (table.status is not TableStatus.NOT_REACHED or not tried):
+                # Also where somebody else was first: no failure, and still no table to ask again at once. What others
+                # kept from being started does not wait with them: they would come first again, each time.
+                self.aside.put(name, self._monotonic(), tried=True)
 
 
 class _SetAside:

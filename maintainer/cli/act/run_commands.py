@@ -6,6 +6,7 @@ again and again, and applies what is due.
 
 from __future__ import annotations
 
+import sys
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.metrics_endpoint import DEFAULT_HOST, metrics_endpoint
 from maintainer.cli.act.approval import YES, is_approved, require_approval
 from maintainer.cli.act.run_output import RunOutput, exit_code_of
+from maintainer.cli.bug_report import report_bug
 from maintainer.cli.context import CliContext, now_ms, open_project, warn
 from maintainer.cli.options import (
     BUDGET,
@@ -42,7 +44,7 @@ from maintainer.cli.options import (
     pause,
     spec_options,
 )
-from maintainer.errors import ExitCode
+from maintainer.errors import ExitCode, MaintainerError
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.table.tables_without_steps import problem_without_steps
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
@@ -198,6 +200,7 @@ def watch_command(
 
     Each time something is due, it is one run with its own folder. Windows, `every` and limits apply as for `apply`.
     After a failure or a conflict with another writer, a table is left alone for a while; the while doubles each time.
+    A run that is refused, fails or runs out of time does not end the watch; a failed verification does.
     It asks once, when it starts.
     """
     require_approval(yes=yes, command="maintainer watch")
@@ -252,6 +255,11 @@ class WatchOutput(RunListener):
         if problem is not None:
             advice = f" ({problem.help})" if problem.help else ""
             warn(f"{table.ref}: {problem.what}{advice}", problem.code)
+
+    def round_failed(self, error: Exception) -> None:
+        """Print why nothing came of a round, in full."""
+        text = error.render() if isinstance(error, MaintainerError) else report_bug(error, sys.argv[1:])
+        click.echo(text, err=True)
 
     def finished(self, result: RunResult) -> None:
         """Print the end of a run."""

@@ -77,6 +77,7 @@ class Lake:
             TableStatus.DONE: StepStatus.SUCCEEDED,
             TableStatus.YIELDED: StepStatus.YIELDED,
             TableStatus.VERIFY_FAILED: StepStatus.VERIFY_FAILED,
+            TableStatus.NOT_REACHED: StepStatus.SKIPPED,
         }.get(status, StepStatus.FAILED)
         commits = (CommitReceipt(2, 1),) if of_step is StepStatus.SUCCEEDED else ()
         return TableOutcome(table.ref, status, (StepOutcome("s", StepKind.SET_PROPERTIES, of_step, 0, 0.0, commits),))
@@ -109,6 +110,18 @@ def test_a_table_that_yields_waits_longer_each_time_and_the_others_go_on() -> No
 
 def test_a_table_that_always_fails_is_not_waited_for_for_ever() -> None:
     lake = Lake({"bad": 1}, {"bad": [TableStatus.FAILED] * 99})
+    end = lake.watch(until_idle=True)
+    assert (end.runs, end.code) == (3, ExitCode.FINDINGS)
+
+
+def test_what_another_table_keeps_from_being_started_does_not_wait_with_it() -> None:
+    lake = Lake({"bad": 1, "good": 1}, {"bad": [TableStatus.FAILED], "good": [TableStatus.NOT_REACHED]})
+    assert lake.watch(until_idle=True).code is ExitCode.OK
+    assert lake.looks[:3] == [(0.0, ("bad", "good")), (10.0, ("good",)), (20.0, ("good",))]
+
+
+def test_a_run_that_starts_no_table_is_not_tried_for_ever() -> None:
+    lake = Lake({"a": 1}, {"a": [TableStatus.NOT_REACHED] * 99})
     end = lake.watch(until_idle=True)
     assert (end.runs, end.code) == (3, ExitCode.FINDINGS)
 
