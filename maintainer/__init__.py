@@ -52,7 +52,7 @@ def auto_compact(
         modified_partitions_only: Look only at partitions written since the last auto compaction; by default true.
         quiet_after_updates: What others updated, deleted or merged less than this ago (``10m``, the default) is left
             alone; what ``spark`` itself committed right before is none of that. ``0s`` where nobody else updates.
-        timeout_seconds: After this time the attempt is cancelled and the writer goes on.
+        timeout_seconds: After this time the attempt is cancelled and commits nothing more; the writer goes on.
 
     Returns:
         What came of it, with the figures of OPTIMIZE. Nothing is ever raised but ``KeyboardInterrupt``, for a hook must

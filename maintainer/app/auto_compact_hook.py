@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from maintainer.app.auto_compact_run import HookRequest, run_hook
-from maintainer.errors import MaintainerError
+from maintainer.errors import CommitNotLanded, Interrupted, MaintainerError
 from maintainer.model.codec import encode
 from maintainer.model.run.auto_compaction import OPERATION, RUN_PREFIX, AutoCompactResult, AutoCompactStatus
 from maintainer.model.table.table_facts import TableRef
@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT_SECONDS = 3600.0
 CANCEL_SECONDS = 30.0
 """How long a cancelled attempt is waited for before the caller goes on without it."""
+CANCEL_AGAIN_SECONDS = 1.0
+"""How often what it runs is cancelled meanwhile: a Spark job that starts a moment later knows nothing of the first."""
+
+OVERDUE = "C711"
+_ENDED_BY_CANCEL = (Interrupted.default_code, CommitNotLanded.default_code)
 
 _log = logging.getLogger("maintainer.auto_compact")
 
@@ -63,12 +68,13 @@ def auto_compact(
         thread.start()
         thread.join(timeout_seconds)
         if thread.is_alive():
-            _cancel(spark, group)
-            thread.join(CANCEL_SECONDS)
-        result = results[0] if results else _overdue(name, timeout_seconds)
+            _cancel_until_it_ends(thread, request)
+            result = _cut_short(results, request, timeout_seconds)
+        else:
+            result = results[0]
     except KeyboardInterrupt:
         # Somebody wants the whole program to stop, and that is not for a hook to swallow.
-        _cancel(spark, group)
+        _cancel(request)
         raise
     except Exception as error:
         result = _failure(name, error)
@@ -100,16 +106,37 @@ def _failure(name: str, error: BaseException) -> AutoCompactResult:
     return AutoCompactResult(AutoCompactStatus.FAILED, name, reason)
 
 
-def _overdue(name: str, timeout_seconds: float) -> AutoCompactResult:
-    reason = f"not done within {timeout_seconds:.0f} s and cancelled; what it still does is safe, but not waited for"
-    return AutoCompactResult(AutoCompactStatus.FAILED, name, reason, error_code="C711")
+def _cut_short(results: list[AutoCompactResult], request: HookRequest, timeout_seconds: float) -> AutoCompactResult:
+    """The result of an attempt that was cancelled: what it came to all the same, or that this is not known."""
+    why = f"not done within {timeout_seconds:g} s and cancelled"
+    if not results:
+        reason = (
+            f"{why}, but it has not ended; if it was committing, a commit may still land: "
+            f"`maintainer show {request.group}` and the table's history (userMetadata) have it then"
+        )
+        return AutoCompactResult(AutoCompactStatus.FAILED, request.ref.identifier, reason, error_code=OVERDUE)
+    result = results[0]
+    if result.status is not AutoCompactStatus.FAILED:
+        return result
+    if result.error_code not in _ENDED_BY_CANCEL:
+        return replace(result, reason=f"{why}: {result.reason}")
+    landed = f"what had landed stays, up to version {result.version}" if result.version else "nothing was committed"
+    return replace(result, reason=f"{why}; {landed}", error_code=OVERDUE)
 
 
-def _cancel(spark: SparkSession, group: str) -> None:
+def _cancel_until_it_ends(thread: threading.Thread, request: HookRequest) -> None:
+    ends = time.monotonic() + CANCEL_SECONDS
+    while thread.is_alive() and (left := ends - time.monotonic()) > 0:
+        _cancel(request)
+        thread.join(min(left, CANCEL_AGAIN_SECONDS))
+
+
+def _cancel(request: HookRequest) -> None:
     try:
-        spark.sparkContext.cancelJobGroup(group)
+        request.control.cancel(request.group)
+        request.spark.sparkContext.cancelJobGroup(request.group)
     except Exception as error:
-        _log.warning("%s: jobs of %s could not be cancelled: %s", OPERATION, group, type(error).__name__)
+        _log.warning("%s: jobs of %s could not be cancelled: %s", OPERATION, request.group, type(error).__name__)
 
 
 def _logged(result: AutoCompactResult, seconds: float) -> AutoCompactResult:

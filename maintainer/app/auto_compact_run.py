@@ -6,12 +6,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from maintainer.engine.protocols import BeforeCommit, TableEngine, TableReader
-from maintainer.errors import CommitConflict, MaintainerError, TableError, TableHot
+from maintainer.engine.protocols import BeforeCommit, Engine, TableEngine, TableReader
+from maintainer.errors import CommitConflict, Interrupted, MaintainerError, TableError, TableHot
 from maintainer.execution.table.commit_attempt import check_no_update
 from maintainer.execution.table.rewrite_metrics import rewrite_metrics
 from maintainer.model.plan.plan import TablePlan
@@ -47,6 +47,32 @@ _own_versions: deque[tuple[str, int]] = deque(maxlen=MAX_OWN_VERSIONS)
 _running_lock = threading.Lock()
 
 
+@dataclass(slots=True)
+class AttemptControl:
+    """Ends an attempt: the thread that waits for it cancels, the thread that works asks before each commit.
+
+    ``engine`` is there once the attempt has one.
+    """
+
+    engine: Engine | None = None
+    _cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def cancel(self, group: str) -> None:
+        """Allow no more commits, and cancel what runs now; call it again for what starts a moment later."""
+        self._cancelled.set()
+        if self.engine is not None:
+            self.engine.cancel(group)
+
+    def check(self) -> None:
+        """Raise if the attempt was cancelled: its caller has gone on, and must not meet a commit later.
+
+        Raises:
+            Interrupted: C710.
+        """
+        if self._cancelled.is_set():
+            raise Interrupted("cancelled before the commit")
+
+
 @dataclass(frozen=True, slots=True)
 class HookRequest:
     """What the writer asked for. ``enabled`` None leaves it to session and table."""
@@ -56,6 +82,7 @@ class HookRequest:
     group: str
     enabled: bool | None
     arguments: AutoCompactArguments
+    control: AttemptControl = field(default_factory=AttemptControl)
 
 
 def run_hook(request: HookRequest) -> AutoCompactResult:
@@ -75,7 +102,9 @@ def run_hook(request: HookRequest) -> AutoCompactResult:
     if request.enabled is False or (request.enabled is None and (session or "").strip().lower() == "false"):
         source = SwitchSource.ARGUMENT if request.enabled is False else SwitchSource.SESSION
         return _disabled(name, AutoCompactSwitch(False, source))
-    with lend_session(request.spark) as lease, DeltaEngine(lease).worker(request.group) as engine:
+    with ExitStack() as stack:
+        request.control.engine = made = DeltaEngine(stack.enter_context(lend_session(request.spark)))
+        engine = stack.enter_context(made.worker(request.group))
         properties = properties_now(engine.jvm, request.ref)
         if properties is not None:
             try:
@@ -193,8 +222,9 @@ def _compact(
     problem: MaintainerError | None = None
     for number, batch in enumerate(step.batches):
         stamp = CommitStamp(request.group, f"{request.ref.identifier}/{STEP_KIND}", number, "")
-        look = _last_look(engine.reader, facts, batch, result.settings, own)
+        look = _last_look(request.control, engine.reader, facts, batch, result.settings, own)
         try:
+            request.control.check()
             landed.append((batch, engine.writer.rewrite(facts, step, batch, stamp, look)))
         except MaintainerError as error:
             problem = error
@@ -216,13 +246,14 @@ def _compact(
 
 
 def _last_look(
+    control: AttemptControl,
     reader: TableReader,
     facts: TableFacts,
     batch: Batch,
     settings: AutoCompactSettings | None,
     own: frozenset[int],
 ) -> BeforeCommit:
-    """Make the check before each try of the commit: whether others updated the batch's partitions.
+    """Make the check before each try of the commit: whether others updated the batch's partitions, or it is too late.
 
     There is no run folder to write INTENT into; an attempt that dies leaves at most files that nobody refers to.
     """
@@ -232,6 +263,7 @@ def _last_look(
     def look(read_version: int, proof: Proof | None) -> None:
         now_ms = int(time.time() * 1000)
         check_no_update(reader, facts, partitions, quiet_seconds=quiet_seconds, now_ms=now_ms, own_versions=own)
+        control.check()  # last, for the look itself may take long
 
     return look
 

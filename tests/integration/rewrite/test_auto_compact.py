@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,10 @@ import maintainer
 from maintainer.delta.engine import table_engine
 from maintainer.delta.rewrite.bin_writer import write_bins
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
+from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
 from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.model.run.auto_compaction import AutoCompactResult, AutoCompactStatus, SwitchSource
+from maintainer.model.run.auto_compaction import RUN_PREFIX, AutoCompactResult, AutoCompactStatus, SwitchSource
+from maintainer.model.run.outcome import Proof
 from tests.support.runs.app_runs import commit_actions, commit_info, newest_version
 from tests.support.tables.delta_tables import files_on_disk, second_engine_rows
 
@@ -258,6 +261,26 @@ def test_a_failure_is_a_result_and_nothing_is_committed(
     set_properties(path, {"maintainer.autoCompact.maxFileSize": "big"})
     unread = maintainer.auto_compact(writer, path, enabled=True)
     assert (unread.status, "maxFileSize is `big`" in unread.reason) == (AutoCompactStatus.FAILED, True)
+
+
+def test_an_attempt_that_is_too_slow_commits_nothing_later(
+    writer: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = lake / "t"
+    for _ in range(3):
+        append(path, "a")
+
+    def slow(job: RewriteJob) -> Proof:
+        proof = prove_rewrite(job)
+        assert job.stop.wait(60), "the worker is told, so that work in this process ends as Spark's jobs do"
+        return proof
+
+    monkeypatch.setattr(table_engine, "prove_rewrite", slow)
+    found = maintainer.auto_compact(writer, path, enabled=True, min_num_files=3, timeout_seconds=5)
+    assert (found.status, found.error_code, found.version) == (AutoCompactStatus.FAILED, "C711", None), found.reason
+    assert found.reason == "not done within 5 s and cancelled; nothing was committed"
+    assert not any(thread.name.startswith(RUN_PREFIX) for thread in threading.enumerate())
+    assert (newest_version(path), len(files_on_disk(path))) == (2, 3), "what was written is removed"
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -12,12 +13,20 @@ from typing import Any
 import pytest
 
 import maintainer
-from maintainer.app import auto_compact_run
+from maintainer.app import auto_compact_hook, auto_compact_run
 from maintainer.delta.engine import table_engine
 from maintainer.delta.log import write_history
 from maintainer.delta.spark import spark_session as session
-from maintainer.model.run.auto_compaction import AUTO_COMPACT, AutoCompactResult, AutoCompactStatus, SwitchSource
+from maintainer.execution.table.commit_attempt import check_no_update
+from maintainer.model.run.auto_compaction import (
+    AUTO_COMPACT,
+    RUN_PREFIX,
+    AutoCompactResult,
+    AutoCompactStatus,
+    SwitchSource,
+)
 from maintainer.model.table.table_facts import Protocol, TableFacts, TableRef
+from maintainer.planning import auto_compact_plan
 from tests.support.runs.fake_lake import FakeLake, FakeWorker, Station
 from tests.support.runs.fake_table import FakeTable
 
@@ -51,6 +60,9 @@ def lake(monkeypatch: pytest.MonkeyPatch) -> FakeLake:
             with lake.worker(name) as worker:
                 vars(worker)["jvm"] = lake
                 yield worker  # type: ignore[misc]  # the lake's own worker
+
+        def cancel(self, name: str) -> None:
+            lake.cancel(name)
 
     def properties_now(jvm: object, ref: TableRef) -> dict[str, str] | None:
         table = lake.tables.get(ref.identifier)
@@ -246,3 +258,110 @@ def test_one_at_a_time_for_one_table(lake: FakeLake) -> None:
     assert hook().compacted
     assert [one.status for one in inner] == [AutoCompactStatus.NOT_QUALIFIED]
     assert "is running in this process" in inner[0].reason
+
+
+def until_cancelled(where: Station) -> None:
+    """Take so long that the hook's caller loses patience; then go on, as what no cancel reaches does."""
+    where.lake.cancel_events[where.lake.workers[-1]].wait(10)
+
+
+def leave() -> None:
+    """Wait for attempts that still work."""
+    for thread in threading.enumerate():
+        if thread.name.startswith(RUN_PREFIX):
+            thread.join(20)
+            assert not thread.is_alive()
+
+
+def test_an_attempt_that_is_too_slow_while_it_writes_commits_nothing_later(lake: FakeLake) -> None:
+    table = table_of(lake, 4)
+    lake.at("write", until_cancelled, times=1)
+    found = hook(timeout_seconds=0.2)
+    leave()
+    assert (found.status, found.error_code, found.version) == (AutoCompactStatus.FAILED, "C711", None)
+    assert found.reason == "not done within 0.2 s and cancelled; nothing was committed"
+    assert table.version == 1
+    assert hook().compacted, "the next one is not held up"
+
+
+@pytest.mark.parametrize("ends", ["in time", "late"])
+def test_an_attempt_that_is_too_slow_before_its_commit_commits_nothing_later(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    table, release = table_of(lake, 4), threading.Event()
+
+    def slow(*arguments: Any, **named: Any) -> None:
+        check_no_update(*arguments, **named)
+        if ends == "late":
+            assert release.wait(20)
+        else:
+            until_cancelled(Station(lake, table))
+
+    monkeypatch.setattr(auto_compact_run, "check_no_update", slow)
+    monkeypatch.setattr(auto_compact_hook, "CANCEL_SECONDS", 0.1 if ends == "late" else 20)
+    found = hook(timeout_seconds=0.2)
+    release.set()
+    leave()
+    assert (found.status, found.error_code, table.version) == (AutoCompactStatus.FAILED, "C711", 1)
+
+
+def test_what_had_landed_before_it_was_cancelled_is_in_the_result(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = table_of(lake, 4)
+    monkeypatch.setattr(auto_compact_plan, "BATCH_SIZE_BYTES", 1)
+    lake.at("landed", until_cancelled, times=1)
+    found = hook(timeout_seconds=0.5, max_file_size=18)
+    assert (found.status, found.error_code, found.version) == (AutoCompactStatus.FAILED, "C711", 2)
+    assert found.reason == "not done within 0.5 s and cancelled; what had landed stays, up to version 2"
+    assert found.metrics is not None
+    assert (found.metrics.num_files_removed, table.version) == (2, 2)
+
+
+def test_a_commit_that_is_under_way_is_waited_for_and_told(lake: FakeLake) -> None:
+    table = table_of(lake, 4)
+    lake.at("commit", until_cancelled, times=1)
+    found = hook(timeout_seconds=0.2)
+    assert (found.status, found.version, table.version) == (AutoCompactStatus.COMPACTED, 2, 2)
+
+
+def test_a_commit_that_may_still_land_is_said_and_how_to_find_it(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, release = table_of(lake, 4), threading.Event()
+    monkeypatch.setattr(auto_compact_hook, "CANCEL_SECONDS", 0.3)
+    monkeypatch.setattr(auto_compact_hook, "CANCEL_AGAIN_SECONDS", 0.05)
+    lake.at("commit", lambda where: release.wait(20), times=1)
+    found = hook(timeout_seconds=0.2)
+    (run,) = lake.workers
+    assert (found.status, found.error_code, table.version) == (AutoCompactStatus.FAILED, "C711", 1)
+    assert "a commit may still land" in found.reason
+    assert f"`maintainer show {run}`" in found.reason
+    assert len(lake.cancelled) > 1, "Spark jobs that start a moment later are cancelled, too"
+    release.set()
+    leave()
+    stamp = table.versions[-1].stamp
+    assert stamp is not None
+    assert (table.version, stamp.run_id) == (2, run)
+
+
+def test_an_interrupt_of_the_caller_is_raised_and_nothing_is_committed_later(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, writing = table_of(lake, 4), threading.Event()
+
+    def slow(where: Station) -> None:
+        writing.set()
+        until_cancelled(where)
+
+    def interrupted(thread: threading.Thread, timeout: float | None = None) -> None:
+        assert writing.wait(20)
+        raise KeyboardInterrupt
+
+    lake.at("write", slow)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "join", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            hook()
+    leave()
+    assert table.version == 1
