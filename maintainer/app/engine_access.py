@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from maintainer.engine.process_loss import is_engine_lost, session_gone
 from maintainer.engine.protocols import CommitProver, Engine, HistoryReader, TableFinder, TablePlaces, TableReader
 from maintainer.engine.stages import SILENT, StageListener
+from maintainer.engine.worker_names import worker_name
 from maintainer.errors import MaintainerError, NotSupportedYet, TableError
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore
 
@@ -162,7 +163,7 @@ def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
 
             @contextmanager
             def connect_history() -> Iterator[HistoryReader]:
-                with over_connect.worker("history") as worker:
+                with over_connect.worker(worker_name("history")) as worker:
                     yield worker.reader
 
             remote_engine = OpenedEngine(
@@ -209,12 +210,12 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
         def proving() -> Iterator[ProvingWorker]:
             from maintainer.delta.verify.commit_proof import DeltaCommitProver
 
-            with DeltaEngine(lease).worker("verify") as worker:
+            with DeltaEngine(lease).worker(worker_name("verify")) as worker:
                 yield ProvingWorker(worker.reader, DeltaCommitProver(worker.jvm), DeltaEngine.places)
 
         @contextmanager
         def reader(name: str) -> Iterator[DeltaTableReader]:
-            with DeltaEngine(lease).worker(name) as worker:
+            with DeltaEngine(lease).worker(worker_name(name)) as worker:
                 yield worker.reader
 
         def away(locations: Collection[str]) -> dict[str, TableError]:

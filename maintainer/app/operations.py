@@ -49,6 +49,7 @@ from maintainer.app.selection.store_reach import tables_out_of_reach
 from maintainer.app.status.status_look import StatusLook, look_at_all
 from maintainer.engine.protocols import Engine
 from maintainer.engine.stages import SILENT
+from maintainer.engine.worker_names import worker_name
 from maintainer.errors import TableError
 from maintainer.execution.run.cancellation import TERMINATED, StopSwitch, signals_stop
 from maintainer.execution.run.run_context import Clock
@@ -298,7 +299,7 @@ def undelete(project: Project, spec: RunSpec, policy: ResolvedPolicy, run_id: st
     Raises:
         TableError: T430, there is nothing of this run in the trash; or the table cannot be read.
     """
-    with _recorded(project, spec) as (opened, journal), opened.engine.worker("undelete") as worker:
+    with _recorded(project, spec) as (opened, journal), opened.engine.worker(worker_name("undelete")) as worker:
         tables_out_of_reach(opened, (policy.table,))
         return undelete_run(project, worker, journal, policy, run_id)
 

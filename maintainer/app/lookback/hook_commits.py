@@ -16,6 +16,7 @@ from pathlib import Path
 from maintainer.app.project_folders import Project
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import Engine, TableReader
+from maintainer.engine.worker_names import worker_name
 from maintainer.errors import MaintainerError
 from maintainer.journal.folder.atomic_files import write_atomically
 from maintainer.journal.ledger.ledger_pending import write_mark
@@ -53,7 +54,7 @@ def append_hook_commits(project: Project, engine: Engine, plan: Plan, ledger: Le
     problem: Problem | None = None
     started = time.monotonic()
     try:
-        with engine.worker("hook-commits") as worker:
+        with engine.worker(worker_name("hook-commits")) as worker:
             for table in plan.user_tables:
                 policy = policies.get(table.ref)
                 if policy is None or table.observed is None or time.monotonic() - started > MAX_SECONDS:

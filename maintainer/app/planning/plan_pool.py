@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from maintainer.engine.protocols import Engine, TableReader
 from maintainer.engine.stages import SILENT, StageListener
+from maintainer.engine.worker_names import worker_name
 from maintainer.execution.run.run_context import Clock
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
@@ -85,7 +86,7 @@ class PlanPool:
             self.give_up(self._waiting.popleft(), f"{MAX_GIVEN_UP} tables before it did not answer")
 
     def _hire(self) -> None:
-        member = _Member(f"plan-{len(self._members)}")
+        member = _Member(worker_name(f"plan-{len(self._members)}"))
         member.thread = threading.Thread(target=self._work, args=(member,), name=member.name, daemon=True)
         self._members.append(member)
         member.thread.start()

@@ -14,6 +14,7 @@ from maintainer.app.planning.run_statistics import keep_lessons
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.engine.protocols import Engine, TableReader
+from maintainer.engine.worker_names import worker_name
 from maintainer.errors import MaintainerError, Refused
 from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
 from maintainer.execution.run.cancellation import StopSwitch
@@ -107,7 +108,7 @@ def check_saved_plan(
     stale: list[StaleReasons] = []
     tables: list[TablePlan] = []
     policy_places = PolicyPlaces(project.policies, engine.places)
-    with engine.worker("check") as worker:
+    with engine.worker(worker_name("check")) as worker:
         for table in plan.tables:
             checked = _check(table, policies, worker.reader, now_ms=now_ms, exact=exact) if table.steps else table
             if isinstance(checked, MaintainerError):

@@ -71,6 +71,13 @@ def test_an_answer_that_comes_too_late_does_not_count() -> None:
     assert (bench.seen, bench.dropped, list(bench.given_up)) == (["a"], ["stuck"], ["stuck"])
 
 
+def test_two_plans_on_one_spark_have_no_job_group_in_common() -> None:
+    benches = Bench(60), Bench(60)
+    for bench in benches:
+        bench.run("a", "b", jobs=2)
+    assert len({name for bench in benches for name in bench.lake.workers}) == 4
+
+
 def test_after_eight_that_hang_the_rest_is_not_looked_at() -> None:
     bench = Bench(0.02)
     stuck = [f"stuck{number}" for number in range(MAX_GIVEN_UP + 3)]
