@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 SCHEME = "sc://"
 REMOTE_VARIABLE = "SPARK_REMOTE"
 _MODE_VARIABLE = "SPARK_CONNECT_MODE_ENABLED"
+_urls: list[str] = []
+"""The servers that runs of this process are connected to: the variables name the last, and are put back after all."""
+_variables_before: dict[str, str | None] = {}
+_mode_lock = threading.Lock()
 _PACKAGES = ("pyspark", "grpc", "grpc_status", "google.rpc", "pandas", "pyarrow", "zstandard")
 
 UNKNOWN_CORES = 16
@@ -113,21 +118,29 @@ def open_connect(options: SessionOptions, env: Mapping[str, str] | None = None) 
 
 @contextmanager
 def _mode(url: str) -> Iterator[None]:
-    """Make Spark mean Spark Connect in this process, as its own session builder does; put back at the end.
+    """Make Spark mean Spark Connect in this process, as its own session builder does; the last one puts it back.
 
     Spark's functions, and Great Expectations which uses them, go by these variables.
     """
-    before = {key: os.environ.get(key) for key in (_MODE_VARIABLE, REMOTE_VARIABLE)}
-    os.environ[_MODE_VARIABLE] = "1"
-    os.environ[REMOTE_VARIABLE] = url
+    with _mode_lock:
+        if not _urls:
+            _variables_before.update({key: os.environ.get(key) for key in (_MODE_VARIABLE, REMOTE_VARIABLE)})
+        _urls.append(url)
+        _set_variables({_MODE_VARIABLE: "1", REMOTE_VARIABLE: url})
     try:
         yield
     finally:
-        for key, value in before.items():
-            if value is None:
-                os.environ.pop(key, None)
-            else:
-                os.environ[key] = value
+        with _mode_lock:
+            _urls.remove(url)
+            _set_variables({REMOTE_VARIABLE: _urls[-1]} if _urls else _variables_before)
+
+
+def _set_variables(values: Mapping[str, str | None]) -> None:
+    for key, value in values.items():
+        if value is None:
+            os.environ.pop(key, None)
+        else:
+            os.environ[key] = value
 
 
 def _checked(

@@ -48,12 +48,17 @@ def has_signature(listing: str, member: str, count: int) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
+_noted: list[ActiveSession] = []
+_noted_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ActiveSession:
     """Which session is active: in Java for the calling thread, in pyspark for the whole process.
 
     Raw calls need ours to be active in Java, and ``createDataFrame`` of pyspark makes its session active in both. A
     user whose session we borrow would then be given ours by ``SparkSession.getActiveSession()``, without his views.
+    Who begins while others are at work may find theirs in pyspark, so all put back what the first of them found.
     """
 
     jvm: JavaObject
@@ -66,13 +71,20 @@ class ActiveSession:
         from pyspark.sql import SparkSession
 
         java: JavaObject = spark._jvm
-        return ActiveSession(java, _classic(java).getActiveSession(), SparkSession._activeSession)
+        in_java = _classic(java).getActiveSession()
+        with _noted_lock:
+            in_python = _noted[0].in_python if _noted else SparkSession._activeSession
+            noted = ActiveSession(java, in_java, in_python)
+            _noted.append(noted)
+        return noted
 
     def put_back(self) -> None:
-        """Make active what was active then, on the same thread. Never raises."""
+        """Make active what was active then, on the same thread; call it once. Never raises."""
         from pyspark.sql import SparkSession
 
-        SparkSession._activeSession = self.in_python
+        with _noted_lock:
+            _noted.remove(self)
+            SparkSession._activeSession = self.in_python
         with suppress(Exception):  # the JVM may be gone
             if self.in_java.isDefined():
                 _classic(self.jvm).setActiveSession(self.in_java.get())

@@ -8,10 +8,12 @@ loggers get another handler.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 from xml.sax.saxutils import escape
 
+from maintainer.engine.shared_change import SharedChange
 from maintainer.errors.foreign_text import without_secrets
 
 TAIL_LINES = 12
@@ -83,39 +85,59 @@ class _WithoutSecrets(logging.Formatter):
         return without_secrets(super().format(record))
 
 
+def _engine_loggers() -> list[logging.Logger]:
+    from pyspark.logger import PySparkLogger
+
+    return [
+        logging.getLogger("py4j"),
+        # Made by pyspark's own factory: a plain logger does not take the arguments that it is called with.
+        *(PySparkLogger.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")),
+    ]
+
+
+def _quiet_loggers() -> Callable[[], None]:
+    """Take the loggers from their handlers; returns what gives them back, beside those that were added meanwhile."""
+    before = [(logger, logger.handlers[:], logger.level, logger.propagate) for logger in _engine_loggers()]
+    for logger, _, _, _ in before:
+        logger.handlers.clear()
+        logger.setLevel(logging.WARNING)
+        logger.propagate = False
+
+    def give_back() -> None:
+        for logger, handlers, level, propagate in before:
+            logger.handlers[:0] = handlers
+            logger.setLevel(level)
+            logger.propagate = propagate
+
+    return give_back
+
+
+_quiet = SharedChange(_quiet_loggers)
+
+
 class PythonLogs:
     """Sends what py4j and pyspark log in this process to ``spark.log`` for as long as a session is leased.
 
     py4j reports every broken connection at error level, and Python prints that to the terminal where no handler
-    is set; pyspark prints each failed query as JSON. Both reach us as exceptions anyway. ``restore`` puts
-    everything back as it was found.
+    is set; pyspark prints each failed query as JSON. Both reach us as exceptions anyway. Leases may overlap, so
+    ``restore`` removes this one's handler alone, and the last one puts the rest back as the first one found it.
     """
 
     def __init__(self, path: Path) -> None:
-        from pyspark.logger import PySparkLogger
-
-        loggers = [
-            logging.getLogger("py4j"),
-            # Made by pyspark's own factory: a plain logger does not take the arguments that it is called with.
-            *(PySparkLogger.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")),
-        ]
         self._handler = logging.FileHandler(path, encoding="utf-8", delay=True)
-        self._before = [(logger, logger.handlers[:], logger.level, logger.propagate) for logger in loggers]
-        for logger in loggers:
-            logger.handlers[:] = [self._handler]
-            logger.setLevel(logging.WARNING)
-            logger.propagate = False
+        self._handler.setFormatter(_WithoutSecrets("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        _quiet.begin()
+        for logger in _engine_loggers():
+            logging.Logger.addHandler(logger, self._handler)  # pyspark's own would give it another formatter
         self._of_py4j = _OfPy4j(self._handler)
         logging.getLogger().addFilter(self._of_py4j)
-        self._handler.setFormatter(_WithoutSecrets("%(asctime)s %(levelname)s %(name)s: %(message)s"))
 
     def restore(self) -> None:
-        """Restore the loggers."""
-        for logger, handlers, level, propagate in self._before:
-            logger.handlers[:] = handlers
-            logger.setLevel(level)
-            logger.propagate = propagate
+        """Restore the loggers, unless another lease still needs them."""
+        for logger in _engine_loggers():
+            logger.removeHandler(self._handler)
         logging.getLogger().removeFilter(self._of_py4j)
+        _quiet.end()
         self._handler.close()
 
 

@@ -256,13 +256,13 @@ def _borrow(spark: SparkSession, options: SessionOptions) -> SessionLease:
             allowed=DELTA_EXTENSION,
             help="start that session with Delta, or stop it and let maintainer start its own",
         )
-    lease = SessionLease(True, options.conf_map, options.log_path, _spark=spark)
-    lease._cleanup.callback(ActiveSession.now(spark).put_back)
-    lease._cleanup.callback(_put_back, context, {key: context.getLocalProperty(key) for key in THREAD_PROPERTIES})
-    if options.log_path is not None:
-        _open_log(options.log_path).close()
-        lease._cleanup.callback(engine_log.PythonLogs(options.log_path).restore)
-    return lease
+    with contextlib.ExitStack() as stack:
+        stack.callback(ActiveSession.now(spark).put_back)
+        stack.callback(_put_back, context, {key: context.getLocalProperty(key) for key in THREAD_PROPERTIES})
+        if options.log_path is not None:
+            _open_log(options.log_path).close()
+            stack.callback(engine_log.PythonLogs(options.log_path).restore)
+        return SessionLease(True, options.conf_map, options.log_path, _spark=spark, _cleanup=stack.pop_all())
 
 
 def _put_back(context: SparkContext, properties: Mapping[str, str | None]) -> None:

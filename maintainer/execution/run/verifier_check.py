@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 
+from maintainer.engine.shared_change import SharedChange
 from maintainer.errors import EnvironmentUnfit, MaintainerError
 
 CANNOT_VERIFY = "E653"
@@ -19,6 +20,15 @@ LIMIT_SECONDS = 300.0
 SWITCH_SECONDS = 0.0005
 """How long the check may hold Python's lock while another thread wants it. Python's default is ten times as long, and
 each of a table's hundreds of short calls to the engine would wait for it."""
+
+
+def _switch_often() -> Callable[[], None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    return lambda: sys.setswitchinterval(before)
+
+
+_switching = SharedChange(_switch_often)
 
 
 class VerifierCheck:
@@ -58,10 +68,9 @@ class VerifierCheck:
             ) from error  # fmt: skip
 
     def _run(self, check: Callable[[], None]) -> None:
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(SWITCH_SECONDS)
         try:
-            check()
+            with _switching.held():
+                check()
         except MaintainerError as error:
             self._error = error
         except Exception as error:  # whatever it is, nothing could be verified
@@ -71,5 +80,3 @@ class VerifierCheck:
                 found=f"{type(error).__name__}: {error}",
                 help="install the release that maintainer names: pip install 'great-expectations>=1.24,<2'",
             )
-        finally:
-            sys.setswitchinterval(before)

@@ -6,6 +6,7 @@ What only Great Expectations or Spark can tell (does the column exist, is it a n
 from __future__ import annotations
 
 import re
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ _BROKEN_EVERYWHERE = re.compile(
 """What Java, whose expressions Spark runs, refuses like Python. In the rest the two differ."""
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9:.]+)?")
+
+_filters_lock = threading.Lock()
+"""Python's warning filters are of the whole process: two threads that overlap would put back each other's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ def _regex_problem(argument: str, pattern: object) -> Iterator[ArgumentProblem]:
         yield ArgumentProblem(argument, f"must be text, not {shown(pattern)}", "write a regular expression in quotes")
         return
     try:
-        with warnings.catch_warnings():
+        with _filters_lock, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             re.compile(pattern)
     except re.error as error:

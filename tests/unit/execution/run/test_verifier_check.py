@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import threading
+from functools import partial
+from threading import Event
 
 import pytest
 
 from maintainer.errors import EnvironmentUnfit
 from maintainer.execution.run import verifier_check
-from maintainer.execution.run.verifier_check import VerifierCheck
+from maintainer.execution.run.verifier_check import SWITCH_SECONDS, VerifierCheck
 
 
 def test_without_a_check_nothing_is_waited_for() -> None:
@@ -35,6 +37,26 @@ def test_a_commit_waits_for_the_check_and_the_interpreter_is_left_as_it_was() ->
     allowed.set()
     assert waited.wait(60)
     waiter.join(60)
+    assert sys.getswitchinterval() == before
+
+
+def _wait(started: Event, end: Event) -> None:
+    started.set()
+    end.wait(60)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_checks_of_two_runs_that_overlap_leave_the_interpreter_as_it_was(first: int) -> None:
+    before, checks, ends = sys.getswitchinterval(), (VerifierCheck(), VerifierCheck()), (Event(), Event())
+    for check, end in zip(checks, ends, strict=True):
+        started = Event()
+        check.start(partial(_wait, started, end))
+        assert started.wait(60)
+    ends[first].set()
+    checks[first].wait()
+    assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS), "the other one is still at work"
+    ends[1 - first].set()
+    checks[1 - first].wait()
     assert sys.getswitchinterval() == before
 
 

@@ -1,0 +1,52 @@
+"""What py4j logs goes to the log of each lease that is open, and the user's loggers are his again after the last."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from maintainer.delta.spark.engine_log import PythonLogs
+
+PY4J = logging.getLogger("py4j")
+
+
+@pytest.fixture
+def users() -> Iterator[logging.Handler]:
+    """A handler as a user has set it, and settings of his own."""
+    before = PY4J.handlers[:], PY4J.level, PY4J.propagate
+    users = logging.NullHandler()
+    PY4J.handlers[:], PY4J.propagate = [users], True
+    PY4J.setLevel(logging.DEBUG)
+    yield users
+    PY4J.handlers[:], PY4J.propagate = before[0], before[2]
+    PY4J.setLevel(before[1])
+
+
+@pytest.mark.parametrize("order", itertools.permutations(range(3)))
+def test_leases_that_overlap_leave_the_users_loggers_as_they_were(
+    users: logging.Handler, tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    filters = logging.getLogger().filters[:]
+    paths = [tmp_path / f"{number}.log" for number in range(3)]
+    leases = [PythonLogs(path) for path in paths]
+    for number in order:
+        assert (users in PY4J.handlers, PY4J.level, PY4J.propagate) == (False, logging.WARNING, False)
+        PY4J.warning("until %d", number)
+        leases[number].restore()
+    assert (PY4J.handlers, PY4J.level, PY4J.propagate) == ([users], logging.DEBUG, True)
+    assert logging.getLogger().filters == filters
+    PY4J.warning("later")
+    for place, number in enumerate(order):
+        lines = [line.rpartition(" ")[2] for line in paths[number].read_text(encoding="utf-8").splitlines()]
+        assert lines == [str(one) for one in order[: place + 1]]
+
+
+def test_a_handler_that_the_user_adds_meanwhile_stays(users: logging.Handler, tmp_path: Path) -> None:
+    logs, added = PythonLogs(tmp_path / "spark.log"), logging.NullHandler()
+    PY4J.addHandler(added)
+    logs.restore()
+    assert PY4J.handlers == [users, added]
