@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from maintainer.policy.diagnostics import Diagnostic, Span
 from maintainer.policy.schema.formats import Problem, check_format, schema_validator
+from maintainer.policy.schema.key_homes import unknown_key_help
 from maintainer.policy.schema.schema_keys import (
     POLICY_SCHEMA,
     PROJECT_SCHEMA,
@@ -25,7 +26,6 @@ from maintainer.policy.schema.schema_keys import (
     expected,
     shown,
     type_help,
-    unknown_key_help,
     written,
 )
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROFILE_FOLDER, PROJECT_FILE, TEST_FOLDER
@@ -198,7 +198,7 @@ class _SchemaCheck:
                 known = [key for key in schema.get("properties", {}) if path or key not in self._refused]
                 for key in value.keys() - schema.get("properties", {}).keys():
                     message = f"unknown key {shown(key)} {_where(path)}"
-                    help = unknown_key_help(key, known, path)
+                    help = unknown_key_help(key, known, path, _SCHEMAS.get(self._kind, POLICY_SCHEMA))
                     yield self._document.error_at((*path, key), "P201", message, help, at_key=True)
             case "required":
                 # jsonschema makes an error of each missing key, and names it in the message only.

@@ -105,10 +105,17 @@ def _plain(name: str) -> str:
 @lru_cache(maxsize=1)
 def _all_keys() -> dict[str, KeyDescription]:
     keys: dict[str, KeyDescription] = {}
-    for file, place in ((POLICY_SCHEMA, "a policy"), (PROJECT_SCHEMA, "maintainer.yml")):
-        for description in _walk(load_schema(file), file, "", place):
+    for file in (POLICY_SCHEMA, PROJECT_SCHEMA):
+        for description in keys_of(file):
             keys.setdefault(description.name, description)
     return keys
+
+
+@lru_cache(maxsize=4)
+def keys_of(file: str) -> tuple[KeyDescription, ...]:
+    """Return every key of one kind of file, in the order of its schema."""
+    places = {POLICY_SCHEMA: "a policy", PROJECT_SCHEMA: "maintainer.yml", TESTS_SCHEMA: "a test of policies"}
+    return tuple(_walk(load_schema(file), file, "", places[file]))
 
 
 def _walk(schema: JsonObject, file: str, name: str, place: str) -> Iterator[KeyDescription]:
@@ -271,31 +278,6 @@ MANY_TABLES = (
 )
 
 
-RUN_DIR_WENT = (
-    "`state:` names the folder of everything that lasts between runs; run folders lie in its `runs`, the ledger in its "
-    "`ledger`. Write `state: FOLDER` where you had `runDir: FOLDER/runs`"
-)
-
-
-def unknown_key_help(key: str, known: list[str], path: DataPath) -> str:
-    """Name the map that the key belongs in, or the key that was likely meant, or what is known here."""
-    homes = [home for home in _homes().get(key, []) if home != dotted(path)]
-    if homes:
-        places = ["at the top level" if not home else f"under `{home}`" for home in homes[:3]]
-        help = f"`{key}` belongs {either(places)}"
-        return f"{help}; {MANY_TABLES}" if key == "tables" and not path else help
-    if key.lower().startswith("delta.") and not path:
-        retention = "; how long maintainer keeps files is `vacuum: {retention: 7d}`"
-        own = retention if key.lower() == "delta.deletedfileretentionduration" else ""
-        return f"`{key}` belongs under `properties`{own}"
-    if key == "runDir" and "state" in known:
-        return RUN_DIR_WENT
-    near = nearest(key, known)
-    if near:
-        return did_you_mean(key, near)
-    return "known here: " + ", ".join(known) if known else "no key is allowed here"
-
-
 def written(example: object, *, in_brackets: bool = False) -> str:
     """Return an example as one line of YAML; text between brackets needs quotes more often."""
     if isinstance(example, bool):
@@ -312,15 +294,6 @@ def written(example: object, *, in_brackets: bool = False) -> str:
         text[:1] in "*&!%@`'\"[]{}" or ": " in text or "'" in text or (in_brackets and bool(set(text) & set(",[]{}")))
     )
     return f'"{text}"' if special else text
-
-
-@lru_cache(maxsize=1)
-def _homes() -> dict[str, list[str]]:
-    homes: dict[str, list[str]] = {}
-    for name in policy_keys():
-        home, _, key = name.rpartition(".")
-        homes.setdefault(key, []).append(home)
-    return homes
 
 
 def _cut(text: str) -> str:
