@@ -249,10 +249,14 @@ def _vacuum(settings: Settings) -> Iterator[Finding]:
     if retention is None:
         return
     path, allowed = ("vacuum", "retention"), settings.values.get("vacuum.allowShortRetention")
-    if retention == 0 and allowed is True:
+    if retention == 0:
         message = "must be longer than 0: a reader or writer loses files at the very moment that they are replaced"
-        yield Finding("P304", path, message, "write at least the time of the longest query or write, such as `2h`")
-    if retention < SAFE_SECONDS and allowed is not True:
+        meant = "the time of the longest query or write, such as `2h`"
+        help = f"write at least {meant}"
+        if allowed is not True:
+            help = f"write at least `7d`; with `allowShortRetention: true` beside it, at least {meant}"
+        yield Finding("P304", path, message, help)
+    elif retention < SAFE_SECONDS and allowed is not True:
         other = ("vacuum", "allowShortRetention") if allowed is False else None
         message = f"{format_duration(retention)} is below 7d: files that a reader or writer still uses could be deleted"
         help = "if it is meant, write `allowShortRetention: true` beside it"

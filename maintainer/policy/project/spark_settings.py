@@ -42,7 +42,8 @@ def spark_problems(document: Document) -> Iterator[Diagnostic]:
     """
     for key, value in _conf(document.data).items():
         path = ("spark", "conf", key)
-        if not key.startswith(PREFIX):
+        # Of maps in maps the schema has said that names are one piece.
+        if not (f"{key}." if isinstance(value, dict) else key).startswith(PREFIX):
             help = f"write `spark.hadoop.{key}` for a setting of Hadoop, or the whole name of one of Spark's"
             yield document.error_at(path, "P370", "the name of a Spark setting begins with `spark.`", help)
         elif SECRET_KEY.search(key) and isinstance(value, str) and value and FROM_OUTSIDE not in value:

@@ -88,6 +88,12 @@ def check_schema(document: Document, kind: DocumentKind) -> list[Diagnostic]:
     return sorted(_SchemaCheck(document, kind).findings())[:MAX_FINDINGS]
 
 
+_FORMER_NAMES = {"type": "expectation_type"}
+"""Keys that are required, as suites of older versions of Great Expectations name them."""
+
+_OF_WHOLE_NAMES = (("conf",), ("properties",))
+"""Maps whose keys are names with dots: settings of Spark, properties of Delta."""
+
 _VALUE_RULES = (
     "x-notSupported",
     "type",
@@ -204,7 +210,7 @@ class _SchemaCheck:
                 # jsonschema makes an error of each missing key, and names it in the message only.
                 for key in limit:
                     if error.message.startswith(repr(key)) and (*path, key) not in self._document.unreadable:
-                        yield self._missing(key, schema["properties"][key], path)
+                        yield self._missing(key, schema["properties"][key], path, value)
             case "uniqueItems":
                 yield from self._repeated(value, path)
             case "minItems" | "maxItems" | "minProperties" | "maxProperties":
@@ -272,7 +278,10 @@ class _SchemaCheck:
             return self._not_allowed(schema, value, path)
         source = self._source(value, path)
         message = f"{dotted(path)} must be {expected(schema)}, not {f'`{source}`' if source else shown(value)}"
-        return self._document.error_at(path, "P203", message, type_help(schema, value, source), at_key=is_collection)
+        help = type_help(schema, value, source)
+        if isinstance(value, dict) and path[-2:-1] in _OF_WHOLE_NAMES:
+            help = f"write each name in one piece: `{_joined(str(path[-1]), value)}: ...`"
+        return self._document.error_at(path, "P203", message, help, at_key=is_collection)
 
     def _source(self, value: object, path: Path) -> str | None:
         """Return a number as the file has it, for `2.5e8` and `1.10` have other texts once they are read."""
@@ -291,9 +300,12 @@ class _SchemaCheck:
         message = f"{dotted(path)} must be {either([f'`{choice}`' for choice in allowed])}, not {shown(value)}"
         return self._document.error_at(path, "P204", message, enum_help(allowed, value))
 
-    def _missing(self, key: str, schema: JsonObject, path: Path) -> Diagnostic:
-        examples = schema.get("examples")
+    def _missing(self, key: str, schema: JsonObject, path: Path, present: JsonObject) -> Diagnostic:
+        examples, former = schema.get("examples"), _FORMER_NAMES.get(key)
         help = f"add `{key}: {written(examples[0])}`" if examples else None
+        if former in present:
+            arguments = ", and move what is below `kwargs` beside it" if "kwargs" in present else ""
+            help = f"rename `{former}` to `{key}`{arguments}"
         return self._document.error_at(path, "P202", f"`{key}` is missing {_where(path)}", help, at_key=True)
 
     def _format_problem(self, problem: Problem, value: object, path: Path) -> Diagnostic:
@@ -311,6 +323,12 @@ class _SchemaCheck:
             return span
         first = start + min(offset, max(len(value) - 1, 0)) + 1
         return Span(span.line, first, span.line, max(min(first + length, start + len(value) + 1), first + 1))
+
+
+def _joined(name: str, value: JsonObject) -> str:
+    """Return the first name that maps in maps spell; the depth is bounded by the reader."""
+    part, inner = next(iter(value.items()), ("NAME", None))
+    return _joined(f"{name}.{part}", inner) if isinstance(inner, dict) else f"{name}.{part}"
 
 
 def _where(path: Path) -> str:

@@ -19,6 +19,7 @@ import yaml
 
 from maintainer.errors.foreign_text import first_secret
 from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity, Span
+from maintainer.policy.yaml.discovery import PROFILE_FOLDER, PROJECT_FILE
 from maintainer.policy.yaml.yaml_composer import Composer
 from maintainer.policy.yaml.yaml_document import FORBIDDEN, Document, odd_space, refused_character
 
@@ -257,7 +258,9 @@ def read_text(content: str | bytes, file: str, parser: type = PARSER) -> tuple[D
     except yaml.YAMLError as error:
         return None, _findings_of_failure(composer, text, error, parser)
     if document is None and not composer.findings:
-        return None, [_whole("Y112", "the file is empty", file, "write at least `version: 1` and `table:`")]
+        names_a_table = file != PROJECT_FILE and PROFILE_FOLDER not in file.split("/")
+        least = "`version: 1` and `table:`" if names_a_table else "`version: 1`"
+        return None, [_whole("Y112", "the file is empty", file, f"write at least {least}")]
     return document, sorted(composer.findings)
 
 

@@ -35,10 +35,10 @@ from tests.support.policies.policy_reading import HEAD, findings_of, only_findin
             "vacuum.retention: 6d 23h is below 7d: files that a reader or writer still uses could be deleted",
         ),
         (
-            "vacuum: {retention: 0d, allowShortRetention: false}",
+            "vacuum: {retention: 1h, allowShortRetention: false}",
             "P304",
             21,
-            "vacuum.retention: 0s is below 7d: files that a reader or writer still uses could be deleted",
+            "vacuum.retention: 1h is below 7d: files that a reader or writer still uses could be deleted",
         ),
         (
             "vacuum: {retention: 0h, allowShortRetention: true}",
