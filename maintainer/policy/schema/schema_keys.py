@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from maintainer.policy.diagnostics import did_you_mean, nearest
+from maintainer.policy.schema.meant_days import meant_days
 from maintainer.policy.yaml.yaml_document import Path as DataPath
 from maintainer.policy.yaml.yaml_document import plain_scalar
 
@@ -233,11 +234,32 @@ def type_help(schema: JsonObject, value: object, source: str | None = None) -> s
             return f"write `{number.normalize():f}`"
     if "object" in types and isinstance(value, str) and "type" in schema.get("required", ()):
         return f"write a map: `{{type: {_cut(value)}, column: NAME}}`"
-    if "array" in types and isinstance(value, str) and "type" in schema.get("items", {}).get("required", ()):
-        return f"write a list of maps: `[{{type: {_cut(value)}, column: NAME}}]`"
-    if "array" in types and isinstance(value, (str, int, float)):
-        return f"write a list: `[{_cut(str(value))}]`"
-    return example_help(schema)
+    return (_list_help(schema.get("items", {}), value) if "array" in types else None) or example_help(schema)
+
+
+def _list_help(items: JsonObject, value: object) -> str | None:
+    """Say how to write a list where one item or several joined ones were written; None where its items look different.
+
+    A list is offered only if its items are right.
+    """
+    if isinstance(value, dict):
+        known = items.get("properties", {}).keys()
+        is_item = "object" in _types(items) and (value.keys() <= known or items.get("additionalProperties") is True)
+        text = written(value)
+        return f"put it in brackets: `[{text}]`" if is_item and len(text) <= 100 else None
+    if "object" in _types(items):
+        typed = isinstance(value, str) and "type" in items.get("required", ())
+        return f"write a list of maps: `[{{type: {_cut(str(value))}, column: NAME}}]`" if typed else None
+    words = _several(str(value), items["enum"]) if "enum" in items else [str(value)]
+    return f"write a list: `[{_cut(', '.join(words))}]`" if words else None
+
+
+def _several(text: str, allowed: list[str]) -> list[str] | None:
+    """Return the allowed values that a text joins, such as ``s3, gcs`` or the days ``mon-fri``, if all are known."""
+    if "mon" in allowed:
+        return meant_days(text)
+    words = text.replace(",", " ").casefold().split()
+    return words if words and all(word in allowed for word in words) else None
 
 
 def meant_time(text: str) -> str | None:
@@ -268,6 +290,9 @@ def enum_help(allowed: list[str], value: object) -> str | None:
     """Name the value that was likely meant; `off` where someone wrote false."""
     if value is False and "off" in allowed:
         return "write `off`"
+    days = meant_days(value) if "mon" in allowed and isinstance(value, str) else None
+    if days and len(days) > 1:
+        return f"write `{', '.join(days)}`"
     near = nearest(str(value), allowed) if isinstance(value, (str, int, float)) else None
     return did_you_mean(str(value), near) if near else None
 
@@ -280,8 +305,8 @@ MANY_TABLES = (
 
 def written(example: object, *, in_brackets: bool = False) -> str:
     """Return an example as one line of YAML; text between brackets needs quotes more often."""
-    if isinstance(example, bool):
-        return "true" if example else "false"
+    if example is None or isinstance(example, bool):
+        return {None: "null", True: "true", False: "false"}[example]
     if isinstance(example, dict):
         pairs = (
             f"{written(key, in_brackets=True)}: {written(value, in_brackets=True)}" for key, value in example.items()
