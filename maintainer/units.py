@@ -215,6 +215,9 @@ def _bare_number(value: object) -> tuple[str, str]:
     return f"{_shown(value)} is not a duration", _DURATION_HELP
 
 
+_CRON = re.compile(r"@(?:hourly|daily|weekly|monthly)|[0-9*][0-9*/,-]*(?: [0-9A-Za-z*/,?#-]{1,20}){4,5}")
+
+
 def _not_a_duration(text: str) -> tuple[str, str]:
     if text.isascii() and text.isdigit() and len(text) < 7:
         return _bare_number(int(text))
@@ -224,6 +227,11 @@ def _not_a_duration(text: str) -> tuple[str, str]:
         return "a duration has no fraction", "write it in a smaller unit, like `90m` or `1h 30m`"
     if re.search(r"month|year|[0-9] ?(?:M|mo|y)\b|^P[0-9YM]*[0-9][YM]", text):
         return "months and years have no fixed length", "write days, like `30d`"
+    if _CRON.fullmatch(text):
+        return (
+            f"{_shown(text)} is a schedule, not a duration",
+            "write the least time, like `1d`; your scheduler starts runs",
+        )
     return f"{_shown(text)} is not a duration", _DURATION_HELP
 
 

@@ -150,7 +150,7 @@ def _between(finding: Finding, message: str, other: Path, resolution: Resolution
     place = "the built-in default" if rival.level is Level.BUILT_IN else str(rival.origin)
     shown = "" if isinstance(rival.value, list) else f" `{spelled(rival_key, rival.value)}`"
     text = f"{key} of `{resolution.policy.table}`: {message}"
-    yield _at(setting, finding.code, text, f"{rival_key}{shown} is from {place}", finding.severity)
+    yield _at(setting, finding.code, text, f"{rival_key}{shown} is from {place}; {finding.help}", finding.severity)
 
 
 def _setting_at(path: Path, merged: Merged) -> tuple[str, Setting]:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from maintainer.policy.diagnostics import Diagnostic, Severity, did_you_mean, nearest
 from maintainer.policy.resolve.merge import TAGS
 from maintainer.policy.resolve.resolve import RuleSource
-from maintainer.policy.schema.schema_keys import MANY_TABLES
+from maintainer.policy.schema.schema_keys import MANY_TABLES, either
 from maintainer.policy.yaml.yaml_document import Path
 
+_TAGS_NAMED = 10
 _LIKE_A_REGEX = re.compile(r"[\\^$(|+]|^\.\*")
 
 
@@ -22,11 +23,13 @@ class Reach:
     Args:
         rules: All rules.
         tables: The plain name of each table, with the rules that reach it.
+        tags: All tags that ``match.tags`` of some rule could find.
         unknown: Some rules manage tables and nobody has looked for these yet, so that any rule may reach more.
     """
 
     rules: Sequence[RuleSource]
     tables: Sequence[tuple[str, Sequence[RuleSource]]]
+    tags: frozenset[str] = frozenset()
     unknown: bool = False
 
 
@@ -40,7 +43,7 @@ def check_reach(reach: Reach) -> Iterator[Diagnostic]:
             others.setdefault(rule.document.file, []).append(rules_of_table)
     for rule in reach.rules:
         if rule.document.file not in others:
-            yield _reaches_nothing(rule, [name for name, _ in reach.tables])
+            yield _reaches_nothing(rule, [name for name, _ in reach.tables], reach.tags)
         elif winners := _winners(rule, others[rule.document.file]):
             message = (
                 f"every setting of this rule is replaced by {' and '.join(winners)}, for each table that it reaches"
@@ -49,7 +52,7 @@ def check_reach(reach: Reach) -> Iterator[Diagnostic]:
             yield _warning(rule, ("match",), "P358", message, help)
 
 
-def _reaches_nothing(rule: RuleSource, names: Sequence[str]) -> Diagnostic:
+def _reaches_nothing(rule: RuleSource, names: Sequence[str], tags: frozenset[str]) -> Diagnostic:
     written = rule.document.data["match"].get("tables") or []
     path: Path = ("match", "tables") if written else ("match",)
     if rule.manages:
@@ -57,6 +60,10 @@ def _reaches_nothing(rule: RuleSource, names: Sequence[str]) -> Diagnostic:
         return _warning(rule, path, "P357", "this rule matches no table in the declared places", help)
     if not names:
         return _warning(rule, path, "P357", "no file names a table, so this rule changes nothing", MANY_TABLES)
+    wanted = rule.document.data["match"].get("tags") or []
+    if wanted and tags.isdisjoint(wanted):
+        message = f"this rule reaches no table: none has the tag {either([f'`{tag}`' for tag in wanted])}"
+        return _warning(rule, ("match", "tags"), "P357", message, _tag_help(wanted, tags))
     folders = {name[: cut + 1] + "*" for name in names if (cut := max(name.rfind("."), name.rfind("/"))) > 0}
     help = MANY_TABLES
     for glob in map(str, written):
@@ -68,6 +75,16 @@ def _reaches_nothing(rule: RuleSource, names: Sequence[str]) -> Diagnostic:
             help = did_you_mean(glob, near)
             break
     return _warning(rule, path, "P357", "this rule reaches no table that has a policy", help)
+
+
+def _tag_help(wanted: Sequence[str], tags: frozenset[str]) -> str:
+    for tag in wanted:
+        if (near := nearest(tag, tags)) is not None:
+            return did_you_mean(tag, near)
+    shown = ", ".join(sorted(tags)[:_TAGS_NAMED])
+    return (
+        f"there are: {shown}" if tags else "no table has a tag: write `tags:` in files of tables, or name tables here"
+    )
 
 
 def _winners(rule: RuleSource, tables: Sequence[Sequence[RuleSource]]) -> list[str]:

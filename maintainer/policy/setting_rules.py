@@ -180,7 +180,11 @@ def _file_sizes(settings: Settings) -> Iterator[Finding]:
             message = "is more than 3/4 of maxFileSize: compacted files may count as small again"
         if smallest * 4 > largest * 3:
             path, other = (section, "minFileSize"), (section, "maxFileSize")
-            help, across = "make it at most 3/4 of that", f"minFileSize {message}"
+            least, most = -(-smallest * 4 // 3 >> 20), largest * 3 // 4 >> 20
+            help = f"set maxFileSize to at least {least}MiB" + (
+                f", or minFileSize to at most {most}MiB" if most else ""
+            )
+            across = f"minFileSize {message}"
             yield Finding(code, path, message, help, other, severity, across=across)
     largest = settings.number("optimize.maxFileSize")
     if largest is not None and largest > LARGEST_FILE_BYTES:
@@ -266,7 +270,7 @@ def _vacuum(settings: Settings) -> Iterator[Finding]:
         if type(lag) is int and lag > retention:
             message = f"{format_duration(retention)} is shorter than a consumer's lag of {format_duration(lag)}"
             across = f"retention is shorter than the lag of `{consumer.get('name')}`, {format_duration(lag)}"
-            help = f"write at least `{format_duration(lag)}`"
+            help = f"make the retention at least `{format_duration(lag)}`"
             yield Finding("P305", path, message, help, ("consumers", position, "maxLag"), across=across)
 
 

@@ -253,11 +253,16 @@ class LoadedProject:
         if self.search is not None:
             reaching += [(plain_name(ref), self.rules_without_file(ref)) for ref, _ in self._found_tables()]
         unknown = bool(self.not_read) or (self.search is None and bool(self.managing_rules))
-        return Reach(self.rules, tuple(reaching), unknown=unknown)
+        managing = (rule.tags for rule in self.managing_rules)
+        tags = own_tags([*map(self._tags_of, self.tables), *managing])
+        return Reach(self.rules, tuple(reaching), tags, unknown=unknown)
 
     def _rules_of(self, table: TableSource) -> tuple[RuleSource, ...]:
+        return self.match_rules_for(table.ref, self._tags_of(table))
+
+    def _tags_of(self, table: TableSource) -> frozenset[str]:
         profiles = [self.profiles[name].tags for name in table.extends if name in self.profiles]
-        return self.match_rules_for(table.ref, own_tags([*profiles, table.tags]))
+        return own_tags([*profiles, table.tags])
 
     def _resolve(self, table: TableSource) -> Resolution | None:
         if any(name not in self.profiles for name in table.extends):

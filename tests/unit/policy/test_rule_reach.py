@@ -64,7 +64,7 @@ def test_such_a_rule_fails_a_strict_check(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_rule_by_tags_reaches_nothing_where_no_table_has_them(tmp_path: Path) -> None:
     (finding,) = findings(tmp_path, ORDERS, "version: 1\nmatch: {tags: [nightly]}\nowner: a\n")
-    assert (finding.code, finding.span.line, finding.span.column) == ("P357", 2, 1)
+    assert (finding.code, finding.span.line, finding.span.column) == ("P357", 2, 9)
 
 
 def test_a_rule_whose_settings_are_all_replaced_is_a_warning(tmp_path: Path) -> None:

@@ -219,7 +219,7 @@ def test_what_is_right(lines: str) -> None:
 def test_a_retention_below_a_consumers_lag_names_the_line_of_the_lag() -> None:
     finding = only_finding(HEAD + "vacuum: {retention: 7d}\nconsumers:\n- name: a\n  maxLag: 10d\n")
     assert (finding.code, finding.span.line) == ("P305", 3)
-    assert finding.help == "consumers[0].maxLag is on line 6; write at least `10d`"
+    assert finding.help == "consumers[0].maxLag is on line 6; make the retention at least `10d`"
 
 
 def test_the_help_for_an_interval_is_the_interval() -> None:
