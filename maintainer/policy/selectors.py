@@ -1,14 +1,16 @@
-"""Choose policies by ``--select`` and ``--exclude``: dbt's grammar.
+r"""Choose policies by ``--select`` and ``--exclude``: dbt's grammar.
 
 A term is ``method:value`` or a glob on names and paths; a comma joins terms that must all hold, a space joins
-alternatives; ``@file`` reads one specification a line. Terms that need more than files (``due``, ``drifted``,
-``unmanaged``, ``result:...``) are answered by the command, which says what it knows in a `SelectorContext`.
+alternatives, and ``\ `` is a space in a name; ``@file`` reads one selector a line. Terms that need more than files
+(``due``, ``drifted``, ``unmanaged``, ``result:...``) are answered by the command, which says what it knows in a
+`SelectorContext`.
 """
 
 from __future__ import annotations
 
 import enum
 import fnmatch
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,7 +72,9 @@ _ALLOWED_VALUES = {
     Method.STATE: ("modified",),
     Method.RESULT: ("success", "failed", "verify_failed", "skipped", "waiting", "interrupted", "refused"),
 }
-_ALLOWED = "a name, a glob, tag:, path:, owner:, state:modified, result:failed, due, drifted, unmanaged, @file"
+_ALLOWED = "a name, a glob, tag:, path:, owner:, state:modified, result:failed, due, drifted, @file"
+_TEXTS = re.compile(r"(?:\\ |\S)+")
+"""What spaces separate; a backslash before a space makes it a part of a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +133,9 @@ def parse_selector(specifications: Iterable[str], root: Path) -> Selector:
     """
     alternatives: list[tuple[Term, ...]] = []
     for specification in specifications:
-        for text in specification.split():
-            for joined in _from_file(text[1:], root) if text.startswith("@") else [text]:
+        for text in _TEXTS.findall(specification):
+            plain = text.replace("\\ ", " ")
+            for joined in _from_file(plain[1:], root) if plain.startswith("@") else [plain]:
                 alternatives.append(tuple(_term(part, joined) for part in joined.split(",")))
                 if len(alternatives) > MAX_TERMS:
                     raise ProjectError(f"more than {MAX_TERMS:,} selectors", code="E621", help="use globs or tags")
@@ -155,7 +160,7 @@ def _from_file(name: str, root: Path) -> list[str]:
             where=str(path),
             help="`@file` names a text file with one selector a line",
         ) from error
-    selectors = [text for line in lines for text in line.partition("#")[0].split()]
+    selectors = [text for line in lines if (text := line.partition("#")[0].strip().replace("\\ ", " "))]
     nested = [text for text in selectors if text.startswith("@")]
     if nested:
         raise ProjectError(
@@ -178,7 +183,9 @@ def _term(text: str, whole: str) -> Term:
         if allowed and value not in allowed:
             raise _bad_term(text, whole, f"`{name}:` knows {', '.join(allowed)}")
         return Term(method, value, text)
-    if method is not None or not text:
+    if not text:
+        raise _bad_term(text, whole, "a comma means and, and has no space beside it: `tag:nightly,sales.*`")
+    if method is not None:
         raise _bad_term(text, whole, f"allowed: {_ALLOWED}")
     if colon and "/" not in text:
         near = nearest(name, [method.value for method in Method])
@@ -240,11 +247,13 @@ def check_answerable(selector: Selector, context: SelectorContext) -> None:
 def _answerable(term: Term, context: SelectorContext) -> None:
     if term.method in (Method.TABLE, Method.TAG, Method.PATH, Method.OWNER) or term.method in context.answers:
         return
+    if term.method is Method.STATE:
+        help = "add `--since REF`, such as `--since origin/main`"
+        raise ProjectError(f"`{term.text}` needs a commit to compare with", code="E624", help=help)
     helps = {
-        Method.STATE: "say what to compare with: `--since REF`, such as `--since origin/main`",
         Method.DUE: LOOKS_HELP,
         Method.DRIFTED: LOOKS_HELP,
-        Method.UNMANAGED: "it needs a look at the catalog, which this version does not have",
+        Method.UNMANAGED: "`maintainer inventory --unmanaged` lists such tables",
     }
     raise ProjectError(
         f"`maintainer {context.command}` cannot select by `{term.text}`",
@@ -304,12 +313,18 @@ def _nothing(terms: tuple[Term, ...], policies: Sequence[Selectable], context: S
         if term.method is Method.TABLE:
             # A path in any spelling is compared as the tables are called.
             value = table_ref(value, context.root).identifier
-            near = nearest_table(value, known)
+            cut_at_space = min((name for name in known if name.startswith(f"{value} ")), default=None)
+            near = cut_at_space or nearest_table(value, known)
         else:
             near = nearest(value, known) if value else None
         if near is not None and near != value:
             prefix = "" if term.method is Method.TABLE else f"{term.method.value}:"
-            hints.append(f"did you mean `{prefix}{near}`?")
+            written = near.replace(" ", "\\ ")
+            hints.append(f"did you mean `{prefix}{written}`?")
+            if written != near:
+                hints.append("A space in a name is written `\\ `, between quotes of the shell.")
+    if sum(term.method is Method.TABLE for term in terms) > 1:
+        hints.append("A comma means and: put a space between several tables.")
     return ProjectError(
         f"`{text}` selects nothing",
         code="E623",

@@ -96,7 +96,7 @@ class PageServer(ThreadingHTTPServer):
         try:
             return self._drawn_of(path)
         except MaintainerError as error:
-            status = HTTPStatus.NOT_FOUND if error.code == "E624" else HTTPStatus.INTERNAL_SERVER_ERROR
+            status = HTTPStatus.NOT_FOUND if error.code == "E643" else HTTPStatus.INTERNAL_SERVER_ERROR
             lines = [error.what, *([error.help] if error.help else [])]
             return status, render_message_page(f"{error.code}: no page", lines, Served("/", "", LOOK_SECONDS))
 

@@ -52,7 +52,7 @@ def write_run_report(project: Project, run_id: str | None, out: Path | None = No
         out: Where to write; None takes ``report.html`` in the run's folder.
 
     Raises:
-        ProjectError: E624 there is no such run; E640 the file cannot be written.
+        ProjectError: E643 there is no such run; E640 the file cannot be written.
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
     folder, page = run_page(project, Path(run_id).name if run_id else None, local_zone())
@@ -68,7 +68,7 @@ def write_fleet_report(project: Project, since_ms: int, out: Path | None = None)
         out: Where to write; None takes ``fleet.html`` beside the folder of runs.
 
     Raises:
-        ProjectError: E624 there is no run; E640 the file cannot be written.
+        ProjectError: E643 there is no run; E640 the file cannot be written.
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
     path = out or project.past_runs_dir.parent / "fleet.html"

@@ -44,7 +44,7 @@ def run_page(project: Project, run_id: str | None, tz: tzinfo, *, served: Served
         The run's folder, and the page.
 
     Raises:
-        ProjectError: E624 there is no such run, or it cannot be read.
+        ProjectError: E643 there is no such run, or it cannot be read.
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
     from maintainer.report.html.page import ON_DISK, render_run_page
@@ -103,7 +103,7 @@ def fleet_page(
         served: What the page has beside its figures where it is served; None for a file.
 
     Raises:
-        ProjectError: E624 there is no run.
+        ProjectError: E643 there is no run.
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
     from maintainer.report.html.fleet_view import fleet_view
@@ -153,7 +153,7 @@ def _key_of(runs: Sequence[tuple[Plan, RunOutcome]]) -> TableKey:
 def _no_run(run_id: str | None, runs_dir: Path, why: str) -> ProjectError:
     return ProjectError(
         f"no report can be made: {why}",
-        code="E624",
+        code="E643",
         where=str(runs_dir / run_id) if run_id else str(runs_dir),
         help="`maintainer history` lists the runs; `maintainer apply` makes one",
     )

@@ -113,7 +113,7 @@ class Run:
         """Write the report as one HTML file, and return its path: ``report.html`` in the run's folder, or ``out``.
 
         Raises:
-            ProjectError: E624 the run is gone, E640 the file cannot be written.
+            ProjectError: E643 the run is gone, E640 the file cannot be written.
         """
         return write_run_report(self._project, self.id, None if out is None else Path(out))
 

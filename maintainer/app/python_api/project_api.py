@@ -265,7 +265,7 @@ class Project:
             out: Where to write; None takes ``report.html`` in the run's folder.
 
         Raises:
-            ProjectError: E624 there is no such run, E640 the file cannot be written.
+            ProjectError: E643 there is no such run, E640 the file cannot be written.
         """
         return write_run_report(self._project, run, None if out is None else Path(out))
 
@@ -278,7 +278,7 @@ class Project:
 
         Raises:
             ValueError: ``since`` is no duration.
-            ProjectError: E624 there is no run, E640 the file cannot be written.
+            ProjectError: E643 there is no run, E640 the file cannot be written.
         """
         return write_fleet_report(self._project, since_ms_of(since), None if out is None else Path(out))
 

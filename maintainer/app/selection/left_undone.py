@@ -147,7 +147,7 @@ def unfinished_tables(runs_dir: Path, run_id: str | None) -> Unfinished:
         run_id: Which run; the newest that came to a plan if None.
 
     Raises:
-        ProjectError: E624 there is no such run, or it cannot be read.
+        ProjectError: E643 there is no such run, or it cannot be read.
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
     for run in past_runs(runs_dir):
@@ -158,13 +158,13 @@ def unfinished_tables(runs_dir: Path, run_id: str | None) -> Unfinished:
             return Unfinished(folder.name, tuple(table for table, status in _ends(run) if status not in _ENDED_WELL))
         raise ProjectError(
             f"the run cannot be read: {run[1]}",
-            code="E624",
+            code="E643",
             where=str(folder),
             help="run `maintainer apply`: what is already done is not done twice",
         )
     raise ProjectError(
         "there is no such run" if run_id else "there is no run yet",
-        code="E624",
+        code="E643",
         where=str(runs_dir),
         help="`maintainer history` lists the runs",
     )

@@ -97,6 +97,21 @@ def test_a_file_of_selectors_holds_one_a_line(project: LoadedProject) -> None:
     assert chosen(project, "@tables.txt") == {"sales.orders", "crm.leads"}
 
 
+def test_a_name_may_have_a_space_in_a_file_and_behind_a_backslash(tmp_path: Path) -> None:
+    project = loaded(
+        tmp_path, {**FILES, "policies/mine.yml": "table: lake/my orders\n", "policies/m.yml": "table: lake/me\n"}
+    )
+    (project.root / "my tables.txt").write_text("lake/my orders\nsales.items\n")
+    (project.root / "escaped.txt").write_text("lake/my\\ orders\n")
+    assert chosen(project, "@my\\ tables.txt") == {"lake/my orders", "sales.items"}
+    assert chosen(project, "@escaped.txt") == {"lake/my orders"}
+    assert chosen(project, "lake/my\\ orders sales.items") == {"lake/my orders", "sales.items"}
+    with pytest.raises(ProjectError, match="E623: `lake/my` selects nothing") as caught:
+        chosen(project, "lake/my orders")
+    help = "did you mean `lake/my\\ orders`? A space in a name is written `\\ `, between quotes of the shell. "
+    assert (caught.value.help or "").startswith(help)
+
+
 @pytest.mark.parametrize(
     ("include", "help"),
     [
@@ -106,6 +121,7 @@ def test_a_file_of_selectors_holds_one_a_line(project: LoadedProject) -> None:
         ("path:policies/sale/", "did you mean `path:policies/sales`?"),
         ("sales.orders,tag:x", "`maintainer list` shows all tables"),
         ("tag:nightly zzz.*", "`maintainer list` shows all tables"),
+        ("sales.orders,sales.items", "A comma means and: put a space between several tables. `maintainer list`"),
     ],
 )
 def test_selecting_nothing_is_an_error_with_the_nearest_name(project: LoadedProject, include: str, help: str) -> None:
@@ -128,7 +144,8 @@ def test_excluding_everything_is_an_error_too(project: LoadedProject) -> None:
         ("tags:x", "`tags:x` is not a selector", "did you mean `tag:x`?"),
         ("state:new", "`state:new` is not a selector", "`state:` knows modified"),
         ("result:bad", "`result:bad` is not a selector", "`result:` knows success, failed"),
-        ("a.b,", "an empty selector in `a.b,`", "allowed: a name"),
+        ("a.b,", "an empty selector in `a.b,`", "a comma means and, and has no space beside it"),
+        ("tag:x, a.b", "an empty selector in `tag:x,`", "a comma means and, and has no space beside it"),
         ("tag:", "`tag:` is not a selector", "allowed: a name"),
     ],
 )
@@ -147,10 +164,27 @@ def test_a_file_of_selectors_that_is_no_such_file_is_refused(tmp_path: Path) -> 
             parse_selector([f"@{name}"], tmp_path)
 
 
-@pytest.mark.parametrize("text", ["due", "drifted", "unmanaged", "result:failed", "state:modified", "sales.*,drifted"])
+@pytest.mark.parametrize("text", ["due", "drifted", "unmanaged", "result:failed", "sales.*,drifted"])
 def test_a_command_that_cannot_know_says_so(tmp_path: Path, text: str) -> None:
     with pytest.raises(ProjectError, match="E624: `maintainer list` cannot select by"):
         check_answerable(parse_selector([text], tmp_path), SelectorContext(tmp_path, "list"))
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "help"),
+    [
+        ("state:modified", "`state:modified` needs a commit to compare with", "add `--since REF`"),
+        ("unmanaged", "`maintainer list` cannot select by `unmanaged`", "`maintainer inventory --unmanaged`"),
+    ],
+)
+def test_what_a_selector_lacks_is_said(tmp_path: Path, text: str, what: str, help: str) -> None:
+    with pytest.raises(ProjectError) as caught:
+        check_answerable(parse_selector([text], tmp_path), SelectorContext(tmp_path, "list"))
+    assert (caught.value.code, caught.value.what) == ("E624", what)
+    assert (caught.value.help or "").startswith(help)
+    with pytest.raises(ProjectError) as refused:
+        parse_selector(["x:y"], tmp_path)
+    assert "unmanaged" not in (refused.value.help or "")
 
 
 def test_selectors_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -195,4 +195,4 @@ def test_what_is_no_duration_is_a_value_error(project: Project) -> None:
     assert len(project.history(since="7d")) == 0
     with pytest.raises(ProjectError) as caught:
         project.report()
-    assert caught.value.code == "E624"
+    assert caught.value.code == "E643"
