@@ -10,7 +10,6 @@ import io
 import os
 import pkgutil
 import sys
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,6 +18,7 @@ import click
 from maintainer.cli.bug_report import report_bug
 from maintainer.cli.context import CliContext, find_project_root
 from maintainer.cli.stage_lines import say_first_stage
+from maintainer.cli.usage_advice import command_advice, usage_advice
 from maintainer.errors import ExitCode, MaintainerError
 from maintainer.errors.foreign_text import printable, without_secrets
 from maintainer.model.product_version import __version__
@@ -82,6 +82,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 """Command name to where it is (module and function) and one-line help, in the order of ``--help``."""
 
+_TYPED = "maintainer.typed"
+"""Where a context keeps the command's name and what stands behind it."""
+
 
 class LazyGroup(click.Group):
     """A click group whose commands are imported when they are asked for."""
@@ -104,32 +107,27 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that the arguments begin with; offer the nearest one where there is none."""
+        ctx.meta[_TYPED] = tuple(args)
         if args and not ctx.resilient_parsing:  # completion asks for commands, too
             color = color_wanted(ctx.params["color"], sys.stderr, os.environ)
             say_first_stage(args[0], args[1:], quiet=ctx.params["quiet"], color=color)
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            near = get_close_matches(args[0].lower(), COMMANDS, n=1)
-            if near and args[0] not in COMMANDS:
-                raise click.UsageError(f"No such command '{args[0]}'. Did you mean '{near[0]}'?", ctx) from error
-            raise
+            advice = command_advice(args[0], COMMANDS)
+            if advice is None or args[0] in COMMANDS:
+                raise
+            raise click.UsageError(advice, ctx) from error
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; say of an option that is for all commands that it stands before the command."""
+        """Run the command; say of a command line that is refused what to type instead."""
         try:
             return super().invoke(ctx)
-        except click.NoSuchOption as error:
-            own = {name: option for option in self.params for name in option.opts}
-            option = own.get(error.option_name)
-            if option is None or error.ctx is None:
+        except click.UsageError as error:
+            advice = usage_advice(error, self, ctx.meta.get(_TYPED, ()))
+            if advice is None:
                 raise
-            value = "" if getattr(option, "is_flag", False) else f" {option.make_metavar(ctx)}"
-            command = error.ctx.command_path.removeprefix(ctx.command_path)
-            message = (
-                f"'{error.option_name}' stands before the command: maintainer {error.option_name}{value}{command} ..."
-            )
-            raise click.UsageError(message, error.ctx) from error
+            raise click.UsageError(advice, error.ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List commands from the table, so that ``--help`` imports none of them."""
@@ -192,7 +190,8 @@ def run(args: list[str]) -> int:
         # It quotes the command line.
         usage = io.StringIO()
         error.show(usage)
-        click.echo("\n".join(map(printable, without_secrets(usage.getvalue()).rstrip("\n").split("\n"))), err=True)
+        lines = without_secrets(usage.getvalue()).expandtabs(4).rstrip("\n").split("\n")
+        click.echo("\n".join(map(printable, lines)), err=True)
         return error.exit_code
     except MaintainerError as error:
         click.echo(error.render(), err=True)

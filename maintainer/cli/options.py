@@ -6,6 +6,7 @@ A new option that more than one command takes goes here.
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,8 @@ from maintainer.model.plan.lanes import Lane
 from maintainer.planning.plan_input import PlanOptions
 from maintainer.policy.project.policy_project import load_project
 from maintainer.policy.project.project_settings import Budget
+from maintainer.policy.yaml.table_line import table_in_first_lines
+from maintainer.policy.yaml.yaml_reader import MAX_FILE_BYTES
 from maintainer.report.style import Style
 from maintainer.units import UnitError, parse_duration, parse_size
 
@@ -76,10 +79,31 @@ def output_option(*forms: str) -> Callable[[F], F]:
 _MAX_COMPLETIONS = 200
 
 
+def is_policy_file(text: str) -> bool:
+    """Tell whether a file is named where a table or a plan is expected."""
+    return text.endswith((".yml", ".yaml")) and os.path.isfile(text)
+
+
+def table_of_file(path: Path) -> str | None:
+    """Return the table that a policy file names in its first lines, if that can be told."""
+    try:
+        return table_in_first_lines(path.read_bytes()[:MAX_FILE_BYTES] + b"\n")
+    except OSError:
+        return None
+
+
 class TableName(StringParamType):
     """A table of the project; completes from its policy files."""
 
     name = "table"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """Refuse a policy file: it is chosen by the table that it names, or as `path:`."""
+        text = super().convert(value, param, ctx)
+        if is_policy_file(text):
+            own = f"path:{text}" if isinstance(param, click.Option) else table_of_file(Path(text)) or "the name in it"
+            self.fail(f"{text} is a policy file; write {own}", param, ctx)
+        return text
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Offer the tables that begin like what was typed; nothing if the project cannot be read."""

@@ -9,6 +9,7 @@ import click
 import pytest
 
 from maintainer.cli.main import COMMANDS, run
+from maintainer.cli.options import table_of_file
 from maintainer.errors import ExitCode
 from tests.support.policies.projects import write_project
 
@@ -34,6 +35,67 @@ def test_a_mistyped_command_is_a_usage_error_with_the_nearest_name(capsys: pytes
     assert "No such command 'aply'. Did you mean 'apply'?" in capsys.readouterr().err
     assert run(["xyzzy"]) == 2
     assert "Did you mean" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "right"),
+    [
+        ("lint", "No such command 'lint'. Did you mean 'validate'?"),
+        ("test", "No such command 'test'. Did you mean 'validate --tests'?"),
+        ("Vacuum lake/orders", "No such command 'Vacuum'. Did you mean 'apply'?"),
+        ("help", "No such command 'help'. Did you mean '--help'?"),
+        ("apply --dry-run", "'maintainer plan' is the dry run: it changes nothing"),
+        ("plan lake/orders", "(lake/orders): tables are selected: maintainer plan -s lake/orders"),
+        ("status a.b c.d", "(a.b c.d): tables are selected: maintainer status -s 'a.b c.d'"),
+        ("explain a.b c.d", "Got unexpected extra argument (c.d)\n"),
+        ("explain -s lake/orders", "No such option '-s': this command takes one table: maintainer explain lake/orders"),
+        ("why --select=a.b", "No such option '--select': this command takes one table: maintainer why a.b"),
+        ("history --select", "No such option '--select': this command takes one table: maintainer history TABLE"),
+        ("doctor -s a.b", "No such option '-s'.\n"),
+        ("apply tests", "'tests' is a directory, and PLAN is a file; tables are selected: maintainer apply -s TABLE"),
+        ("completion", "Choose from:\n    bash,\n    fish,\n    zsh\n"),
+    ],
+)
+def test_a_command_line_of_another_tool_is_told_what_to_type(
+    arguments: str, right: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tests").mkdir()
+    assert run(arguments.split()) == 2
+    assert right in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("explain policies/o.yml", "policies/o.yml is a policy file; write lake/orders"),
+        ("explain policies/u.yml", "policies/u.yml is a policy file; write the name in it"),
+        ("list -s policies/o.yml", "policies/o.yml is a policy file; write path:policies/o.yml"),
+        (
+            "apply policies/o.yml",
+            "policies/o.yml is a policy file, not a plan: maintainer apply -s path:policies/o.yml",
+        ),
+        ("apply lake/orders", "error[E642]: the plan cannot be read: No such file or directory"),
+        ("plan --out missing/plan.json", "error[E640]: the plan cannot be written: No such file or directory"),
+        ("plan --out maintainer.yml/p", "error[E640]: the plan cannot be written: Not a directory"),
+        ("verify lake/orders@x", "a version is a number, as in lake/orders@12, not 'x'"),
+        ("verify lake/orders@", "a version is a number, as in lake/orders@12, not ''"),
+    ],
+)
+def test_a_file_or_a_version_that_is_none_is_found_out_before_anything_starts(
+    arguments: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {"maintainer.yml": "", "policies/o.yml": "table: lake/orders", "policies/u.yml": "table: >-\n  lake/u\n"}
+    monkeypatch.chdir(write_project(tmp_path, files))
+    assert run(arguments.split()) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert "Spark" not in captured.err
+    assert not (tmp_path / ".maintainer").exists()
+
+
+def test_a_policy_file_that_cannot_be_read_names_no_table(tmp_path: Path) -> None:
+    assert table_of_file(tmp_path) is None
 
 
 @pytest.mark.parametrize(

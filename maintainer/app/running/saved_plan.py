@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from pathlib import Path
 
 from maintainer.errors import ProjectError
@@ -29,8 +32,19 @@ def read_saved_plan(path: Path) -> Plan:
         f"the plan cannot be read: {reason}",
         code="E642",
         where=str(path),
-        help="`maintainer plan --out FILE` makes one",
+        help="`maintainer plan --out FILE` makes one; tables are chosen with `-s`",
     )
+
+
+def check_place(path: Path) -> None:
+    """Find out before planning, which may take long, that the folder of a plan's file is not there.
+
+    Raises:
+        ProjectError: E640.
+    """
+    with writing(path, "the plan"):
+        if not stat.S_ISDIR(path.absolute().parent.stat().st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
 
 
 def save_plan(plan: Plan, path: Path) -> None:

@@ -13,7 +13,7 @@ from maintainer.app import operations
 from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.planning.plan_rendering import plan_options
 from maintainer.app.project_folders import PolicyProblems, Project
-from maintainer.app.running.saved_plan import save_plan
+from maintainer.app.running.saved_plan import check_place, save_plan
 from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec
 from maintainer.cli.context import CliContext, open_project, print_search
 from maintainer.cli.options import BUDGET, ENGINE, SCHEDULE, SELECTION, SHARD, output_option, spec_options
@@ -88,6 +88,8 @@ def plan_command(
     if compare is not None and output != "markdown":
         raise click.UsageError("--compare is for -o markdown")
     with failure_as_comment(context.env) if output == "markdown" else nullcontext():
+        if out is not None:
+            check_place(out)
         project = open_project(context)
         on_table = None if context.verbosity < 0 else print_table_planned
         planned = operations.plan(project, replace(spec, plan_jobs=jobs), compare=compare, on_table=on_table)

@@ -40,6 +40,7 @@ from maintainer.cli.options import (
     SCHEDULE,
     SELECTION,
     SHARD,
+    is_policy_file,
     output_option,
     pause,
     spec_options,
@@ -76,6 +77,8 @@ def apply_command(context: CliContext, plan_file: Path | None, spec: RunSpec, ye
         if spec.exact or spec.all_or_nothing:
             option = "--exact" if spec.exact else "--all-or-nothing"
             raise click.UsageError(f"{option} is for a saved PLAN: `maintainer plan --out FILE` makes one")
+    elif is_policy_file(str(plan_file)):
+        raise click.UsageError(f"{plan_file} is a policy file, not a plan: maintainer apply -s path:{plan_file}")
     elif _chooses(spec):
         raise click.UsageError(
             "PLAN already says what to do: leave out --select, --exclude, --since, --shard, --budget-..., "

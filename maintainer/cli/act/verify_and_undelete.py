@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from maintainer.app import operations
@@ -58,7 +60,7 @@ def verify_command(
         raise click.UsageError("name a TABLE or select tables, not both")
     project = open_project(context)
     if table is not None:
-        targets: tuple[VerifyTarget, ...] = (parse_target(table, lambda name: _ref(project, name)),)
+        targets: tuple[VerifyTarget, ...] = (_target(project, table),)
     else:
         chosen = chosen_policies(search_tables(project, spec.engine), spec, command="verify")
         targets = tuple(VerifyTarget(policy.table, is_ledger=policy.is_ledger) for policy in chosen)
@@ -72,6 +74,26 @@ def verify_command(
     run = operations.verify(project, spec, request)
     click.echo(_printed(run, output, Style(context.color)), nl=False)
     return _exit_code(run, accepted=accept is not None)
+
+
+def _target(project: Project, text: str) -> VerifyTarget:
+    """Read ``TABLE[@VERSION]``; refuse a version that is no number, unless a table is called so.
+
+    Raises:
+        click.UsageError: What stands behind the `@` is neither a version nor a part of a name.
+    """
+    target = parse_target(text, lambda name: _ref(project, name))
+    name, at, version = text.rpartition("@")
+    if at and target.version is None and _is_known(project, name) and not _is_known(project, text):
+        raise click.UsageError(
+            f"a version is a number, as in {name}@12, not {version!r}; `maintainer history` has them"
+        )
+    return target
+
+
+def _is_known(project: Project, name: str) -> bool:
+    ref = _ref(project, name)
+    return any(table.ref == ref for table in project.loaded.tables) or (ref.is_path and Path(ref.location).is_dir())
 
 
 def _ref(project: Project, name: str) -> TableRef:
