@@ -70,7 +70,7 @@ class AttemptControl:
             Interrupted: C710.
         """
         if self._cancelled.is_set():
-            raise Interrupted("cancelled before the commit")
+            raise Interrupted("cancelled before the commit", help="call it again with a longer `timeout_seconds`")
 
 
 @dataclass(frozen=True, slots=True)

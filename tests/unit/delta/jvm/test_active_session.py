@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from maintainer.delta.jvm import ActiveSession
 
 
-@pytest.mark.parametrize("order", itertools.permutations(range(3)))
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_those_that_overlap_put_back_what_the_first_one_found(
     monkeypatch: pytest.MonkeyPatch, order: tuple[int, ...]
 ) -> None:

@@ -26,7 +26,7 @@ def users() -> Iterator[logging.Handler]:
     PY4J.setLevel(before[1])
 
 
-@pytest.mark.parametrize("order", itertools.permutations(range(3)))
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_leases_that_overlap_leave_the_users_loggers_as_they_were(
     users: logging.Handler, tmp_path: Path, order: tuple[int, ...]
 ) -> None:
