@@ -388,6 +388,7 @@ def test_a_project_without_policies_is_said_and_fails_in_strict(tmp_path: Path) 
     for name in ("orders.yml", "policy/items.yaml"):
         (tmp_path / name).write_text("version: 1\ntable: lake/orders\n")
     (tmp_path / "compose.yml").write_text("services: {}\n")
+    (tmp_path / "gone.yml").symlink_to(tmp_path / "nowhere")
     said = (
         "policies/ has no file that ends in .yml or .yaml, but these look like policies: orders.yml, policy/items.yaml"
     )
