@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from maintainer.engine.process_loss import is_engine_lost
@@ -58,7 +58,6 @@ class ActiveSession:
 
     Raw calls need ours to be active in Java, and ``createDataFrame`` of pyspark makes its session active in both. A
     user whose session we borrow would then be given ours by ``SparkSession.getActiveSession()``, without his views.
-    Who begins while others are at work may find theirs in pyspark, so all put back what the first of them found.
     """
 
     jvm: JavaObject
@@ -67,23 +66,33 @@ class ActiveSession:
 
     @staticmethod
     def now(spark: SparkSession) -> ActiveSession:
-        """Note what is active now; ``spark`` is any session of this process."""
+        """Note what is active now, for a moment; ``spark`` is any session of this process."""
         from pyspark.sql import SparkSession
 
         java: JavaObject = spark._jvm
-        in_java = _classic(java).getActiveSession()
+        return ActiveSession(java, _classic(java).getActiveSession(), SparkSession._activeSession)
+
+    @staticmethod
+    def of_caller(spark: SparkSession) -> ActiveSession:
+        """Note what is active where work of ours begins, for as long as it takes.
+
+        Work that begins while other work goes on may find a session of ours in pyspark: all put back what the first
+        of them found.
+        """
+        active = ActiveSession.now(spark)
         with _noted_lock:
-            in_python = _noted[0].in_python if _noted else SparkSession._activeSession
-            noted = ActiveSession(java, in_java, in_python)
-            _noted.append(noted)
-        return noted
+            if _noted:
+                active = replace(active, in_python=_noted[0].in_python)
+            _noted.append(active)
+        return active
 
     def put_back(self) -> None:
         """Make active what was active then, on the same thread; call it once. Never raises."""
         from pyspark.sql import SparkSession
 
         with _noted_lock:
-            _noted.remove(self)
+            if self in _noted:
+                _noted.remove(self)
             SparkSession._activeSession = self.in_python
         with suppress(Exception):  # the JVM may be gone
             if self.in_java.isDefined():

@@ -257,7 +257,7 @@ def _borrow(spark: SparkSession, options: SessionOptions) -> SessionLease:
             help="start that session with Delta, or stop it and let maintainer start its own",
         )
     with contextlib.ExitStack() as stack:
-        stack.callback(ActiveSession.now(spark).put_back)
+        stack.callback(ActiveSession.of_caller(spark).put_back)
         stack.callback(_put_back, context, {key: context.getLocalProperty(key) for key in THREAD_PROPERTIES})
         if options.log_path is not None:
             _open_log(options.log_path).close()

@@ -22,12 +22,12 @@ def test_those_that_overlap_put_back_what_the_first_one_found(
     monkeypatch.setattr(SparkSession, "_activeSession", users)
     noted = []
     for _ in range(3):
-        noted.append(ActiveSession.now(MagicMock()))
+        noted.append(ActiveSession.of_caller(MagicMock()))
         monkeypatch.setattr(SparkSession, "_activeSession", object())  # as `createDataFrame` of ours
     for number in order:
         noted[number].put_back()
         assert SparkSession._activeSession is users, "also while others are still at work"
         monkeypatch.setattr(SparkSession, "_activeSession", object() if number != order[-1] else users)
     monkeypatch.setattr(SparkSession, "_activeSession", later := object())
-    ActiveSession.now(MagicMock()).put_back()
+    ActiveSession.of_caller(MagicMock()).put_back()
     assert SparkSession._activeSession is later, "nothing is remembered for ever"

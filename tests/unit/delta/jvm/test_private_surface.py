@@ -68,7 +68,7 @@ PUBLIC = {
     "python": {
         "loads", "dumps", "setdefault", "rpartition", "findall", "split", "items", "append", "_jdf", "__init__", "join",
         "files", "read_text", "Lock", "RLock", "_compile", "lower", "strip", "intersection",
-        "enter_context", "ExitStack", "uuid4", "time", "remove",
+        "enter_context", "ExitStack", "uuid4", "time", "remove", "now",
     },
 }  # fmt: skip
 ALLOWED = set().union(*PUBLIC.values())
