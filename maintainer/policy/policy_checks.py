@@ -39,7 +39,7 @@ def check_file(document: Document) -> list[Diagnostic]:
         findings.extend(_reach(document))
         findings.extend(_manages(document))
     for base in _bases(document, kind):
-        findings.extend(_without_value(document, base))
+        findings.extend(_empty_suspension(document, base))
         for finding in check_settings(_settings(document, base)):
             findings.append(_diagnostic(document, finding, base))
     return sorted(findings)
@@ -73,11 +73,16 @@ def _bases(document: Document, kind: DocumentKind) -> list[Path]:
     return [("defaults",), *(("environments", name, "overrides") for name in names)]
 
 
-def _settings(document: Document, base: Path) -> Settings:
-    """Read the settings at a place in a file, less what is malformed."""
+def _at_base(document: Document, base: Path) -> object:
     data: object = document.data
     for part in base:
         data = data.get(part) if isinstance(data, dict) else None
+    return data
+
+
+def _settings(document: Document, base: Path) -> Settings:
+    """Read the settings at a place in a file, less what is malformed."""
+    data = _at_base(document, base)
     values: dict[str, object] = {}
     maps: set[str] = set()
 
@@ -95,11 +100,9 @@ def _settings(document: Document, base: Path) -> Settings:
     return Settings(values, maps)
 
 
-def _without_value(document: Document, base: Path) -> Iterator[Diagnostic]:
+def _empty_suspension(document: Document, base: Path) -> Iterator[Diagnostic]:
     """Warn of a suspension without a value: whoever wrote it expects that nothing is done."""
-    data: object = document.data
-    for part in base:
-        data = data.get(part) if isinstance(data, dict) else None
+    data = _at_base(document, base)
     if isinstance(data, dict) and "suspend" in data and data["suspend"] is None:
         message, help = "has no value, so nothing is suspended", "write `suspend: {reason: ...}`, or remove the line"
         yield _diagnostic(

@@ -1,4 +1,4 @@
-"""What a front end is told of a run or a watch while it goes on, and asked before it changes anything."""
+"""What a front end receives while a run or a watch goes on, and what it decides beforehand."""
 
 from __future__ import annotations
 

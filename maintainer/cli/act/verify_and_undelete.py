@@ -93,7 +93,9 @@ def _target(project: Project, text: str) -> VerifyTarget:
 
 def _is_known(project: Project, name: str) -> bool:
     ref = _ref(project, name)
-    return any(table.ref == ref for table in project.loaded.tables) or (ref.is_path and Path(ref.location).is_dir())
+    return any(table.key == identity(ref) for table in project.loaded.tables) or (
+        ref.is_path and Path(ref.location).is_dir()
+    )
 
 
 def _ref(project: Project, name: str) -> TableRef:

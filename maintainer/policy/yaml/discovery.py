@@ -81,19 +81,22 @@ def misplaced_policies(root: Path) -> tuple[str, ...]:
 
 
 _MAX_NAMED = 3
-_MAX_BESIDE = 200
+_MAX_ENTRIES = 2_000
+"""Entries looked at: a project may lie beside a whole lake."""
 _HEAD_BYTES = 4096
 
 
 def _yaml_beside(root: Path) -> Iterator[Path]:
     """Yield YAML files in the project's folder and the folders in it, but policies and hidden ones."""
-    candidates = (
-        path
-        for pattern in ("*.y*ml", "*/*.y*ml")
-        for path in root.glob(pattern)
-        if not path.relative_to(root).as_posix().startswith((".", f"{POLICY_FOLDER}/")) and path.name != PROJECT_FILE
-    )
-    return islice(candidates, _MAX_BESIDE)
+    left = _MAX_ENTRIES
+    for folder, folders, names in os.walk(root, followlinks=False):
+        visible = sorted(name for name in folders if not name.startswith(".") and name != POLICY_FOLDER)
+        folders[:] = visible if Path(folder) == root else []
+        yaml = (name for name in sorted(names) if _is_policy(name) and not name.startswith((".", PROJECT_FILE)))
+        yield from (Path(folder, name) for name in yaml)
+        left -= len(names) + 1
+        if left < 0:
+            return
 
 
 def _names_tables(path: Path) -> bool:

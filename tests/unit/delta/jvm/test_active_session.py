@@ -30,4 +30,4 @@ def test_those_that_overlap_put_back_what_the_first_one_found(
         monkeypatch.setattr(SparkSession, "_activeSession", object() if number != order[-1] else users)
     monkeypatch.setattr(SparkSession, "_activeSession", later := object())
     ActiveSession.of_caller(MagicMock()).put_back()
-    assert SparkSession._activeSession is later, "nothing is remembered for ever"
+    assert SparkSession._activeSession is later, "what was noted is forgotten with its owner"
