@@ -14,9 +14,13 @@ from typing import Any
 LEFT_OUT = "***"
 """What stands where a secret was."""
 
+_ITSELF = r"(?!s?[._-]?(?:provider|binding|path|(?:driver\.|executor\.)?file)(?![a-z]))"
+"""Follows a word for a secret where the setting holds it; else it names the class or the file that has it."""
+
+_HELD = rf"(?:secret|passw(?:or)?d|passphrase|token|credential){_ITSELF}"
 SECRET_KEY = re.compile(
-    r"secret|passw(?:or)?d|passphrase|token|access[._-]?key|account[._-]?key|api[._-]?key|private[._-]?key|credential"
-    r"|(?<![a-z])(?:sas|pwd)(?![a-z])",
+    # Behind `account.key.` stands the name of an account, which may be `file`.
+    rf"{_HELD}|(?:access|account|api|private)[._-]?key(?!file|provider)|(?<![a-z])(?:sas|pwd)(?![a-z]|\.token\.provider)",
     re.IGNORECASE,
 )
 """What a setting is called whose value is nobody's business."""
@@ -39,9 +43,9 @@ _PLACED = (
     r"(?P<thin>jdbc:oracle:thin:)[^\s/@]{1,200}/[^\s@]{1,200}(?=@)",
     # Signatures of Azure, AWS and Google in a query, also when the query was encoded once more.
     rf"(?P<signature>(?<![A-Za-z0-9])(?i:sig|x-(?:amz|goog)-(?:signature|credential)|signature)(?:=|%3[Dd])){_VALUE}",
-    rf"(?P<hadoop>(?<![a-z])fs\.[\w.-]{{0,80}}(?:secret|\.key|\.sas\.|password|token)[\w.-]{{0,80}}[\"']?\s*[:=]\s*[\"']?)"
-    # What comes from the environment is written without its value.
-    rf"(?!\$\{{env:){_VALUE}",
+    rf"(?P<hadoop>(?<![a-z])fs\.[\w.-]{{0,80}}(?:{_HELD}|\.key(?!file|provider)|\.sas\.(?!token\.provider))[\w.-]{{0,80}}"
+    # What comes from the environment is written without its value; an ARN only names a key of Amazon's KMS.
+    rf"[\"']?\s*[:=]\s*[\"']?)(?!\$\{{env:|arn:aws){_VALUE}",
 )
 _CERTAIN = re.compile("|".join((*_SHAPES, *_PLACED)), re.ASCII)
 _GIVEN = re.compile(

@@ -251,7 +251,7 @@ def read_text(content: str | bytes, file: str, parser: type = PARSER) -> tuple[D
         return None, [conflict]
     if (place := first_secret(text)) is not None:
         # No other finding: one that quotes a value alone would show the secret without what gives it away.
-        return None, [_at(text, place, "Y123", "what looks like a secret", file, _SECRET_HELP)]
+        return None, [_at(text, place, "Y123", "what looks like a secret", file, _secret_help(file))]
     composer = Composer(file)
     try:
         document = composer.read(text, parser)
@@ -315,11 +315,17 @@ def _at(text: str, offset: int, code: str, message: str, file: str, help: str) -
     return Diagnostic(code, Severity.ERROR, message, file, Span(line, column, line, column + 1), help)
 
 
-_SECRET_HELP = (
-    "take it out, also of Git's history, and replace it where it is in use; tables are named without it, and "
-    "credentials belong into Spark's own settings"
-)
 _LINK_HELP = "put the file itself into the project; links are not followed"
+
+
+def _secret_help(file: str) -> str:
+    """Say where it belongs, in words that fit the file."""
+    if file == PROJECT_FILE:
+        return "write `${env:NAME}` and set that variable where maintainer runs; change the secret, Git has seen it"
+    return (
+        "take it out, and change the secret, Git has seen it; tables are named without it, and credentials belong "
+        "under `spark: conf:` in maintainer.yml, as `${env:NAME}`"
+    )
 
 
 def _whole(code: str, message: str, file: str, help: str) -> Diagnostic:

@@ -80,3 +80,48 @@ def test_an_empty_secret_is_none(tmp_path: Path) -> None:
 def test_a_key_of_s3_that_is_written_out_shows_nothing_of_the_file(tmp_path: Path) -> None:
     (finding,) = loaded(tmp_path, "spark:\n  conf:\n    spark.hadoop.fs.s3a.secret.key: planted\n").diagnostics
     assert (finding.code, finding.message) == ("Y123", "what looks like a secret")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "spark.hadoop.fs.gs.auth.service.account.json.keyfile: /secrets/lake.json",
+        "spark.hadoop.fs.gs.auth.access.token.provider.impl: com.acme.Tokens",
+        "spark.hadoop.fs.s3a.aws.credentials.provider: org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider",
+        "spark.hadoop.fs.s3a.assumed.role.credentials.provider: software.amazon.awssdk.auth.credentials.Own",
+        "spark.hadoop.fs.s3a.delegation.token.binding: org.apache.hadoop.fs.s3a.auth.delegation.SessionTokenBinding",
+        "spark.hadoop.fs.s3a.encryption.key: arn:aws:kms:eu-central-1:123456789012:key/071a86ff-8881-4ba0",
+        "spark.hadoop.fs.s3a.security.credential.provider.path: jceks://hdfs@nn1/s3.jceks",
+        "spark.hadoop.fs.azure.account.keyprovider.acme.dfs.core.windows.net: org.apache.hadoop.fs.azurebfs.Own",
+        "spark.hadoop.fs.azure.sas.token.provider.type.acme.dfs.core.windows.net: org.apache.hadoop.fs.azurebfs.Own",
+        "spark.hadoop.fs.azure.account.oauth2.token.file: /var/run/secrets/azure/tokens/azure-identity-token",
+        "spark.hadoop.fs.azure.account.oauth2.client.endpoint: https://login.microsoftonline.com/acme/oauth2/token",
+        "spark.authenticate.secret.driver.file: /secrets/driver",
+    ],
+)
+def test_where_a_secret_is_found_is_none(tmp_path: Path, line: str) -> None:
+    assert loaded(tmp_path, f"spark:\n  conf:\n    {line}\n").diagnostics == ()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "spark.hadoop.fs.azure.account.key.file.dfs.core.windows.net",
+        "spark.hadoop.fs.azure.account.key.provider.dfs.core.windows.net",
+        "spark.hadoop.fs.azure.sas.fixed.token.acme.dfs.core.windows.net",
+        "spark.hadoop.fs.azure.account.oauth2.client.secret",
+        "spark.hadoop.fs.s3a.session.token",
+        "spark.hadoop.fs.s3a.bucket.profiles.secret.key",
+        "spark.hadoop.fs.gs.auth.refresh.token",
+        "spark.hadoop.fs.s3a.encryption.key",
+        "spark.hadoop.javax.jdo.option.ConnectionPassword",
+        "spark.authenticate.secret",
+        "spark.ssl.keyStorePassword",
+    ],
+)
+def test_a_secret_is_refused_whatever_stands_around_its_name(tmp_path: Path, name: str) -> None:
+    (finding,) = loaded(tmp_path, f"spark:\n  conf:\n    {name}: planted\n").diagnostics
+    assert finding.code in ("Y123", "P371")
+    assert "planted" not in f"{finding.message} {finding.help}"
+    assert finding.help is not None
+    assert "${env:NAME}" in finding.help
