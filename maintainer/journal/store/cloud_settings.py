@@ -26,6 +26,7 @@ _GOOGLE_KEY_FILES = (
     "spark.hadoop.google.cloud.auth.service.account.json.keyfile",
     "spark.hadoop.fs.gs.auth.service.account.json.keyfile",
 )
+_GOOGLE_ENDPOINT = "spark.hadoop.fs.gs.storage.root.url"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,7 @@ def store_settings(uri: str, conf: Mapping[str, str], environ: Mapping[str, str]
         config = _azure(scheme, authority, conf)
         endpoints = (config.get("endpoint"), *(environ.get(name) for name in _AZURE_ENDPOINTS))
         return StoreSettings(uri, config, plain_http=any((url or "").startswith("http://") for url in endpoints))
-    file = next((conf[key] for key in _GOOGLE_KEY_FILES if conf.get(key)), None)
-    return StoreSettings(uri, {} if file is None else {"service_account_path": file})
+    return _google(uri, conf)
 
 
 def _s3(url: str, bucket: str, conf: Mapping[str, str], elsewhere: str) -> StoreSettings:
@@ -92,3 +92,13 @@ def _azure(scheme: str, authority: str, conf: Mapping[str, str]) -> dict[str, st
         plain = scheme == "abfs" and value("always.use.https") == "false"
         config["endpoint"] = f"{'http' if plain else 'https'}://{server}/{host.partition('.')[0]}"
     return {name: text for name, text in config.items() if text}
+
+
+def _google(uri: str, conf: Mapping[str, str]) -> StoreSettings:
+    config = {}
+    if file := next((conf[key] for key in _GOOGLE_KEY_FILES if conf.get(key)), None):
+        config["service_account_path"] = file
+    # A private endpoint of a network of the user's own, or a server of the same protocol.
+    if endpoint := conf.get(_GOOGLE_ENDPOINT, "").rstrip("/"):
+        config["base_url"] = endpoint
+    return StoreSettings(uri, config, plain_http=endpoint.startswith("http://"))

@@ -210,6 +210,15 @@ class StoreDocuments:
         return f"{self.storage.uri}/{self.prefix}{name}"
 
 
+def content_tag(tag: str) -> str:
+    """Return the part of an object's tag that a listing has, too.
+
+    Google, and a bucket of S3 that keeps versions, name a version where an object is read or written, and none in a
+    listing; a server of Google's protocol writes no quotation marks there.
+    """
+    return tag.partition("\n")[0].strip('"')
+
+
 def _tag(meta: PutResult | ObjectMeta) -> str:
     return f"{meta['e_tag'] or ''}\n{meta['version'] or ''}"
 

@@ -30,7 +30,7 @@ from maintainer.journal.folder.run_folder import is_run_id, run_folders
 from maintainer.journal.ledger.ledger_pending import MARK_FILE, PENDING_FILE
 from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE
 from maintainer.journal.memory.table_records import STATE_FILE
-from maintainer.journal.store.object_storage import ObjectStorage, StoredObject
+from maintainer.journal.store.object_storage import ObjectStorage, StoredObject, content_tag
 from maintainer.journal.store.run_pulse import PULSE_SECONDS, living_runs
 from maintainer.journal.store.store_index import Entry, StoreIndex
 
@@ -183,7 +183,7 @@ class StateMirror:
                 return False  # a record only grows, and the one here has this part
         elif path.is_file() and self._waits(path):
             return False
-        return entry is None or entry.tag != stored.tag or not path.is_file()
+        return entry is None or content_tag(entry.tag) != content_tag(stored.tag) or not path.is_file()
 
     def _waits(self, path: Path) -> bool:
         """Whether a file was changed here and not yet published."""

@@ -21,10 +21,10 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from obstore.store import AzureStore
 
-from maintainer.delta.spark.jars import jar_folder
 from tests.support.policies.projects import write_project
 from tests.support.runs.command_host import CommandHost, Done, command_host
-from tests.support.stores.store_servers import AZURE_ACCOUNT, AZURE_KEY, azurite, fake_gcs
+from tests.support.stores.connector_jars import folder_with_connector
+from tests.support.stores.store_servers import AZURE_ACCOUNT, AZURE_KEY, GOOGLE_KEY, azurite, fake_gcs
 
 CONTAINER = "lake"
 AZURE_HOST = f"{AZURE_ACCOUNT}.dfs.core.windows.net"
@@ -102,7 +102,7 @@ class Cloud:
 
     Attributes:
         container_uri: What the address of each table begins with, as ``gs://lake``.
-        settings: Lines of maintainer.yml: where the state lies, if the server can hold one.
+        settings: Lines of maintainer.yml: where the state lies, on the same server, and how it is reached.
         environment: What the user's shell would hold.
     """
 
@@ -131,22 +131,27 @@ def azure_cloud(log: Path) -> Iterator[Cloud]:
         settings = f"spark:\n  conf:\n{lines}    {key}: ${{env:AZURE_KEY}}\n"
         uri = f"abfs://{CONTAINER}@{AZURE_HOST}"
         environment = {"AZURE_KEY": AZURE_KEY}
-        with command_host(conf, ("azure",), {"MAINTAINER_JARS": str(jar_folder())}, log) as host:
+        with command_host(conf, ("azure",), {"MAINTAINER_JARS": folder_with_connector("azure")}, log) as host:
             yield Cloud(uri, AzuriteClient(endpoint), host, f"state: {uri}/_maintainer\n{settings}", environment)
 
 
 @contextmanager
 def google_cloud(log: Path) -> Iterator[Cloud]:
-    """Start fake-gcs-server and a session that reaches it; the state stays in the project's folder."""
+    """Start fake-gcs-server and a session that reaches it."""
     with fake_gcs(CONTAINER) as url:
+        key_file = log.with_name("key.json")
+        key_file.write_text(json.dumps(GOOGLE_KEY))
         conf = {
             "spark.driver.memory": "1g",
             "spark.hadoop.fs.gs.storage.root.url": f"{url}/",
+            # Of these two the connector goes by the first, and the client of the state by the second.
             "spark.hadoop.fs.gs.auth.type": "UNAUTHENTICATED",
+            "spark.hadoop.fs.gs.auth.service.account.json.keyfile": str(key_file),
         }
         settings = "spark:\n  conf:\n" + "".join(f"    {name}: {value}\n" for name, value in conf.items())
-        with command_host(conf, ("gcs",), {"MAINTAINER_JARS": str(jar_folder())}, log) as host:
-            yield Cloud(f"gs://{CONTAINER}", FakeGcsClient(url), host, settings, {})
+        uri = f"gs://{CONTAINER}"
+        with command_host(conf, ("gcs",), {"MAINTAINER_JARS": folder_with_connector("gcs")}, log) as host:
+            yield Cloud(uri, FakeGcsClient(url), host, f"state: {uri}/_maintainer\n{settings}", {})
 
 
 class CloudProject:

@@ -17,9 +17,9 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from pyarrow.fs import S3FileSystem
 
-from maintainer.delta.spark.jars import jar_folder
 from tests.support.policies.projects import write_project
 from tests.support.runs.command_host import CommandHost, Done, command_host
+from tests.support.stores.connector_jars import folder_with_connector
 from tests.support.stores.s3_server import S3Server, spark_keys
 
 SECONDS = 300
@@ -101,7 +101,8 @@ class S3Project:
     def process(self, module: str, *arguments: str, **environment: str) -> Done:
         """Run a module on this project's machine, which has the JARs and nothing else at first."""
         self.home.mkdir(exist_ok=True)
-        env = {**os.environ, **ENVIRONMENT, "MAINTAINER_HOME": str(self.home), "MAINTAINER_JARS": str(jar_folder())}
+        home = {"MAINTAINER_HOME": str(self.home), "MAINTAINER_JARS": folder_with_connector("s3")}
+        env = {**os.environ, **ENVIRONMENT, **home}
         started = time.monotonic()
         done = subprocess.run(
             (sys.executable, "-m", module, *arguments), env={**env, **environment},
@@ -149,6 +150,6 @@ def s3_host(server: S3Server, folder: Path) -> Iterator[CommandHost]:
         "spark.hadoop.fs.s3a.path.style.access": "true",
         **spark_keys(server),
     }
-    environment = {**ENVIRONMENT, "MAINTAINER_JARS": str(jar_folder())}
+    environment = {**ENVIRONMENT, "MAINTAINER_JARS": folder_with_connector("s3")}
     with command_host(conf, ("s3",), environment, folder / "host.log") as host:
         yield host

@@ -62,6 +62,14 @@ class S3Server:
         with urllib.request.urlopen(urllib.request.Request(f"{self.url}/{name}", method="PUT"), timeout=60):
             pass
 
+    def keep_versions(self, bucket: str) -> None:
+        """Let a bucket keep each version of an object, as many do: each write is answered with a version then."""
+        body = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
+        xml = {"Content-Type": "application/xml"}
+        request = urllib.request.Request(f"{self.url}/{bucket}?versioning", body, xml, method="PUT")
+        with urllib.request.urlopen(request, timeout=60):
+            pass
+
     def check_credentials(self, *, on: bool = True) -> None:
         """Refuse from now on who is no user of the server; it has none, so that means everybody."""
         settings.INITIAL_NO_AUTH_ACTION_COUNT = 0.0 if on else float("inf")

@@ -25,12 +25,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.stores.google_xml_writes import xml_writes
+
 AZURITE, FAKE_GCS = "3.35.0", "1.56.1"
 HOME = Path(sys.prefix) / "store-servers"
 INSTALL_SECONDS = 900
 START_SECONDS = 90
 
 AZURE_ACCOUNT = "devstoreaccount1"
+GOOGLE_KEY = {"disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""}
+"""The content of a key file for a server that knows no accounts, as fake-gcs-server."""
+
 # The key of every Azurite, printed in its documentation.
 AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
@@ -99,13 +104,13 @@ def azurite(container: str) -> Iterator[str]:
 def fake_gcs(bucket: str) -> Iterator[str]:
     """Serve a bucket for the time of a block, and give the server's address; skip where it cannot be had."""
     program = _or_skip(fake_gcs_program)
-    port = _free_port()
-    address = f"127.0.0.1:{port}"
+    port, public_port = _free_port(), _free_port()
+    address = f"127.0.0.1:{public_port}"
     command = (
         str(program), "-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-backend", "memory",
         "-public-host", address, "-log-level", "error",
     )  # fmt: skip
-    with _running(command, port):
+    with _running(command, port), xml_writes(public_port, port):
         body = json.dumps({"name": bucket}).encode()
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"http://{address}/storage/v1/b?project=p", body, headers, method="POST")

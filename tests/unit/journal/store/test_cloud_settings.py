@@ -96,3 +96,21 @@ def test_the_key_file_of_google() -> None:
     conf = {"spark.hadoop.fs.gs.auth.service.account.json.keyfile": "/key.json"}
     assert store_settings("gs://lake/state", conf).config == {"service_account_path": "/key.json"}
     assert store_settings("gs://lake/state", {}).config == {}
+
+
+@pytest.mark.parametrize(
+    ("conf", "config", "plain"),
+    [
+        ({"storage.root.url": "https://storage-lake.p.googleapis.com/"},
+         {"base_url": "https://storage-lake.p.googleapis.com"}, False),
+        ({"storage.root.url": "http://127.0.0.1:4443/", "auth.service.account.json.keyfile": "/key.json"},
+         {"base_url": "http://127.0.0.1:4443", "service_account_path": "/key.json"}, True),
+        ({"auth.type": "COMPUTE_ENGINE"}, {}, False),
+    ],
+    ids=["private endpoint", "server without TLS", "the machine's account"],
+)  # fmt: skip
+def test_the_endpoint_of_google_is_that_of_the_connector(
+    conf: dict[str, str], config: dict[str, str], plain: bool
+) -> None:
+    settings = store_settings("gs://lake/state", {f"spark.hadoop.fs.gs.{key}": value for key, value in conf.items()})
+    assert (settings.config, settings.plain_http) == (config, plain)

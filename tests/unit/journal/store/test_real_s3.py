@@ -16,7 +16,7 @@ from maintainer.journal.store import object_storage
 from maintainer.journal.store.cloud_settings import store_settings
 from maintainer.journal.store.object_storage import ObjectStorage
 from maintainer.journal.store.state_store_failures import StoreFailure
-from tests.support.runs.machines import Machine, intend
+from tests.support.runs.machines import Machine, intend, now_ms
 from tests.support.stores.s3_server import S3Server, s3_server, spark_keys
 from tests.support.tables.builders import make_facts, make_files
 
@@ -131,6 +131,35 @@ def test_a_run_on_one_machine_is_known_on_the_next(server: S3Server, tmp_path: P
     assert record.quarantined == "why"
     second.end(other)
     assert [stored.name for stored in storage.listed("alive/")] == []
+
+
+@pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
+def test_what_did_not_change_is_fetched_once(
+    server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, versioned: bool
+) -> None:
+    """A bucket that keeps versions names one in the answer to a read or a write, and none in a listing."""
+    if versioned:
+        server.keep_versions("lake")
+    storage = opened(server)
+    first = Machine(storage, tmp_path / "a")
+    journal = first.begin()
+    journal.quarantine(FACTS, "why")
+    first.end(journal)
+    (tmp_path / "a" / "runs" / journal.run_id / "lessons.json").write_text("{}")
+    first.mirror.publish()
+    names: list[str] = []
+    read = ObjectStorage.read
+
+    def counted(storage: ObjectStorage, name: str) -> Document | None:
+        names.append(name)
+        return read(storage, name)
+
+    monkeypatch.setattr(ObjectStorage, "read", counted)
+    for machine, fetches in ((first, False), (second := Machine(storage, tmp_path / "b"), True), (second, False)):
+        names.clear()
+        machine.mirror.fetch(now_ms(), everything=True)
+        of_the_run = [name for name in names if journal.run_id in name]
+        assert bool(of_the_run) == fetches, of_the_run
 
 
 def test_a_server_that_comes_back_gets_what_waited(
