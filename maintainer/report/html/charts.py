@@ -1,7 +1,7 @@
 """Charts as inline SVG: sizes of files before and after, and figures of a table over time.
 
-Figures come from plans and outcomes: files, bytes, small files, and what a query reads. Every chart is an image with
-a name and a description in words, so that nothing is told by the picture alone. Colours are classes that the page's
+Figures come from plans and outcomes: files, bytes, small files, and what a query reads. Every chart is an image whose
+name says what it shows, so that nothing is told by the picture alone. Colours are classes that the page's
 style sheet gives; a chart sets none itself, and so it follows dark, light and paper.
 """
 
@@ -207,7 +207,7 @@ def _short_number(value: float) -> str:
 
 
 def _svg(width: int, height: int, name: str, described: str, shapes: Sequence[Markup]) -> Markup:
+    # A screen reader reads a page by the names of its images; a description it gives only when it is asked for one.
     return Markup(
-        '<svg class="chart" role="img" viewBox="0 0 {} {}" width="{}" height="{}"><title>{}</title>'
-        "<desc>{}</desc>{}</svg>"
-    ).format(width, height, width, height, escape(printable(name)), escape(described), Markup("").join(shapes))
+        '<svg class="chart" role="img" aria-label="{}: {}" viewBox="0 0 {} {}" width="{}" height="{}">{}</svg>'
+    ).format(escape(printable(name)), escape(described), width, height, width, height, Markup("").join(shapes))

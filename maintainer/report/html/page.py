@@ -24,7 +24,7 @@ from maintainer.report.html.fleet_view import FleetTable, FleetView
 from maintainer.report.html.live_view import LiveView
 from maintainer.report.html.run_view import MAX_TABLES_WITH_DETAILS, RunView
 from maintainer.report.text_layout import printable
-from maintainer.units import format_size
+from maintainer.units import count_of, format_size
 
 _TEMPLATES = "templates"
 
@@ -132,6 +132,7 @@ def templates() -> jinja2.Environment:
     environment.filters["size"] = format_size
     environment.filters["number"] = _number
     environment.filters["coded"] = coded
+    environment.globals["count_of"] = count_of
     environment.globals["size_chart"] = charts.size_chart
     environment.globals["box_chart"] = charts.box_chart
     environment.globals["amplification"] = _amplification

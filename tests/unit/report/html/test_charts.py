@@ -83,7 +83,7 @@ def test_bars_share_an_axis_and_lose_no_file() -> None:
 
 def test_charts_say_in_words_what_they_draw() -> None:
     chart = str(size_chart(file_sizes([1024, 1025]), file_sizes([4096]), "a<b"))
-    assert "<title>files of a&lt;b by size</title>" in chart
+    assert 'aria-label="files of a&lt;b by size: before: ' in chart
     assert "before: 2 files from 1 KiB to 2 KiB; after: 1 file from 4 KiB to 8 KiB" in chart
     assert 'role="img"' in chart
     assert chart.count("<rect") == 2
@@ -100,7 +100,7 @@ def test_charts_say_in_words_what_they_draw() -> None:
 def test_a_run_that_failed_carries_a_mark_and_not_only_a_colour() -> None:
     chart = str(bar_chart([Column("1 Jan", "good", 5.0), Column("2 Jan", "failed", 0.0, bad=True)], "n", unit_text=""))
     assert (chart.count('class="after"'), chart.count('class="bad"'), chart.count(">!<")) == (1, 1, 1)
-    assert "<desc>good; failed</desc>" in chart
+    assert ': good; failed" viewBox' in chart
 
 
 def test_boxes_say_in_words_how_much_of_its_columns_a_file_covers() -> None:
@@ -132,3 +132,8 @@ def test_bars_and_texts_stand_out_in_light_and_dark() -> None:
             for name, ground in ((name, ground) for name in names for ground in ("paper", "box")):
                 light, dark = sorted((luminance(theme[name]), luminance(theme[ground])), reverse=True)
                 assert (light + 0.05) / (dark + 0.05) >= least, (name, ground)
+
+
+def test_quotation_marks_end_no_name() -> None:
+    chart = str(line_chart([(0, 0), (5, 10)], 'n" onload="x', 'd"e'))
+    assert 'aria-label="n&#34; onload=&#34;x: d&#34;e" viewBox' in chart
