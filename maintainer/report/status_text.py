@@ -16,7 +16,7 @@ from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECOR
 from maintainer.model.table.commit_records import MAINTENANCE
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.style import PLAIN, Role, Style
-from maintainer.report.text_layout import UTC, columns, display_width, moment, pad, printable
+from maintainer.report.text_layout import UTC, columns, display_width, moment, pad, printable, short_share
 from maintainer.units import count_of, format_duration, format_size
 
 _ROLE = {
@@ -118,10 +118,10 @@ def _next_parts(row: StatusRow) -> Iterator[str]:
     if row.files_read is not None and row.overlap_depth is not None and row.unindexed_ratio is not None:
         yield (
             f"a query reads {row.files_read:,.1f} files, {row.overlap_depth:,.1f} over a point, "
-            f"{row.unindexed_ratio:.0%} unindexed"
+            f"{short_share(row.unindexed_ratio)} unindexed"
         )
     if row.deleted_rows_ratio:
-        yield f"{_share(row.deleted_rows_ratio)} of the rows are deleted"
+        yield f"{short_share(row.deleted_rows_ratio)} of the rows are deleted"
     if row.auto_compact or (row.auto_compact is None and row.auto_compact_source):
         yield f"auto compaction {_auto_compact(row)}"
 
@@ -142,13 +142,8 @@ def _auto_compact(row: StatusRow) -> str:
 def _small(row: StatusRow) -> str:
     """Print small files, and their share of the table's bytes where something can be done about it: ``12 (3%)``."""
     if row.small_files and row.small_bytes is not None and row.size_bytes and row.state != "ok":
-        return f"{row.small_files:,} ({_share(row.small_bytes / row.size_bytes)})"
+        return f"{row.small_files:,} ({short_share(row.small_bytes / row.size_bytes)})"
     return _number(row.small_files)
-
-
-def _share(ratio: float) -> str:
-    """Print a share in whole per cent; more than nothing is at least ``<1%``."""
-    return "<1%" if 0 < ratio < 0.005 else f"{ratio:.0%}"
 
 
 def _number(number: int | None) -> str:

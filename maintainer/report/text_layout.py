@@ -80,6 +80,17 @@ def named(names: Sequence[str], at_most: int) -> str:
     return ", ".join(names[:at_most]) + more
 
 
+def short_share(ratio: float) -> str:
+    """Print a share in whole per cent; neither little nor nearly all is rounded to nothing or to all.
+
+    >>> short_share(0.0), short_share(0.0004), short_share(0.118), short_share(0.9962), short_share(1.0)
+    ('0%', '<1%', '12%', '>99%', '100%')
+    """
+    if 0 < ratio < 0.005:
+        return "<1%"
+    return ">99%" if 0.995 <= ratio < 1 else f"{ratio:.0%}"
+
+
 def moment(at_ms: int, tz: tzinfo) -> datetime:
     """Return a time of the log as a datetime; times past year 9999 are held at its edge."""
     try:

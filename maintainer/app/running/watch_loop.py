@@ -155,7 +155,7 @@ class _Tables:
             self.aside.put(name, self._monotonic(), tried=not isinstance(error, Refused))
 
     def ended(self, outcome: RunOutcome, with_work: Collection[str]) -> None:
-        self._changed |= any(step.changed_table for table in outcome.user_tables for step in table.steps)
+        self._changed |= any(table.changed for table in outcome.user_tables)
         tried = any(
             table.ref.identifier in with_work and table.status is not TableStatus.NOT_REACHED
             for table in outcome.tables

@@ -69,8 +69,8 @@ class RunMetrics:
         self._bytes_removed = Counter("maintainer_rewritten_bytes", "Bytes that rewrites replaced.", registry=registry)
         self._files_added = Counter("maintainer_written_files", "Files that rewrites wrote.", registry=registry)
         self._bytes_added = Counter("maintainer_written_bytes", "Bytes that rewrites wrote.", registry=registry)
-        self._files_deleted = Counter("maintainer_deleted_files", "Files that vacuums deleted.", registry=registry)
-        self._bytes_deleted = Counter("maintainer_deleted_bytes", "Bytes that vacuums deleted.", registry=registry)
+        self._files_deleted = Counter("maintainer_deleted_files", "Files that left the storage.", registry=registry)
+        self._bytes_deleted = Counter("maintainer_deleted_bytes", "Bytes that left the storage.", registry=registry)
         self._running = Gauge("maintainer_running_tables", "Tables that are worked on now.", registry=registry)
         self._last_end = Gauge("maintainer_last_run_timestamp_seconds", "When a run last ended.", registry=registry)
         self._last_code = Gauge("maintainer_last_run_exit_code", "The exit code of the last run.", registry=registry)
@@ -119,8 +119,8 @@ class RunMetrics:
             self._files_added.inc(receipt.num_files_added)
             self._bytes_added.inc(receipt.bytes_added)
         if step.vacuum is not None:
-            self._files_deleted.inc(step.vacuum.num_files_deleted)
-            self._bytes_deleted.inc(step.vacuum.bytes_deleted)
+            self._files_deleted.inc(step.vacuum.num_files_freed)
+            self._bytes_deleted.inc(step.vacuum.bytes_freed)
 
     def _run(self, outcome: RunOutcome, at_ms: int) -> None:
         code = exit_code(outcome).value

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from maintainer.delta.commands.command_commit import run_stamped
 from maintainer.delta.commands.command_facts import CommandTableReader, deletes_nothing
@@ -257,10 +258,7 @@ class CommandTableWriter:
         wrong = list(version_proof.findings)
         if files.data_changed:
             wrong.append("the commit says that it changed data")
-        proof = version_proof.proof
-        return Proof(
-            proof.read, proof.written, proof.rows_in_log, proof.uncovered_columns, proof.duration_seconds, tuple(wrong)
-        )
+        return replace(version_proof.proof, findings=tuple(wrong), after_commit=True)
 
 
 def _unchecked(facts: TableFacts, version: int, why: str) -> CheckImpossible:

@@ -67,7 +67,7 @@ def exit_code(outcome: RunOutcome) -> ExitCode:
     if tables & _FAILED_TABLES or steps & _FAILED_STEPS or outcome.problems:
         return ExitCode.FINDINGS
     if TableStatus.BLOCKED in tables:
-        changed = any(step.changed_table for table in outcome.user_tables for step in table.steps)
+        changed = any(table.changed for table in outcome.user_tables)
         return ExitCode.PARTLY_REFUSED if changed else ExitCode.REFUSED
     return ExitCode.OK
 

@@ -35,7 +35,7 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was read against what was written, measured before the commit.
+    """What was read against what was written, measured before the commit unless ``after_commit``.
 
     ``rows_in_log`` is what the log said the read files hold (deletion vectors taken off), None where it could
     not say. ``uncovered_columns`` are columns the fingerprint cannot cover (named in every report). ``findings`` are
@@ -52,6 +52,7 @@ class Proof:
     findings: tuple[str, ...] = ()
     lanes: tuple[LaneUse, ...] = ()
     carried_versions: tuple[int, ...] = ()
+    after_commit: bool = False
 
     @property
     def holds(self) -> bool:
@@ -157,6 +158,16 @@ class VacuumReceipt:
     bytes_emptied: int = 0
     oldest_version: int | None = None
     num_vanished: int = 0
+
+    @property
+    def num_files_freed(self) -> int:
+        """Files that left the storage: those of the trash do so when it is emptied."""
+        return self.num_files_emptied + (self.num_files_deleted if self.trash is None else 0)
+
+    @property
+    def bytes_freed(self) -> int:
+        """The bytes of ``num_files_freed``."""
+        return self.bytes_emptied + (self.bytes_deleted if self.trash is None else 0)
 
     @property
     def changed_table(self) -> bool:
@@ -305,6 +316,11 @@ class TableOutcome:
     def is_ledger(self) -> bool:
         """Whether this is our own ledger, see `TablePlan.is_ledger`."""
         return self.policy_file == BUILT_IN_POLICY
+
+    @property
+    def changed(self) -> bool:
+        """Whether a step changed the table, however it ended."""
+        return any(step.changed_table for step in self.steps)
 
     @property
     def files_left(self) -> FilesSeen | None:

@@ -8,7 +8,7 @@ from datetime import tzinfo
 
 from maintainer.journal.ledger.ledger_rows import proof_of
 from maintainer.model.plan.plan import Plan
-from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
+from maintainer.model.run.outcome import RunOutcome, TableOutcome
 from maintainer.report.findings import Finding
 from maintainer.report.html.charts import Column
 from maintainer.report.html.gains import Amount, Tile, amounts, gain_tiles, layout_gain
@@ -227,7 +227,7 @@ def _night(plan: Plan, outcome: RunOutcome, tz: tzinfo, link: str | None) -> Nig
         seconds=outcome.total_seconds,
         failed=failed,
         when=when(outcome.started_at_ms, tz),
-        changed=outcome.count(TableStatus.DONE),
+        changed=sum(table.changed for table in outcome.user_tables),
         git_commit=plan.git_commit or "",
         link=link,
     )
@@ -236,7 +236,7 @@ def _night(plan: Plan, outcome: RunOutcome, tz: tzinfo, link: str | None) -> Nig
 def _table(name: str, met: Sequence[tuple[RunOutcome, TableOutcome]], past: TablePast, tz: tzinfo) -> FleetTable:
     points = past.points
     last = met[-1][1]
-    changed = next((run for run, table in reversed(met) if table.status is TableStatus.DONE), None)
+    changed = next((run for run, table in reversed(met) if table.changed), None)
     proofs = [result for _, table in met for result in _proofs(table)]
     status, _, detail = TABLE_ENDS[last.status].text.partition(": ")
     return FleetTable(

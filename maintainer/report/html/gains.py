@@ -75,6 +75,10 @@ def gain_tiles(gain: LayoutGain | None, work: WorkDone) -> tuple[Tile, ...]:
         tiles.append((f"{before} \u2192 {after}", what, "good" if gain.files[1] < gain.files[0] else "calm"))
     if work.bytes_deleted:
         tiles.append((format_size(work.bytes_deleted), f"deleted in {count_of(work.files_deleted, 'file')}", "calm"))
+    if work.bytes_moved:
+        tiles.append(
+            (format_size(work.bytes_moved), f"moved to the trash in {count_of(work.files_moved, 'file')}", "calm")
+        )
     return tuple(tiles)
 
 

@@ -87,11 +87,16 @@ def live_view(
         at=clock_time(now_ms, tz),
         done=len(over),
         total=len(busy),
-        bytes_done=sum(map(_planned_bytes, over)),
+        bytes_done=sum(_planned_bytes(table) for table in over if _is_done(progress[table.ref.identifier])),
         bytes_total=sum(map(_planned_bytes, busy)),
         tables=tuple(sorted(tables, key=lambda view: order.get(view.state, 1))),
         idle=len(plan.user_tables) - len(busy),
     )
+
+
+def _is_done(progress: _Progress) -> bool:
+    """Whether a table ended with all that was planned; of another one it is not known here how much was rewritten."""
+    return progress.ended is not None and progress.ended.get("status") == TableStatus.DONE.value
 
 
 def _planned_bytes(table: TablePlan) -> int:

@@ -41,10 +41,18 @@ def predictions(runs: Sequence[tuple[Plan, RunOutcome]]) -> tuple[Prediction, ..
 def _prediction(kind: str, steps: Sequence[tuple[Step, StepOutcome]]) -> Prediction:
     guesses = [predicted(planned) for planned, _ in steps]
     work = WorkDone.of(step for _, step in steps)
+    # From the table's folder, also into the trash; what the trash is emptied of was predicted by an earlier plan.
+    vacuums = [step.vacuum for _, step in steps if step.vacuum is not None]
     return Prediction(
         step_word(kind),
         len(steps),
-        (sum(guess.num_files_removed for guess in guesses), work.files_removed + work.files_deleted),
+        (
+            sum(guess.num_files_removed for guess in guesses),
+            work.files_removed + sum(vacuum.num_files_deleted for vacuum in vacuums),
+        ),
         (sum(guess.num_files_added for guess in guesses), work.files_added),
-        (sum(guess.bytes_removed for guess in guesses), work.bytes_removed + work.bytes_deleted),
+        (
+            sum(guess.bytes_removed for guess in guesses),
+            work.bytes_removed + sum(vacuum.bytes_deleted for vacuum in vacuums),
+        ),
     )

@@ -176,7 +176,8 @@ def _tiles(outcome: RunOutcome, tables: Sequence[TableView]) -> tuple[Tile, ...]
     changed = [view for view in counted if view.bytes_rewritten]
     failed = sum(table.status in BAD for table in outcome.user_tables)
     num_tables = len(outcome.user_tables)
-    tiles: list[Tile] = [(f"{outcome.count(TableStatus.DONE):,} of {num_tables:,}", "tables changed", "calm")]
+    num_changed = sum(table.changed for table in outcome.user_tables)
+    tiles: list[Tile] = [(f"{num_changed:,} of {num_tables:,}", "tables changed", "calm")]
     if failed:
         tiles.append((f"{failed:,}", "failed", "bad"))
     if changed:
@@ -196,7 +197,8 @@ def _proof_tiles(work: WorkDone) -> tuple[Tile, ...]:
     if work.commits_with_proof:
         all_proven = work.commits_proven == work.commits_with_proof
         figure = f"{work.commits_proven:,} of {work.commits_with_proof:,}"
-        tiles.append((figure, "rewrites proven before commit", "good" if all_proven else "bad"))
+        when = "" if work.proofs_after_commit else " before commit"
+        tiles.append((figure, f"rewrites proven{when}", "good" if all_proven else "bad"))
     if work.checks:
         mood = "bad" if work.checks_failed else "good" if work.checks_passed == work.checks else "warn"
         tiles.append((f"{work.checks_passed:,} of {work.checks:,}", "checks passed", mood))

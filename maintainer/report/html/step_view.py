@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Step
-from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.outcome import Proof, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.report.plan.step_text import describe, step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, WorkDone, assertion_text, figures, message
 from maintainer.report.style import Role
@@ -55,8 +55,7 @@ def proof_words(tables: Iterable[TableOutcome]) -> tuple[str, ...]:
     wrong = sum(not proof.holds for proof in proofs)
     result = "none differed" if not wrong else f"{wrong:,} differed, see above"
     words = [
-        "Before new files replaced old ones, all rows of both were read and compared. Only when they were equal was "
-        "the table changed.",
+        *_when_compared(proofs),
         f"{count_of(len(proofs), 'rewrite')} with {count_of(rows, 'row')} "
         f"{'was' if len(proofs) == 1 else 'were'} compared: {result}.",
     ]
@@ -69,7 +68,30 @@ def proof_words(tables: Iterable[TableOutcome]) -> tuple[str, ...]:
             f"{count_of(work.files_deleted, 'file')} that no version within the retention needs "
             f"{'was' if work.files_deleted == 1 else 'were'} deleted."
         )
+    if work.files_moved:
+        words.append(
+            f"{count_of(work.files_moved, 'file')} that no version within the retention needs "
+            f"{'was' if work.files_moved == 1 else 'were'} moved to the trash, from where `maintainer undelete` brings "
+            "them back."
+        )
     return tuple(words)
+
+
+def _when_compared(proofs: Sequence[Proof]) -> Iterator[str]:
+    """Say when the rows were compared; Delta's own commands commit first."""
+    afterwards = sum(proof.after_commit for proof in proofs)
+    if afterwards < len(proofs):
+        yield (
+            "Before new files replaced old ones, all rows of both were read and compared. Only when they were equal "
+            "was the table changed."
+        )
+    if afterwards:
+        which = "Each rewrite" if afterwards == len(proofs) else count_of(afterwards, "rewrite")
+        was = "was" if which == "Each rewrite" or afterwards == 1 else "were"
+        yield (
+            f"{which} {was} done by a command of Delta, which commits first: all rows of the old and the new files "
+            "were compared after that commit."
+        )
 
 
 def proof_mood(tables: Iterable[TableOutcome]) -> str:
@@ -125,8 +147,9 @@ def _proof_lines(step: StepOutcome) -> tuple[str, ...]:
         digest = "".join(f"{part:x}" for part in proof.read.sums)[:16]
         how = f", order-free fingerprint {digest}\u2026" if digest else ""
         equal = "equal" if proof.holds else "NOT equal"
+        when = "after" if proof.after_commit else "before"
         lines.append(
-            f"v{receipt.version}, before it was committed: {count_of(proof.read.rows, 'row')} read, "
+            f"v{receipt.version}, {when} it was committed: {count_of(proof.read.rows, 'row')} read, "
             f"{proof.written.rows:,} read back from the new files, {equal}{how}"
         )
         lines += [

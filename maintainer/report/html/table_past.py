@@ -19,7 +19,7 @@ from maintainer.model.run.outcome import RunOutcome, TableOutcome
 from maintainer.model.table.files_seen import FilesSeen
 from maintainer.report.html.charts import line_chart
 from maintainer.report.run.outcome_text import WorkDone
-from maintainer.report.text_layout import moment
+from maintainer.report.text_layout import moment, short_share
 from maintainer.units import format_size
 
 Spelled = Callable[[float], str]
@@ -178,7 +178,7 @@ def table_curves(past: TablePast, tz: tzinfo) -> tuple[Curve, ...]:
         _curve(small, "files under minFileSize when planned", _whole, tz),
         layout_curve(past, tz),
         _curve(depth, "files over one point", _decimal, tz),
-        _curve(unindexed, "bytes not on the curve", _percent, tz),
+        _curve(unindexed, "bytes not on the curve", short_share, tz),
     )
     return tuple(curve for curve in curves if curve is not None)
 
@@ -196,10 +196,6 @@ def layout_curve(past: TablePast, tz: tzinfo) -> Curve | None:
 
 def _whole(value: float) -> str:
     return f"{value:,.0f}"
-
-
-def _percent(value: float) -> str:
-    return f"{value:.0%}"
 
 
 def _decimal(value: float) -> str:

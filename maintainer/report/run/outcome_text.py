@@ -105,7 +105,11 @@ TABLE_ENDS: Mapping[TableStatus, TableEnd] = {
 
 @dataclass(frozen=True, slots=True)
 class WorkDone:
-    """Totals of commits, deletions, proofs and checks; counted here, stored nowhere."""
+    """Totals of commits, deletions, proofs and checks; counted here, stored nowhere.
+
+    ``files_deleted`` left the storage: from the table's folder, or from the trash. ``files_moved`` went to the trash,
+    where they still take room. ``proofs_after_commit`` are those of Delta's own commands, which commit first.
+    """
 
     files_removed: int
     files_added: int
@@ -113,8 +117,11 @@ class WorkDone:
     bytes_added: int
     files_deleted: int
     bytes_deleted: int
+    files_moved: int
+    bytes_moved: int
     commits_proven: int
     commits_with_proof: int
+    proofs_after_commit: int
     checks: int
     checks_passed: int
     checks_failed: int
@@ -131,10 +138,13 @@ class WorkDone:
             files_added=sum(receipt.num_files_added for receipt in commits),
             bytes_removed=sum(receipt.bytes_removed for receipt in commits),
             bytes_added=sum(receipt.bytes_added for receipt in commits),
-            files_deleted=sum(vacuum.num_files_deleted for vacuum in vacuums),
-            bytes_deleted=sum(vacuum.bytes_deleted for vacuum in vacuums),
+            files_deleted=sum(vacuum.num_files_freed for vacuum in vacuums),
+            bytes_deleted=sum(vacuum.bytes_freed for vacuum in vacuums),
+            files_moved=sum(vacuum.num_files_deleted for vacuum in vacuums if vacuum.trash is not None),
+            bytes_moved=sum(vacuum.bytes_deleted for vacuum in vacuums if vacuum.trash is not None),
             commits_proven=sum(proven(receipt) for receipt in commits),
             commits_with_proof=sum(receipt.proof is not None for receipt in commits),
+            proofs_after_commit=sum(receipt.proof is not None and receipt.proof.after_commit for receipt in commits),
             checks=len(outcomes),
             checks_passed=outcomes.count(Verdict.PASS),
             checks_failed=outcomes.count(Verdict.FAIL),
@@ -178,7 +188,8 @@ def figures(step: StepOutcome) -> str:
 def _deleted(vacuum: VacuumReceipt) -> Iterator[str]:
     emptied = vacuum.num_files_emptied
     if vacuum.num_files_deleted or not emptied:
-        yield f"{count_of(vacuum.num_files_deleted, 'file')}, {format_size(vacuum.bytes_deleted)} deleted"
+        done = "deleted" if vacuum.trash is None else "moved to the trash"
+        yield f"{count_of(vacuum.num_files_deleted, 'file')}, {format_size(vacuum.bytes_deleted)} {done}"
     if emptied:
         yield f"{count_of(emptied, 'file')}, {format_size(vacuum.bytes_emptied)} emptied from the trash"
 

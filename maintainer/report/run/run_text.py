@@ -126,6 +126,8 @@ def _work_line(outcome: RunOutcome) -> str:
         parts.append(f"rewrote {work.files_removed:,} -> {count_of(work.files_added, 'file')}, {size}{bins}")
     if work.files_deleted:
         parts.append(f"deleted {count_of(work.files_deleted, 'file')}, {format_size(work.bytes_deleted)}")
+    if work.files_moved:
+        parts.append(f"moved {count_of(work.files_moved, 'file')}, {format_size(work.bytes_moved)} to the trash")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}." if text else ""
 

@@ -15,7 +15,7 @@ from maintainer.model.run.history_rows import LOST, HistoryRow, StatusRow
 from maintainer.report.status_documents import history_csv, history_json, status_json
 from maintainer.report.status_text import WIDTH, age, no_steps, render_history, render_status, status_table
 from maintainer.report.style import Style
-from maintainer.report.text_layout import UTC
+from maintainer.report.text_layout import UTC, short_share
 from tests.support.runs.sample_plans import GIB, TEN_PM
 from tests.support.runs.sample_runs import RUN
 
@@ -270,3 +270,8 @@ def test_a_table_that_a_run_works_on_says_so() -> None:
     row = StatusRow("t", "due", next="zorder 1GiB", scheduled=True, running=RUN)
     assert status_table([row], 0)[1][-1] == f"run {RUN} is working on it; zorder 1GiB"
     assert json.loads(status_json([row], 0))["tables"][0]["running"] == RUN
+
+
+def test_no_share_is_rounded_to_nothing_or_to_all() -> None:
+    shares = (0.0, 0.0004, 0.0051, 0.994, 0.9962, 1.0)
+    assert [short_share(ratio) for ratio in shares] == ["0%", "<1%", "1%", "99%", ">99%", "100%"]

@@ -223,10 +223,10 @@ def _of_step(event: StepFinished) -> Attributes:
         attributes["maintainer.version"] = step.version_after
     proofs = [commit.proof for commit in step.commits if commit.proof is not None]
     if proofs:
-        attributes["maintainer.rows_proven"] = sum(proof.written.rows for proof in proofs)
+        attributes["maintainer.rows_proven"] = sum(proof.written.rows for proof in proofs if proof.holds)
     if step.vacuum is not None:
-        attributes["maintainer.files_deleted"] = step.vacuum.num_files_deleted
-        attributes["maintainer.bytes_deleted"] = step.vacuum.bytes_deleted
+        attributes["maintainer.files_deleted"] = step.vacuum.num_files_freed
+        attributes["maintainer.bytes_deleted"] = step.vacuum.bytes_freed
     return attributes
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from maintainer.model.plan.zorder_turn import LayoutChange, LayoutFigures, Strategy, Turn, TurnOutcome
-from maintainer.model.run.outcome import RunOutcome, TableOutcome
+from maintainer.model.run.outcome import RunOutcome, TableOutcome, VacuumReceipt
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.price_settings import Prices
 from maintainer.report.html.gains import amounts, gain_tiles, layout_gain
@@ -68,3 +70,27 @@ def test_a_full_zorder_has_a_gain_of_its_own_scale() -> None:
     gain = layout_gain([replace(table, steps=(replace(table.steps[0], layout=change),))])
     assert gain is not None
     assert (gain.files, gain.size_bytes) == ((30.0, 5.0), (9 * TIB, 2 * TIB))
+
+
+@pytest.mark.parametrize(
+    ("vacuum", "deleted", "moved"),
+    [
+        (VacuumReceipt(2310, 41 * GIB), (2310, 41 * GIB), (0, 0)),
+        (VacuumReceipt(2310, 41 * GIB, trash="/lake/.maintainer-trash/t/r"), (0, 0), (2310, 41 * GIB)),
+        (
+            VacuumReceipt(5, GIB, trash="/t", num_files_emptied=2310, bytes_emptied=41 * GIB),
+            (2310, 41 * GIB),
+            (5, GIB),
+        ),
+    ],
+    ids=["deleted", "moved", "moved while older ones leave the trash"],
+)
+def test_what_lies_in_the_trash_still_takes_room(
+    vacuum: VacuumReceipt, deleted: tuple[int, int], moved: tuple[int, int]
+) -> None:
+    work = WorkDone.of((replace(samples.vacuum_done(), vacuum=vacuum),))
+    assert ((work.files_deleted, work.bytes_deleted), (work.files_moved, work.bytes_moved)) == (deleted, moved)
+    spared = amounts(Prices("EUR", None, 0.02, None), None, work, ())
+    assert [amount.figure for amount in spared] == ([f"{41 * 0.02:,.2f} EUR"] if deleted[0] else [])
+    tiles = [what.partition(" in ")[0] for _, what, _ in gain_tiles(None, work)]
+    assert tiles == ["deleted"] * bool(deleted[0]) + ["moved to the trash"] * bool(moved[0])

@@ -39,7 +39,12 @@ def test_a_table_waits_then_works_then_is_done() -> None:
     )
     assert [(table.state, table.mood, table.what) for table in ended.tables] == [("failed", "bad", "compact FAIL")]
     assert (ended.done, ended.total, ended.idle) == (1, 1, 1)
-    assert ended.bytes_done == ended.bytes_total == sum(step.size_bytes for step in ORDERS.rewrites) > 0
+    planned = sum(step.size_bytes for step in ORDERS.rewrites)
+    assert (ended.bytes_done, ended.bytes_total) == (0, planned), "nothing is known to be rewritten"
+    done = seen(
+        begins, event("step_finished", kind="compact", status="succeeded"), event("table_finished", status="done")
+    )
+    assert (done.bytes_done, done.bytes_total) == (planned, planned)
 
 
 def test_what_an_event_does_not_say_is_passed_over() -> None:

@@ -38,6 +38,34 @@ def test_a_good_run_says_what_was_done_and_how_it_was_proven() -> None:
     assert "What needs attention" not in text
 
 
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_proof_made_after_the_commit_is_told_as_that(*, holds: bool) -> None:
+    run = samples.good_run()
+    steps = []
+    for step in run.tables[0].steps:
+        commits = []
+        for receipt in step.commits:
+            proof = receipt.proof and replace(receipt.proof, after_commit=True, findings=() if holds else ("a row",))
+            commits.append(replace(receipt, proof=proof))
+        steps.append(replace(step, commits=tuple(commits)))
+    run = replace(run, tables=(replace(run.tables[0], steps=tuple(steps)), *run.tables[1:]))
+    text = " ".join("".join(check_is_safe(run_page(run)).text).split())
+    assert "which commits first: all rows of the old and the new files were compared after that commit." in text
+    assert "v1843, after it was committed: 700,000,000 rows read" in text
+    for untrue in ("Only when they were equal", "before it was committed", "proven before commit"):
+        assert untrue not in text
+
+
+def test_a_table_with_a_commit_is_changed_however_it_ended() -> None:
+    run = samples.bad_run()
+    assert not any(table.status is TableStatus.DONE for table in run.tables)
+    view = run_view(sample_plans.plan(sample_plans.orders()), run, {}, UTC, run_folder="x")
+    num_changed = sum(any(step.commits for step in table.steps) for table in run.tables)
+    vacuumed = sum(any(step.vacuum for step in table.steps) for table in run.tables)
+    assert num_changed > 0
+    assert view.tiles[0] == (f"{num_changed + vacuumed:,} of {len(run.tables):,}", "tables changed", "calm")
+
+
 def test_a_table_that_waits_says_what_for_and_not_what_else_was_found() -> None:
     codes = ((ReasonCode.NOTHING_EXPIRED, "nothing is left on storage"), (ReasonCode.OVER_BUDGET, "place 1 of 2"))
     waits = sample_plans.quiet("a.waits", *codes)

@@ -309,3 +309,12 @@ def test_hostile_names_stay_text_everywhere() -> None:
 def test_annotations_of_a_bad_run() -> None:
     assert_golden("run_bad.github.txt", render_annotations(run_findings(bad_run())))
     assert_golden("run_bad.md", run_markdown(bad_run()))
+
+
+def test_what_went_to_the_trash_was_not_deleted() -> None:
+    step = deleted(num_files=3)
+    assert step.vacuum is not None
+    moved = replace(step, vacuum=replace(step.vacuum, trash="/lake/.maintainer-trash/t/r"))
+    text = render_run(run_of(moved))
+    assert "Moved 3 files, " in text
+    assert "eleted" not in text
