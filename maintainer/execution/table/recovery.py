@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from maintainer.engine.protocols import TablePlaces, is_one_place
 from maintainer.errors import CheckImpossible
+from maintainer.execution.table.check_result import take_verification
 from maintainer.execution.table.commit_attempt import StepWork, Worker
 from maintainer.execution.table.deletion_record import fate_of, receipt_from_log, settled_deletion
-from maintainer.execution.table.step_runs import take_verification
 from maintainer.journal.events.intents import Fate, Intent
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts, TableRecord
@@ -137,7 +137,7 @@ def _check(
         worker.context.journal.verified_earlier(
             stamp, facts, version, verification.verdict.value, verification.detail, is_here
         )
-        take_verification(worker, work, facts, verification, version, clock.monotonic() - started)
+        take_verification(worker, work, facts, verification, clock.monotonic() - started, version)
     except CheckImpossible as error:
         work.notes.append(f"version {version} is still not proven: {error.what}")
         return False

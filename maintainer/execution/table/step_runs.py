@@ -6,15 +6,9 @@ import sys
 from dataclasses import replace
 
 from maintainer.engine.protocols import DeletionGuard
-from maintainer.errors import (
-    CheckImpossible,
-    CommitConflict,
-    Interrupted,
-    Refused,
-    TableHot,
-    VerificationFailed,
-)
+from maintainer.errors import CommitConflict, Interrupted, Refused, TableHot
 from maintainer.execution.run.cancellation import RETRY_THE_REST
+from maintainer.execution.table.check_result import take_verification
 from maintainer.execution.table.commit_attempt import (
     StepWork,
     Worker,
@@ -27,13 +21,12 @@ from maintainer.execution.table.commit_attempt import (
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
-from maintainer.model.run.outcome import CommitReceipt, StepStatus, VacuumReceipt, Verdict
-from maintainer.model.run.progress import Phase, Verified
+from maintainer.model.run.outcome import CommitReceipt, StepStatus
+from maintainer.model.run.progress import Phase
 from maintainer.model.table.commit_records import MAINTENANCE
 from maintainer.model.table.table_facts import TableFacts, TableRecord
-from maintainer.planning.recheck.staleness import files_gone_help, missing_before
+from maintainer.planning.recheck.staleness import missing_before
 from maintainer.units import format_size
-from maintainer.verification.verification_result import Verification
 
 LIFT_HELP = "look at the run that failed and at the table; then `maintainer verify TABLE --accept REASON`"
 _HELD_HELP = "look at what failed first; nothing is lost by waiting, the next apply plans the deletion again"
@@ -124,8 +117,9 @@ def run_batch(worker: Worker, work: StepWork, step: RewriteStep, number: int, pl
         verification = worker.context.verifier.after_rewrite(
             worker.engine.versions, facts, batch, receipt, worker.plan.checks
         )
+        seconds = worker.context.clock.monotonic() - started
         take_verification(
-            worker, work, facts, verification, receipt.version, worker.context.clock.monotonic() - started
+            worker, work, facts, verification, seconds, receipt.version, is_proven=receipt.proof is not None
         )
         return
 
@@ -210,7 +204,7 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
         worker.engine.versions, after, current, receipt, worker.plan.checks
     )
     seconds = worker.context.clock.monotonic() - started
-    take_verification(worker, work, after, verification, None, seconds, deletion=receipt)
+    take_verification(worker, work, after, verification, seconds, deletion=receipt)
     if receipt.stopped is not None:
         done = f"{receipt.num_files_deleted} of {len(current.files)} files deleted"
         raise Interrupted(f"stopped in the middle of a deletion, {done}: {receipt.stopped}", help=RETRY_THE_REST)
@@ -266,81 +260,6 @@ def _check_all_proven(step: VacuumStep, record: TableRecord) -> None:
             found=f"version {min(unproven)}",
             help="`maintainer apply` checks it again first, and deletes when it is proven",
         )
-
-
-def take_verification(
-    worker: Worker,
-    work: StepWork,
-    facts: TableFacts,
-    verification: Verification,
-    version: int | None,
-    seconds: float,
-    *,
-    deletion: VacuumReceipt | None = None,
-) -> None:
-    """Keep what a check found, in the run folder first; then let it decide. ``deletion`` is what it followed, if any.
-
-    Raises:
-        VerificationFailed: V503, checked and wrong; V505, a live file is gone after a deletion.
-        CheckImpossible: V504, could not be checked.
-        FolderUnwritable: The result could not be kept, so the version counts as not proven.
-    """
-    journal = worker.context.journal
-    for document in verification.documents:
-        journal.folder.write_assertions(document.name, document.content)
-    work.assertions.extend(verification.assertions)
-    if verification.note:
-        work.notes.append(verification.note)
-    journal.verified(facts, work.step_id, version, verification.verdict.value, verification.detail)
-    work.commits[:] = [
-        replace(receipt, verdict=verification.verdict) if receipt.version == version else receipt
-        for receipt in work.commits
-    ]
-    worker.context.emit(
-        Verified(
-            at_ms=worker.context.clock.now_ms(),
-            table=worker.plan.ref.identifier,
-            step_id=work.step_id,
-            result=verification.verdict.value,
-            duration_seconds=seconds,
-            version_before=verification.version_before,
-            version_after=verification.version_after,
-            rows_before=verification.rows_before,
-            rows_after=verification.rows_after,
-            content_equal=verification.content_equal,
-            num_files_checked=verification.num_files_checked,
-            assertions=verification.assertions,
-            detail=verification.detail or verification.note,
-        )
-    )
-    where = f"{facts.ref.identifier}@{verification.version_after if version is None else version}"
-    match verification.verdict:
-        case Verdict.FAIL if deletion is not None:
-            raise VerificationFailed(
-                f"files that had to stay are gone from storage after the deletion: {verification.detail}",
-                code="V505", where=where,
-                help=files_gone_help(
-                    deletion.num_files_deleted, deletion.trash, facts.ref.identifier, worker.context.run_id
-                ),
-            )  # fmt: skip
-        case Verdict.FAIL:
-            before = "" if version is None else f"; version {version - 1} is intact and can be restored"
-            raise VerificationFailed(
-                f"a check after the change failed: {verification.detail}", code="V503", where=where,
-                help=f"nothing more is deleted: the old files are still there{before}",
-            )  # fmt: skip
-        case Verdict.ERROR:
-            if worker.control.reason is not None:
-                raise Interrupted(
-                    f"stopped while it was checked: {worker.control.reason}", where=where,
-                    help="the commit stays; nothing is deleted until the next apply has proven it",
-                )  # fmt: skip
-            raise CheckImpossible(
-                f"committed and proven, but the check afterwards could not be made: {verification.detail}", where=where,
-                help="nothing is deleted from this table until it is proven; the next apply checks again",
-            )  # fmt: skip
-        case Verdict.PASS:
-            return
 
 
 def with_protocol(plan: TablePlan, facts: TableFacts) -> TablePlan:

@@ -97,3 +97,35 @@ def test_a_proof_that_fails_says_of_its_commit_what_the_log_says(
     assert outcome.status is TableStatus.VERIFY_FAILED
     assert [(event["fate"], event.get("version")) for event in bench.recorded("result")] == fates
     assert len(outcome.steps[0].commits) == (1 if station == "landed" else 0)
+
+
+def test_a_check_that_could_not_be_made_says_how_far_the_change_is_known_to_be_right(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage |= {"old", "older"}
+    bench.verifier.order = [Verdict.PASS, Verdict.ERROR]
+    vacuumed = bench.run(plan_of(table, compact(table), vacuum("old", "older"))).steps[1].error
+    assert vacuumed is not None
+    assert vacuumed.code == "V504"
+    assert vacuumed.what.startswith(
+        "2 files were deleted, but the check whether all live files are still there could not be made: "
+    )
+    assert vacuumed.help == (
+        "`maintainer verify t@2` makes this check; else the next deletion does, before it deletes anything; "
+        "plan.json of run 20261121T220001Z-0000 names the files of this one"
+    )
+    # Nothing is remembered that a later apply would have to prove.
+    assert bench.record(plan_of(table)).unproven_versions == ()
+
+    bench.verifier.order = [Verdict.ERROR, Verdict.ERROR]
+    rewritten = bench.run(plan_of(table, compact(table))).steps[0].error
+    assert rewritten is not None
+    assert rewritten.what.startswith("committed and proven, but the check afterwards could not be made: ")
+    assert rewritten.help == (
+        "the files that it replaced are not deleted until this check was made; the next apply makes it"
+    )
+    # Whether the run that made it has proven it, a later one does not know.
+    bench.run(plan_of(table))
+    (note,) = bench.recorded("note")
+    assert note["text"].startswith(
+        "version 3 is still not proven: committed, but the check that would prove it could not be made: "
+    )

@@ -1,0 +1,122 @@
+"""Keep what a check after a change has found, and end the step where the check failed or could not be made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from maintainer.errors import CheckImpossible, Interrupted, VerificationFailed
+from maintainer.execution.table.commit_attempt import StepWork, Worker
+from maintainer.model.run.outcome import VacuumReceipt, Verdict
+from maintainer.model.run.progress import Verified
+from maintainer.model.table.table_facts import TableFacts
+from maintainer.planning.recheck.staleness import files_gone_help
+from maintainer.verification.verification_result import Verification
+
+_NEXT_APPLY_HELP = "the files that it replaced are not deleted until this check was made; the next apply makes it"
+
+
+def take_verification(
+    worker: Worker,
+    work: StepWork,
+    facts: TableFacts,
+    verification: Verification,
+    seconds: float,
+    version: int | None = None,
+    *,
+    is_proven: bool = False,
+    deletion: VacuumReceipt | None = None,
+) -> None:
+    """Keep what a check found, in the run folder first; then let it decide.
+
+    Args:
+        worker: The table's worker.
+        work: The step; assertions, notes and verdicts are added to it.
+        facts: The table.
+        verification: What was found.
+        seconds: How long the check took.
+        version: The commit that was checked; None for a deletion.
+        is_proven: Whether this run has proven that the commit changed no rows, before it or right after.
+        deletion: The deletion that was checked, if it was one.
+
+    Raises:
+        VerificationFailed: V503, checked and wrong; V505, a live file is gone after a deletion.
+        CheckImpossible: V504, could not be checked.
+        Interrupted: It could not be checked because the table must end.
+        FolderUnwritable: The result could not be kept, so the version counts as not proven.
+    """
+    journal = worker.context.journal
+    for document in verification.documents:
+        journal.folder.write_assertions(document.name, document.content)
+    work.assertions.extend(verification.assertions)
+    if verification.note:
+        work.notes.append(verification.note)
+    journal.verified(facts, work.step_id, version, verification.verdict.value, verification.detail)
+    work.commits[:] = [
+        replace(receipt, verdict=verification.verdict) if receipt.version == version else receipt
+        for receipt in work.commits
+    ]
+    worker.context.emit(_event(worker, work, verification, seconds))
+    where = f"{facts.ref.identifier}@{verification.version_after if version is None else version}"
+    match verification.verdict:
+        case Verdict.FAIL if deletion is not None:
+            help_text = files_gone_help(
+                deletion.num_files_deleted, deletion.trash, facts.ref.identifier, worker.context.run_id
+            )
+            raise VerificationFailed(
+                f"files that had to stay are gone from storage after the deletion: {verification.detail}",
+                code="V505", where=where, help=help_text,
+            )  # fmt: skip
+        case Verdict.FAIL:
+            before = "" if version is None else f"; version {version - 1} is intact and can be restored"
+            raise VerificationFailed(
+                f"a check after the change failed: {verification.detail}", code="V503", where=where,
+                help=f"nothing more is deleted: the old files are still there{before}",
+            )  # fmt: skip
+        case Verdict.ERROR:
+            help_text = _NEXT_APPLY_HELP if deletion is None else _deletion_help(worker.context.run_id, where)
+            if worker.control.reason is not None:
+                raise Interrupted(
+                    f"stopped while it was checked: {worker.control.reason}", where=where,
+                    help=f"the commit stays; {help_text}" if deletion is None else help_text,
+                )  # fmt: skip
+            raise CheckImpossible(_unchecked(verification.detail, is_proven, deletion), where=where, help=help_text)
+        case Verdict.PASS:
+            return
+
+
+def _event(worker: Worker, work: StepWork, verification: Verification, seconds: float) -> Verified:
+    return Verified(
+        at_ms=worker.context.clock.now_ms(),
+        table=worker.plan.ref.identifier,
+        step_id=work.step_id,
+        result=verification.verdict.value,
+        duration_seconds=seconds,
+        version_before=verification.version_before,
+        version_after=verification.version_after,
+        rows_before=verification.rows_before,
+        rows_after=verification.rows_after,
+        content_equal=verification.content_equal,
+        num_files_checked=verification.num_files_checked,
+        assertions=verification.assertions,
+        detail=verification.detail or verification.note,
+    )
+
+
+def _unchecked(detail: str | None, is_proven: bool, deletion: VacuumReceipt | None) -> str:
+    """Say that the check could not be made, and how far what was done is known to be right all the same."""
+    if deletion is not None:
+        noun = "file was" if deletion.num_files_deleted == 1 else "files were"
+        done = "deleted" if deletion.trash is None else "moved to the trash"
+        number = f"{deletion.num_files_deleted:,} {noun} {done}"
+        return f"{number}, but the check whether all live files are still there could not be made: {detail}"
+    if is_proven:
+        return f"committed and proven, but the check afterwards could not be made: {detail}"
+    return f"committed, but the check that would prove it could not be made: {detail}"
+
+
+def _deletion_help(run_id: str, where: str) -> str:
+    """Say how to make the check; no unproven version is remembered of a deletion, so that the next apply makes none."""
+    return (
+        f"`maintainer verify {where}` makes this check; else the next deletion does, before it deletes anything; "
+        f"plan.json of run {run_id} names the files of this one"
+    )
