@@ -50,8 +50,10 @@ class GreatExpectationsVerifier:
         """See ``Verifier``."""
         audited = audit(batch, receipt)
         check = _Check(self, versions, facts, receipt.version, checks)
-        if receipt.proof is not None and receipt.proof.uncovered_columns:
-            check.notes.append(f"the fingerprint does not cover {', '.join(receipt.proof.uncovered_columns)}")
+        if receipt.proof is not None:
+            check.proof_holds = receipt.proof.holds
+            if receipt.proof.uncovered_columns:
+                check.notes.append(f"the fingerprint does not cover {', '.join(receipt.proof.uncovered_columns)}")
         check.has_same_rows = receipt.proof is not None and receipt.proof.holds and not receipt.proof.uncovered_columns
         return check.run(audited)
 
@@ -63,10 +65,10 @@ class GreatExpectationsVerifier:
 
     def after_vacuum(
         self, versions: VersionReader, facts: TableFacts, step: VacuumStep, receipt: VacuumReceipt, checks: Checks
-    ) -> Verification:
+    ) -> Verification | None:
         """See ``Verifier``."""
         if not checks.files:
-            return Verification(Verdict.PASS, version_before=receipt.version_before, version_after=facts.version)
+            return None
         name = f"{facts.ref.identifier}@v{facts.version}.files"
         try:
             missing = versions.missing_files(facts, facts.version)
@@ -127,6 +129,8 @@ class _Check:
         self.notes: list[str] = []
         self.has_same_rows = False
         """Whether it was proven that the version before holds the same rows."""
+        self.proof_holds: bool | None = None
+        """Whether rows written were equal to rows read; None where the proof of the commit is not at hand."""
         self._rows_before: int | None = None
         self._rows_after: int | None = None
         self._content_equal: bool | None = None
@@ -184,7 +188,7 @@ class _Check:
             self._content_equal = differing == 0
             pairs.append(Pair("rows in one version only", str(differing), "rows that may differ", "0"))
         elif self._checks.content is ContentCheck.FINGERPRINT:
-            self._content_equal = True  # shown by the proof before the commit, which the audit has compared
+            self._content_equal = self.proof_holds  # what the audit has compared
         if self._checks.files and count is not RowCountCheck.SCAN:
             # A scan opens every file anyway; where nobody scans, at least look that they are there.
             missing = self._missing()

@@ -69,8 +69,11 @@ class Verifier(Protocol):
 
     def after_vacuum(
         self, versions: VersionReader, facts: TableFacts, step: VacuumStep, receipt: VacuumReceipt, checks: Checks
-    ) -> Verification:
-        """Check that every file of the newest version still exists. Never raises for what it finds."""
+    ) -> Verification | None:
+        """Check that every file of the newest version still exists; None where the policy asks for no such check.
+
+        Never raises for what it finds.
+        """
         ...
 
 

@@ -204,7 +204,8 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
         worker.engine.versions, after, current, receipt, worker.plan.checks
     )
     seconds = worker.context.clock.monotonic() - started
-    take_verification(worker, work, after, verification, seconds, deletion=receipt)
+    if verification is not None:
+        take_verification(worker, work, after, verification, seconds, deletion=receipt)
     if receipt.stopped is not None:
         done = f"{receipt.num_files_deleted} of {len(current.files)} files deleted"
         raise Interrupted(f"stopped in the middle of a deletion, {done}: {receipt.stopped}", help=RETRY_THE_REST)

@@ -231,11 +231,11 @@ def test_memory_is_bounded_and_the_oldest_goes_first(monkeypatch: pytest.MonkeyP
 VACUUM = VacuumStep((), 0, 0, "x", ())
 
 
-def after_vacuum(frames: Frames, checks: Checks = Checks()) -> Verification:  # noqa: B008 (frozen)
-    facts = replace(FACTS, version=2)
-    return GreatExpectationsVerifier().after_vacuum(
-        frames, facts, VACUUM, VacuumReceipt(1, 1, version_before=1), checks
-    )
+def after_vacuum(frames: Frames) -> Verification:
+    facts, receipt = replace(FACTS, version=2), VacuumReceipt(1, 1, version_before=1)
+    done = GreatExpectationsVerifier().after_vacuum(frames, facts, VACUUM, receipt, Checks())
+    assert done is not None
+    return done
 
 
 def test_after_a_vacuum_every_live_file_is_there() -> None:
@@ -253,10 +253,23 @@ def test_after_a_vacuum_every_live_file_is_there() -> None:
     assert "version 2 is gone" in gone.detail
 
 
-def test_without_a_check_of_files_a_vacuum_reads_nothing() -> None:
-    frames = Frames()
-    assert after_vacuum(frames, Checks(files=False)).verdict is Verdict.PASS
+def test_without_a_check_of_files_nothing_is_found_out_after_a_vacuum() -> None:
+    frames, receipt = Frames(), VacuumReceipt(1, 1)
+    done = GreatExpectationsVerifier().after_vacuum(frames, FACTS, VACUUM, receipt, Checks(files=False))
+    assert done is None
     assert frames.asked == []
+
+
+@pytest.mark.parametrize(("written", "equal"), [((7, 9), True), ((7, 8), False)])
+def test_a_fingerprint_says_that_the_content_is_equal_only_where_it_was_taken(
+    written: tuple[int, int], equal: bool
+) -> None:
+    proof = Proof(Fingerprint(3, (7, 9)), Fingerprint(3, written), rows_in_log=3)
+    batch, receipt = Batch((Bin(FACTS.files),)), CommitReceipt(1, 0, 2, 1, 30, 30, proof=proof)
+    done = GreatExpectationsVerifier().after_rewrite(Frames(ROWS, ROWS), FACTS, batch, receipt, LOG)
+    assert done.content_equal is equal
+    # A commit of an earlier run is compared without its proof.
+    assert check(Frames(ROWS, ROWS), LOG).content_equal is None
 
 
 def test_preflight_builds_the_expectations() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from maintainer.journal.events.intents import unfinished
+from maintainer.model.plan.plan import Checks
 from maintainer.model.run.outcome import TableStatus
 from maintainer.model.run.progress import StepFinished, StepStarted, Verified
 from tests.support.runs.planned_steps import compact, plan_of, properties, vacuum
@@ -53,6 +54,17 @@ def test_events_tell_of_each_step_and_check(bench: Bench) -> None:
     assert isinstance(verified, Verified)
     assert (verified.version_before, verified.version_after) == (1, 2)
     assert (verified.rows_before, verified.rows_after, verified.result) == (5, 5, "pass")
+
+
+@pytest.mark.parametrize("files", [True, False])
+def test_a_deletion_whose_check_is_off_tells_of_no_check(bench: Bench, files: bool) -> None:
+    table = three_files(bench)
+    table.storage.add("old")
+    outcome = bench.run(plan_of(table, vacuum("old"), checks=Checks(files=files)))
+    assert outcome.status is TableStatus.DONE
+    assert "old" not in table.storage
+    assert [event.result for event in bench.events if isinstance(event, Verified)] == ["pass"] * files
+    assert [event["result"] for event in bench.recorded("verified")] == ["pass"] * files
 
 
 @pytest.mark.parametrize(
