@@ -111,6 +111,21 @@ def exact_size(size_bytes: int) -> str:
     return str(size_bytes)
 
 
+def round_size_down(size_bytes: int) -> int:
+    """Return a size of whole units that is not above this one, and at most a tenth below: 64.96 MiB is 64 MiB."""
+    for shift in reversed(_UNIT_OF_SHIFT):
+        number, rest = divmod(size_bytes, 1 << shift)
+        if number and (not rest or number >= 10):
+            return number << shift
+    return size_bytes
+
+
+def round_duration_up(seconds: int) -> int:
+    """Return a duration of whole hours from one day on, of whole minutes from one hour on, that is not below this."""
+    unit = 3600 if seconds > 86_400 else 60 if seconds > 3600 else 1
+    return -(-seconds // unit) * unit
+
+
 def decimal_size(size_bytes: int) -> str | None:
     """Print a round decimal size as people say it (``10 GB``); None where the binary unit is the shorter one."""
     for exponent, unit in ((15, "PB"), (12, "TB"), (9, "GB"), (6, "MB")):

@@ -6,6 +6,7 @@ is named, so that the sentence can be checked.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from maintainer.model.closed_types import assert_never
@@ -21,11 +22,13 @@ from maintainer.model.plan.steps import (
     VacuumStep,
     ZOrderStep,
 )
+from maintainer.model.table.table_facts import DataFile
 from maintainer.planning.budget.other_writers import RESTS
+from maintainer.planning.selection.file_selection import has_many_deleted_rows, is_small
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.text_layout import printable
-from maintainer.units import count_of, format_duration, format_size
+from maintainer.units import count_of, exact_size, format_duration, format_size, round_duration_up, round_size_down
 
 
 def what_would_change(table: TablePlan, policy: ResolvedPolicy, at_ms: int) -> list[tuple[str, str]]:
@@ -55,12 +58,14 @@ def of_step(step: Step, policy: ResolvedPolicy, at_ms: int) -> str:
         case CompactStep():
             return _of_compaction(step, policy)
         case ZOrderStep():
-            columns = ", ".join(step.columns)
-            return f"left alone after a Z-order by {columns}, or when optimize.when asks for more than there is"
+            done = f"left alone after a Z-order by {', '.join(step.columns)}"
+            ratio = policy.optimize.max_deleted_rows_ratio
+            purges = any(has_many_deleted_rows(file, ratio) for file in step.files)
+            return done if purges else f"{done}, or when optimize.when asks for more than there is"
         case PartitionRewriteStep():
             return "left alone once the files are as optimize.rewrite asks, or without that key"
         case ClusterStep():
-            least = format_size(policy.optimize.cluster.min_cube_size_bytes)
+            least = _threshold(policy.optimize.cluster.min_cube_size_bytes)
             return f"left alone once the files are in cubes; cubes of {least} or more stay as they are"
         case PurgeStep():
             return "left alone once the files hold no deleted rows or dropped columns, or without optimize.purge"
@@ -85,26 +90,52 @@ _UNASKED = {
 
 
 def _of_compaction(step: CompactStep, policy: ResolvedPolicy) -> str:
-    files = step.files
-    small = [file.size_bytes for file in files if file.size_bytes < policy.optimize.min_file_size_bytes]
-    parts = []
-    if small:
-        parts.append(f"optimize.minFileSize were {format_size(min(small))} or less (the smallest file)")
-        parts.append(f"optimize.when.minSmallFiles were more than {len(small):,}")
-    ratios = [file.deleted_rows_ratio or 0.0 for file in files if file.deleted_records]
-    if ratios and max(ratios) > policy.optimize.max_deleted_rows_ratio:
-        least = policy.optimize.max_deleted_rows_ratio
-        parts.append(f"fewer rows were deleted than {least:.0%} of a file (now up to {max(ratios):.0%})")
-    return f"left alone if {', or '.join(parts)}" if parts else ""
+    """Name what would leave all of its files alone. What purges deleted rows does not ask how many files are small."""
+    optimize = policy.optimize
+    small = [file for file in step.files if is_small(file, optimize)]
+    no_small = f"optimize.minFileSize were {_smallest(small)}" if small else ""
+    deleted = [file for file in step.files if has_many_deleted_rows(file, optimize.max_deleted_rows_ratio)]
+    if not deleted:
+        few = f"optimize.when.minSmallFiles were more than {len(small):,}"
+        return f"left alone if {no_small}, or {few}" if small else ""
+    ratios = [file.deleted_rows_ratio for file in deleted]
+    known = [ratio for ratio in ratios if ratio is not None]
+    if len(known) < len(ratios):
+        return "rewritten whatever the sizes are: no statistics say how many rows of a file are deleted"
+    no_deleted = f"optimize.maxDeletedRowsRatio were {_ratio_from(max(known)):g} or more (now up to {max(known):.3g})"
+    # A small file that is alone in its partition has no partner.
+    partners = max(Counter(file.partition_values for file in small).values(), default=0) > 1
+    return f"left alone if {no_small} and {no_deleted}" if partners else f"left alone if {no_deleted}"
+
+
+def _smallest(small: Sequence[DataFile]) -> str:
+    size_bytes = min(file.size_bytes for file in small)
+    rounded = round_size_down(size_bytes)
+    has = "" if rounded == size_bytes else f" has {format_size(size_bytes)}"
+    return f"{_threshold(rounded)} or less (the smallest file{has})"
+
+
+def _ratio_from(ratio: float) -> float:
+    """Round a ratio up to three digits after the point."""
+    rounded = round(ratio, 3)
+    return rounded if rounded >= ratio else round(rounded + 0.001, 3)
+
+
+def _threshold(size_bytes: int) -> str:
+    """Print a size so that a policy may hold it, and always with a unit."""
+    text = exact_size(size_bytes)
+    digits = text.rstrip("KMGTPiB")
+    return f"{digits} {text[len(digits) :] or 'B'}"
 
 
 def _of_vacuum(step: VacuumStep, at_ms: int) -> str:
     if not step.files:
         return ""
-    seconds = max(0, (at_ms - min(file.removed_at_ms for file in step.files)) // 1000)
-    oldest = format_duration(seconds - seconds % 3600 if seconds > 86_400 else seconds)
+    age_ms = max(0, at_ms - min(file.removed_at_ms for file in step.files))
+    oldest = format_duration(round_duration_up(-(-age_ms // 1000)))
     retention = format_duration(step.retention_seconds)
-    return f"nothing is deleted with a retention longer than {oldest} (the oldest removal; it is {retention} now)"
+    what = "nothing but the trash" if step.emptied else "nothing"
+    return f"{what} is deleted if vacuum.retention were {oldest} or more (the oldest removal; now {retention} are kept)"
 
 
 def of_reason(code: ReasonCode, policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
@@ -117,7 +148,7 @@ _Sentence = Callable[[ResolvedPolicy, Sequence[LeftAlone]], str]
 
 
 def _at_target(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
-    least = format_size(policy.optimize.min_file_size_bytes)
+    least = _threshold(policy.optimize.min_file_size_bytes)
     return f"taken when a partition has two or more files under {least} (optimize.minFileSize), or when that is raised"
 
 
@@ -145,13 +176,13 @@ def _not_worth_it(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
     if when.min_small_files is not None:
         parts.append(f"{when.min_small_files:,} files")
     if when.min_small_bytes is not None:
-        parts.append(format_size(when.min_small_bytes))
+        parts.append(_threshold(when.min_small_bytes))
     return f"taken when there are {' and '.join(parts)} to rewrite, or optimize.when asks for less"
 
 
 def _limit(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
     limits = policy.limits
-    parts = [f"limits.maxBytes is {format_size(limits.max_bytes)}"] if limits.max_bytes is not None else []
+    parts = [f"limits.maxBytes is {_threshold(limits.max_bytes)}"] if limits.max_bytes is not None else []
     parts += [f"limits.maxFiles is {limits.max_files:,}"] if limits.max_files is not None else []
     return f"planned again when the limit is raised or optimize.where chooses less ({', '.join(parts)})"
 

@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 
 from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.table.storage_facts import StorageLook, TrashedRun
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import plan_table
-from maintainer.policy.resolve.resolved import ResolvedPolicy, WorthPolicy
+from maintainer.policy.resolve.resolved import ResolvedPolicy, WorthPolicy, ZOrderMode, ZOrderPolicy
 from maintainer.report.plan.counterfactuals import _CHANGES, what_would_change
 from tests.support.tables.builders import (
     DAY_MS,
+    MIB,
+    MINUTE_MS,
     NOW_MS,
     make_facts,
     make_file,
@@ -64,16 +67,64 @@ def test_a_compaction_says_below_which_threshold_it_would_not_be_done_and_so_it_
 def test_deleted_rows_are_a_threshold_of_their_own() -> None:
     facts = make_facts(files=[make_file("a", size=90, records=100, deleted=20)])
     assert answers(make_policy(), facts)["compact"] == (
-        "left alone if fewer rows were deleted than 5% of a file (now up to 20%)"
+        "left alone if optimize.maxDeletedRowsRatio were 0.2 or more (now up to 0.2)"
     )
+    thirds = make_facts(files=[make_file("a", size=90, records=3, deleted=1)])
+    assert answers(make_policy(), thirds)["compact"] == (
+        "left alone if optimize.maxDeletedRowsRatio were 0.334 or more (now up to 0.333)"
+    )
+    unknown = make_facts(files=[make_file("a", size=90, records=None, deleted=1)])
+    assert answers(make_policy(), unknown)["compact"] == (
+        "rewritten whatever the sizes are: no statistics say how many rows of a file are deleted"
+    )
+
+
+def test_several_causes_have_to_go_together() -> None:
+    facts = make_facts(files=[*make_files(30, 40), make_file("d", size=90, records=100, deleted=20)])
+    assert answers(make_policy(), facts)["compact"] == (
+        "left alone if optimize.minFileSize were 30 B or less (the smallest file) and optimize.maxDeletedRowsRatio "
+        "were 0.2 or more (now up to 0.2)"
+    )
+    assert steps(make_policy(optimize=make_optimize(min_size=30)), facts) == ["compact"]
+    assert steps(make_policy(optimize=make_optimize(max_deleted_rows_ratio=0.2)), facts) == ["compact"]
+    assert steps(make_policy(optimize=make_optimize(min_size=30, max_deleted_rows_ratio=0.2)), facts) == []
+
+
+def test_a_threshold_that_is_rounded_holds_and_can_be_written() -> None:
+    facts = make_facts(files=make_files(*[int(64.96 * MIB)] * 3))
+    policy = make_policy(optimize=make_optimize(min_size=128 * MIB, max_size=1024 * MIB))
+    assert answers(policy, facts)["compact"] == (
+        "left alone if optimize.minFileSize were 64 MiB or less (the smallest file has 65 MiB), or "
+        "optimize.when.minSmallFiles were more than 3"
+    )
+    policy = make_policy(optimize=make_optimize(min_size=1025 * MIB, max_size=4096 * MIB))
+    assert (
+        "two or more files under 1025 MiB (" in answers(policy, make_facts(files=make_files(2048 * MIB)))["at_target"]
+    )
+
+
+def test_a_zorder_that_purges_deleted_rows_does_not_ask_whether_it_is_worth_it() -> None:
+    zorder = make_policy(optimize=make_optimize(zorder=ZOrderPolicy(("id",), ZOrderMode.FULL)))
+    plain = make_facts(files=make_files(80, 90))
+    purging = make_facts(files=[make_file("d", size=90, records=100, deleted=20)])
+    assert answers(zorder, plain)["zorder"].endswith(", or when optimize.when asks for more than there is")
+    assert answers(zorder, purging)["zorder"] == "left alone after a Z-order by id"
 
 
 def test_a_vacuum_says_with_which_retention_nothing_would_be_deleted() -> None:
     removed = tuple(RemovedFile(f"r{days}", 5, NOW_MS - days * DAY_MS, removed_in_version=1) for days in (9, 12))
     facts = replace(make_facts(files=make_files(90)), removed_files=removed)
     assert answers(make_policy(vacuum=make_vacuum()), facts)["vacuum"] == (
-        "nothing is deleted with a retention longer than 12d (the oldest removal; it is 7d now)"
+        "nothing is deleted if vacuum.retention were 12d or more (the oldest removal; now 7d are kept)"
     )
+    later = RemovedFile("r", 5, NOW_MS - 8 * DAY_MS - 59 * MINUTE_MS, removed_in_version=1)
+    assert answers(make_policy(vacuum=make_vacuum()), replace(facts, removed_files=(later,)))["vacuum"] == (
+        "nothing is deleted if vacuum.retention were 8d 1h or more (the oldest removal; now 7d are kept)"
+    )
+    trash = replace(
+        facts, storage=StorageLook(trash=(TrashedRun("20261101T000000Z-1f2a", "file:/trash", 3, 5, NOW_MS),))
+    )
+    assert answers(make_policy(vacuum=make_vacuum()), trash)["vacuum"].startswith("nothing but the trash is deleted if")
 
 
 @pytest.mark.parametrize(

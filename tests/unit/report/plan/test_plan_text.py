@@ -41,7 +41,7 @@ def test_a_plan_as_markdown() -> None:
 
 
 def test_why_names_every_decision_and_threshold() -> None:
-    assert_golden("why.txt", render_why(orders(), fleet_policy()))
+    assert_golden("why.txt", render_why(orders(), fleet_policy(), at_ms=sample_plans.TEN_PM))
 
 
 @pytest.mark.parametrize(
