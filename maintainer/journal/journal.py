@@ -26,10 +26,10 @@ from maintainer.journal.folder.atomic_files import FolderUnwritable, reading_run
 from maintainer.journal.folder.publisher import Publisher
 from maintainer.journal.folder.run_folder import RunFolder, tidy_state
 from maintainer.journal.leases import Leases
-from maintainer.journal.memory.place_records import REWRITES
 from maintainer.journal.memory.table_records import update_state
 from maintainer.model.codec import encode
 from maintainer.model.plan.plan import Problem
+from maintainer.model.plan.steps import REWRITE_KINDS
 from maintainer.model.plan.zorder_turn import TurnOutcome
 from maintainer.model.run.outcome import CommitReceipt, Proof, StepOutcome, TableOutcome, VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
@@ -331,7 +331,7 @@ class Journal:
         Raises:
             FolderUnwritable: E651.
         """
-        rewrites = [step for step in outcome.steps if step.kind in REWRITES]
+        rewrites = [step for step in outcome.steps if step.kind in REWRITE_KINDS]
         fields: dict[str, object] = {
             "table": outcome.ref.identifier,
             "status": outcome.status.value,

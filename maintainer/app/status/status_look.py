@@ -20,12 +20,11 @@ from maintainer.app.selection.store_reach import tables_out_of_reach
 from maintainer.engine.stages import SILENT, StageListener
 from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.leases import current_holders
-from maintainer.journal.memory.place_records import REWRITES
 from maintainer.journal.store.state_access import shared_leases
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.steps import BatchedStep, SetPropertiesStep, Step, VacuumStep
+from maintainer.model.plan.steps import REWRITE_KINDS, BatchedStep, SetPropertiesStep, Step, VacuumStep
 from maintainer.model.run.auto_compaction import SESSION_ENABLED, AutoCompactSwitch, try_switch_of
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.table.table_facts import DataFile, TableFacts
@@ -67,7 +66,7 @@ def status_row(
     plan, facts, record = look.plan, look.facts, look.record
     last = past[0] if past else None
     proven = next((row for row in past if row.proof is not None), None)
-    optimized = next((row for row in past if row.step in REWRITES), None)
+    optimized = next((row for row in past if row.step in REWRITE_KINDS), None)
     switch = auto_compact_of(look, auto_compact_in_session)
     bound = look.policy.optimize.min_file_size_bytes
     small = [] if facts is None else [file for file in facts.files if file.size_bytes < bound]

@@ -28,6 +28,9 @@ from maintainer.planning.vacuum.deletion_limits import CHEAP_SCHEMES, rename_is_
 FOLDER = ".maintainer-trash"
 MANIFEST = "manifest.json"
 MAX_RUNS_LOOKED_AT = 1000
+"""Whose manifests a plan reads, the oldest first."""
+
+MAX_RUNS_NAMED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,7 @@ def expired_trash(storage: TableStorage, now_ms: int) -> tuple[TrashedRun, ...]:
     if not rename_is_cheap(storage.root_uri):
         return ()
     expired = []
-    for folder in _run_folders(storage):
+    for folder in _run_folders(storage)[:MAX_RUNS_LOOKED_AT]:
         manifest = _manifest(storage, folder)
         if manifest is None or manifest.keep_until_ms > now_ms:
             continue
@@ -183,7 +186,7 @@ def undelete(storage: TableStorage, table_id: str, run_id: str, where: str) -> U
     folders = _run_folders(storage)
     manifest = _manifest(storage, folder) if folder in folders else None
     if manifest is None or manifest.table_id != table_id:
-        runs = sorted(folder.rpartition("/")[2] for folder in folders)
+        runs = sorted(folder.rpartition("/")[2] for folder in folders)[-MAX_RUNS_NAMED:]
         raise TableError(
             "there is nothing of this run in the table's trash",
             code="T430",
@@ -238,8 +241,7 @@ def _run_folders(storage: TableStorage) -> list[str]:
     parent, name = _place_of_trash(storage)
     own = re.compile(re.escape(f"{parent}/{name}-") + "[0-9a-f]{8}")
     tables = [entry.uri for entry in _folders_in(storage, parent) if own.fullmatch(entry.uri)]
-    runs = sorted(entry.uri for table in tables for entry in _folders_in(storage, table))
-    return runs[:MAX_RUNS_LOOKED_AT]
+    return sorted(entry.uri for table in tables for entry in _folders_in(storage, table))
 
 
 def _folders_in(storage: TableStorage, folder: str) -> list[StoredFile]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from maintainer.execution.table.commit_attempt import StepWork
-from maintainer.journal.memory.place_records import REWRITES
 from maintainer.model.plan.layout_tags import ZORDER_TAG
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.steps import Batch, ClusterStep, RewriteStep, ZOrderStep, zorder_tag_value
+from maintainer.model.plan.steps import REWRITE_KINDS, Batch, ClusterStep, RewriteStep, ZOrderStep, zorder_tag_value
 from maintainer.model.run.optimize_metrics import (
     NO_FILES,
     ClusteringFileStats,
@@ -92,7 +91,7 @@ def files_left(work: StepWork, at_ms: int) -> FilesSeen | None:
         at_ms: When it ended, milliseconds since 1970 UTC.
     """
     facts = work.facts
-    if facts is None or any(work.kind in REWRITES and not commit.num_files_removed for commit in work.commits):
+    if facts is None or any(work.kind in REWRITE_KINDS and not commit.num_files_removed for commit in work.commits):
         return None
     later = [commit for commit in work.commits if commit.version > facts.version]
     return FilesSeen.of(facts, at_ms).changed(

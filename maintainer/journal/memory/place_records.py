@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from maintainer.engine.protocols import TablePlaces, is_one_place
 from maintainer.journal.events.event_log import Event
 from maintainer.journal.events.intents import DELETED, Fate, intent_of
+from maintainer.model.plan.steps import REWRITE_KINDS
 from maintainer.model.table.table_facts import TableRecord
 
 MAX_UNPROVEN_VERSIONS = 100
@@ -26,9 +27,6 @@ MAX_VACUUMS_REMEMBERED = 10
 
 MAX_PLACES = 100
 """Places remembered of one table; of further ones those are forgotten first that hold nothing back."""
-
-REWRITES = ("compact", "zorder", "rewrite", "cluster", "purge")
-"""Kinds of steps that replace files by files with the same rows; each sets the time from which ``every`` counts."""
 
 
 @dataclass(slots=True)
@@ -56,11 +54,15 @@ class PlaceRecord:
         self.first_at_ms = at_ms if self.first_at_ms is None else min(self.first_at_ms, at_ms)
         if kind == "intent":
             intent = intent_of(event)
-            if intent is None and event.get("kind") in REWRITES:
+            if intent is None and event.get("kind") in REWRITE_KINDS:
                 self.claim(int(event.get("read_version", -2)) + 1)
         elif kind in ("result", "settled"):
             # A rewrite counts as unproven until a `verified` event says otherwise.
-            if event.get("kind") in REWRITES and event.get("fate") == Fate.LANDED.value and isinstance(version, int):
+            if (
+                event.get("kind") in REWRITE_KINDS
+                and event.get("fate") == Fate.LANDED.value
+                and isinstance(version, int)
+            ):
                 self.claim(version)
             if event.get("kind") == "vacuum" and event.get("fate") in DELETED:
                 deleted = event.get("bytes_deleted")
@@ -73,7 +75,7 @@ class PlaceRecord:
                 self._prove(version)
         elif kind == "step_finished":
             if event.get("status") == "succeeded":
-                if event.get("kind") in REWRITES:
+                if event.get("kind") in REWRITE_KINDS:
                     self.last_optimize_at_ms = max(self.last_optimize_at_ms or 0, at_ms)
                 elif event.get("kind") == "vacuum":
                     self.last_vacuum_at_ms = max(self.last_vacuum_at_ms or 0, at_ms)

@@ -24,8 +24,9 @@ from maintainer.journal.events.event_log import EVENTS_FILE, Event, EventsRead, 
 from maintainer.journal.events.intents import open_intents
 from maintainer.journal.folder.documents import MAX_TRIES, Document, Documents, LocalDocuments
 from maintainer.journal.folder.run_folder import run_folders
-from maintainer.journal.memory.place_records import MAX_UNPROVEN_VERSIONS, REWRITES, PlaceRecord, bounded, table_record
+from maintainer.journal.memory.place_records import MAX_UNPROVEN_VERSIONS, PlaceRecord, bounded, table_record
 from maintainer.model.codec import decode, encode
+from maintainer.model.plan.steps import REWRITE_KINDS
 from maintainer.model.table.table_facts import TableRecord
 
 _FAILED = frozenset({"failed", "verify_failed"})
@@ -178,7 +179,7 @@ class _State:
             elif key is not None:
                 self._place(*key).fold(event)
         for intent in open_intents(read.events):
-            if intent.kind in REWRITES:
+            if intent.kind in REWRITE_KINDS:
                 self._place(intent.table_id, intent.location).claim(intent.read_version + 1)
 
     def _place(self, table_id: str, location: str) -> PlaceRecord:

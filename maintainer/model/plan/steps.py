@@ -9,8 +9,8 @@ from __future__ import annotations
 import abc
 import hashlib
 import json
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from typing import Literal, get_args
 
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.plan.lanes import BY_SPARK, Codec, LaneChoice
@@ -374,5 +374,10 @@ class VacuumStep:
 
 RewriteStep = CompactStep | ZOrderStep | PartitionRewriteStep | ClusterStep | PurgeStep
 """The closed union of batched steps."""
+
+REWRITE_KINDS: frozenset[StepKind] = frozenset(
+    StepKind(kind.default) for step in get_args(RewriteStep) for kind in fields(step) if kind.name == "kind"
+)
+"""The kinds of steps that replace files by files with the same rows; each sets the time from which ``every`` counts."""
 
 Step = SetPropertiesStep | RewriteStep | VacuumStep  # closed: every walker matches over it, to ``assert_never``

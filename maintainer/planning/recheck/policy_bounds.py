@@ -1,7 +1,8 @@
 """Say what a saved plan would do that no plan by the policy does.
 
 The digest of a plan says that it was not changed on its way. It does not keep anybody from writing another plan with a
-digest of its own, so whatever a plan may do is held against the policy as it is now.
+digest of its own. So what could lose something is held against the policy as it is now: deletions, table properties,
+and the checks. Which files a rewrite takes is not: it commits only files with the same rows, whatever the plan says.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from maintainer.units import format_duration
 
 
 def beyond_policy(table: TablePlan, policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, ...]:
-    """Return what the plan of a table would do that its policy does not ask for; empty where there is nothing.
+    """Return what the plan of a table would delete, set or leave unchecked against its policy; empty for nothing.
 
     Args:
         table: What a saved plan does to one table.

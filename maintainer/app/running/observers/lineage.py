@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from maintainer.journal.memory.place_records import REWRITES
 from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.steps import REWRITE_KINDS
 from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import CommitReceipt, StepOutcome, StepStatus
@@ -158,7 +158,7 @@ class Lineage:
         )
 
         namespace, name = self._datasets[table]
-        rewrites = kind in REWRITES
+        rewrites = kind in REWRITE_KINDS
         before: dict[str, Any] = {}
         after: dict[str, Any] = {}
         read: dict[str, Any] = {}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from maintainer.delta.vacuum import trash
 from maintainer.delta.vacuum.trash import FOLDER, Manifest, TrashedFile, empty, expired_trash, undelete
 from maintainer.errors import TableError
 from maintainer.model.plan.steps import VacuumStep
@@ -94,6 +95,20 @@ def test_another_tables_trash_and_another_run_are_refused(table: AgedTable) -> N
         with pytest.raises(TableError) as caught:
             undelete(LocalTable(table.path), table_id, run_id, "t")
         assert (caught.value.code, caught.value.allowed) == ("T430", "run-1")
+
+
+def test_the_newest_of_many_runs_is_given_back_and_the_newest_are_named(
+    table: AgedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trash, "MAX_RUNS_LOOKED_AT", 2)
+    before = moved(table)
+    for number in range(30):
+        (trash_of(table).parent / f"run-0{number:02}").mkdir()
+    with pytest.raises(TableError) as refused:
+        undelete(LocalTable(table.path), table.table_id, "run-9", "t")
+    assert (refused.value.allowed or "").split(", ") == [*(f"run-0{number:02}" for number in range(11, 30)), "run-1"]
+    undelete(LocalTable(table.path), table.table_id, "run-1", "t")
+    assert before.items() <= tree(table.path).items()
 
 
 def test_on_an_object_store_undelete_says_that_there_is_no_trash(table: AgedTable) -> None:
