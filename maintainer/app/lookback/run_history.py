@@ -88,6 +88,19 @@ def history_rows(
     failed: bool = False,
     limit: int = 200,
 ) -> tuple[list[HistoryRow], list[str]]:
+    """Return the steps of past runs as ``recorded_rows`` chooses them, as `history` shows them."""
+    rows, unread = recorded_rows(runs_dir, of_table=of_table, since_ms=since_ms, failed=failed, limit=limit)
+    return [history_row(row) for row in rows], unread
+
+
+def recorded_rows(
+    runs_dir: Path,
+    *,
+    of_table: OfTable = lambda _row: True,
+    since_ms: int | None = None,
+    failed: bool = False,
+    limit: int = 200,
+) -> tuple[list[LedgerRow], list[str]]:
     """Return the steps of past runs, newest first, and what could not be read.
 
     Args:
@@ -100,7 +113,7 @@ def history_rows(
     Raises:
         EnvironmentUnfit: E641, the folder of runs cannot be listed.
     """
-    rows: list[HistoryRow] = []
+    rows: list[LedgerRow] = []
     unread: list[str] = []
     for run in past_runs(runs_dir):
         if isinstance(run, tuple):
@@ -113,7 +126,7 @@ def history_rows(
         for row in reversed(steps):
             good = row.status in ("succeeded", "nothing_left")
             if (since_ms is None or row.started_at_ms >= since_ms) and not (failed and good):
-                rows.append(history_row(row))
+                rows.append(row)
         if len(rows) >= limit:
             break
     for past_undelete in past_undeletes(runs_dir, most=MAX_RUNS_READ):
@@ -124,9 +137,9 @@ def history_rows(
             and (since_ms is None or past_undelete.started_at_ms >= since_ms)
             and not (failed and past_undelete.status == "succeeded")
         ):
-            rows.append(history_row(past_undelete))
+            rows.append(past_undelete)
     # Run ids begin with their time; within a run the order stays.
-    rows.sort(key=lambda row: row.run_id or "", reverse=True)
+    rows.sort(key=lambda row: row.run_id, reverse=True)
     return rows[:limit], unread
 
 

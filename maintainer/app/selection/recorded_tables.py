@@ -141,10 +141,11 @@ def current_tables(refs: Iterable[TableRef], runs_dir: Path) -> dict[str, Curren
     """
     with reading_runs(runs_dir):
         keys = remembered(runs_dir).keys
-    return {ref.identifier: _current(ref, keys.get(ref.identifier)) for ref in refs}
+    return {ref.identifier: current_table(ref, keys.get(ref.identifier)) for ref in refs}
 
 
-def _current(ref: TableRef, recorded: PlacedTable | None) -> CurrentTable:
+def current_table(ref: TableRef, recorded: PlacedTable | None) -> CurrentTable:
+    """Return a table as it is now; ``recorded`` are the id and the place that the newest run met under its name."""
     met, recorded_location = recorded or (None, None)
     location = ref.location if ref.is_path else recorded_location
     table_id = None if location is None else table_id_at(location)

@@ -12,14 +12,14 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from maintainer.app.lookback.run_history import history_rows
 from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.project_folders import Project
-from maintainer.app.status.status_look import MAX_PAST_STEPS, status_row
+from maintainer.app.status.past_steps import PastSteps
+from maintainer.app.status.status_look import status_row
 from maintainer.errors import ExitCode
 from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import exit_code
-from maintainer.model.run.history_rows import HistoryRow, StatusRow
+from maintainer.model.run.history_rows import StatusRow
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, TableStatus
 from maintainer.model.run.progress import ProgressEvent, RunFinished, StepFinished, TableFinished, TableStarted
 from maintainer.report.run.outcome_text import proven
@@ -44,8 +44,7 @@ class RunMetrics:
         self._project = project
         self._tables = _TableFigures()
         self._started: set[str] = set()
-        self._past: dict[str, list[HistoryRow]] = {}
-        self._read_past()
+        self._past, _ = PastSteps.read(project)
         registry.register(self._tables)
         Gauge("maintainer_info", "1; the version is the label.", ["version"], registry=registry).labels(
             __version__
@@ -78,7 +77,7 @@ class RunMetrics:
 
     def look(self, look: TableLook, at_ms: int) -> None:
         """Take how a table looks now (milliseconds since 1970 UTC)."""
-        self._tables.put(status_row(look, self._past.get(look.policy.table.identifier, [])), at_ms)
+        self._tables.put(status_row(look, self._past.of(look)), at_ms)
 
     def event(self, event: ProgressEvent) -> None:
         """Count an event of a run; returns at once."""
@@ -100,13 +99,7 @@ class RunMetrics:
 
     def finished(self) -> None:
         """Read the run that has just been recorded, for the states of tables at the next look."""
-        self._read_past()
-
-    def _read_past(self) -> None:
-        past: dict[str, list[HistoryRow]] = {}
-        for row in history_rows(self._project.past_runs_dir, limit=MAX_PAST_STEPS)[0]:
-            past.setdefault(row.table, []).append(row)
-        self._past = past
+        self._past, _ = PastSteps.read(self._project)
 
     def _step(self, step: StepOutcome) -> None:
         self._steps.labels(step.kind.value, step.status.value).inc()

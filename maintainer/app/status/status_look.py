@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 from maintainer.app.engine_access import OpenedEngine
 from maintainer.app.lookback.ledger_access import ledger_problem
-from maintainer.app.lookback.run_history import history_rows
 from maintainer.app.planning.make_plan import PlanRequest, TableLook, make_plan
 from maintainer.app.planning.policy_places import unmanaged_tables
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.chosen_tables import ChosenTables
 from maintainer.app.selection.run_spec import SelectionOptions, narrowed
 from maintainer.app.selection.store_reach import tables_out_of_reach
+from maintainer.app.status.past_steps import PastSteps
 from maintainer.engine.stages import SILENT, StageListener
 from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.leases import current_holders
@@ -65,7 +65,8 @@ def status_row(
     """
     plan, facts, record = look.plan, look.facts, look.record
     last = past[0] if past else None
-    proven = next((row for row in past if row.proof is not None), None)
+    last_proof = next((row.proof for row in past if row.proof is not None), None)
+    proven = next((row for row in past if row.proof == "pass"), None)
     optimized = next((row for row in past if row.step in REWRITE_KINDS), None)
     switch = auto_compact_of(look, auto_compact_in_session)
     bound = look.policy.optimize.min_file_size_bytes
@@ -83,7 +84,7 @@ def status_row(
         last_optimize_at_ms=record.last_optimize_at_ms,
         last_optimize_status=optimized.status if optimized else None,
         last_vacuum_at_ms=record.last_vacuum_at_ms,
-        last_proof=proven.proof if proven else None,
+        last_proof=last_proof,
         last_proof_at_ms=proven.at_ms if proven else None,
         next=_next(plan, last, bound),
         auto_compact=switch.enabled if isinstance(switch, AutoCompactSwitch) else None,
@@ -185,7 +186,6 @@ def _step_in_brief(step: Step) -> str:
             assert_never(step)
 
 
-MAX_PAST_STEPS = 10_000
 _NO_POLICY = "no policy names it, so nothing is done to it: maintainer inventory"
 
 
@@ -225,17 +225,14 @@ def look_at_all(
     Raises:
         MaintainerError: The engine, or the folder of runs, cannot be used.
     """
-    past: dict[str, list[HistoryRow]] = {}
-    steps, unread = history_rows(project.past_runs_dir, limit=MAX_PAST_STEPS)
-    for step in steps:
-        past.setdefault(step.table, []).append(step)
+    past, unread = PastSteps.read(project)
     rows: list[StatusRow] = []
     in_session = opened.session_setting(SESSION_ENABLED)
     running = running_tables(project, at_ms)
 
     def look_at(look: TableLook) -> None:
         table = look.policy.table.identifier
-        rows.append(status_row(look, past.get(table, []), in_session, running.get(table)))
+        rows.append(status_row(look, past.of(look), in_session, running.get(table)))
 
     away = tables_out_of_reach(opened, (policy.table for policy in tables.policies if not policy.is_ledger), ends=False)
     request = PlanRequest(
