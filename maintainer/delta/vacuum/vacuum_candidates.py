@@ -71,8 +71,8 @@ def look(
 ) -> TableFacts:
     """Find what may be deleted; see ``TableReader.vacuum_look``. ``log`` is given where it was just read."""
     trash = expired_trash(storage, question.now_ms)
-    if question.untracked_before_ms is None and _known_to_be_gone(facts, question):
-        return replace(facts, removed_files=(), storage=StorageLook(trash=trash))
+    if question.untracked_before_ms is None and not trash and _known_to_be_gone(facts, question):
+        return replace(facts, removed_files=(), storage=StorageLook())
     if log is None or log.head < facts.version:
         log = replay(storage, facts)
     old = expired(storage, facts, log, removed_before_ms=question.removed_before_ms)
@@ -82,9 +82,10 @@ def look(
     listing: Listing | None = None
     if question.untracked_before_ms is not None:
         untracked, listing = _untracked(storage, facts, question, log, protections)
+    if present or untracked or trash:
+        protections.extend(clocks_apart(storage, log))
     if not present and not untracked:
         return replace(facts, removed_files=(), storage=StorageLook(tuple(protections), listing, trash))
-    protections.extend(_clocks_apart(storage, log))
     own = NeededFiles()
     own.add(protected_uris(storage, facts, log, question.removed_before_ms), root_uri=storage.root_uri)
     free = unclaimed(_fenced_off(storage, present, protections), own, protections)
@@ -96,7 +97,7 @@ def look(
     return replace(facts, removed_files=removed, storage=StorageLook(tuple(protections), listing, trash))
 
 
-def _clocks_apart(storage: TableStorage, log: LogReplay) -> Iterator[Kept]:
+def clocks_apart(storage: TableStorage, log: LogReplay) -> Iterator[Kept]:
     """Report a difference of this machine's clock and the storage's, as far as known before anything is written."""
     storage_ms, moment_ms = storage.files.clock_ms(storage.root_uri), now_ms()
     future_ms = log.newest_file_ms - moment_ms

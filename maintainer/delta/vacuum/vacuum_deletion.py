@@ -26,7 +26,7 @@ from maintainer.delta.vacuum.file_deletion import Taken, check_unchanged, entrie
 from maintainer.delta.vacuum.shallow_clones import Locator, References
 from maintainer.delta.vacuum.tombstones import expired, protected_uris
 from maintainer.delta.vacuum.trash import Manifest, TrashedFile, empty, trash_target, write_manifest
-from maintainer.delta.vacuum.vacuum_candidates import MAX_CLOCK_SKEW_MS, now_ms, still_free
+from maintainer.delta.vacuum.vacuum_candidates import MAX_CLOCK_SKEW_MS, clocks_apart, now_ms, still_free
 from maintainer.delta.vacuum.vacuum_commits import StartAndEnd, VacuumCommits
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard
 from maintainer.errors import CommitConflict, MaintainerError, Refused, VerificationFailed
@@ -128,6 +128,7 @@ class Deletion:
             return VacuumReceipt(0, 0, version_before=self._read_version)
         before_delete(self._read_version, None)
         if not self._planned:
+            self._check_known_clocks(log)
             return self._with_trash_emptied(VacuumReceipt(0, 0, version_before=self._read_version))
         folders = {uri.rpartition("/")[0] for uri in self._planned}
         before = entries_in(self._storage, folders)
@@ -302,6 +303,22 @@ class Deletion:
             allowed=f"{MAX_CLOCK_SKEW_MS // 1000} s",
             help="set the clock of this machine; file ages are wrong while a clock is wrong",
         )
+
+    def _check_known_clocks(self, log: LogReplay) -> None:
+        """Compare the clocks as far as they are known without a commit: emptying the trash makes none.
+
+        Raises:
+            Refused: A451.
+        """
+        for apart in clocks_apart(self._storage, log):
+            raise Refused(
+                "nothing was deleted: this machine's clock and the storage's are too far apart",
+                code="A451",
+                where=self._facts.ref.identifier,
+                found=apart.text,
+                allowed=f"{MAX_CLOCK_SKEW_MS // 1000} s",
+                help="set the clock of this machine; file ages are wrong while a clock is wrong",
+            )
 
     def _finish(
         self,

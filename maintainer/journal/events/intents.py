@@ -104,11 +104,9 @@ def _unfinished_of(folder: Path) -> Iterator[Intent]:
     path = folder / EVENTS_FILE
     if not path.exists():
         return
-    intents = open_intents(read_events(path).events)
-    if not intents:
-        return
+    # First: a run that ends between the two has then written all that is read.
     if not is_alive(path):
-        yield from intents
+        yield from open_intents(read_events(path).events)
 
 
 def record_settlement(

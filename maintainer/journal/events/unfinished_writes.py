@@ -89,10 +89,9 @@ def unfinished_writings(runs_dir: Path, *, except_run: str | None = None) -> tup
     unfinished: list[Writing] = []
     for folder in run_folders(runs_dir)[-MAX_RUNS:]:
         path = folder.path / EVENTS_FILE
-        if folder.run_id != except_run and path.exists():
-            writings = open_writings(read_events(path).events)
-            if writings and not is_alive(path):
-                unfinished.extend(writings)
+        # Alive is asked first: a run that ends between the two has then written all that is read.
+        if folder.run_id != except_run and path.exists() and not is_alive(path):
+            unfinished.extend(open_writings(read_events(path).events))
     return tuple(unfinished)
 
 

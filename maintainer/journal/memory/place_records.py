@@ -16,9 +16,6 @@ from maintainer.journal.events.intents import DELETED, Fate, intent_of
 from maintainer.model.plan.steps import REWRITE_KINDS
 from maintainer.model.table.table_facts import TableRecord
 
-MAX_UNPROVEN_VERSIONS = 100
-"""One is enough to hold vacuum back; more are kept for people."""
-
 MAX_PROVEN_VERSIONS = 20
 """The last ones; what is older and named as not proven is checked again."""
 
@@ -134,7 +131,8 @@ def table_record(records: Mapping[str, PlaceRecord], table_id: str, location: st
     return TableRecord(
         last_optimize_at_ms=_newest(record.last_optimize_at_ms for record in scheduled),
         last_vacuum_at_ms=_newest(record.last_vacuum_at_ms for record in scheduled),
-        unproven_versions=tuple(sorted(unproven)[-MAX_UNPROVEN_VERSIONS:]),
+        # All of them: each holds back what it replaced, so forgetting one would let a vacuum delete that.
+        unproven_versions=tuple(sorted(unproven)),
         quarantined=_quarantine(here, moved, copies),
         last_listing_at_ms=_newest(record.last_listing_at_ms for record in scheduled),
         vacuumed_bytes=tuple(sizes[-MAX_VACUUMS_REMEMBERED:]),

@@ -24,7 +24,7 @@ from maintainer.journal.events.event_log import EVENTS_FILE, Event, EventsRead, 
 from maintainer.journal.events.intents import open_intents
 from maintainer.journal.folder.documents import MAX_TRIES, Document, Documents, LocalDocuments
 from maintainer.journal.folder.run_folder import run_folders
-from maintainer.journal.memory.place_records import MAX_UNPROVEN_VERSIONS, PlaceRecord, bounded, table_record
+from maintainer.journal.memory.place_records import PlaceRecord, bounded, table_record
 from maintainer.model.codec import decode, encode
 from maintainer.model.plan.steps import REWRITE_KINDS
 from maintainer.model.table.table_facts import TableRecord
@@ -166,7 +166,7 @@ class _State:
         document["runs"].sort()
         for records in document["tables"].values():
             for record in records.values():
-                record["unproven"] = sorted(record["unproven"])[-MAX_UNPROVEN_VERSIONS:]
+                record["unproven"] = sorted(record["unproven"])
         return document
 
     def fold_run(self, read: EventsRead) -> None:
@@ -258,10 +258,12 @@ def _current(runs_dir: Path, kept: Document | None) -> tuple[_State, _State]:
     for folder in folders:
         if folder.run_id in over.runs:
             continue
+        # First: a run that ends between the two has then written all that is read.
+        alive = is_alive(folder.path / EVENTS_FILE)
         read = read_events(folder.path / EVENTS_FILE)
         if not read.is_whole:
             _log.warning("%s: %d damaged lines; what they recorded counts as not proven", folder.path, read.damaged)
-        if _is_over(folder.path / EVENTS_FILE, read.events):
+        if _is_over(read.events, alive=alive):
             over.fold_run(read)
             over.runs.add(folder.run_id)
         else:
@@ -280,11 +282,11 @@ def _key_of(event: Event) -> PlacedTable | None:
     return None
 
 
-def _is_over(path: Path, events: tuple[Event, ...]) -> bool:
+def _is_over(events: tuple[Event, ...], *, alive: bool) -> bool:
     """Whether nothing will be added: all it tried is settled, and the run closed its record or died."""
     if open_intents(events):
         return False
-    return any(event["type"] == "run_finished" for event in events) or not is_alive(path)
+    return any(event["type"] == "run_finished" for event in events) or not alive
 
 
 def _kept(runs_dir: Path) -> Document | None:

@@ -22,6 +22,9 @@ from maintainer.units import count_of, format_duration, format_size
 
 UNTRACKED = "untracked"
 
+MAX_VERSIONS_NAMED = 20
+"""In the sentence about rewrites that are not proven, the newest."""
+
 _CODES = {
     "clone": ReasonCode.KEPT_FOR_CLONE,
     "needed": ReasonCode.LIVE_AGAIN,
@@ -138,7 +141,9 @@ def _protected(
         )
     unproven = [file for file in old if file.path not in live and _is_unproven(file, record)]
     if unproven:
-        versions = ", ".join(str(version) for version in record.unproven_versions)
+        newest = record.unproven_versions[-MAX_VERSIONS_NAMED:]
+        more = len(record.unproven_versions) - len(newest)
+        versions = ", ".join(map(str, newest)) + (f" and of {count_of(more, 'older version')}" if more else "")
         text = f"{_files_text(unproven)} kept: the rewrite of version {versions} is not proven"
         left_alone.append(LeftAlone(Reason(ReasonCode.UNPROVEN_REWRITE, text, policy.place_of("vacuum"))))
     free = [file for file in old if file.path not in live and not _is_unproven(file, record)]

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.delta.vacuum import trash
+from maintainer.delta.vacuum import trash, vacuum_candidates
 from maintainer.delta.vacuum.trash import FOLDER, Manifest, TrashedFile, empty, expired_trash, undelete
-from maintainer.errors import TableError
+from maintainer.errors import Refused, TableError
+from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import VacuumStep
+from tests.support.tables import local_vacuum
 from tests.support.tables.aged_tables import AgedTable, now_ms, tree
 from tests.support.tables.builders import DAY_SECONDS
 from tests.support.tables.local_vacuum import LocalTable, Vacuuming
@@ -143,6 +145,24 @@ def test_it_is_emptied_when_its_time_is_over_and_not_before(table: AgedTable) ->
     assert (receipt.version_before, receipt.version_after) == (head, None)
     assert (files(table), table.head) == (before, head)
     assert [one.name for one in trash_of_any(table)] == ["somebody.txt"]
+
+
+def test_a_clock_that_is_wrong_empties_no_trash(table: AgedTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved(table)
+    (run,) = expired_trash(LocalTable(table.path), now_ms() + 8 * 86_400_000)
+
+    def ahead() -> int:
+        return now_ms() + 8 * 86_400_000
+
+    monkeypatch.setattr(vacuum_candidates, "now_ms", ahead)
+    step = VacuumStep((), now_ms() - 8 * 86_400_000, 7 * DAY_SECONDS, "x", (), emptied=(run,))
+    with pytest.raises(Refused) as refused:
+        work().delete(table, step, clock=ahead)
+    assert refused.value.code == "A451"
+    assert len(list((trash_of(table) / "files").rglob("*.parquet"))) == 3
+    monkeypatch.setattr(local_vacuum, "now_ms", ahead)
+    plan = work().plan(table)
+    assert (plan.steps, [reason.code for reason in plan.blocked]) == ((), [ReasonCode.CANNOT_BE_SURE])
 
 
 @pytest.mark.parametrize("how", ["through a link", "after a move", "after a move, through a link"])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from maintainer.journal.events.event_log import EVENTS_FILE, encode
+from maintainer.journal.events.event_log import EVENTS_FILE, EventsRead, encode, read_events
 from maintainer.journal.events.intents import Fate, unfinished
+from maintainer.journal.memory import table_records
 from maintainer.journal.memory.table_records import remembered, update_state
 from maintainer.model.run.outcome import CommitReceipt, StepStatus, VacuumReceipt
 from maintainer.model.table.table_facts import TableRecord
@@ -195,3 +197,37 @@ def test_sizes_of_vacuums_and_the_last_listing_are_remembered(runs: Runs) -> Non
     record = runs.record()
     assert record.vacuumed_bytes == tuple(range(1, 11))  # ten at most; one that deleted nothing does not count
     assert record.last_listing_at_ms == NOW_MS - 5
+
+
+def test_however_many_rewrites_are_unproven_none_is_forgotten(runs: Runs) -> None:
+    """Each holds back the files that it replaced; the oldest are the first that a vacuum would take."""
+    journal = runs.start()
+    versions = tuple(range(2, 132))
+    for version in versions:
+        runs.landed(journal, version, verified="error")
+    runs.end(journal)
+    assert runs.record().unproven_versions == versions
+    update_state(runs.runs_dir)
+    assert runs.record().unproven_versions == versions
+
+
+def test_what_a_run_records_between_two_looks_of_another_is_not_lost(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    living = runs.start()
+    ended: list[bool] = []
+
+    def read_and_end(path: Path) -> EventsRead:
+        events = read_events(path)
+        if living.run_id in str(path) and not ended:
+            ended.append(True)
+            living.quarantine(FACTS, "rows differ")
+            living.finished(None)
+            living.close()
+        return events
+
+    monkeypatch.setattr(table_records, "read_events", read_and_end)
+    update_state(runs.runs_dir)
+    update_state(runs.runs_dir)
+    assert ended
+    assert runs.record().quarantined == "rows differ"
