@@ -125,8 +125,10 @@ def trash_holds_what_was_moved(evidence: Evidence) -> Iterator[str]:
 
 
 def promised_versions_are_whole(evidence: Evidence) -> Iterator[str]:
-    """Every version from the oldest that a vacuum looked at has all of its files."""
+    """Every version from the oldest that a vacuum looked at has all of its files, until a later one begins."""
     for vacuum in _newest(evidence):
+        if _was_overtaken(evidence, vacuum):
+            continue
         oldest = vacuum.receipt["oldest_version"]
         after = vacuum.receipt["version_after"]
         for version, files in sorted(vacuum.table.history.items()):
@@ -186,6 +188,16 @@ def _planned_paths(run: RunRecord, step_id: str) -> set[str]:
         if step["kind"] == "vacuum" and f"{table['ref']['identifier']}/vacuum" == step_id
         for file in step["files"]
     }
+
+
+def _was_overtaken(evidence: Evidence, vacuum: Vacuum) -> bool:
+    """Whether a later run began to delete in the same table; killed, it has no results that would say so."""
+    return any(
+        event["kind"] == "vacuum" and evidence.table_at(event["location"], event["table_id"]) is vacuum.table
+        for run in evidence.runs
+        if run.run_id > vacuum.run.run_id
+        for event in run.of_type("intent")
+    )
 
 
 def _was_undone(evidence: Evidence, vacuum: Vacuum) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from pathlib import Path
 
 import deltalake
@@ -12,7 +13,7 @@ import pytest
 from tests.support.checker.contradictions import RULES, assert_truth, contradictions
 from tests.support.checker.truth_log import replay_table
 from tests.unit.support.forged_ledgers import LEDGER_FORGERIES, LOOKED, hook_compacts, past_step
-from tests.unit.support.forged_logs import LOG_FORGERIES, a_live_file_is_gone
+from tests.unit.support.forged_logs import LOG_FORGERIES, a_live_file_is_gone, a_promised_version_is_not_whole
 from tests.unit.support.forged_project import (
     COMPACTED,
     NEW,
@@ -174,6 +175,17 @@ def test_a_deletion_that_only_empties_the_trash_claims_no_commit(tmp_path: Path)
     assert judged(project) == []
     project.vacuumed.events[3] |= {"fate": "landed", "version": 1}
     assert [text for text in judged_again(project) if "claims version 1" in text]
+
+
+def test_a_vacuum_promises_nothing_for_after_a_later_one_began(tmp_path: Path) -> None:
+    """The later one was killed in the middle, so only its intent tells of it."""
+    project = forged_project(tmp_path)
+    a_promised_version_is_not_whole(project)
+    killed = deepcopy(project.vacuumed)
+    killed.events, killed.results = killed.events[:2], None
+    assert [event["type"] for event in killed.events] == ["run_started", "intent"]
+    project.runs["20261122T000000Z-cccc"] = killed
+    assert [text for text in judged(project) if "promised_versions_are_whole" in text or "is whole" in text] == []
 
 
 def test_rules_can_be_left_out_by_name(tmp_path: Path) -> None:
