@@ -1,11 +1,7 @@
-"""Re-check before applying: refused when the ground moved, reduced when only files did.
-
-What is said of columns that are not as they were planned: each by its name, with what it was and what it is.
-"""
+"""Re-check before applying: refused when the ground moved, reduced when only files did."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -13,14 +9,15 @@ from typing import Any
 import pytest
 
 from maintainer.errors import ExitCode, Refused
-from maintainer.model.plan.plan import LeftAlone, PlannedColumn, TablePlan
+from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Batch, Bin, CompactStep, SetPropertiesStep, VacuumStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import Strategy, Turn
 from maintainer.model.table.table_facts import DataFile, Protocol, RemovedFile, TableFacts
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table
-from maintainer.planning.recheck.staleness import MAX_CHANGES, StaleReasons, check_age, column_changes, recheck, refusal
+from maintainer.planning.recheck.staleness import StaleReasons, check_age, recheck, refusal
+from maintainer.planning.recheck.table_differences import MAX_CHANGES
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.policy.resolve.policy_values import policy_values
 from maintainer.policy.resolve.resolved import AutoCompactPolicy
@@ -180,6 +177,21 @@ def test_a_turn_keeps_the_numbers_of_files_of_the_bins_that_are_left() -> None:
     assert left.num_files_added == 3
 
 
+def test_bins_are_looked_up_and_not_compared_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch of a table with tiny files has thousands of bins; each with each is minutes before every try."""
+    gone = FACTS.files[-1]
+    facts = replace(FACTS, files=tuple(file for file in FILES if file != gone))
+    plan = planned()
+
+    def compared(bin_: Bin, other: object) -> bool:
+        raise AssertionError("a bin was compared with another")
+
+    monkeypatch.setattr(Bin, "__eq__", compared)
+    checked = recheck(plan, facts, "sha256:aa")
+    assert isinstance(checked, TablePlan)
+    assert [len(step.bins) for step in checked.steps if isinstance(step, CompactStep)] == [1]
+
+
 def test_a_new_deletion_vector_makes_it_another_file() -> None:
     changed: tuple[DataFile, ...] = (make_file("a0", size=10, partition={"p": "1"}, deleted=1), *FILES[1:])
     facts = replace(FACTS, files=changed)
@@ -267,99 +279,3 @@ def test_set_properties_keeps_what_is_still_missing() -> None:
     assert isinstance(step, SetPropertiesStep)
     assert (step.before, step.after) == ((("b", None),), (("b", "2"),))
     assert [reason.text for reason in step.reasons] == ["b is not set, the policy says 2"]
-
-
-def field(name: str, type_: Any, *, nullable: bool = True, **metadata: Any) -> dict[str, Any]:
-    return {"name": name, "type": type_, "nullable": nullable, "metadata": metadata}
-
-
-def mapped(name: str, column_id: int) -> dict[str, Any]:
-    return {**field(name, "long"), "metadata": {"delta.columnMapping.id": column_id}}
-
-
-def struct(*fields: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "struct", "fields": list(fields)}
-
-
-def columns(*fields: dict[str, Any]) -> tuple[PlannedColumn, ...]:
-    return planned_columns(replace(make_facts(), schema_json=json.dumps(struct(*fields))))
-
-
-def array(element: Any, *, nulls: bool = True) -> dict[str, Any]:
-    return {"type": "array", "elementType": element, "containsNull": nulls}
-
-
-ID = field("id", "long", nullable=False)
-PRICE = field("price", "decimal(10,2)")
-
-
-def test_the_schema_is_listed_with_everything_in_it() -> None:
-    nested = struct(field("city", "string", comment="where"), field("tags", array("string", nulls=False)))
-    mapping = {"type": "map", "keyType": "string", "valueType": nested, "valueContainsNull": True}
-    assert columns(ID, field("a.b", mapping)) == (
-        PlannedColumn("id", "long", nullable=False),
-        PlannedColumn("`a.b`", "map"),
-        PlannedColumn("`a.b`.key", "string", nullable=False),
-        PlannedColumn("`a.b`.value", "struct"),
-        PlannedColumn("`a.b`.value.city", "string", metadata=(("comment", '"where"'),)),
-        PlannedColumn("`a.b`.value.tags", "array"),
-        PlannedColumn("`a.b`.value.tags.element", "string", nullable=False),
-    )
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "says"),
-    [
-        ([ID], [ID], []),
-        ([ID], [ID, PRICE], ["column price (decimal(10,2)) was added"]),
-        ([ID, PRICE], [ID], ["column price (decimal(10,2)) was removed"]),
-        ([field("a", "integer")], [field("a", "long")], ["column a was of type integer, now long"]),
-        ([ID], [field("id", "long")], ["column id may be null now"]),
-        ([field("id", "long")], [ID], ["column id must not be null any more"]),
-        ([field("a", "long")], [field("a", "long", comment="x")], ["the comment of column a was not set, now 'x'"]),
-        (
-            [field("a", "long", comment="x" * 70)],
-            [field("a", "long", comment="y")],
-            [f"the comment of column a was '{'x' * 60}...', now 'y'"],
-        ),
-        (
-            [field("a", "long", CURRENT_DEFAULT="1")],
-            [field("a", "long")],
-            ["the metadata CURRENT_DEFAULT of column a was '1', now not set"],
-        ),
-        (
-            [mapped("a", 3)],
-            [mapped("b", 3)],
-            ["column a was renamed to b"],
-        ),
-        (
-            [mapped("a", 3)],
-            [mapped("b", 4)],
-            ["column a (long) was removed", "column b (long) was added"],
-        ),
-        ([ID, PRICE], [PRICE, ID], ["the order of the columns was changed"]),
-        (
-            [field("s", struct(field("x", "long")))],
-            [field("s", struct(field("x", "string"), field("y", array("long"))))],
-            [
-                "column s.x was of type long, now string",
-                "column s.y (array) was added",
-                "column s.y.element (long) was added",
-            ],
-        ),
-        (
-            [field("s", array("long"))],
-            [field("s", array("long", nulls=False))],
-            ["column s.element must not be null any more"],
-        ),
-    ],
-)
-def test_each_change_names_its_column(before: list[Any], after: list[Any], says: list[str]) -> None:
-    assert list(column_changes(columns(*before), columns(*after))) == says
-
-
-def test_many_changes_are_counted() -> None:
-    many = [field(f"c{number}", "long") for number in range(MAX_CHANGES + 3)]
-    says = column_changes(columns(ID), columns(ID, *many))
-    assert len(says) == MAX_CHANGES + 1
-    assert says[-1] == "3 more changes of columns"
