@@ -19,7 +19,7 @@ from maintainer.delta.vacuum.trash import FOLDER
 from maintainer.errors import MaintainerError, Refused
 from maintainer.model.plan.plan import Plan, TableState
 from maintainer.model.plan.plan_document import digest_of, from_json, to_document, to_json
-from maintainer.model.plan.steps import VacuumStep
+from maintainer.model.plan.steps import CompactStep, PurgeStep, VacuumStep, ZOrderStep
 from maintainer.planning.recheck.staleness import StaleReasons, recheck
 from tests.support.policies.projects import write_project
 from tests.support.runs import sample_plans
@@ -288,7 +288,8 @@ def test_the_plan_itself_does_delete_the_file(lake: Lake) -> None:
 
 
 POLICY = (
-    "table: s.t\nvacuum: {retention: 30d, trash: 14d}\nproperties: {delta.logRetentionDuration: interval 60 days}\n"
+    "table: s.t\noptimize: {maxFileSize: 1MiB}\nvacuum: {retention: 30d, trash: 14d}\n"
+    "properties: {delta.logRetentionDuration: interval 60 days}\n"
 )
 
 
@@ -320,6 +321,23 @@ BEYOND = {
         "which the policy does not allow",
     ),
 }
+
+
+REWRITES = {
+    "a purge": (PurgeStep((), max_file_size_bytes=1 << 20, max_threads=1, reasons=()), "no `optimize.purge:`"),
+    "a Z-order": (ZOrderStep((), ("id",), 1 << 20, 1, ()), "of the kind zorder, the policy asks for compact"),
+    "another size": (CompactStep((), max_file_size_bytes=1, max_threads=1, reasons=()), "files of up to 1 B"),
+    "threads": (CompactStep((), max_file_size_bytes=1 << 20, max_threads=999, reasons=()), "999 threads"),
+}
+
+
+@pytest.mark.parametrize("name", REWRITES)
+def test_a_signed_plan_rewrites_as_the_policy_does(name: str, tmp_path: Path) -> None:
+    lake = FakeLake()
+    table = lake.table("s.t", (1,), (2,))
+    step, why = REWRITES[name]
+    state, text = _checked(tmp_path, lake, replace(step, batches=compact(table).batches))
+    assert (state, why in text) == (TableState.BLOCKED, True), text
 
 
 @pytest.mark.parametrize("name", BEYOND)
@@ -368,6 +386,6 @@ def test_a_rewrite_reads_only_what_is_live(path: str, tmp_path: Path) -> None:
     (bin_,) = batch.bins
     files = (replace(bin_.files[0], path=path), *bin_.files[1:])
     forged = replace(step, batches=(replace(batch, bins=(replace(bin_, files=files),)),))
-    state, _ = _checked(tmp_path, lake, forged, policy="table: s.t\n")
+    state, _ = _checked(tmp_path, lake, forged)
     assert state is not TableState.CHANGES
     assert table.version == 1

@@ -26,6 +26,7 @@ from maintainer.model.plan.steps import (
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table
+from maintainer.planning.recheck.policy_bounds import beyond_policy
 from maintainer.planning.recheck.staleness import StaleReasons, recheck
 from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy, WorthPolicy
 from tests.support.policies.strategies import TODAY, data_files, planning_inputs
@@ -187,6 +188,7 @@ def test_a_plan_holds_against_the_table_it_was_made_from(inputs: Inputs) -> None
     policy, facts, record = inputs
     planned = _plan(policy, facts, record)
     assert recheck(planned, facts, policy.digest) == planned
+    assert beyond_policy(planned, policy, facts) == ()
 
 
 @given(planning_inputs(), st.data())

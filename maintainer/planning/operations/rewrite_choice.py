@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import LeftAlone
-from maintainer.model.plan.steps import RewriteStep, VacuumStep, ZOrderStep
+from maintainer.model.plan.steps import RewriteStep, StepKind, VacuumStep, ZOrderStep
+from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.budget.other_writers import without_hot, without_updated
 from maintainer.planning.operations.clustering import plan_clustering
 from maintainer.planning.operations.compaction import plan_compaction
@@ -16,7 +20,7 @@ from maintainer.planning.selection.decision import Decision, PropertyChange, lea
 from maintainer.planning.selection.lane_choice import with_lanes
 from maintainer.planning.selection.supported_features import left_by_commands, without_commands
 from maintainer.planning.zorder.incremental_zorder import plan_incremental
-from maintainer.policy.resolve.resolved import ZOrderMode
+from maintainer.policy.resolve.resolved import ResolvedPolicy, ZOrderMode
 
 
 def plan_rewrites(
@@ -56,20 +60,41 @@ def _keys(step: RewriteStep | VacuumStep | None) -> frozenset[tuple[str, str]]:
     return frozenset(file.key for file in step.files)
 
 
+LayoutKind = Literal[StepKind.CLUSTER, StepKind.ZORDER, StepKind.REWRITE, StepKind.COMPACT]
+
+
+def layout_kind(policy: ResolvedPolicy, facts: TableFacts) -> LayoutKind:
+    """Say which kind of rewrite gives a table its layout: what the table is made for comes before the policy."""
+    if facts.clustering_columns:
+        return StepKind.CLUSTER
+    if policy.optimize.zorder is not None:
+        return StepKind.ZORDER
+    return StepKind.COMPACT if policy.optimize.rewrite is None else StepKind.REWRITE
+
+
+def _plan_layout(table: TableInput) -> tuple[Decision, str]:
+    kind = layout_kind(table.policy, table.facts)
+    match kind:
+        case StepKind.CLUSTER:
+            return plan_clustering(table), "clustering"
+        case StepKind.ZORDER:
+            zorder = table.policy.optimize.zorder
+            full = zorder is not None and zorder.mode is ZOrderMode.FULL
+            return (plan_zorder if full else plan_incremental)(table), "Z-order"
+        case StepKind.REWRITE:
+            return plan_rewrite(table), "rewrite"
+        case StepKind.COMPACT:
+            return plan_compaction(table), "compaction"
+        case _:
+            assert_never(kind)
+
+
 def _layout(table: TableInput, *, due: bool) -> Decision:
     policy, facts = table.policy, table.facts
     if not facts.files:
         return Decision()
     optimize, last = policy.optimize, table.record.last_optimize_at_ms
-    if facts.clustering_columns:
-        decision, name = plan_clustering(table), "clustering"
-    elif optimize.zorder is not None:
-        plan = plan_zorder if optimize.zorder.mode is ZOrderMode.FULL else plan_incremental
-        decision, name = plan(table), "Z-order"
-    elif optimize.rewrite is not None:
-        decision, name = plan_rewrite(table), "rewrite"
-    else:
-        decision, name = plan_compaction(table), "compaction"
+    decision, name = _plan_layout(table)
     # Planned also when it is not due, so that what is wrong with the policy is found before its day comes.
     if decision.step is None or due:
         return decision

@@ -44,7 +44,7 @@ class Fleet:
         ]
         self.saved = to_json(plan_all(*plans))
 
-    def write_policy(self, name: str, text: str = "") -> None:
+    def write_policy(self, name: str, text: str = "optimize: {maxFileSize: 1MiB}\n") -> None:
         write_project(self.root, {f"policies/{name}.yml": f"version: 1\ntable: {name}\n{text}"})
 
     def check(
@@ -82,7 +82,7 @@ def test_one_changed_table_is_refused_and_fifteen_are_done(fleet: Fleet) -> None
 
 
 def test_a_changed_policy_refuses_its_table_alone(fleet: Fleet) -> None:
-    fleet.write_policy("s.t00", "optimize: {maxThreads: 2}\n")
+    fleet.write_policy("s.t00", "optimize: {maxFileSize: 1MiB, maxThreads: 2}\n")
     (fleet.root / "policies" / "s.t01.yml").unlink()
     outcome = fleet.apply()
     says = {table.ref.identifier: table.problem.what for table in outcome.tables if table.problem is not None}

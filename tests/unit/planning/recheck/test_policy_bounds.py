@@ -11,18 +11,27 @@ import pytest
 
 from maintainer.model.plan.plan import Checks, ContentCheck, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import SetPropertiesStep, VacuumStep, ZOrderStep
-from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, RemovedFile
+from maintainer.model.plan.steps import BatchedStep, RewriteRequest, SetPropertiesStep, VacuumStep, ZOrderStep
+from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, RemovedFile, TableFacts
 from maintainer.planning.curve.revision import PROPERTY_PREFIX
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
 from maintainer.planning.recheck.policy_bounds import beyond_policy
-from maintainer.policy.resolve.resolved import AutoCompactPolicy, ResolvedPolicy, ZOrderPolicy
+from maintainer.policy.resolve.resolved import (
+    AutoCompactPolicy,
+    OptimizePolicy,
+    PurgePolicy,
+    ResolvedPolicy,
+    RewritePolicy,
+    ZOrderMode,
+    ZOrderPolicy,
+)
 from tests.support.tables.builders import (
     DAY_MS,
     NEVER_TOUCHED,
     NOW_MS,
     make_facts,
+    make_file,
     make_files,
     make_optimize,
     make_policy,
@@ -120,10 +129,75 @@ def test_a_revision_belongs_to_an_incremental_zorder_and_to_nothing_else() -> No
     assert beyond_policy(plan, policy, facts) == ()
     (says,) = beyond_policy(replace(plan, steps=(revision,)), policy, facts)
     assert says == f"it would set the table property {name} to {value}, which the policy does not ask for"
-    assert beyond_policy(plan, make_policy(), facts) == (says,)
+    kind = "its rewrite is of the kind zorder, the policy asks for compact"
+    assert beyond_policy(plan, make_policy(optimize=make_optimize(max_size=1000)), facts) == (says, kind)
 
 
 def test_checks_are_not_switched_off() -> None:
     says = ("it would check the work by other checks than the policy's `verify:`",)
     assert beyond_policy(replace(planned(), checks=Checks(content=ContentCheck.OFF)), POLICY, FACTS) == says
     assert beyond_policy(replace(planned(), steps=(), checks=Checks(files=False)), POLICY, FACTS) == ()
+
+
+def rewrite_planned(optimize: OptimizePolicy, facts: TableFacts) -> tuple[TablePlan, ResolvedPolicy]:
+    policy = make_policy(optimize=optimize)
+    plan = plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
+    assert plan.steps
+    assert beyond_policy(plan, policy, facts) == ()
+    return plan, policy
+
+
+SMALL = make_facts(files=make_files(10, 20), columns={"id": "long", "b": "long"}, columns_with_stats=("id", "b"))
+CLUSTERED = replace(SMALL, clustering_columns=("id",))
+HALF_DELETED = replace(SMALL, files=(make_file(records=100, deleted=60),))
+FULL = replace(make_optimize(max_size=1000), zorder=ZOrderPolicy(("id",), ZOrderMode.FULL))
+SORTED = replace(make_optimize(max_size=1000), rewrite=RewritePolicy(num_files=1, sort_by=("id",)))
+PURGE = replace(make_optimize(max_size=1 << 30), purge=PurgePolicy(), max_deleted_rows_ratio=1.0)
+CUBES = "it would cluster by other settings than the policy's `optimize.cluster:`"
+
+
+@pytest.mark.parametrize(
+    ("optimize", "facts", "changes", "says"),
+    [
+        (make_optimize(max_size=1000), SMALL, {"max_threads": 64}, "it would use 64 threads, the policy 4"),
+        (
+            make_optimize(max_size=1000),
+            SMALL,
+            {"max_file_size_bytes": 1 << 40},
+            "it would write files of up to 1 TiB, the policy asks for 1000 B",
+        ),
+        (FULL, SMALL, {"columns": ("b",)}, "it would put rows in order of b, the policy asks for id"),
+        (FULL, SMALL, {"max_threads": 64}, "it would use 64 threads, the policy 4"),
+        (
+            SORTED,
+            SMALL,
+            {"request": RewriteRequest(7, None, ("b",))},
+            "it would write 7 files a partition, sorted by b, the policy asks for 1 file a partition, sorted by id",
+        ),
+        (make_optimize(max_size=1000), CLUSTERED, {"full": True}, CUBES),
+        (make_optimize(max_size=1000), CLUSTERED, {"min_cube_size_bytes": 1}, CUBES),
+        (PURGE, HALF_DELETED, {"max_threads": 64}, "it would use 64 threads, the policy 4"),
+    ],
+)
+def test_a_rewrite_is_the_one_that_the_policy_asks_for(
+    optimize: OptimizePolicy, facts: TableFacts, changes: dict[str, Any], says: str
+) -> None:
+    plan, policy = rewrite_planned(optimize, facts)
+    assert beyond_policy(edited(plan, BatchedStep, lambda step: replace(step, **changes)), policy, facts) == (says,)
+
+
+def test_a_rewrite_of_another_kind_is_named() -> None:
+    full, policy = rewrite_planned(FULL, SMALL)
+    compaction, plain = rewrite_planned(make_optimize(max_size=1000), SMALL)
+    assert beyond_policy(full, plain, SMALL) == ("its rewrite is of the kind zorder, the policy asks for compact",)
+    assert beyond_policy(compaction, policy, SMALL) == (
+        "its rewrite is of the kind compact, the policy asks for zorder",
+    )
+    mode = "its Z-order is of another mode than the policy's `optimize.zorder.mode`"
+    assert beyond_policy(full, make_policy(optimize=replace(FULL, zorder=ZOrderPolicy(("id",)))), SMALL) == (mode,)
+
+
+def test_a_purge_needs_one_in_the_policy() -> None:
+    plan, _ = rewrite_planned(PURGE, HALF_DELETED)
+    (says,) = beyond_policy(plan, make_policy(optimize=replace(PURGE, purge=None)), HALF_DELETED)
+    assert says == "it would purge files, and the policy has no `optimize.purge:`"
