@@ -174,7 +174,7 @@ class TableReader(HistoryReader, Protocol):
 
         Args:
             facts: The table; its version is the one looked at.
-            columns: As ``planning.columns.FoundColumn.quoted`` spells them.
+            columns: As ``planning.selection.schema_columns.FoundColumn.quoted`` spells them.
         """
         ...
 
@@ -256,7 +256,7 @@ class TableWriter(Protocol):
 
 
 class VersionReader(Protocol):
-    """Reads a table at a version, for checks after the fact; counts by scanning, never from the log."""
+    """Reads a table at a version, for checks after a commit; each method says whether it reads files or the log."""
 
     def dataframe(self, facts: TableFacts, version: int) -> object:
         """Return the table at the version, as a Spark DataFrame of a session whose counts scan the files."""

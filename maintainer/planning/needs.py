@@ -1,7 +1,7 @@
 """List what planning a table must still know. The caller reads it, adds it to the facts, and asks again.
 
-Each need says what is read at most; a healthy table has none. Where planning will end in a problem, or nothing is done
-to the table in this run, nothing is needed.
+Each need says what is read at most; a healthy table has none. Footers and removed files are not asked for where this
+run purges or deletes nothing in the table.
 """
 
 from __future__ import annotations

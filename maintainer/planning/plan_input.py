@@ -36,7 +36,7 @@ class TableInput:
     Attributes:
         policy: The table's effective policy.
         facts: The table at one version, with what `planning.needs` asks for.
-        record: What the ledger remembers of the table.
+        record: What the records of earlier runs say of the table.
         now_ms: The time of planning, milliseconds since 1970 UTC.
         today: The day of planning in the project's zone, for ``current_date()`` and ``suspend``.
         options: What is set aside for this run.

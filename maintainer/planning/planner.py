@@ -1,7 +1,8 @@
 """Plan one table: ``plan_table(table)`` is a pure function, and the plan is a value.
 
-Order within a table: properties, one rewrite (compaction, Z-order, clustering or a rewrite of partitions), vacuum. A
-plan also names what is left alone, with the reason.
+Order within a table: properties, the rewrite that gives the layout (compaction, Z-order, clustering or a rewrite of
+partitions), the purge of files which that one does not take, vacuum. A plan also names what is left alone, with the
+reason.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.planning import schedule as windows
 from maintainer.planning.plan_input import TableInput
 from maintainer.policy.resolve.resolved import ResolvedPolicy, Window
 from maintainer.units import format_duration
@@ -71,10 +70,10 @@ def held_back(table: TableInput) -> Reason | None:
     suspended = _suspended(table)
     if suspended is not None:
         return suspended
-    if table.options.ignore_windows or windows.is_open(policy.windows, now_ms):
+    if table.options.ignore_windows or is_open(policy.windows, now_ms):
         return None
-    opens = windows.opens_at_ms(policy.windows, now_ms)
-    text = f"outside the window {'; '.join(windows.describe(window) for window in policy.windows)}"
+    opens = opens_at_ms(policy.windows, now_ms)
+    text = f"outside the window {'; '.join(describe(window) for window in policy.windows)}"
     if opens is not None:
         text += f", opens {datetime.fromtimestamp(opens / 1000, tz=timezone.utc):%Y-%m-%d %H:%M} UTC"
     return Reason(ReasonCode.OUTSIDE_WINDOW, text, policy.place_of("window"))

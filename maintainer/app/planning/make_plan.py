@@ -236,11 +236,11 @@ def _of_ledger(error: MaintainerError) -> MaintainerError:
 
 
 def fit(project: Project, plan: Plan, given: Budget) -> Plan:
-    """Return the step with the bins that fit; None if none does, the step itself if it rewrites nothing.
+    """Return the plan with the rewrites that fit into the run's budget; the rest is left for another run.
 
     Args:
         project: With its own budgets.
-        plan: Everything that could be done.
+        plan: Everything that could be done; returned as it is where there is no budget.
         given: The run's bounds as options say them; they win over the project's.
     """
     budgets = project.loaded.project.budgets.with_run(given)

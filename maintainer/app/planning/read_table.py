@@ -56,6 +56,7 @@ def read_for_planning(
 
     Raises:
         TableError: The table cannot be read.
+        RuntimeError: A reader that answers without an answer, which is a bug.
     """
     facts = reader.facts(policy.table)
     record = records.record_of(facts.table_id, facts.location, places)
@@ -65,9 +66,9 @@ def read_for_planning(
     for _ in range(MAX_NEEDS):
         need = next_need(table)
         if need is None:
-            break
+            return table
         table = answer(reader, table, need, tables)
-    return table
+    raise RuntimeError(f"planning asks {MAX_NEEDS} times for what it was given: {next_need(table)}")
 
 
 def plan_beside_writers(reader: TableReader, table: TableInput) -> tuple[TableInput, TablePlan]:
@@ -89,6 +90,8 @@ def plan_beside_writers(reader: TableReader, table: TableInput) -> tuple[TableIn
             table = answer(reader, table, need)
         except TableError:
             break
+    else:
+        raise RuntimeError(f"planning asks {MAX_NEEDS} times for what it was given: {writers_need(table, plan)}")
     return table, plan if table is first else plan_table(table)
 
 

@@ -1,6 +1,6 @@
 """Paths and partition values as Delta's log, Hadoop and Spark spell them, for every engine.
 
-``log_uri`` gives the one URI of a path in the log, ``vector_path`` the file of a deletion vector, and
+``log_uri`` gives the one URI of a path in the log, ``log_readings`` every way in which engines read it, and
 ``partition_spelling`` the one spelling of a partition value: two spellings of one value are one partition.
 
 An empty text is null, except for a text column: there Spark reads it as it is. A timestamp may be written as

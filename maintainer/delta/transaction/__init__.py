@@ -1,1 +1,1 @@
-"""Parts of a commit: requirements, the outcome of a commit, AddFiles and properties."""
+"""Parts of a commit: what must be true of the table, what became of it, live files, properties, small log files."""

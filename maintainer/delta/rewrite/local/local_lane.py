@@ -21,7 +21,8 @@ from maintainer.delta.snapshot.column_statistics import physical_path
 from maintainer.delta.storage.file_store import local_path
 from maintainer.delta.storage.log_paths import one_value_of
 from maintainer.delta.transaction.live_files import AddAction
-from maintainer.model.plan.steps import Bin, PartitionRewriteStep, ZOrderStep
+from maintainer.model.closed_types import assert_never
+from maintainer.model.plan.steps import Bin, ClusterStep, CompactStep, PartitionRewriteStep, PurgeStep, ZOrderStep
 from maintainer.units import format_size
 
 if TYPE_CHECKING:
@@ -107,33 +108,41 @@ def _files_of(
     arrow_schema: pa.Schema,
 ) -> Iterable[Iterable[pa.RecordBatch]]:
     """The rows of each new file: as they are read, unless the step puts them in an order."""
-    match job.step:
-        case ZOrderStep(columns=columns, turn=None, max_file_size_bytes=size):
+    step = job.step
+    match step:
+        case ZOrderStep():
             rows = _in_memory(read, arrow_schema)
-            ordered = [ordered_column(rows.column(place)) for place in _places(columns, schema, arrow_schema)]
-            return _ordered_batches(job, number, bin_, rows, along_own_curve(ordered, max(1, bin_.size_bytes // size)))
-        case ZOrderStep(turn=turn) if turn is not None:
-            revision = revision_of(turn, job.metadata, job.where)
-            rows = _in_memory(read, arrow_schema)
-            ordered = [ordered_column(rows.column(place)) for place in _places(revision.names(), schema, arrow_schema)]
-            # Bins that are no longer live were dropped, so a bin is found by its files.
-            planned = [[file.key for file in planned.files] for planned in job.step.batches[0].bins]
-            return _ordered_batches(
-                job,
-                number,
-                bin_,
-                rows,
-                along_revision(ordered, revision, turn.num_files[planned.index([file.key for file in bin_.files])]),
-            )
-        case PartitionRewriteStep(request=request) if request.sort_columns or request.num_files != 1:
+            return _ordered_batches(job, number, bin_, rows, _zorder(job, step, bin_, rows, schema, arrow_schema))
+        case PartitionRewriteStep(request=request):
+            if request.num_files == 1 and not request.sort_columns:
+                return [_passed_on(job, number, read)]
             rows = _in_memory(read, arrow_schema)
             places = _places(request.sort_columns, schema, arrow_schema)
             ordered = [ordered_column(rows.column(place)) for place in places]
             return _ordered_batches(
                 job, number, bin_, rows, by_columns(ordered, rows.num_rows, request.num_files_of(bin_.size_bytes))
             )
-        case _:
+        case CompactStep() | PurgeStep():
             return [_passed_on(job, number, read)]
+        case ClusterStep():
+            raise LaneUnfit("only Spark writes along the curve of liquid clustering")
+        case _:
+            assert_never(step)
+
+
+def _zorder(
+    job: RewriteJob, step: ZOrderStep, bin_: Bin, rows: pa.Table, schema: dict[str, Any], arrow_schema: pa.Schema
+) -> list[np.ndarray]:
+    """The order of a bin's rows: along the curve of their own values, or along the revision of a turn."""
+    turn = step.turn
+    if turn is None:
+        ordered = [ordered_column(rows.column(place)) for place in _places(step.columns, schema, arrow_schema)]
+        return along_own_curve(ordered, max(1, bin_.size_bytes // step.max_file_size_bytes))
+    revision = revision_of(turn, job.metadata, job.where)
+    ordered = [ordered_column(rows.column(place)) for place in _places(revision.names(), schema, arrow_schema)]
+    # Bins that are no longer live were dropped, so a bin is found by its files; a file is in one bin only.
+    planned = [planned.files[0].key for planned in step.bins]
+    return along_revision(ordered, revision, turn.num_files[planned.index(bin_.files[0].key)])
 
 
 def _passed_on(job: RewriteJob, number: int, read: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

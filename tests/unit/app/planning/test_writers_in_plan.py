@@ -5,11 +5,15 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
+import pytest
+
+from maintainer.app.planning import read_table
 from maintainer.app.planning.read_table import plan_beside_writers
 from maintainer.errors import TableError
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, OwnRewrites, TableCommit, WriterRhythm
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef, Update
 from maintainer.planning.budget.other_writers import LOOK_BACK_MS, MAX_COMMITS
+from maintainer.planning.needs import MAX_NEEDS
 from maintainer.planning.plan_input import TableInput
 from tests.support.tables.builders import (
     HOUR_MS,
@@ -83,3 +87,9 @@ def test_a_policy_that_never_waits_for_quiet_reads_no_updates() -> None:
 def test_a_log_that_cannot_be_read_a_second_time_leaves_the_facts_as_they_are() -> None:
     facts = look(Reader(error=TableError("the log cannot be read", code="T403")), 600)
     assert (facts.writers, facts.updates) == (None, None)
+
+
+def test_a_reader_that_never_answers_is_a_bug_and_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_table, "answer", lambda reader, table, need, tables=(): table)
+    with pytest.raises(RuntimeError, match=f"planning asks {MAX_NEEDS} times .* WritersNeed"):
+        look(Reader(), 600)
