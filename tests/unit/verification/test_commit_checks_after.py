@@ -176,6 +176,12 @@ def test_columns_that_no_proof_covers_are_named_and_rows_not_called_the_same() -
     assert ("frame", 0) in frames.asked, "what fails is run on the version before"
 
 
+def test_a_rewrite_without_a_proof_does_not_pass() -> None:
+    done = after_rewrite(Frames(ROWS, ROWS), LOG, proof=None)
+    assert (done.verdict, done.content_equal) == (Verdict.FAIL, None)
+    assert failed(done)[0] == "rows read = rows written"
+
+
 def test_expectations_that_failed_before_as_well_do_not_decide() -> None:
     done = after_rewrite(Frames(ROWS, ROWS), replace(LOG, expectations=(NOT_NULL, TWO_DAYS, NOT_NULL)))
     assert done.verdict is Verdict.PASS

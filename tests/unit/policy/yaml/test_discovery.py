@@ -8,7 +8,7 @@ import pytest
 
 from maintainer.errors import ProjectError
 from maintainer.policy.yaml import discovery
-from maintainer.policy.yaml.discovery import find_files, find_tests
+from maintainer.policy.yaml.discovery import find_files, find_tests, misplaced_policies
 from tests.support.policies.projects import write_project
 
 
@@ -63,3 +63,13 @@ def test_a_folder_of_policies_that_is_a_link_is_a_finding(tmp_path: Path, root: 
     files = find_files(root)
     assert (files.policies, files.profiles) == ((), ())
     assert [(finding.code, finding.file) for finding in files.findings] == [("P355", "policies")]
+
+
+def test_policies_that_lie_elsewhere_are_named_and_a_lake_beside_them_is_not_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {f"tables/{name}.yml": f"table: s.{name}\n" for name in "abcd"}
+    root = write_project(tmp_path, {**files, "notes.yml": "about: x\n", "deep/er/e.yml": "table: s.e\n"})
+    assert misplaced_policies(root) == ("tables/a.yml", "tables/b.yml", "tables/c.yml")
+    monkeypatch.setattr(discovery, "_MAX_ENTRIES", 1)
+    assert misplaced_policies(root) == ()
