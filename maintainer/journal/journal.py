@@ -26,6 +26,7 @@ from maintainer.journal.folder.atomic_files import FolderUnwritable, reading_run
 from maintainer.journal.folder.publisher import Publisher
 from maintainer.journal.folder.run_folder import RunFolder, tidy_state
 from maintainer.journal.leases import Leases
+from maintainer.journal.memory.other_runs import OtherRuns
 from maintainer.journal.memory.table_records import update_state
 from maintainer.model.codec import encode
 from maintainer.model.plan.plan import Problem
@@ -110,6 +111,12 @@ class Journal:
         if self.publisher is None:
             return Leases(self.runs_dir, self.run_id, now_ms)
         return Leases(self.runs_dir, self.run_id, self.publisher.now_ms, documents=self.publisher.leases())
+
+    def other_runs(self) -> OtherRuns:
+        """Return the records of all other runs, also of those on other machines."""
+        if self.publisher is None:
+            return OtherRuns(self.runs_dir, self.run_id)
+        return OtherRuns(self.runs_dir, self.run_id, self.publisher.refresh)
 
     def update_state(self) -> None:
         """Take all runs that are over into ``state.json``; the record is closed before.

@@ -53,10 +53,15 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A lease that was given, by the name of its document: proof of it is the token."""
+    """A lease that was given, by the name of its document: proof of it is the token.
+
+    ``previous_run`` held it before, None where nobody did: what that run recorded is not known to a run that began
+    earlier.
+    """
 
     name: str
     token: int
+    previous_run: str | None = None
 
 
 class Leases:
@@ -139,7 +144,7 @@ class Leases:
                     help="nothing was changed; wait for that run, then use `maintainer retry`; "
                     "if that run is dead: `maintainer leases break TABLE --reason TEXT`",
                 )
-            lease = Lease(name, 1 if before is None else before.token + 1)
+            lease = Lease(name, 1, None) if before is None else Lease(name, before.token + 1, before.run_id)
             if self._write(lease, table, document):
                 return lease
         raise OSError(0, f"other runs changed the lease {MAX_TRIES} times while it was read")

@@ -19,13 +19,11 @@ from maintainer.execution.run.cancellation import RETRY_THE_REST, StopSwitch, si
 from maintainer.execution.run.run_context import Clock, Emitter, RetryBounds, RunContext, number_steps
 from maintainer.execution.table.commit_attempt import problem_of
 from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
-from maintainer.journal.events.intents import Intent, unfinished
-from maintainer.journal.events.unfinished_writes import unfinished_writings
-from maintainer.journal.folder.atomic_files import FolderUnwritable, reading_runs
+from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_pending import rows_wait
 from maintainer.journal.ledger.ledger_rows import LedgerSink, rows_of
-from maintainer.journal.memory.table_records import Remembered, remembered
+from maintainer.journal.memory.other_runs import RunsRead
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.run.outcome import Preparation, RunEnd, RunOutcome, TableOutcome, TableStatus
 from maintainer.model.run.progress import LedgerAppending, ProgressSink, RunFinished, RunStarted, TableFinished
@@ -117,12 +115,10 @@ def run_fleet(
         MaintainerError: Nothing was touched: verification would not be possible, or the run folder cannot be used.
     """
     bounds, clock, switch = bounds or FleetBounds(), clock or Clock(), switch or StopSwitch()
-    with reading_runs(journal.runs_dir):
-        writings = unfinished_writings(journal.runs_dir, except_run=journal.run_id)
     leases = journal.leases(clock.now_ms)
     context = RunContext(
         journal, verifier, clock, Emitter(on_event), switch, engine.places, bounds.retry, number_steps(plan),
-        known_tables, leases, writings,
+        known_tables, leases, journal.other_runs(),
     )  # fmt: skip
     try:
         return _Fleet(plan, engine, context, bounds, ledger, preparation).run()
@@ -196,12 +192,9 @@ class _Fleet:
         Raises:
             MaintainerError: See ``run_fleet``.
         """
-        runs_dir = self._context.journal.runs_dir
-        with reading_runs(runs_dir):
-            records = remembered(runs_dir)
-            intents = unfinished(runs_dir, except_run=self._context.run_id)
-        places = self._context.places
-        tasks = [task for table in self._plan.tables if (task := _task(table, records, intents, places)) is not None]
+        assert self._context.other_runs is not None
+        runs, places = self._context.other_runs.read(), self._context.places
+        tasks = [task for table in self._plan.tables if (task := _task(table, runs, places)) is not None]
         if any(task.plan.steps for task in tasks):
             expectations = {expectation for task in tasks for expectation in task.plan.checks.expectations}
             check = partial(self._context.verifier.preflight, tuple(sorted(expectations, key=repr)))
@@ -269,17 +262,14 @@ class _Fleet:
         return problem
 
 
-def _task(table: TablePlan, records: Remembered, intents: tuple[Intent, ...], places: TablePlaces) -> Task | None:
+def _task(table: TablePlan, runs: RunsRead, places: TablePlaces) -> Task | None:
     """Return a worker's task for a table; None when the table needs no engine."""
     if table.observed is None or table.problem is not None:
         return None
-    table_id, location = table.observed.table_id, table.observed.location
-    own = tuple(intent for intent in intents if intent.table_id == table_id)
-    record = records.record_of(table_id, location, places)
+    past = runs.of_table(table.observed.table_id, table.observed.location, places)
     # In quarantine nothing is settled: the version that failed its check would fail again and halt every later run.
-    if table.steps or (record.quarantined is None and (own or record.unproven_versions)):
-        return Task(table, record, own)
-    return None
+    owes = past.record.quarantined is None and (past.open_intents or past.record.unproven_versions)
+    return Task(table, past) if table.steps or owes else None
 
 
 def _without_steps(table: TablePlan) -> TableOutcome:

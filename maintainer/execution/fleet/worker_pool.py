@@ -23,12 +23,11 @@ from maintainer.execution.run.cancellation import RETRY_THE_REST, StopSwitch, Ta
 from maintainer.execution.run.run_context import RunContext
 from maintainer.execution.table.commit_attempt import StepWork, Worker, problem_of
 from maintainer.execution.table.table_run import num_batches, run_table, table_status
-from maintainer.journal.events.intents import Intent
 from maintainer.journal.folder.atomic_files import FolderUnwritable
+from maintainer.journal.memory.other_runs import TablePast
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import BatchStarted, RunStopping, StepHeartbeat, TableStarted
-from maintainer.model.table.table_facts import TableRecord
 
 MAX_GIVEN_UP = 8
 """Threads that may be given up in one run; after that something is wrong with the engine and nothing new is started."""
@@ -59,8 +58,7 @@ class Task:
     """One table's work, and what earlier runs left behind."""
 
     plan: TablePlan
-    record: TableRecord
-    open_intents: tuple[Intent, ...] = ()
+    past: TablePast
 
 
 @dataclass(slots=True)
@@ -197,8 +195,7 @@ class Crew:
                     self.context.emit(TableStarted(now_ms, plan.ref.identifier, len(plan.steps)))
                     outcome = run_table(
                         Worker(plan, engine, self.context, running.control),
-                        record=running.task.record,
-                        open_intents=running.task.open_intents,
+                        past=running.task.past,
                         on_step=lambda step, ref=plan.ref: self.results.step(ref, step),  # type: ignore[misc] # bound now
                         on_work=lambda work, running=running: self._began_step(running, work),  # type: ignore[misc]
                     )

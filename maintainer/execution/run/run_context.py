@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from maintainer.engine.protocols import TablePlaces
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.run.verifier_check import VerifierCheck
-from maintainer.journal.events.unfinished_writes import Writing
 from maintainer.journal.journal import Journal
 from maintainer.journal.leases import Leases
+from maintainer.journal.memory.other_runs import OtherRuns
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.progress import ProgressEvent, ProgressSink
 from maintainer.model.table.table_facts import TableRef
@@ -86,7 +86,7 @@ class RunContext:
 
     ``step_numbers`` are places in the plan, from 1, without our own ledger. ``known_tables`` are all tables of the
     project: their logs may need files of a table that is vacuumed. ``leases`` keep other runs off a table that is
-    worked on; None asks for none. ``writings`` are what runs that are over wrote and never tried to commit.
+    worked on; None asks for none. ``other_runs`` are asked again when the lease of a table is taken.
     ``places`` tell which locations are one table. No commit is made before ``verifier_check`` has passed.
     """
 
@@ -100,7 +100,7 @@ class RunContext:
     step_numbers: Mapping[str, int] = field(default_factory=dict)
     known_tables: tuple[TableRef, ...] = ()
     leases: Leases | None = None
-    writings: tuple[Writing, ...] = ()
+    other_runs: OtherRuns | None = None
     verifier_check: VerifierCheck = field(default_factory=VerifierCheck)
 
     @property

@@ -16,6 +16,7 @@ from maintainer.execution.table.check_result import take_verification
 from maintainer.execution.table.commit_attempt import StepWork, Worker
 from maintainer.execution.table.deletion_record import fate_of, receipt_from_log, settled_deletion
 from maintainer.journal.events.intents import Fate, Intent
+from maintainer.journal.events.unfinished_writes import Writing
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts, TableRecord
 
@@ -144,14 +145,19 @@ def _check(
     return True
 
 
-def remove_unfinished(worker: Worker, facts: TableFacts) -> list[str]:
+def remove_unfinished(worker: Worker, writings: Iterable[Writing], facts: TableFacts) -> list[str]:
     """Remove what runs that were killed wrote into this table and never tried to commit; return notes about it.
+
+    Args:
+        worker: The table's worker.
+        writings: What those runs began to write, in any table.
+        facts: The table as it is now.
 
     Raises:
         MaintainerError: The folders could not be read, or the answer not be recorded.
     """
     notes = []
-    for writing in worker.context.writings:
+    for writing in writings:
         if writing.table_id != facts.table_id:
             continue
         places = worker.context.places

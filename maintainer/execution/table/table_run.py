@@ -29,10 +29,11 @@ from maintainer.execution.table.rewrite_metrics import files_left, rewrite_metri
 from maintainer.execution.table.step_runs import LIFT_HELP, run_properties, run_rewrite, run_vacuum, with_protocol
 from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
 from maintainer.execution.table.zorder_loop import run_turns
-from maintainer.journal.events.intents import Intent
 from maintainer.journal.folder.atomic_files import FolderUnwritable
+from maintainer.journal.leases import Lease
+from maintainer.journal.memory.other_runs import TablePast
 from maintainer.model.closed_types import assert_never
-from maintainer.model.plan.plan import Problem, TablePlan, TableState
+from maintainer.model.plan.plan import Observed, Problem, TablePlan, TableState
 from maintainer.model.plan.steps import (
     BatchedStep,
     RewriteStep,
@@ -45,7 +46,6 @@ from maintainer.model.plan.zorder_turn import ZOrderSettings
 from maintainer.model.run.optimize_metrics import OptimizeMetrics
 from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import Phase, StepFinished, StepStarted
-from maintainer.model.table.table_facts import TableRecord
 
 StepDone = Callable[[StepOutcome], None]
 """Called after each step with its outcome, so that ``results.json`` is never behind."""
@@ -56,8 +56,7 @@ _GOES_ON = frozenset({StepStatus.SUCCEEDED, StepStatus.NOTHING_LEFT})
 def run_table(
     worker: Worker,
     *,
-    record: TableRecord = TableRecord(),  # noqa: B008 (frozen)
-    open_intents: tuple[Intent, ...] = (),
+    past: TablePast = TablePast(),  # noqa: B008 (frozen)
     on_step: StepDone = lambda outcome: None,
     on_work: Callable[[StepWork], None] = lambda work: None,
 ) -> TableOutcome:
@@ -65,37 +64,33 @@ def run_table(
 
     Args:
         worker: The plan, the engine's access for this thread, the run, and how to stop.
-        record: What earlier runs left behind: unproven versions and quarantine hold deletion back.
-        open_intents: What earlier runs tried on this table without saying how it ended.
+        past: What earlier runs left behind, as it was known when the run began. It is asked for again once the table's
+            lease is ours.
         on_step: Called after each step.
         on_work: Called when a step begins, with the work in progress, for heartbeats.
 
     Returns:
         The outcome. Nothing is raised: what goes wrong is in it.
     """
-    return _TableRun(worker, record, on_step, on_work).run(open_intents)
+    return _TableRun(worker, past, on_step, on_work).run()
 
 
 class _TableRun:
-    def __init__(
-        self, worker: Worker, record: TableRecord, on_step: StepDone, on_work: Callable[[StepWork], None]
-    ) -> None:
+    def __init__(self, worker: Worker, past: TablePast, on_step: StepDone, on_work: Callable[[StepWork], None]) -> None:
         self._worker = worker
         self._plan = worker.plan
-        self._record = record
+        self._past = past
+        self._record = past.record
         self._on_step = on_step
         self._on_work = on_work
         self._steps: list[StepOutcome] = []
         self._problem: Problem | None = None
         self._failed: StepStatus | None = None
 
-    def run(self, open_intents: tuple[Intent, ...]) -> TableOutcome:
-        if self._record.quarantined is not None and self._plan.steps:
-            why = f"the table is in quarantine: {self._record.quarantined}"
-            return self._refused(Problem("A411", why, self._plan.ref.identifier, LIFT_HELP))
+    def run(self) -> TableOutcome:
         leases, observed = self._worker.context.leases, self._plan.observed
-        if leases is None or observed is None:
-            return self._run(open_intents)
+        if leases is None or observed is None or self._in_quarantine is not None:
+            return self._run()
         try:
             lease = leases.acquire(observed.table_id, self._plan.ref.identifier)
         except Refused as error:
@@ -105,9 +100,32 @@ class _TableRun:
             return self._refused(problem_of(error))
         self._worker = replace(self._worker, lease=lease)
         try:
-            return self._run(open_intents)
+            self._read_past_again(observed, lease)
+            return self._run()
         finally:
             self._note_left_lease(leases.release(lease))
+
+    @property
+    def _in_quarantine(self) -> Problem | None:
+        """Why the table is refused, where it would be changed and is in quarantine."""
+        if self._record.quarantined is None or not self._plan.steps:
+            return None
+        why = f"the table is in quarantine: {self._record.quarantined}"
+        return Problem("A411", why, self._plan.ref.identifier, LIFT_HELP)
+
+    def _read_past_again(self, observed: Observed, lease: Lease) -> None:
+        """Take in what other runs recorded of the table since this run began: nobody else works on it now."""
+        context = self._worker.context
+        if context.other_runs is None:
+            return
+        try:
+            runs = context.other_runs.newest(lease.previous_run)
+        except MaintainerError as error:
+            work = StepWork(f"{self._plan.ref.identifier}/settle", "settle")
+            self._failed, self._problem = self._judge(error, work)
+            return
+        self._past = runs.of_table(observed.table_id, observed.location, context.places)
+        self._record = self._past.record
 
     def _note_left_lease(self, failure: OSError | None) -> None:
         """Record that the lease could not be given back: until it ends by itself it names a run that is over."""
@@ -117,13 +135,12 @@ class _TableRun:
                     "lease_left", table=self._plan.ref.identifier, found=failure.strerror or str(failure)
                 )
 
-    def _run(self, open_intents: tuple[Intent, ...]) -> TableOutcome:
-        observed = self._plan.observed
-        began = observed is not None and any(
-            writing.table_id == observed.table_id for writing in self._worker.context.writings
-        )
-        if open_intents or self._record.unproven_versions or began:
-            self._settle(open_intents)
+    def _run(self) -> TableOutcome:
+        quarantine = self._in_quarantine
+        if quarantine is not None:
+            return self._refused(quarantine)
+        if self._failed is None and self._record.quarantined is None and not self._past.is_settled:
+            self._settle()
         for step in self._plan.steps:
             blocker = next((step for step in self._steps if step.status not in _GOES_ON), None)
             if self._failed is not None or blocker is not None:
@@ -149,13 +166,13 @@ class _TableRun:
             self._plan.ref, TableStatus.BLOCKED, tuple(self._steps), problem, self._plan.policy_file, self._plan.owner
         )
 
-    def _settle(self, open_intents: tuple[Intent, ...]) -> None:
+    def _settle(self) -> None:
         """Settle the past first. If that fails, every step is skipped and the table carries the reason."""
         work = StepWork(f"{self._plan.ref.identifier}/settle", "settle")
         try:
             facts = work.facts = self._worker.engine.reader.facts(self._plan.ref)
-            self._record, settled = settle(self._worker, open_intents, self._record, facts)
-            for note in (*settled.notes, *remove_unfinished(self._worker, facts)):
+            self._record, settled = settle(self._worker, self._past.open_intents, self._record, facts)
+            for note in (*settled.notes, *remove_unfinished(self._worker, self._past.writings, facts)):
                 self._worker.context.journal.note("settled", table=self._plan.ref.identifier, text=note)
         except Exception as error:  # kept as the table's problem; other tables go on
             self._failed, self._problem = self._judge(error, work)

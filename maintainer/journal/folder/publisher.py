@@ -20,6 +20,13 @@ class Publisher(Protocol):
             FolderUnwritable: It is required and could not be published.
         """
 
+    def refresh(self) -> None:
+        """Fetch what other machines recorded.
+
+        Raises:
+            FolderUnwritable: It could not be fetched.
+        """
+
     def leases(self) -> Documents:
         """Return the leases that all runs of the state share."""
 

@@ -215,13 +215,13 @@ class _State:
             del self.place_streaks[table_id]
 
 
-def remembered(runs_dir: Path) -> Remembered:
-    """Read everything that the runs so far say about tables. Writes nothing.
+def remembered(runs_dir: Path, *, except_run: str | None = None) -> Remembered:
+    """Read everything that the runs so far say about tables, but for one run. Writes nothing.
 
     Raises:
         OSError: The runs folder cannot be listed or read.
     """
-    state, _ = _current(runs_dir, _kept(runs_dir))
+    state, _ = _current(runs_dir, _kept(runs_dir), except_run)
     return Remembered(state.tables, state.streaks, state.place_streaks, state.keys)
 
 
@@ -249,14 +249,14 @@ def update_state(
     raise OSError(0, f"other runs replaced {STATE_FILE} {MAX_TRIES} times while it was read")
 
 
-def _current(runs_dir: Path, kept: Document | None) -> tuple[_State, _State]:
+def _current(runs_dir: Path, kept: Document | None, except_run: str | None = None) -> tuple[_State, _State]:
     """The fold of all runs, and the fold of those that are over (what may be kept)."""
     folders = run_folders(runs_dir)
     names = {folder.run_id for folder in folders}
     over = _load(kept, runs_dir.parent / STATE_FILE) or _State()
     still_open = []
     for folder in folders:
-        if folder.run_id in over.runs:
+        if folder.run_id in over.runs or folder.run_id == except_run:
             continue
         # First: a run that ends between the two has then written all that is read.
         alive = is_alive(folder.path / EVENTS_FILE)

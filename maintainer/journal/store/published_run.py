@@ -84,6 +84,13 @@ class PublishedRun:
             if required:
                 raise self._unpublished(error) from error
 
+    def refresh(self) -> None:
+        """See ``Publisher``."""
+        try:
+            self._mirror.fetch(self.now_ms(), ended_by=self._run_id)
+        except OSError as error:
+            raise self._unpublished(error) from error
+
     def update_state(self) -> None:
         """See ``Publisher``. What this run recorded is on the store before the state says so."""
 

@@ -24,7 +24,7 @@ from maintainer.planning.plan_input import PlanOptions
 from maintainer.planning.planner import plan_table
 from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy
 from tests.support.runs.plain_verifier import PlainVerifier
-from tests.support.tables.builders import NEVER_TOUCHED, make_optimize, make_policy
+from tests.support.tables.builders import make_optimize, make_policy
 
 NOW_MS = 4_000_000_000_000
 TODAY = date(2026, 11, 21)
@@ -70,6 +70,6 @@ class Maintenance:
         )
         try:
             during()
-            return run_table(Worker(plan, self.engine, context, TableControl(switch)), record=NEVER_TOUCHED)
+            return run_table(Worker(plan, self.engine, context, TableControl(switch)))
         finally:
             journal.close()

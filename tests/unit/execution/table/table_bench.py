@@ -15,6 +15,7 @@ from maintainer.execution.table.table_run import run_table
 from maintainer.journal.events.event_log import EVENTS_FILE, read_events
 from maintainer.journal.events.intents import unfinished
 from maintainer.journal.journal import Journal
+from maintainer.journal.memory.other_runs import TablePast
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.run.outcome import TableOutcome
@@ -52,11 +53,11 @@ class Bench:
             self.journal, self.verifier, Clock(lambda: NOW_MS), Emitter(self.events.append), self.switch,
             self.places, self.retry,
         )  # fmt: skip
-        intents = unfinished(self.runs_dir, except_run=run_id)
+        past = TablePast(record or self.record(plan), unfinished(self.runs_dir, except_run=run_id))
         with self.lake.worker("w") as engine:
             worker = Worker(plan, engine, context, control or TableControl(self.switch))
             try:
-                return run_table(worker, record=record or self.record(plan), open_intents=intents)
+                return run_table(worker, past=past)
             finally:
                 self.journal.close()
 

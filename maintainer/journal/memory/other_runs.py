@@ -1,0 +1,157 @@
+"""Read what other runs recorded: when a run begins, and again when the turn of a table comes.
+
+A run of hours would otherwise work on a table that another run put into quarantine meanwhile, or delete files that
+hold back a rewrite that nobody has proven. Who works on a table holds its lease; so the lease names the run that had
+the table last, and what that run recorded is read before anything else is done. What is recorded without a lease, as
+by `maintainer verify`, is seen within ``RECORDS_SECONDS``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from maintainer.engine.protocols import TablePlaces
+from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, is_event_file
+from maintainer.journal.events.intents import Intent, unfinished
+from maintainer.journal.events.unfinished_writes import Writing, unfinished_writings
+from maintainer.journal.folder.atomic_files import FolderUnwritable, reading_runs
+from maintainer.journal.folder.run_folder import run_folders
+from maintainer.journal.memory.table_records import Remembered, remembered
+from maintainer.model.table.table_facts import TableRecord
+
+RECORDS_SECONDS = 30.0
+"""So old may be what is known of other runs, where no lease says that another run had the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class TablePast:
+    """What earlier runs left behind on one table.
+
+    Attributes:
+        record: What is remembered: versions not proven and quarantine hold deletion back.
+        open_intents: What runs that are over tried without saying how it ended.
+        writings: What they wrote and never tried to commit.
+    """
+
+    record: TableRecord = field(default_factory=TableRecord)
+    open_intents: tuple[Intent, ...] = ()
+    writings: tuple[Writing, ...] = ()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing has to be settled before the table is touched."""
+        return not (self.open_intents or self.writings or self.record.unproven_versions)
+
+
+@dataclass(frozen=True, slots=True)
+class RunsRead:
+    """What other runs recorded until a moment."""
+
+    records: Remembered = field(default_factory=Remembered)
+    open_intents: tuple[Intent, ...] = ()
+    writings: tuple[Writing, ...] = ()
+
+    def of_table(self, table_id: str, location: str, places: TablePlaces) -> TablePast:
+        """Return what concerns the table with this id at a location."""
+        return TablePast(
+            self.records.record_of(table_id, location, places),
+            tuple(intent for intent in self.open_intents if intent.table_id == table_id),
+            tuple(writing for writing in self.writings if writing.table_id == table_id),
+        )
+
+
+class OtherRuns:
+    """The records of all runs but one. Used from several threads.
+
+    Args:
+        runs_dir: The folder of all runs.
+        run_id: The run that asks, whose own record is not read.
+        refresh: Brings what other machines recorded into ``runs_dir``; may raise ``FolderUnwritable``.
+        monotonic: The clock, seconds.
+    """
+
+    def __init__(
+        self,
+        runs_dir: Path,
+        run_id: str,
+        refresh: Callable[[], None] = lambda: None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._runs_dir = runs_dir
+        self._run_id = run_id
+        self._refresh = refresh
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._read = RunsRead()
+        self._sizes: dict[Path, int] = {}
+        self._over: set[str] = set()
+        self._read_at = 0.0
+
+    def read(self) -> RunsRead:
+        """Read all records.
+
+        Raises:
+            EnvironmentUnfit: E641, the records cannot be read.
+        """
+        with self._lock:
+            return self._read_all()
+
+    def newest(self, previous_run: str | None) -> RunsRead:
+        """Return what is known of other runs, read again where they may have recorded more.
+
+        Args:
+            previous_run: The run that held the table's lease before; None where there was none.
+
+        Raises:
+            EnvironmentUnfit: E641, the records cannot be read.
+            FolderUnwritable: Another run had the table, and its record cannot be fetched.
+        """
+        with self._lock:
+            is_known = previous_run is None or previous_run == self._run_id or previous_run in self._over
+            if is_known and self._monotonic() - self._read_at < RECORDS_SECONDS:
+                return self._read
+            try:
+                self._refresh()
+            except FolderUnwritable:
+                if not is_known:
+                    raise
+            with reading_runs(self._runs_dir):
+                unchanged = is_known and (self._sizes_now(), self._over_now()) == (self._sizes, self._over)
+            if unchanged:
+                self._read_at = self._monotonic()
+                return self._read
+            return self._read_all()
+
+    def _read_all(self) -> RunsRead:
+        read_at = self._monotonic()
+        with reading_runs(self._runs_dir):
+            # Looked at first: what is written meanwhile is read now, and looked at once more.
+            self._sizes, self._over = self._sizes_now(), self._over_now()
+            self._read = RunsRead(
+                remembered(self._runs_dir, except_run=self._run_id),
+                unfinished(self._runs_dir, except_run=self._run_id),
+                unfinished_writings(self._runs_dir, except_run=self._run_id),
+            )
+        self._read_at = read_at
+        return self._read
+
+    def _folders(self) -> list[Path]:
+        return [folder.path for folder in run_folders(self._runs_dir) if folder.run_id != self._run_id]
+
+    def _over_now(self) -> set[str]:
+        return {path.name for path in self._folders() if not is_alive(path / EVENTS_FILE)}
+
+    def _sizes_now(self) -> dict[Path, int]:
+        """Sizes of all event files of other runs: they only grow."""
+        sizes: dict[Path, int] = {}
+        for folder in self._folders():
+            for path in folder.glob("events*.jsonl"):
+                with contextlib.suppress(FileNotFoundError):  # deleted since it was listed
+                    if is_event_file(path.name):
+                        sizes[path] = path.stat().st_size
+        return sizes
