@@ -7,6 +7,7 @@ the version before them can be read. Files that a killed run was writing, and ne
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from maintainer.journal.events.intents import Fate, Intent
 from maintainer.journal.events.unfinished_writes import Writing
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts, TableRecord
+from maintainer.units import count_of
 
 MAX_VERSIONS_CHECKED = 10
 """Unproven versions that one run checks again on one table; the rest waits for the next run."""
@@ -83,7 +85,8 @@ def settle(
             journal.settled(intent, Fate.LANDED, receipt, detail=moved)
         if intent.kind != "set_properties" and not _check(worker, work, facts, intent.stamp, version, is_here):
             unproven.add(version)
-    for version in sorted(debt)[:MAX_VERSIONS_CHECKED]:
+    turn = versions_in_turn(debt, worker.context.run_id)
+    for version in turn:
         # The record guesses the version of what another run is just trying. An append that came first must not be
         # accused of changing rows.
         stamp = worker.engine.reader.stamp_of(facts, version)
@@ -92,7 +95,23 @@ def settle(
         elif _check(worker, work, facts, stamp, version, is_here):
             unproven.discard(version)
             work.notes.append(f"version {version} of an earlier run is proven now")
+    if len(debt) > len(turn):
+        waiting = count_of(len(debt) - len(turn), "more version")
+        work.notes.append(f"{waiting} of earlier runs not proven; a later run checks them")
     return replace(record, unproven_versions=tuple(sorted(unproven))), work
+
+
+def versions_in_turn(versions: Iterable[int], run_id: str) -> tuple[int, ...]:
+    """Return the versions that a run checks, at most ``MAX_VERSIONS_CHECKED``, in order.
+
+    Each run begins at another one, by its id: versions that can never be checked, as their files are gone, must not
+    keep the others waiting for ever.
+    """
+    waiting = sorted(versions)
+    if len(waiting) <= MAX_VERSIONS_CHECKED:
+        return tuple(waiting)
+    first = zlib.crc32(run_id.encode()) % len(waiting)
+    return tuple(sorted((waiting[first:] + waiting[:first])[:MAX_VERSIONS_CHECKED]))
 
 
 def _what_stays(intent: Intent) -> str | None:

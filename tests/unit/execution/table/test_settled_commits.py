@@ -9,7 +9,7 @@ from maintainer.errors import CommitUnknown
 from maintainer.execution.run.cancellation import TableControl
 from maintainer.execution.run.run_context import Clock, Emitter, RunContext
 from maintainer.execution.table.commit_attempt import Worker
-from maintainer.execution.table.recovery import settle
+from maintainer.execution.table.recovery import MAX_VERSIONS_CHECKED, settle, versions_in_turn
 from maintainer.journal.events.event_log import EVENTS_FILE, read_events
 from maintainer.journal.events.intents import unfinished
 from maintainer.journal.journal import Journal
@@ -176,6 +176,35 @@ def test_settling_keeps_everything_else_that_is_remembered(bench: Bench) -> None
     bench.journal.close()
     assert work.notes == ["version 3 is not known to be ours; it still counts as not proven"]
     assert record == remembered
+
+
+def test_versions_that_can_never_be_checked_keep_no_other_waiting(bench: Bench) -> None:
+    """Thirty old versions whose files are gone: the newest one, which can be checked, has its turn, too."""
+    table = three_files(bench)
+    bench.run(plan_of(table, compact(table)))
+    landed = len(table.versions) - 1
+    gone = tuple(range(landed + 1, landed + 31))
+    bench.verifier.asked.clear()
+    for _ in range(8):
+        outcome = bench.run(plan_of(table), record=TableRecord(unproven_versions=(landed, *gone)))
+        assert outcome.status is TableStatus.UP_TO_DATE
+        texts = [event["text"] for event in bench.recorded("note") if event["about"] == "settled"]
+        assert len(texts) == MAX_VERSIONS_CHECKED + 1
+        assert texts[-1] == "21 more versions of earlier runs not proven; a later run checks them"
+    assert ("pair", "t", landed) in bench.verifier.asked
+
+
+def test_each_version_has_its_turn_within_a_few_runs() -> None:
+    runs = [f"2026{month:02}{day:02}T220003Z-7f3a" for month in range(1, 13) for day in range(1, 29)]
+    seen: set[int] = set()
+    turns = 0
+    while seen != set(range(50)):
+        turn = versions_in_turn(range(50), runs[turns])
+        assert len(turn) == MAX_VERSIONS_CHECKED
+        seen.update(turn)
+        turns += 1
+    assert turns < 50
+    assert versions_in_turn({3, 1, 2}, runs[0]) == (1, 2, 3)
 
 
 def test_an_unknown_fate_is_settled_as_not_landed_when_the_log_does_not_hold_it(bench: Bench) -> None:
