@@ -7,7 +7,8 @@ on the disk. After ``FolderUnwritable`` nothing more may be committed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+import secrets
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from maintainer.model.plan.steps import REWRITE_KINDS
 from maintainer.model.plan.zorder_turn import TurnOutcome
 from maintainer.model.run.outcome import CommitReceipt, Proof, StepOutcome, TableOutcome, VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
-from maintainer.model.table.table_facts import TableFacts
+from maintainer.model.table.table_facts import TableFacts, TableRecord
 
 LOST = CommitConflict.default_code
 """The code of a step that yielded because another writer was there first."""
@@ -213,31 +214,38 @@ class Journal:
         fields = {"step": step_id, "version": version, "result": result, "detail": detail}
         self._write("verified", {**table_fields(facts), **fields}, durable=True)
 
-    def quarantine(self, facts: TableFacts, reason: str) -> None:
+    def quarantine(self, facts: TableFacts, reason: str) -> str:
         """Durably record that the table must not be rewritten or vacuumed until a person has looked.
 
-        Raises:
-            FolderUnwritable: E651.
-        """
-        self._write("quarantined", {**table_fields(facts), "reason": reason}, durable=True)
-
-    def lift_quarantine(self, facts: TableFacts, reason: str) -> None:
-        """Durably record that a person has looked and takes the table out of quarantine.
+        Returns:
+            The id by which it is lifted.
 
         Raises:
             FolderUnwritable: E651.
         """
-        self._write("quarantine_lifted", {**table_fields(facts), "reason": reason}, durable=True)
+        quarantine_id = f"{self.run_id}/{secrets.token_hex(4)}"
+        fields = {"quarantine": quarantine_id, "reason": reason}
+        self._write("quarantined", {**table_fields(facts), **fields}, durable=True)
+        return quarantine_id
 
-    def accept(self, facts: TableFacts, versions: Sequence[int], *, reason: str, by: str) -> None:
-        """Durably record that a person accepts the table as it is: no quarantine, these versions count as proven.
+    def accept(self, facts: TableFacts, record: TableRecord, *, reason: str, by: str) -> None:
+        """Durably record that a person accepts the table as it is, as far as it is known.
+
+        Its unproven versions count as proven from now on, and the quarantines in force are lifted, each by its id.
+
+        Args:
+            facts: The table.
+            record: What is remembered of it, as the person was shown.
+            reason: Why it is accepted.
+            by: Who accepts it.
 
         Raises:
             FolderUnwritable: E651.
         """
-        fields = {"versions": list(versions), "reason": reason, "by": by}
+        fields = {"versions": list(record.unproven_versions), "reason": reason, "by": by}
         self._write("accepted", {**table_fields(facts), **fields}, durable=True)
-        self.lift_quarantine(facts, reason)
+        lifted = {"quarantines": list(record.quarantines), "alone": not record.seen_elsewhere, "reason": reason}
+        self._write("quarantine_lifted", {**table_fields(facts), **lifted}, durable=True)
 
     def settled(
         self, intent: Intent, fate: Fate, receipt: CommitReceipt | VacuumReceipt | None, *, detail: str | None = None

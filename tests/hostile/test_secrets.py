@@ -29,7 +29,7 @@ from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.run.progress import RunFinished, TableFinished
 from maintainer.model.run.results_document import run_to_json
-from maintainer.model.table.table_facts import TableRef
+from maintainer.model.table.table_facts import TableRecord, TableRef
 from maintainer.policy.project.policy_project import load_project
 from maintainer.report.findings import render_annotations
 from maintainer.report.html.page import render_run_page
@@ -167,7 +167,7 @@ def test_nothing_in_a_run_folder_has_it(planted: PlantedSecret, tmp_path: Path) 
     facts = tables[0].facts()
     journal.quarantine(facts, planted.text)
     journal.verified(facts, "s.t0/compact", 2, "error", planted.text)
-    journal.accept(facts, [2], reason=planted.text, by="somebody")
+    journal.accept(facts, TableRecord(unproven_versions=(2,)), reason=planted.text, by="somebody")
     journal.folder.write_assertions("s.t0", {"success": False, "error": planted.text, "results": [{"x": planted.text}]})
     run_fleet(plan, lake, journal=journal, verifier=PlainVerifier())
     journal.close()

@@ -109,9 +109,12 @@ def _verify(
         journal.note("not_verified", table=target.ref.identifier, code=error.code, what=error.what)
         return TableVerification(target.ref, problem=problem)
     record = records.record_of(facts.table_id, facts.location, worker.places)
-    _record(journal, facts, commit)
+    quarantine_id = _record(journal, facts, commit)
     answer = TableVerification(target.ref, commit, quarantined=record.quarantined)
     if request.accept is not None:
+        if quarantine_id is not None:  # what was just found is accepted, too, by a person who knew that it is wrong
+            _refuse_unseen(record, commit, target)
+            record = replace(record, quarantines=(*record.quarantines, quarantine_id))
         return _accept(journal, facts, record, answer, request.accept)
     unverified = [
         unproven_version
@@ -124,16 +127,38 @@ def _verify(
     return answer
 
 
-def _record(journal: Journal, facts: TableFacts, commit: CommitVerification) -> None:
-    """Durably record the verdict: a proven version allows deletions, a wrong one quarantines the table."""
+def _record(journal: Journal, facts: TableFacts, commit: CommitVerification) -> str | None:
+    """Durably record the verdict: a proven version allows deletions, a wrong one quarantines the table.
+
+    Returns:
+        The id of the quarantine; None where there is none.
+    """
     if commit.kind == "rewrite":
         finding = commit.worst(CheckResult.WRONG) or commit.worst(CheckResult.NOT_CHECKED)
         detail = None if finding is None else f"{finding.name}: {finding.detail}"
         journal.verified(facts, "verify", commit.version, _EVENT_RESULT[commit.result], detail)
-    if commit.content_is_wrong:
-        wrong = commit.worst(CheckResult.WRONG)
-        check_text = "" if wrong is None else f": {wrong.name}: {wrong.detail}"
-        journal.quarantine(facts, f"{WRONG_CODE}: version {commit.version} was verified and is wrong{check_text}")
+    if not commit.content_is_wrong:
+        return None
+    wrong = commit.worst(CheckResult.WRONG)
+    check_text = "" if wrong is None else f": {wrong.name}: {wrong.detail}"
+    return journal.quarantine(facts, f"{WRONG_CODE}: version {commit.version} was verified and is wrong{check_text}")
+
+
+def _refuse_unseen(record: TableRecord, commit: CommitVerification, target: VerifyTarget) -> None:
+    """Refuse to accept what nobody can have seen: the table was not in quarantine until this check.
+
+    Raises:
+        Refused: A411.
+    """
+    wrong = commit.worst(CheckResult.WRONG)
+    if record.quarantined is None:
+        raise Refused(
+            "the check just found the table wrong: it is in quarantine now, and nothing was accepted",
+            code="A411",
+            where=target.ref.identifier,
+            found=None if wrong is None else f"version {commit.version}: {wrong.name}: {wrong.detail}",
+            help="look at the table; the same command accepts it after that",
+        )
 
 
 def _accept(
@@ -151,7 +176,7 @@ def _accept(
             where=facts.ref.identifier,
             help="run `maintainer verify` without --accept to look at it",
         )
-    journal.accept(facts, record.unproven_versions, reason=reason, by=getpass.getuser())
+    journal.accept(facts, record, reason=reason, by=getpass.getuser())
     listed = ", ".join(map(str, record.unproven_versions))
     note = "accepted: " + "; ".join(
         part

@@ -26,29 +26,40 @@ MAX_PLACES = 100
 """Places remembered of one table; of further ones those are forgotten first that hold nothing back."""
 
 
+MAX_QUARANTINES = 100
+"""Remembered of one table at one place, and so many lifts: each was recorded by a person or ended all work on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """Why a table must be left alone, and when a run said so, by the clock of its machine."""
+
+    reason: str
+    at_ms: int
+
+
 @dataclass(slots=True)
 class PlaceRecord:
     """The fold of the events of one table at one location. Times are milliseconds since 1970 UTC.
 
-    ``first_at_ms`` is the first event's.
     ``proven`` are the versions last proven or accepted here, for another place may tell of the same one as not proven.
+    ``quarantines`` are all that were recorded here, by id, and ``lifted`` the ids that a person lifted here, with
+    whether the table was known at no other place then. A lift names what it ends: the clocks of two machines differ,
+    and a quarantine that nobody had seen yet is none that somebody lifted.
     """
 
-    first_at_ms: int | None = None
     last_optimize_at_ms: int | None = None
     last_vacuum_at_ms: int | None = None
     unproven: set[int] = field(default_factory=set)
     proven: list[int] = field(default_factory=list)
-    quarantined: str | None = None
-    quarantined_at_ms: int = 0
-    lifted_at_ms: int = -1
+    quarantines: dict[str, Quarantine] = field(default_factory=dict)
+    lifted: dict[str, bool] = field(default_factory=dict)
     last_listing_at_ms: int | None = None
     vacuumed_bytes: list[int] = field(default_factory=list)
 
     def fold(self, event: Event) -> None:
         """Take in an event of this table at this place."""
         kind, at_ms, version = event["type"], int(event.get("at_ms", 0)), event.get("version")
-        self.first_at_ms = at_ms if self.first_at_ms is None else min(self.first_at_ms, at_ms)
         if kind == "intent":
             intent = intent_of(event)
             if intent is None and event.get("kind") in REWRITE_KINDS:
@@ -77,14 +88,16 @@ class PlaceRecord:
                 elif event.get("kind") == "vacuum":
                     self.last_vacuum_at_ms = max(self.last_vacuum_at_ms or 0, at_ms)
         elif kind == "quarantined":
-            if at_ms >= self.quarantined_at_ms:
-                self.quarantined, self.quarantined_at_ms = str(event.get("reason")), at_ms
+            quarantine = Quarantine(str(event.get("reason")), at_ms)
+            self.quarantines = _newest_of({**self.quarantines, str(event.get("quarantine")): quarantine})
         elif kind == "accepted":
             for each in event.get("versions") or ():
                 if isinstance(each, int):
                     self._prove(each)
         elif kind == "quarantine_lifted":
-            self.lifted_at_ms = max(self.lifted_at_ms, at_ms)
+            alone = event.get("alone") is True
+            named = {str(each): alone for each in event.get("quarantines") or ()}
+            self.lifted = dict([*{**self.lifted, **named}.items()][-MAX_QUARANTINES:])
 
     def claim(self, version: int) -> None:
         """Count a version as ours and not proven."""
@@ -98,7 +111,7 @@ class PlaceRecord:
     @property
     def holds_back(self) -> bool:
         """Whether anything in it keeps files from being deleted, or says that it no longer does."""
-        return bool(self.unproven) or self.quarantined is not None
+        return bool(self.unproven or self.quarantines or self.lifted)
 
 
 def table_record(records: Mapping[str, PlaceRecord], table_id: str, location: str, places: TablePlaces) -> TableRecord:
@@ -128,40 +141,51 @@ def table_record(records: Mapping[str, PlaceRecord], table_id: str, location: st
     proven = {version for record in here.values() for version in record.proven}
     unproven = {version for record in records.values() for version in record.unproven} - proven
     sizes = [size for record in scheduled for size in record.vacuumed_bytes]
+    why, quarantines = _quarantine(here, moved, copies)
     return TableRecord(
         last_optimize_at_ms=_newest(record.last_optimize_at_ms for record in scheduled),
         last_vacuum_at_ms=_newest(record.last_vacuum_at_ms for record in scheduled),
         # All of them: each holds back what it replaced, so forgetting one would let a vacuum delete that.
         unproven_versions=tuple(sorted(unproven)),
-        quarantined=_quarantine(here, moved, copies),
+        quarantined=why,
         last_listing_at_ms=_newest(record.last_listing_at_ms for record in scheduled),
         vacuumed_bytes=tuple(sizes[-MAX_VACUUMS_REMEMBERED:]),
         copies=tuple(sorted(copies)),
+        quarantines=quarantines,
+        seen_elsewhere=bool(moved or copies),
     )
 
 
 def _quarantine(
     here: Mapping[str, PlaceRecord], moved: Mapping[str, PlaceRecord], copies: Mapping[str, PlaceRecord]
-) -> str | None:
-    """Why the table must be left alone: the newest reason of its own, or of an old place, or of a copy."""
-    lifted_at_ms = max((record.lifted_at_ms for record in here.values()), default=-1)
-    everywhere = (*here.values(), *moved.values(), *copies.values())
+) -> tuple[str | None, tuple[str, ...]]:
+    """Why the table must be left alone, and the ids of all that say so: its own first, then old places, then copies."""
+    lifted_here = {quarantine_id for record in here.values() for quarantine_id in record.lifted}
+    why: str | None = None
+    in_force: list[str] = []
     for records in (here, moved, copies):
         held: list[tuple[int, str, str]] = []
+        moved_from = records is moved
         for location, record in records.items():
-            until_ms = lifted_at_ms
-            if records is moved and all((other.first_at_ms or 0) > record.lifted_at_ms
-                                        for other in everywhere if other is not record):  # fmt: skip
-                until_ms = max(lifted_at_ms, record.lifted_at_ms)
-            if record.quarantined is not None and record.quarantined_at_ms > until_ms:
-                held.append((record.quarantined_at_ms, location, record.quarantined))
-        if held:
-            _, location, reason = max(held)
-            if records is here:
-                return reason
-            why = "where the table was before" if records is moved else "which has the same table id: one is a copy"
-            return f"{reason} (recorded for {location}, {why})"
-    return None
+            for quarantine_id, quarantine in record.quarantines.items():
+                # The lift moved along with the table, unless there were two tables and it was for one of them.
+                moved_along = moved_from and record.lifted.get(quarantine_id, False)
+                if quarantine_id not in lifted_here and not moved_along:
+                    held.append((quarantine.at_ms, location, quarantine.reason))
+                    in_force.append(quarantine_id)
+        if held and why is None:
+            _, location, why = max(held)
+            if records is not here:
+                about = (
+                    "where the table was before" if records is moved else "which has the same table id: one is a copy"
+                )
+                why = f"{why} (recorded for {location}, {about})"
+    return why, tuple(sorted(in_force))
+
+
+def _newest_of(quarantines: dict[str, Quarantine]) -> dict[str, Quarantine]:
+    newest = sorted(quarantines.items(), key=lambda each: each[1].at_ms)
+    return dict(newest[-MAX_QUARANTINES:])
 
 
 def _newest(times_ms: Iterable[int | None]) -> int | None:

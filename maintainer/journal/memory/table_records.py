@@ -77,7 +77,7 @@ class Streak:
 
 
 STATE_FILE = "state.json"
-STATE_FORMAT = "4"
+STATE_FORMAT = "6"
 
 MAX_PLACES_COUNTED = 20
 """Runs in a row are counted apart at so many places of a table, those seen last."""
@@ -141,9 +141,10 @@ class Remembered:
         records = self.tables.get(table_id, {})
         here = records.get(location.rstrip("/"), PlaceRecord())
         held = [
-            (record.quarantined_at_ms, record.quarantined)
+            (quarantine.at_ms, quarantine.reason)
             for record in records.values()
-            if record.quarantined is not None and record.quarantined_at_ms > max(record.lifted_at_ms, here.lifted_at_ms)
+            for quarantine_id, quarantine in record.quarantines.items()
+            if quarantine_id not in record.lifted and quarantine_id not in here.lifted
         ]
         return max(held)[1] if held else None
 

@@ -212,6 +212,18 @@ def test_a_table_that_is_wrong_again_is_held_again(bench: Bench) -> None:
     assert bench.record().quarantined is not None
 
 
+def test_what_nobody_has_seen_is_not_accepted(bench: Bench) -> None:
+    bench.unproven(8)
+    with pytest.raises(Refused) as caught:
+        bench.verify(Answers({"a.t": BAD_ROWS}), "a.t", accept="all is well")
+    assert (caught.value.code, caught.value.where) == ("A411", "a.t")
+    assert caught.value.found == "version 7: rows hold: 20 rows were removed, 19 added"
+    record = bench.record()
+    assert (record.unproven_versions, record.quarantined is None) == ((8,), False)
+    bench.verify(Answers({"a.t": BAD_ROWS}), "a.t", accept="it is known that a row is gone")
+    assert bench.record() == TableRecord()
+
+
 def test_wrong_statistics_quarantine_nothing(bench: Bench) -> None:
     run = bench.verify(Answers({"a.t": BAD_BOUNDS}), "a.t")
     assert (run.tables[0].result, bench.record().quarantined) == (WRONG, None)

@@ -15,7 +15,7 @@ from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.protocols import is_one_place
 from maintainer.journal.events.intents import Fate
 from maintainer.journal.journal import Journal
-from maintainer.journal.memory.place_records import MAX_PLACES, PlaceRecord, bounded
+from maintainer.journal.memory.place_records import MAX_PLACES, MAX_QUARANTINES, PlaceRecord, Quarantine, bounded
 from maintainer.journal.memory.table_records import remembered, update_state
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import CommitReceipt, StepOutcome, StepStatus
@@ -24,7 +24,7 @@ from maintainer.model.table.table_facts import TableFacts, TableRecord
 from tests.support.suites.example_counts import examples
 from tests.support.tables.builders import NOW_MS, make_facts
 from tests.unit.delta.log.test_table_place import table
-from tests.unit.journal.memory.recorded_runs import Runs
+from tests.unit.journal.memory.recorded_runs import FACTS, Runs
 
 
 class Lake:
@@ -34,7 +34,7 @@ class Lake:
         self.root, self.runs = root, Runs(root / "state" / "runs")
         table(root / "lake" / "t")
 
-    def run(self, path: Path, work: Callable[[Journal], None]) -> None:
+    def run(self, path: Path, work: Callable[[Journal], object]) -> None:
         journal = self.runs.start()
         work(journal)
         self.runs.end(journal)
@@ -47,7 +47,8 @@ class Lake:
         self.run(path, lambda journal: journal.quarantine(facts_at(path), "V503: rows differ"))
 
     def lift(self, path: Path) -> None:
-        self.run(path, lambda journal: journal.accept(facts_at(path), [7], reason="looked", by="somebody"))
+        known = self.record(path)
+        self.run(path, lambda journal: journal.accept(facts_at(path), known, reason="looked", by="somebody"))
 
     def optimized(self, path: Path) -> None:
         done = StepOutcome("t/compact", StepKind.COMPACT, StepStatus.SUCCEEDED, NOW_MS, 1.0)
@@ -107,6 +108,33 @@ def test_a_lift_moves_along_with_what_it_lifted(lake: Lake) -> None:
     lake.quarantine(lake.root / "lake" / "t")
     lake.lift(lake.root / "lake" / "t")
     assert lake.record(move(lake)).quarantined is None
+
+
+def test_a_lift_ends_what_was_known_and_nothing_that_comes_later(runs: Runs) -> None:
+    """Of two machines one may have a clock that is days ahead, or publish its record late."""
+    first, late, wrong_clock = runs.start(), runs.start(), runs.start()
+    first.quarantine(FACTS, "V503: seen")
+    runs.end(first)
+    known = runs.record()
+    assert (known.quarantined, len(known.quarantines)) == ("V503: seen", 1)
+    ahead = Journal(wrong_clock.folder, wrong_clock._log, lambda: NOW_MS + 30 * 86_400_000)
+    ahead.accept(FACTS, known, reason="looked", by="somebody")
+    runs.end(wrong_clock)
+    assert runs.record().quarantined is None
+    late.quarantine(FACTS, "V507: nobody had seen it")
+    runs.end(late)
+    assert runs.record().quarantined == "V507: nobody had seen it"
+
+
+def test_each_place_remembers_so_many_quarantines_and_lifts(runs: Runs) -> None:
+    journal = runs.start()
+    for number in range(MAX_QUARANTINES + 5):
+        journal.quarantine(FACTS, f"V503: {number}")
+    record = runs.record()
+    assert len(record.quarantines) == MAX_QUARANTINES
+    journal.accept(FACTS, record, reason="looked", by="somebody")
+    assert runs.record().quarantines == ()
+    runs.end(journal)
 
 
 def test_what_was_said_of_a_copy_that_is_gone_frees_nothing(lake: Lake) -> None:
@@ -185,13 +213,11 @@ def test_no_way_of_moving_linking_and_copying_loses_a_quarantine(ways: list[str]
 def lifted(lake: Lake, path: Path) -> bool:
     """Whether somebody looked at the table just there."""
     records = remembered(lake.runs.runs_dir).tables["id-t"]
-    return any(
-        is_one_place(StoragePlaces(), at, f"file:{path}") and one.lifted_at_ms > 0 for at, one in records.items()
-    )
+    return any(is_one_place(StoragePlaces(), at, f"file:{path}") and bool(one.lifted) for at, one in records.items())
 
 
 def test_of_too_many_places_only_those_are_forgotten_that_hold_nothing_back() -> None:
     records = {f"file:/{number}": PlaceRecord(last_optimize_at_ms=number + 1) for number in range(MAX_PLACES + 5)}
-    records["file:/0"].quarantined = "V503"
+    records["file:/0"].quarantines = {"a": Quarantine("V503", 1)}
     left = bounded(records)
     assert set(records) - set(left) == {f"file:/{number}" for number in range(1, 6)}

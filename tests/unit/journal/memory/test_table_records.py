@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,7 +87,7 @@ def test_quarantine_holds_until_a_person_lifts_it(runs: Runs) -> None:
     assert remembered(runs.runs_dir).quarantine_of((FACTS.table_id, "file:/copy")) == "V501: rows differ"
     assert remembered(runs.runs_dir).quarantine_of(("another", FACTS.location)) is None
     later = runs.start()
-    later.lift_quarantine(FACTS, "looked at it with the team")
+    later.accept(FACTS, runs.record(), reason="looked at it with the team", by="somebody")
     runs.end(later)
     assert runs.record().quarantined is None
     assert remembered(runs.runs_dir).quarantine_of(key) is None
@@ -100,7 +101,8 @@ def test_what_a_person_accepts_counts_as_proven(runs: Runs) -> None:
     runs.end(journal)
     assert runs.record().unproven_versions == (4, 5)
     later = runs.start()
-    later.accept(FACTS, [4], reason="looked at it with the team", by="somebody")
+    known = replace(runs.record(), unproven_versions=(4,))
+    later.accept(FACTS, known, reason="looked at it with the team", by="somebody")
     runs.end(later)
     assert (runs.record().quarantined, runs.record().unproven_versions) == (None, (5,))
 
@@ -111,7 +113,7 @@ def test_quarantine_that_was_lifted_by_hand_in_the_index_stays_lifted(runs: Runs
     runs.end(journal)
     index = runs.runs_dir.parent / "state.json"
     document = json.loads(index.read_text())
-    document["tables"]["id-t"]["mem:/t"]["quarantined"] = None
+    document["tables"]["id-t"]["mem:/t"]["quarantines"] = {}
     index.write_text(json.dumps(document))
     assert runs.record().quarantined is None
     runs.end(runs.start())

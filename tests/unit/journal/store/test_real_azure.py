@@ -67,7 +67,7 @@ def test_a_run_on_one_machine_is_known_on_the_next(tmp_path: Path) -> None:
     second = Machine(storage, tmp_path / "b", 5)
     other = second.begin()
     (record,) = remembered(second.mirror.runs_dir).tables[FACTS.table_id].values()
-    assert record.quarantined == "why"
+    assert [each.reason for each in record.quarantines.values()] == ["why"]
     second.end(other)
     assert [stored.name for stored in storage.listed("alive/")] == []
 

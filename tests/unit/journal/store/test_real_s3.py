@@ -128,7 +128,7 @@ def test_a_run_on_one_machine_is_known_on_the_next(server: S3Server, tmp_path: P
     second = Machine(storage, tmp_path / "b", 5)
     other = second.begin()
     (record,) = remembered(second.mirror.runs_dir).tables[FACTS.table_id].values()
-    assert record.quarantined == "why"
+    assert [each.reason for each in record.quarantines.values()] == ["why"]
     second.end(other)
     assert [stored.name for stored in storage.listed("alive/")] == []
 
@@ -182,5 +182,5 @@ def test_a_server_that_comes_back_gets_what_waited(
     second = Machine(storage, tmp_path / "b", 9)
     other = second.begin()
     (record,) = remembered(second.mirror.runs_dir).tables[FACTS.table_id].values()
-    assert record.quarantined == "seen while it was away"
+    assert [each.reason for each in record.quarantines.values()] == ["seen while it was away"]
     second.end(other)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from obstore.store import MemoryStore
 
+from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.errors import Refused
 from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_event, read_events
 from maintainer.journal.events.intents import Fate, unfinished
@@ -19,6 +20,7 @@ from maintainer.journal.memory.table_records import remembered
 from maintainer.journal.store import run_pulse, state_mirror
 from maintainer.journal.store.object_storage import ObjectStorage
 from maintainer.journal.store.state_store_failures import StoreFailure
+from maintainer.model.table.table_facts import TableRecord
 from tests.support.runs.machines import Machine, intend, now_ms
 from tests.support.tables.builders import make_facts, make_files
 
@@ -48,6 +50,11 @@ def storage() -> ObjectStorage:
     return ObjectStorage(MemoryStore(), "memory://state")
 
 
+def record_at(machine: Machine) -> TableRecord:
+    """What a machine remembers of the table."""
+    return remembered(machine.mirror.runs_dir).record_of(FACTS.table_id, FACTS.location, StoragePlaces())
+
+
 @pytest.fixture
 def machines(storage: ObjectStorage, tmp_path: Path) -> tuple[Machine, Machine]:
     return Machine(storage, tmp_path / "a"), Machine(storage, tmp_path / "b", 50)
@@ -59,13 +66,12 @@ def test_what_one_machine_recorded_an_empty_one_knows(machines: tuple[Machine, M
     journal.quarantine(FACTS, "a proof failed")
     first.end(journal)
     journal = second.begin()
-    known = remembered(second.mirror.runs_dir).tables[FACTS.table_id]
-    assert [record.quarantined for record in known.values()] == ["a proof failed"]
-    journal.lift_quarantine(FACTS, "looked at")
+    record = record_at(second)
+    assert record.quarantined == "a proof failed"
+    journal.accept(FACTS, record, reason="looked at", by="somebody")
     second.end(journal)
     first.mirror.fetch(now_ms())
-    (record,) = remembered(first.mirror.runs_dir).tables[FACTS.table_id].values()
-    assert record.lifted_at_ms >= record.quarantined_at_ms
+    assert record_at(first).quarantined is None
 
 
 @pytest.mark.parametrize("name", ["found_tables.json", "ledger.json", "hook_commits.json"])
@@ -160,7 +166,8 @@ def test_two_runs_that_end_at_once_lose_nothing(storage: ObjectStorage, tmp_path
     late = Machine(storage, tmp_path / "late")
     late.mirror.fetch(now_ms())
     known = remembered(late.mirror.runs_dir).tables
-    reasons = {record.quarantined for records in known.values() for record in records.values()}
+    places = [record for records in known.values() for record in records.values()]
+    reasons = {quarantine.reason for record in places for quarantine in record.quarantines.values()}
     assert reasons == {f"why {number}" for number in range(4)}
 
 
@@ -211,8 +218,7 @@ def test_a_store_that_goes_away_loses_nothing(storage: ObjectStorage, tmp_path: 
     elsewhere.mirror.fetch(now_ms(), everything=True)
     events = read_events(elsewhere.mirror.runs_dir / journal.run_id / EVENTS_FILE).events
     assert [event["type"] for event in events][-4:] == ["result", "quarantined", "intent", "run_finished"]
-    (record,) = remembered(elsewhere.mirror.runs_dir).tables[FACTS.table_id].values()
-    assert record.quarantined == "seen while the store was away"
+    assert record_at(elsewhere).quarantined == "seen while the store was away"
 
 
 def test_a_record_is_cut_into_parts_of_which_only_the_last_is_written_again(
