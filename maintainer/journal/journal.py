@@ -214,8 +214,13 @@ class Journal:
         fields = {"step": step_id, "version": version, "result": result, "detail": detail}
         self._write("verified", {**table_fields(facts), **fields}, durable=True)
 
-    def quarantine(self, facts: TableFacts, reason: str) -> str:
+    def quarantine(self, facts: TableFacts, reason: str, version: int | None = None) -> str:
         """Durably record that the table must not be rewritten or vacuumed until a person has looked.
+
+        Args:
+            facts: The table.
+            reason: What is wrong.
+            version: The version that is wrong; None where it is not one.
 
         Returns:
             The id by which it is lifted.
@@ -224,7 +229,7 @@ class Journal:
             FolderUnwritable: E651.
         """
         quarantine_id = f"{self.run_id}/{secrets.token_hex(4)}"
-        fields = {"quarantine": quarantine_id, "reason": reason}
+        fields = {"quarantine": quarantine_id, "reason": reason, "version": version}
         self._write("quarantined", {**table_fields(facts), **fields}, durable=True)
         return quarantine_id
 
@@ -244,7 +249,11 @@ class Journal:
         """
         fields = {"versions": list(record.unproven_versions), "reason": reason, "by": by}
         self._write("accepted", {**table_fields(facts), **fields}, durable=True)
-        lifted = {"quarantines": list(record.quarantines), "alone": not record.seen_elsewhere, "reason": reason}
+        lifted = {
+            "quarantines": [each for each, _ in record.quarantines],
+            "alone": not record.seen_elsewhere,
+            "reason": reason,
+        }
         self._write("quarantine_lifted", {**table_fields(facts), **lifted}, durable=True)
 
     def settled(

@@ -114,7 +114,7 @@ def _verify(
     if request.accept is not None:
         if quarantine_id is not None:  # what was just found is accepted, too, by a person who knew that it is wrong
             _refuse_unseen(record, commit, target)
-            record = replace(record, quarantines=(*record.quarantines, quarantine_id))
+            record = replace(record, quarantines=(*record.quarantines, (quarantine_id, commit.version)))
         return _accept(journal, facts, record, answer, request.accept)
     unverified = [
         unproven_version
@@ -141,19 +141,20 @@ def _record(journal: Journal, facts: TableFacts, commit: CommitVerification) -> 
         return None
     wrong = commit.worst(CheckResult.WRONG)
     check_text = "" if wrong is None else f": {wrong.name}: {wrong.detail}"
-    return journal.quarantine(facts, f"{WRONG_CODE}: version {commit.version} was verified and is wrong{check_text}")
+    reason = f"{WRONG_CODE}: version {commit.version} was verified and is wrong{check_text}"
+    return journal.quarantine(facts, reason, commit.version)
 
 
 def _refuse_unseen(record: TableRecord, commit: CommitVerification, target: VerifyTarget) -> None:
-    """Refuse to accept what nobody can have seen: the table was not in quarantine until this check.
+    """Refuse to accept what nobody can have seen: no check before this one called the version wrong.
 
     Raises:
         Refused: A411.
     """
     wrong = commit.worst(CheckResult.WRONG)
-    if record.quarantined is None:
+    if commit.version not in {version for _, version in record.quarantines}:
         raise Refused(
-            "the check just found the table wrong: it is in quarantine now, and nothing was accepted",
+            "this check is the first to find the version wrong: it is recorded, and nothing was accepted",
             code="A411",
             where=target.ref.identifier,
             found=None if wrong is None else f"version {commit.version}: {wrong.name}: {wrong.detail}",

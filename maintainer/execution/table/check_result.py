@@ -67,6 +67,7 @@ def take_verification(
                 code="V505", where=where, help=help_text,
             )  # fmt: skip
         case Verdict.FAIL:
+            work.wrong_version = version
             before = "" if version is None else f"; version {version - 1} is intact and can be restored"
             raise VerificationFailed(
                 f"a check after the change failed: {verification.detail}", code="V503", where=where,

@@ -57,6 +57,7 @@ class StepWork:
     ``rewritten`` has the batches as they really ran, with the commits that they became. ``deletion`` is what a vacuum
     is about to delete, ``num_deleted`` how many of its files are gone at least, None before the first.
     ``unsettled`` says that an INTENT may stand without a known result: without it nothing can have been committed.
+    ``wrong_version`` is one of which a check found that it is wrong.
     ``meter`` is how far the engine is with what it does now.
     """
 
@@ -75,6 +76,7 @@ class StepWork:
     num_deleted: int | None = None
     batches_done: int = 0
     unsettled: bool = False
+    wrong_version: int | None = None
     meter: StepMeter = field(default_factory=StepMeter)
 
 

@@ -290,7 +290,7 @@ class _TableRun:
     def _quarantine(self, work: StepWork, reason: str) -> None:
         if work.facts is not None:
             try:
-                self._worker.context.journal.quarantine(work.facts, reason)
+                self._worker.context.journal.quarantine(work.facts, reason, work.wrong_version)
             except FolderUnwritable as error:
                 self._worker.context.switch.halt(str(error), hold_deletions=True)
 

@@ -27,15 +27,19 @@ MAX_PLACES = 100
 
 
 MAX_QUARANTINES = 100
-"""Remembered of one table at one place, and so many lifts: each was recorded by a person or ended all work on it."""
+"""Remembered of one table at one place, those first that nobody has lifted."""
+
+MAX_LIFTED = MAX_PLACES * MAX_QUARANTINES
+"""One acceptance may lift all that are remembered at all places."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """Why a table must be left alone, and when a run said so, by the clock of its machine."""
+    """Why a table must be left alone, when a run said so by the clock of its machine, and which version is wrong."""
 
     reason: str
     at_ms: int
+    version: int | None = None
 
 
 @dataclass(slots=True)
@@ -88,8 +92,11 @@ class PlaceRecord:
                 elif event.get("kind") == "vacuum":
                     self.last_vacuum_at_ms = max(self.last_vacuum_at_ms or 0, at_ms)
         elif kind == "quarantined":
-            quarantine = Quarantine(str(event.get("reason")), at_ms)
-            self.quarantines = _newest_of({**self.quarantines, str(event.get("quarantine")): quarantine})
+            quarantine = Quarantine(str(event.get("reason")), at_ms, version if isinstance(version, int) else None)
+            self.quarantines[str(event.get("quarantine"))] = quarantine
+            while len(self.quarantines) > MAX_QUARANTINES:
+                over = next((each for each in self.quarantines if each in self.lifted), None)
+                del self.quarantines[over or next(iter(self.quarantines))]
         elif kind == "accepted":
             for each in event.get("versions") or ():
                 if isinstance(each, int):
@@ -97,7 +104,7 @@ class PlaceRecord:
         elif kind == "quarantine_lifted":
             alone = event.get("alone") is True
             named = {str(each): alone for each in event.get("quarantines") or ()}
-            self.lifted = dict([*{**self.lifted, **named}.items()][-MAX_QUARANTINES:])
+            self.lifted = dict([*{**self.lifted, **named}.items()][-MAX_LIFTED:])
 
     def claim(self, version: int) -> None:
         """Count a version as ours and not proven."""
@@ -158,11 +165,11 @@ def table_record(records: Mapping[str, PlaceRecord], table_id: str, location: st
 
 def _quarantine(
     here: Mapping[str, PlaceRecord], moved: Mapping[str, PlaceRecord], copies: Mapping[str, PlaceRecord]
-) -> tuple[str | None, tuple[str, ...]]:
-    """Why the table must be left alone, and the ids of all that say so: its own first, then old places, then copies."""
+) -> tuple[str | None, tuple[tuple[str, int | None], ...]]:
+    """Why the table must be left alone (by its own records, else of old places, else of copies), and all in force."""
     lifted_here = {quarantine_id for record in here.values() for quarantine_id in record.lifted}
     why: str | None = None
-    in_force: list[str] = []
+    in_force: dict[str, int | None] = {}
     for records in (here, moved, copies):
         held: list[tuple[int, str, str]] = []
         moved_from = records is moved
@@ -172,7 +179,7 @@ def _quarantine(
                 moved_along = moved_from and record.lifted.get(quarantine_id, False)
                 if quarantine_id not in lifted_here and not moved_along:
                     held.append((quarantine.at_ms, location, quarantine.reason))
-                    in_force.append(quarantine_id)
+                    in_force[quarantine_id] = quarantine.version
         if held and why is None:
             _, location, why = max(held)
             if records is not here:
@@ -180,12 +187,7 @@ def _quarantine(
                     "where the table was before" if records is moved else "which has the same table id: one is a copy"
                 )
                 why = f"{why} (recorded for {location}, {about})"
-    return why, tuple(sorted(in_force))
-
-
-def _newest_of(quarantines: dict[str, Quarantine]) -> dict[str, Quarantine]:
-    newest = sorted(quarantines.items(), key=lambda each: each[1].at_ms)
-    return dict(newest[-MAX_QUARANTINES:])
+    return why, tuple(in_force.items())
 
 
 def _newest(times_ms: Iterable[int | None]) -> int | None:

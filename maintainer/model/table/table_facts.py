@@ -231,8 +231,8 @@ class TableRecord:
     ``last_listing_at_ms`` is when its folder was last listed for untracked files; ``vacuumed_bytes`` are the bytes that
     its last vacuums deleted, oldest first. ``lost_in_a_row`` are the runs since a rewrite last landed in which another
     writer won. ``copies`` are other places that hold a table with the same id, as far as runs have seen them.
-    ``quarantines`` are the ids of those in force, of which ``quarantined`` is the newest reason. ``seen_elsewhere`` is
-    whether runs met the table's id at another place, too, whatever became of that.
+    ``quarantines`` are those in force, id and wrong version (None where it is none); ``quarantined`` is the newest
+    reason. ``seen_elsewhere`` is whether runs met the table's id at another place, too, whatever became of that.
     """
 
     last_optimize_at_ms: int | None = None
@@ -244,5 +244,5 @@ class TableRecord:
     lost_in_a_row: int = 0
     last_lost_at_ms: int | None = None
     copies: tuple[str, ...] = ()
-    quarantines: tuple[str, ...] = ()
+    quarantines: tuple[tuple[str, int | None], ...] = ()
     seen_elsewhere: bool = False

@@ -222,6 +222,11 @@ def test_what_nobody_has_seen_is_not_accepted(bench: Bench) -> None:
     assert (record.unproven_versions, record.quarantined is None) == ((8,), False)
     bench.verify(Answers({"a.t": BAD_ROWS}), "a.t", accept="it is known that a row is gone")
     assert bench.record() == TableRecord()
+    # One that is wrong in another version is none that somebody has seen.
+    bench.verify(Answers({"a.t": BAD_ROWS}), "a.t@5")
+    with pytest.raises(Refused):
+        bench.verify(Answers({"a.t": BAD_ROWS}), "a.t", accept="version 5 is known")
+    assert [version for _, version in bench.record().quarantines] == [5, 7]
 
 
 def test_wrong_statistics_quarantine_nothing(bench: Bench) -> None:

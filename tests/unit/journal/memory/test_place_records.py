@@ -135,6 +135,28 @@ def test_each_place_remembers_so_many_quarantines_and_lifts(runs: Runs) -> None:
     journal.accept(FACTS, record, reason="looked", by="somebody")
     assert runs.record().quarantines == ()
     runs.end(journal)
+    # One more is remembered, whatever its clock says: those that were lifted make room.
+    behind = runs.start()
+    late = Journal(behind.folder, behind._log, lambda: NOW_MS - 30 * 86_400_000)
+    late.quarantine(FACTS, "V507: one more", 7)
+    assert (runs.record().quarantined, [version for _, version in runs.record().quarantines]) == ("V507: one more", [7])
+    behind.close()
+
+
+def test_one_acceptance_lifts_all_quarantines_of_all_places(lake: Lake) -> None:
+    """Sixty at each of two places: what one lift names is remembered whole."""
+    first = lake.root / "lake" / "t"
+
+    def sixty(journal: Journal) -> None:
+        for number in range(60):
+            journal.quarantine(facts_at(first), f"V503: {number}")
+
+    lake.run(first, sixty)
+    now = move(lake)
+    lake.run(now, lambda journal: [journal.quarantine(facts_at(now), f"V507: {number}") for number in range(60)])
+    assert len(lake.record(now).quarantines) == 120
+    lake.lift(now)
+    assert lake.record(now).quarantines == ()
 
 
 def test_what_was_said_of_a_copy_that_is_gone_frees_nothing(lake: Lake) -> None:
