@@ -10,13 +10,14 @@ the record, in ``events.<that run>.jsonl``, and is read with it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import threading
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -80,11 +81,38 @@ def _canonical(event: Event) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
+class FileExtent:
+    """How far a file of events was read."""
+
+    num_events: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class EventsRead:
-    """What a run recorded, in order. ``damaged`` counts lines that are no events, without a torn last one."""
+    """What a run recorded, in order. ``damaged`` counts lines that are no events, without a torn last one.
+
+    ``by_file`` are the same events by the name of their file, in which they only become more, and ``sizes`` the bytes
+    that were read of each.
+    """
 
     events: tuple[Event, ...]
     damaged: int = 0
+    by_file: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def extent(self) -> dict[str, FileExtent]:
+        """How far each file was read."""
+        return {name: FileExtent(len(events), self.sizes[name]) for name, events in self.by_file.items()}
+
+    def after(self, extent: Mapping[str, FileExtent]) -> tuple[Event, ...]:
+        """Return the events behind what was read of each file before."""
+        return tuple(
+            event
+            for name, events in self.by_file.items()
+            for event in events[extent[name].num_events if name in extent else 0 :]
+        )
 
     @property
     def is_whole(self) -> bool:
@@ -113,7 +141,27 @@ def read_events(path: Path) -> EventsRead:
     if not added:
         return own
     later = sorted((event for read in added for event in read.events), key=_time_of)
-    return EventsRead((*own.events, *later), damaged=own.damaged + sum(read.damaged for read in added))
+    by_file = {name: events for read in (own, *added) for name, events in read.by_file.items()}
+    sizes = {name: size_bytes for read in (own, *added) for name, size_bytes in read.sizes.items()}
+    return EventsRead((*own.events, *later), own.damaged + sum(read.damaged for read in added), by_file, sizes)
+
+
+def event_sizes(path: Path) -> dict[str, int]:
+    """Return the bytes of each file of a run's record, by name; a missing one has none.
+
+    Raises:
+        OSError: A file exists and cannot be looked at.
+    """
+    sizes: dict[str, int] = {}
+    for file in (path, *_additions(path)):
+        with contextlib.suppress(FileNotFoundError):
+            sizes[file.name] = file.stat().st_size
+    return sizes
+
+
+def is_finished(events: Iterable[Event]) -> bool:
+    """Return whether a run closed its record: the last thing that it writes."""
+    return any(event["type"] == "run_finished" for event in events)
 
 
 def _time_of(event: Event) -> int:
@@ -141,7 +189,7 @@ def _read_file(path: Path) -> EventsRead:
     last = decode(rest) if rest else None
     if last is not None:
         events.append(last)
-    return EventsRead(tuple(events), damaged=damaged)
+    return EventsRead(tuple(events), damaged, {path.name: tuple(events)}, {path.name: len(data)})
 
 
 def last_event(path: Path) -> Event | None:

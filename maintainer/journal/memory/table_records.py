@@ -13,17 +13,26 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from maintainer.engine.protocols import TablePlaces, is_one_place
-from maintainer.journal.events.event_log import EVENTS_FILE, Event, EventsRead, is_alive, read_events
+from maintainer.journal.events.event_log import (
+    EVENTS_FILE,
+    Event,
+    EventsRead,
+    FileExtent,
+    event_sizes,
+    is_alive,
+    is_finished,
+    read_events,
+)
 from maintainer.journal.events.intents import open_intents
 from maintainer.journal.folder.documents import MAX_TRIES, Document, Documents, LocalDocuments
-from maintainer.journal.folder.run_folder import run_folders
+from maintainer.journal.folder.run_folder import RunFolder, run_folders
 from maintainer.journal.memory.place_records import PlaceRecord, bounded, table_record
 from maintainer.model.codec import decode, encode
 from maintainer.model.plan.steps import REWRITE_KINDS
@@ -151,9 +160,14 @@ class Remembered:
 
 @dataclass(slots=True)
 class _State:
-    """The fold of the runs named in ``runs``, as ``state.json`` keeps it."""
+    """The fold of the runs named in ``runs``, as ``state.json`` keeps it.
+
+    ``unfinished`` are those of them that never closed their record, with how far its files were taken in: one that
+    only lost the store for a while publishes more of it later.
+    """
 
     runs: set[str] = field(default_factory=set)
+    unfinished: dict[str, dict[str, FileExtent]] = field(default_factory=dict)
     tables: dict[str, dict[str, PlaceRecord]] = field(default_factory=dict)
     streaks: dict[str, Streak] = field(default_factory=dict)
     place_streaks: dict[str, dict[str, Streak]] = field(default_factory=dict)
@@ -172,16 +186,43 @@ class _State:
 
     def fold_run(self, read: EventsRead) -> None:
         """Take in a run's events, and its open intents as versions not proven."""
-        for event in read.events:
+        self._fold(read.events)
+        self._claim_intents(read)
+
+    def _fold(self, events: Iterable[Event]) -> None:
+        for event in events:
             key = _key_of(event)
             if event["type"] == "table_finished":
                 if isinstance(event.get("table"), str):
                     self._count(event["table"], key, event)
             elif key is not None:
                 self._place(*key).fold(event)
+
+    def _claim_intents(self, read: EventsRead) -> None:
         for intent in open_intents(read.events):
             if intent.kind in REWRITE_KINDS:
                 self._place(intent.table_id, intent.location).claim(intent.read_version + 1)
+
+    def keep(self, run_id: str, read: EventsRead) -> None:
+        """Remember that a run was taken in; one that closed its record is not looked at again."""
+        self.runs.add(run_id)
+        self.unfinished.pop(run_id, None)
+        if not is_finished(read.events):
+            self.unfinished[run_id] = read.extent
+
+    def fold_grown(self, folder: RunFolder) -> None:
+        """Take in what a run that was thought to be over recorded since.
+
+        Raises:
+            OSError: Its record cannot be read.
+        """
+        taken_in, path = self.unfinished.get(folder.run_id), folder.path / EVENTS_FILE
+        if taken_in is None or event_sizes(path) == {name: extent.size_bytes for name, extent in taken_in.items()}:
+            return
+        read = read_events(path)
+        self._fold(read.after(taken_in))
+        self._claim_intents(read)
+        self.keep(folder.run_id, read)
 
     def _place(self, table_id: str, location: str) -> PlaceRecord:
         return self.tables.setdefault(table_id, {}).setdefault(location.rstrip("/"), PlaceRecord())
@@ -257,7 +298,10 @@ def _current(runs_dir: Path, kept: Document | None, except_run: str | None = Non
     over = _load(kept, runs_dir.parent / STATE_FILE) or _State()
     still_open = []
     for folder in folders:
-        if folder.run_id in over.runs or folder.run_id == except_run:
+        if folder.run_id == except_run:
+            continue
+        if folder.run_id in over.runs:
+            over.fold_grown(folder)
             continue
         # First: a run that ends between the two has then written all that is read.
         alive = is_alive(folder.path / EVENTS_FILE)
@@ -266,10 +310,11 @@ def _current(runs_dir: Path, kept: Document | None, except_run: str | None = Non
             _log.warning("%s: %d damaged lines; what they recorded counts as not proven", folder.path, read.damaged)
         if _is_over(read.events, alive=alive):
             over.fold_run(read)
-            over.runs.add(folder.run_id)
+            over.keep(folder.run_id, read)
         else:
             still_open.append(read)
     over.runs &= names  # folders that were deleted need not be remembered; what they taught us stays
+    over.unfinished = {run_id: taken_in for run_id, taken_in in over.unfinished.items() if run_id in names}
     everything = deepcopy(over) if still_open else over
     for read in still_open:
         everything.fold_run(read)
@@ -287,7 +332,7 @@ def _is_over(events: tuple[Event, ...], *, alive: bool) -> bool:
     """Whether nothing will be added: all it tried is settled, and the run closed its record or died."""
     if open_intents(events):
         return False
-    return any(event["type"] == "run_finished" for event in events) or not alive
+    return is_finished(events) or not alive
 
 
 def _kept(runs_dir: Path) -> Document | None:

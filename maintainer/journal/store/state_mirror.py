@@ -145,7 +145,7 @@ class StateMirror:
         write_atomically(self.cache / STATE_FILE, data)
 
     def _fetch_state(self) -> frozenset[str]:
-        """Fetch the sum of all runs, and return the runs in it."""
+        """Fetch the sum of all runs, and return the runs in it that record nothing more."""
         for name in SHARED_FILES:
             document = self.storage.read(name)
             if document is not None and not self._waits(self.cache / name):
@@ -155,7 +155,8 @@ class StateMirror:
             return frozenset()
         self.keep_state(document.data)
         try:
-            return frozenset(json.loads(document.data)["runs"])
+            state = json.loads(document.data)
+            return frozenset(state["runs"]) - frozenset(state["unfinished"])
         except (ValueError, KeyError, TypeError):
             return frozenset()  # the records are read, and it is made again
 

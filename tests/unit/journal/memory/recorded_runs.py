@@ -9,7 +9,7 @@ from maintainer.journal.events.intents import Fate
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered, update_state
 from maintainer.model.plan.steps import StepKind
-from maintainer.model.run.outcome import CommitReceipt, Fingerprint, Proof, StepOutcome, StepStatus
+from maintainer.model.run.outcome import CommitReceipt, Fingerprint, Proof, StepOutcome, StepStatus, VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableRecord
 from tests.support.tables.builders import NOW_MS, make_facts
@@ -42,6 +42,11 @@ class Runs:
 
     def step(self, journal: Journal, kind: str, status: StepStatus = StepStatus.SUCCEEDED) -> None:
         journal.step_finished("t", ("id-t", "mem:/t"), StepOutcome(f"t/{kind}", StepKind(kind), status, NOW_MS, 1.0))
+
+    def vacuumed(self, journal: Journal, num_bytes: int) -> None:
+        stamp = self.intent(journal, kind="vacuum")
+        receipt = VacuumReceipt(num_files_deleted=1, bytes_deleted=num_bytes)
+        journal.result(stamp, FACTS, "vacuum", Fate.LANDED, receipt=receipt)
 
     def end(self, journal: Journal) -> None:
         journal.finished(None)

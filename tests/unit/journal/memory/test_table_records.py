@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.journal.events.event_log import EVENTS_FILE, EventsRead, encode, read_events
+from maintainer.journal.events.event_log import EVENTS_FILE, EventLog, EventsRead, encode, read_events
 from maintainer.journal.events.intents import Fate, unfinished
+from maintainer.journal.journal import Journal
 from maintainer.journal.memory import table_records
 from maintainer.journal.memory.table_records import remembered, update_state
 from maintainer.model.run.outcome import CommitReceipt, StepStatus, VacuumReceipt
@@ -91,6 +92,42 @@ def test_quarantine_holds_until_a_person_lifts_it(runs: Runs) -> None:
     runs.end(later)
     assert runs.record().quarantined is None
     assert remembered(runs.runs_dir).quarantine_of(key) is None
+
+
+def test_what_a_run_records_after_it_was_thought_to_be_over_counts(runs: Runs) -> None:
+    """It lost the store, or its lock cannot be seen on a shared disk: another run counts it as over, and goes on."""
+    slow = runs.start()
+    runs.landed(slow, 2)
+    runs.vacuumed(slow, 100)
+    path = slow.folder.path / EVENTS_FILE
+    slow.close()  # its lock is seen no more
+    runs.end(runs.start())
+    assert slow.run_id in json.loads((runs.runs_dir.parent / "state.json").read_text())["unfinished"]
+    again = Journal(slow.folder, EventLog(path), lambda: NOW_MS)
+    runs.landed(again, 3, verified=None)
+    again.quarantine(FACTS, "V503: rows differ")
+    runs.vacuumed(again, 200)
+    again.close()
+    record = runs.record()
+    assert (record.quarantined, record.unproven_versions) == ("V503: rows differ", (3,))
+    assert record.vacuumed_bytes == (100, 200), "what was taken in before is not counted twice"
+    runs.end(runs.start())
+    assert runs.record() == record
+    last = Journal(slow.folder, EventLog(path), lambda: NOW_MS)
+    runs.end(last)
+    assert json.loads((runs.runs_dir.parent / "state.json").read_text())["unfinished"] == {}
+    assert runs.record() == record
+
+
+def test_an_intent_that_comes_after_its_run_was_thought_to_be_over_counts(runs: Runs) -> None:
+    slow = runs.start()
+    slow.close()
+    runs.end(runs.start())
+    again = Journal(slow.folder, EventLog(slow.folder.path / EVENTS_FILE), lambda: NOW_MS)
+    runs.intent(again, read_version=6)
+    again.close()
+    assert runs.record().unproven_versions == (7,)
+    assert [intent.read_version for intent in unfinished(runs.runs_dir)] == [6]
 
 
 def test_what_a_person_accepts_counts_as_proven(runs: Runs) -> None:

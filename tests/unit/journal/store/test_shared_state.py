@@ -143,6 +143,33 @@ def test_a_run_without_a_sign_of_life_is_ended_and_settled_and_commits_nothing_m
     assert [intent.stamp.batch for intent in unfinished(first.mirror.runs_dir)] == [1]
 
 
+def test_what_a_run_publishes_after_it_was_thought_to_be_over_is_known_everywhere(
+    storage: ObjectStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store was away for it; another machine counted it as over, and its state says so to all that come later."""
+    switch = Switchable(storage)
+    first, second = Machine(switch, tmp_path / "a"), Machine(storage, tmp_path / "b", 50)  # type: ignore[arg-type]
+    monkeypatch.setattr(run_pulse, "PULSE_SECONDS", -1)
+    away = first.begin()
+    switch.away = True
+    away.quarantine(FACTS, "found while the store was away")
+    second.end(second.begin())
+    assert record_at(second).quarantined is None
+    for number in range(state_mirror.NEWEST_RUNS):  # it is none of the newest any more
+        (second.mirror.runs_dir / f"20991231T2359{number // 10:02}Z-{number:04}").mkdir()
+        storage.write(f"runs/20991231T2359{number // 10:02}Z-{number:04}/notes.txt", b"a run")
+    switch.away = False
+    away.finished(None)
+    away.close()
+    monkeypatch.undo()
+    first.run._mirror.publish()
+    second.mirror.fetch(now_ms())
+    assert record_at(second).quarantined == "found while the store was away"
+    third = Machine(storage, tmp_path / "c", 90)
+    third.mirror.fetch(now_ms())
+    assert record_at(third).quarantined == "found while the store was away"
+
+
 def test_two_runs_that_end_at_once_lose_nothing(storage: ObjectStorage, tmp_path: Path) -> None:
     machines = [Machine(storage, tmp_path / str(number), number * 10) for number in range(4)]
     journals = [machine.begin() for machine in machines]
