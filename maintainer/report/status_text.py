@@ -12,7 +12,7 @@ from datetime import tzinfo
 
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.auto_compaction import SwitchSource
-from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECORDED, HistoryRow, StatusRow
+from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECORDED, UNDELETE, HistoryRow, StatusRow
 from maintainer.model.table.commit_records import MAINTENANCE
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.style import PLAIN, Role, Style
@@ -311,7 +311,7 @@ def _detail(row: HistoryRow) -> str:
     parts = []
     if row.num_files_added and not row.num_files_removed and row.run_id is None:
         parts.append(f"+{count_of(row.num_files_added, 'file')}")
-    elif row.step == "undelete":
+    elif row.step == UNDELETE:
         parts.append(f"{count_of(row.num_files_added, 'file')} brought back, {format_size(row.bytes_added)}")
     elif row.num_files_added:
         parts.append(f"{row.num_files_removed:,} -> {count_of(row.num_files_added, 'file')}")

@@ -20,6 +20,7 @@ from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_pending import keep_pending
 from maintainer.journal.ledger.ledger_rows import LedgerRow
+from maintainer.model.run.history_rows import UNDELETE
 from maintainer.model.run.outcome import StepStatus, UndeleteReceipt
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.policy.resolve.resolved import ResolvedPolicy
@@ -27,7 +28,6 @@ from maintainer.units import count_of
 
 UNDELETE_FILE = "undelete.json"
 FORMAT_VERSION = "1"
-KIND = "undelete"
 
 
 def undelete_run(
@@ -100,8 +100,8 @@ def _row(
         table=policy.table.identifier,
         table_id=facts.table_id if facts else None,
         location=facts.location if facts else None,
-        step_id=f"{policy.table.identifier}/{KIND}",
-        kind=KIND,
+        step_id=f"{policy.table.identifier}/{UNDELETE}",
+        kind=UNDELETE,
         status=status.value,
         reason=f"run {of_run} had moved the files into the trash",
         version_before=None,

@@ -26,7 +26,7 @@ from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import REWRITE_KINDS, BatchedStep, SetPropertiesStep, Step, VacuumStep
 from maintainer.model.run.auto_compaction import SESSION_ENABLED, AutoCompactSwitch, try_switch_of
-from maintainer.model.run.history_rows import HistoryRow, StatusRow
+from maintainer.model.run.history_rows import UNDELETE, HistoryRow, StatusRow
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.model.table.table_features import UNSUPPORTED_CODES
 from maintainer.planning.zorder.zorder_options import layout_of
@@ -64,7 +64,7 @@ def status_row(
         running: The run that works on it now.
     """
     plan, facts, record = look.plan, look.facts, look.record
-    last = past[0] if past else None
+    last = _last_step(past)
     last_proof = next((row.proof for row in past if row.proof is not None), None)
     proven = next((row for row in past if row.proof == "pass"), None)
     optimized = next((row for row in past if row.step in REWRITE_KINDS), None)
@@ -97,6 +97,13 @@ def status_row(
         policy_file=plan.source,
         owner=plan.owner,
     )
+
+
+def _last_step(past: Sequence[HistoryRow]) -> HistoryRow | None:
+    """The step that tells how the table is: files that came back from the trash do not make a failed step good."""
+    if past and past[0].status in _NEEDS_A_LOOK:
+        return past[0]
+    return next((row for row in past if row.step != UNDELETE), None)
 
 
 def _unsearched(plan: TablePlan) -> StatusRow:

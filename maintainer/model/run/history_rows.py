@@ -16,6 +16,9 @@ NOT_RECORDED = "its run was killed before it recorded this; the next apply does"
 BY_HOOK = "auto compaction right after a write"
 """The reason of a row that our hook in a writer made; it has no run folder."""
 
+UNDELETE = "undelete"
+"""The kind of a row about files that came back from the trash: it is no step of a plan."""
+
 APPENDED = "rows that a run appended"
 """The reason of a commit to the ledger that brought a run's rows."""
 

@@ -115,6 +115,20 @@ def test_a_table_with_nothing_to_do_says_why_small_files_stay() -> None:
     )
 
 
+@pytest.mark.parametrize("ended", ["succeeded", "interrupted"])
+def test_files_that_came_back_from_the_trash_make_no_failed_step_good(ended: str) -> None:
+    facts = make_facts(files=make_files(90))
+    failed = HistoryRow(NOW_MS, "sales.orders", "vacuum", "verify_failed", "r1")
+    undelete = HistoryRow(NOW_MS + 1, "sales.orders", "undelete", ended, "r2")
+    row = row_of(make_policy(), facts, undelete, failed)
+    assert (row.state, row.next) == ("failed", "last vacuum verify failed: maintainer history")
+    assert row_of(make_policy(), facts, undelete).state == "ok"
+    # One that failed is said, until one that did not or the next step.
+    refused = dataclasses.replace(undelete, status="incomplete")
+    assert row_of(make_policy(), facts, refused).next == "last undelete incomplete: maintainer history"
+    assert row_of(make_policy(), facts, undelete, refused).state == "ok"
+
+
 def test_tables_beside_ours_that_no_policy_names_are_found(tmp_path: Path) -> None:
     for name in ("lake/a", "lake/b", "lake/by_rule", "lake/c/inner", "other/d", ".maintainer/ledger"):
         (tmp_path / name / "_delta_log").mkdir(parents=True)
