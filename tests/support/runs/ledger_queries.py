@@ -50,9 +50,24 @@ LEDGER_ROWS = (
         version_before=None, version_after=None, num_files_removed=0, num_files_added=0, bytes_removed=0,
         bytes_added=0, error_code="C718", proof_result="none",
     ),
+    *(
+        replace(
+            ROW, run_id="20261118T220000Z-aaaa", table=table, step_id=f"{table}/undelete", kind="undelete",
+            version_before=None, version_after=None, num_files_removed=0, num_files_added=7, bytes_removed=0,
+            bytes_added=70, predicted_files_removed=0, predicted_files_added=0, predicted_bytes_removed=0,
+            predicted_bytes_added=0, started_at_ms=MONDAY_MS + 2 * DAY_MS, duration_seconds=0.0, proof_level="none",
+            proof_result="none", owner="restorers",
+        )
+        for table in ("lake/orders", "crm.leads")
+    ),
+    replace(
+        ROW, table="lake/logs", step_id="lake/logs/vacuum", kind="vacuum", version_after=6, num_files_removed=3,
+        num_files_added=0, bytes_removed=30, bytes_added=0, predicted_files_removed=3, predicted_files_added=0,
+        predicted_bytes_removed=30, predicted_bytes_added=0, proof_level="none", duration_seconds=0.0,
+    ),
 )  # fmt: skip
 """A step that went well, a turn of an incremental Z-order, a failure, a row rebuilt from a history, a rewrite that was
-held back."""
+held back, restores from the trash, a vacuum."""
 
 HISTORY: tuple[tuple[int, int, str, dict[str, str], bool | None, str | None], ...] = (
     (4, 3, "MERGE", {}, False, None),
@@ -78,7 +93,11 @@ EXPECTED: Mapping[str, list[tuple[object, ...]]] = {
         (None, "2026-11-16 00:00", 0),
         ("team", "2026-11-09 00:00", 50),
     ],
-    "Predicted against actual": [("compact", 1, 12, 12, 1, 2, 0.95), ("zorder", 1, 12, 12, 1, 2, 1.5)],
+    "Predicted against actual": [
+        ("compact", 1, 12, 12, 1, 2, 0.95),
+        ("vacuum", 1, 3, 3, 0, 0, None),
+        ("zorder", 1, 12, 12, 1, 2, 1.5),
+    ],
     "Write amplification": [(600, 40, 15.0)],
     "Tables never reached": [("crm.leads", "2026-11-16 22:00", "failed")],
     "Tables whose last step": [("crm.leads", "failed", "C702", "2026-11-16 22:00")],
@@ -87,7 +106,8 @@ EXPECTED: Mapping[str, list[tuple[object, ...]]] = {
     "Verification debt": [("sales.orders", "compact", 5, "2026-11-09 22:00", "none", "history")],
     "How the layout of an incremental": [("2026-11-17 22:00", "unindexed", 4.5, 1.5, 3.0, 1.0)],
     "What each run cost, the newest first": [
-        (ROW.run_id, 3, 6.0, 1000, 980, 0),
+        ("20261118T220000Z-aaaa", 2, 0.0, 0, 0, 0),
+        (ROW.run_id, 4, 6.0, 1000, 980, 30),
         ("20261110T220000Z-aaaa", 1, 2.0, 0, 0, 0),
         ("20261109T220000Z-aaaa", 1, 2.0, 50, 50, 0),
     ],
