@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from typing import Protocol
 
 from maintainer.journal.folder.run_folder import is_run_id
-from maintainer.journal.ledger.ledger_rows import LedgerRow, LedgerSink, rows_of, step_row
+from maintainer.journal.ledger.ledger_rows import LedgerRow, LedgerSink, rows_of, step_row, without_prediction
 from maintainer.journal.memory.past_runs import RunRecord
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.auto_compaction import STEP_KIND
@@ -71,7 +71,12 @@ def _settled_rows(plan: Plan, first_outcome: RunOutcome, outcome: RunOutcome) ->
             if old is None or commits or vacuum is not None:
                 row = step_row(plan, outcome, table, replace(step, commits=commits, vacuum=vacuum, turns=()))
                 if row is not None:
-                    yield row if old is None else replace(row, step_id=f"{step.step_id}{SETTLED}")
+                    yield row if old is None else _further(row)
+
+
+def _further(row: LedgerRow) -> LedgerRow:
+    """Make a row of what was settled later: the step's first row has its prediction and its time."""
+    return replace(without_prediction(row), step_id=f"{row.step_id}{SETTLED}", duration_seconds=0.0)
 
 
 FROM_HISTORY = "history"

@@ -22,7 +22,14 @@ from maintainer.model.plan.steps import (
     StepKind,
     VacuumStep,
 )
-from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, Verdict
+from maintainer.model.run.outcome import (
+    CommitReceipt,
+    RunOutcome,
+    StepOutcome,
+    StepStatus,
+    TableOutcome,
+    Verdict,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ class LedgerRow:
     ``error`` (was not or could not be checked) or ``none``. ``strategy`` and what follows it are a turn's of
     incremental Z-order (``layout_figures`` says what ``files_read`` and ``overlap_depth`` are), None elsewhere.
     ``source`` is None for a row that its run appended; a rebuilt one names where it is from (``ledger_rebuild``), and
-    its ``predicted_*`` are None where only the table's history knew of it.
+    its ``predicted_*`` are None where only the table's history knew of it, and in further rows of a step.
     """
 
     run_id: str
@@ -178,19 +185,27 @@ def step_row(plan: Plan, run: RunOutcome, table: TableOutcome, step: StepOutcome
 def _rows(
     plan: Plan, table_plan: TablePlan, run: RunOutcome, table: TableOutcome, step: StepOutcome
 ) -> Iterator[LedgerRow]:
-    """Make a row for each turn, as a step of its own; and one for what the step did besides, if it did or failed."""
+    """Make a row for each turn, as a step of its own; and one for what the step did besides, if it did or failed.
+
+    The rows follow one another in time and add up to the step: the first has what the plan expected, the last has the
+    time that is left, such as that of the looks between turns.
+    """
+    turned = {turn.version for turn in step.turns}
+    rest = tuple(commit for commit in step.commits if commit.version not in turned)
+    succeeded = step.status is StepStatus.SUCCEEDED
+    has_rest = bool(rest) or not step.turns or not succeeded
+    left_seconds = step.duration_seconds
     for number, turn in enumerate(step.turns, start=1):
         commits = tuple(commit for commit in step.commits if commit.version == turn.version)
+        is_last = number == len(step.turns) and not has_rest
+        seconds = left_seconds if is_last else min(left_seconds, sum(commit.duration_seconds for commit in commits))
         alone = replace(
-            step,
-            commits=commits,
-            status=StepStatus.SUCCEEDED,
-            error=None,
-            duration_seconds=sum(commit.duration_seconds for commit in commits),
+            _part(step, commits, left_seconds), status=StepStatus.SUCCEEDED, error=None, duration_seconds=seconds
         )
+        left_seconds -= seconds
         row = _row(plan, table_plan, run, table, alone)
         yield replace(
-            row,
+            row if number == 1 else without_prediction(row),
             step_id=step.step_id if number == 1 else f"{step.step_id}#{number}",
             strategy=turn.turn.strategy.value,
             revision=int(turn.turn.revision.partition(":")[0]),
@@ -202,14 +217,29 @@ def _rows(
             overlap_depth_before=turn.before.overlap_depth,
             overlap_depth_after=turn.after.overlap_depth if turn.after else None,
         )
-    turned = {turn.version for turn in step.turns}
-    rest = tuple(commit for commit in step.commits if commit.version not in turned)
-    succeeded = step.status is StepStatus.SUCCEEDED
-    if rest or not step.turns or not succeeded:
-        own = f"{step.step_id}#{len(step.turns) + 1}" if step.turns else step.step_id
-        row = replace(_row(plan, table_plan, run, table, replace(step, commits=rest)), step_id=own)
+    if has_rest:
+        row = _row(plan, table_plan, run, table, _part(step, rest, left_seconds))
+        if step.turns:
+            row = replace(without_prediction(row), step_id=f"{step.step_id}#{len(step.turns) + 1}")
         # What a step with turns commits at its end removes the request that it answered.
         yield replace(row, kind=StepKind.SET_PROPERTIES) if step.turns and succeeded else row
+
+
+def _part(step: StepOutcome, commits: tuple[CommitReceipt, ...], left_seconds: float) -> StepOutcome:
+    """The end of a step that took its last ``left_seconds``, with some of its commits."""
+    passed_ms = round(1000 * (step.duration_seconds - left_seconds))
+    return replace(step, commits=commits, started_at_ms=step.started_at_ms + passed_ms, duration_seconds=left_seconds)
+
+
+def without_prediction(row: LedgerRow) -> LedgerRow:
+    """Return a further row of a step: what the plan expected stands in the step's first row, once."""
+    return replace(
+        row,
+        predicted_files_removed=None,
+        predicted_files_added=None,
+        predicted_bytes_removed=None,
+        predicted_bytes_added=None,
+    )
 
 
 def _row(plan: Plan, table_plan: TablePlan, run: RunOutcome, table: TableOutcome, step: StepOutcome) -> LedgerRow:

@@ -10,17 +10,25 @@ from pathlib import Path
 from maintainer.journal.ledger.ledger_rebuild import (
     FROM_HISTORY,
     FROM_RUN_FOLDER,
+    ROWS_KNOWN,
     LedgerContents,
     Rebuilt,
     fill_up,
     key_of,
+    recorded_rows,
     rows_from_history,
     started_at_ms,
 )
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow
+from maintainer.journal.memory.past_runs import RunRecord
+from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.history_rows import BY_HOOK
+from maintainer.model.run.outcome import RunEnd, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, TableCommit
 from tests.support.policies.projects import loaded
+from tests.support.runs.fake_lake import FakeLake
+from tests.support.runs.planned_steps import compact, plan_all, plan_of
+from tests.support.tables.builders import NOW_MS
 
 OLD, YOUNG = "20261120T220000Z-aaaa", "20261121T220000Z-bbbb"
 YOUNG_MS = int(datetime(2026, 11, 21, 22, tzinfo=timezone.utc).timestamp() * 1000)
@@ -175,3 +183,30 @@ def test_two_that_rebuild_at_once_leave_each_row_once(tmp_path: Path) -> None:
     store.beaten_by = [old]
     fill(store, [old, young], over=True)
     assert sorted(store.held, key=key_of) == [old, young]
+
+
+def test_what_a_later_run_settles_repeats_neither_the_prediction_nor_the_time() -> None:
+    table = FakeLake().table("t", (1,), (2, 3))
+    plan = plan_all(plan_of(table, compact(table)))
+    step = StepOutcome("t/compact", StepKind.COMPACT, StepStatus.UNKNOWN, NOW_MS, 2.5)
+    results = RunOutcome(OLD, NOW_MS, 3.0, (TableOutcome(plan.tables[0].ref, TableStatus.FAILED, (step,)),))
+    about = {"table": "t", "step": "t/compact", "kind": "compact", "batch": 0}
+    events = (
+        {"type": "intent", **about, "at_ms": NOW_MS, "read_version": 4},
+        {"type": "result", **about, "at_ms": NOW_MS, "fate": "unknown"},
+        {"type": ROWS_KNOWN, "at_ms": NOW_MS},
+        {
+            "type": "settled",
+            **about,
+            "at_ms": NOW_MS,
+            "fate": "landed",
+            "version": 5,
+            "num_files_removed": 2,
+            "by": "x",
+        },
+    )
+    first, settled = recorded_rows(RunRecord(plan, results, events, RunEnd.FINISHED))
+    assert (first.step_id, first.version_after, first.num_files_removed) == ("t/compact", None, 0)
+    assert (settled.step_id, settled.version_after, settled.num_files_removed) == ("t/compact#settled", 5, 2)
+    assert (first.predicted_files_removed, first.duration_seconds) == (2, 2.5)
+    assert (settled.predicted_files_removed, settled.predicted_bytes_added, settled.duration_seconds) == (None, None, 0)

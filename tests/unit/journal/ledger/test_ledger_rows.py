@@ -14,6 +14,7 @@ from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow, predict
 from maintainer.model.codec import DecodeError
 from maintainer.model.plan.plan import Problem
 from maintainer.model.plan.steps import StepKind
+from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, Turn, TurnOutcome
 from maintainer.model.run.outcome import (
     Assertion,
     CommitReceipt,
@@ -73,6 +74,44 @@ def test_a_deletion_that_only_empties_the_trash_has_no_versions() -> None:
     (row,) = rows_of(plan, RunOutcome("r", NOW_MS, 4.0, (TableOutcome(plan.tables[0].ref, TableStatus.DONE, (step,)),)))
     assert (row.version_before, row.version_after, row.num_files_removed) == (None, None, 0)
     assert figures(step) == "3 files, 24 B emptied from the trash"
+
+
+LAYOUT = LayoutFigures(4.0, 100, 2.0, 1.0)
+
+
+def turns_of(status: StepStatus, *, num_rest: int = 0) -> tuple[LedgerRow, ...]:
+    """Three turns of 2 s each in a step of 10 s, and commits that are no turn's."""
+    table = FakeLake().table("t", (1,), (2, 3))
+    plan = plan_all(plan_of(table, compact(table)))
+    commits = tuple(CommitReceipt(version, version - 1, 2, 1, 8, 8, duration_seconds=2.0) for version in (5, 7, 8))
+    rest = tuple(CommitReceipt(9 + number, 8 + number, duration_seconds=0.5) for number in range(num_rest))
+    turn = Turn(Strategy.UNINDEXED, "1:x", 10, (1,), before=LAYOUT)
+    step = StepOutcome(
+        "t/compact", StepKind.COMPACT, status, NOW_MS, 10.0, (*commits, *rest),
+        turns=tuple(TurnOutcome(turn, commit.version, LAYOUT) for commit in commits),
+    )  # fmt: skip
+    return rows_of(plan, RunOutcome("r", NOW_MS, 11.0, (TableOutcome(plan.tables[0].ref, TableStatus.DONE, (step,)),)))
+
+
+@pytest.mark.parametrize(
+    ("status", "num_rest", "seconds"),
+    [
+        (StepStatus.SUCCEEDED, 0, [2.0, 2.0, 6.0]),
+        (StepStatus.SUCCEEDED, 1, [2.0, 2.0, 2.0, 4.0]),
+        (StepStatus.FAILED, 0, [2.0, 2.0, 2.0, 4.0]),
+    ],
+)
+def test_the_rows_of_one_step_follow_one_another_and_add_up(
+    status: StepStatus, num_rest: int, seconds: list[float]
+) -> None:
+    rows = turns_of(status, num_rest=num_rest)
+    assert [row.duration_seconds for row in rows] == seconds
+    ends = [row.started_at_ms + int(1000 * row.duration_seconds) for row in rows]
+    assert [row.started_at_ms for row in rows] == [NOW_MS, *ends[:-1]]
+    assert ends[-1] == NOW_MS + 10_000
+    assert [row.predicted_files_removed for row in rows] == [2] + [None] * (len(rows) - 1)
+    assert [row.predicted_bytes_added for row in rows] == [24] + [None] * (len(rows) - 1)
+    assert [row.step_id for row in rows] == ["t/compact", *(f"t/compact#{n}" for n in range(2, len(rows) + 1))]
 
 
 def test_rows_come_back_from_json() -> None:
