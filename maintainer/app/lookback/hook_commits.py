@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from maintainer.app.lookback.copied_logs import own_rows
 from maintainer.app.project_folders import Project
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import Engine, TableReader
@@ -20,11 +21,11 @@ from maintainer.engine.worker_names import worker_name
 from maintainer.errors import MaintainerError
 from maintainer.journal.folder.atomic_files import write_atomically
 from maintainer.journal.ledger.ledger_pending import write_mark
-from maintainer.journal.ledger.ledger_rebuild import LedgerStore, fill_up, rows_from_history
+from maintainer.journal.ledger.ledger_rebuild import LedgerStore, fill_up
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.model.plan.plan import Observed, Plan, Problem, TablePlan
 from maintainer.model.run.auto_compaction import STEP_KIND
-from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.model.table.commit_records import CommitsRead
 
 LOOKED_FILE = "hook_commits.json"
 FIRST_LOOK_MS = 7 * 86_400_000
@@ -64,7 +65,8 @@ def append_hook_commits(project: Project, engine: Engine, plan: Plan, ledger: Le
                     seen = None  # an older state was put back: its new commits have numbers that were read before
                 if seen != table.observed.version:
                     try:
-                        rows += _rows(worker.reader, policy, table, seen, plan.created_at_ms, heads)
+                        read = _commits_of_hook(worker.reader, table, seen, plan.created_at_ms, heads)
+                        rows += own_rows([(policy, read)], project.root)
                     except MaintainerError as error:
                         problem = _problem(error)
         if rows:
@@ -91,15 +93,10 @@ def _problem(error: MaintainerError) -> Problem:
     return Problem("E652", what, error.where, _AGAIN)
 
 
-def _rows(
-    reader: TableReader,
-    policy: ResolvedPolicy,
-    table: TablePlan,
-    seen: int | None,
-    now_ms: int,
-    heads: dict[str, int],
-) -> tuple[LedgerRow, ...]:
-    """Return rows for the hook's commits above a version; ``heads`` gets the newest version that was read."""
+def _commits_of_hook(
+    reader: TableReader, table: TablePlan, seen: int | None, now_ms: int, heads: dict[str, int]
+) -> CommitsRead:
+    """Return the hook's commits above a version; ``heads`` gets the newest version that was read."""
     assert table.observed is not None
     new = MAX_COMMITS_READ if seen is None else table.observed.version - seen + COMMITS_SINCE_PLAN
     since_ms = now_ms - FIRST_LOOK_MS if seen is None else None
@@ -109,10 +106,9 @@ def _rows(
     if fresh and (reaches_back or fresh[-1].version in ((seen or 0) + 1, read.oldest_version)):
         heads[_looked_key(table.observed)] = fresh[0].version
     hooks = tuple(commit for commit in fresh if commit.stamp is not None and commit.stamp.kind == STEP_KIND)
-    located = replace(
+    return replace(
         read, commits=hooks, location=table.observed.location, table_id=read.table_id or table.observed.table_id
     )
-    return rows_from_history(policy, located)
 
 
 def _looked_key(observed: Observed) -> str:

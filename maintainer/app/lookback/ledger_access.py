@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from maintainer.app.engine_access import OpenedEngine
+from maintainer.app.lookback.copied_logs import History, own_rows
 from maintainer.app.project_folders import Project
 from maintainer.errors import MaintainerError, NotSupportedYet
 from maintainer.journal.events.event_log import EVENTS_FILE, is_alive
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE, check_mark, read_mark, write_mark
-from maintainer.journal.ledger.ledger_rebuild import LedgerStore, Rebuilt, each_row, fill_up
+from maintainer.journal.ledger.ledger_rebuild import LedgerStore, Rebuilt, fill_up, recorded_rows
 from maintainer.journal.memory.past_runs import PastRun, RunRecord, past_runs, read_record
 from maintainer.model.plan.plan import Problem
-from maintainer.model.table.commit_records import CommitsRead
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
 _NO_LEDGER = Problem(
@@ -93,10 +94,11 @@ def rebuild_ledger(project: Project, opened: OpenedEngine, request: RebuildReque
         )
     unread: list[str] = []
     runs, waiting = _runs_that_are_over(project.past_runs_dir, unread)
-    rows = each_row(runs.values(), _histories(opened, request, unread))
+    of_folders = (row for record in runs.values() for row in recorded_rows(record))  # first, for they know more
+    of_histories = own_rows(_histories(opened, request, unread), project.root)
     rebuilt = fill_up(
         store,
-        (row for row in rows if row.run_id not in waiting),
+        (row for row in itertools.chain(of_folders, of_histories) if row.run_id not in waiting),
         young_since_ms=request.now_ms - 1000 * request.young_seconds,
         is_over=runs.__contains__,
         dry_run=request.dry_run,
@@ -122,10 +124,8 @@ def _runs_that_are_over(runs_dir: Path, unread: list[str]) -> tuple[dict[str, Ru
     return records, frozenset(waiting)
 
 
-def _histories(
-    opened: OpenedEngine, request: RebuildRequest, unread: list[str]
-) -> list[tuple[ResolvedPolicy, CommitsRead]]:
-    histories: list[tuple[ResolvedPolicy, CommitsRead]] = []
+def _histories(opened: OpenedEngine, request: RebuildRequest, unread: list[str]) -> list[History]:
+    histories: list[History] = []
     with opened.history() as reader:
         for policy in request.policies:
             request.on_table(policy)

@@ -273,11 +273,3 @@ def _missing(ready: dict[RowKey, LedgerRow], contents: LedgerContents) -> list[L
         (row for key, row in ready.items() if key not in contents.keys),
         key=lambda row: (row.started_at_ms, row.run_id, row.step_id),
     )
-
-
-def each_row(runs: Iterable[RunRecord], histories: Iterable[tuple[ResolvedPolicy, CommitsRead]]) -> Iterator[LedgerRow]:
-    """Yield all rows that are known: those of run folders first, for they know more."""
-    for record in runs:
-        yield from recorded_rows(record)
-    for policy, read in histories:
-        yield from rows_from_history(policy, read)
