@@ -14,9 +14,9 @@ from maintainer.app.project_folders import Project
 from maintainer.app.selection.recorded_tables import CurrentTable, current_tables
 from maintainer.errors import MaintainerError, NotSupportedYet
 from maintainer.journal.ledger.ledger_pending import check_mark, read_mark
+from maintainer.journal.ledger.ledger_rebuild import end_in_log, is_half_known
 from maintainer.model.run.auto_compaction import STEP_KIND
 from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECORDED, HistoryRow
-from maintainer.model.run.outcome import StepStatus
 from maintainer.model.table.commit_records import CommitsRead, TableCommit
 
 MAX_LEDGER_ROWS = 100_000
@@ -83,7 +83,7 @@ def ledger_rows(
         for row in rows
         if of_table(row)
         and (since_ms is None or row.started_at_ms >= since_ms)
-        and not (failed and row.status in ("succeeded", "nothing_left"))
+        and not (failed and (row.status in ("succeeded", "nothing_left") or is_half_known(row)))
     )
     return [history_row(row) for row in itertools.islice(selected, limit)]
 
@@ -173,20 +173,13 @@ def _whole_vacuums(commits: Sequence[TableCommit]) -> Iterator[TableCommit]:
             yield commit
 
 
-def _status(commit: TableCommit) -> str:
-    if commit.operation == "VACUUM START":
-        return StepStatus.UNKNOWN.value
-    failed = commit.operation.startswith("VACUUM") and "FAILED" in commit.detail
-    return StepStatus.FAILED.value if failed else StepStatus.SUCCEEDED.value
-
-
 def _row(commit: TableCommit, table: str, runs_here: Callable[[str], bool]) -> HistoryRow:
     stamp = commit.stamp
     return HistoryRow(
         at_ms=commit.at_ms,
         table=table,
         step=stamp.kind if stamp else commit.operation or "(no operation)",
-        status=_status(commit) if stamp else "",
+        status=end_in_log(commit).value if stamp else "",
         run_id=stamp.run_id if stamp else None,
         version_before=None,
         version_after=commit.version,

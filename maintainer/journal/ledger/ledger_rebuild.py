@@ -16,6 +16,7 @@ from maintainer.journal.folder.run_folder import is_run_id
 from maintainer.journal.ledger.ledger_rows import LedgerRow, LedgerSink, rows_of, step_row, without_prediction
 from maintainer.journal.memory.past_runs import RunRecord
 from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.auto_compaction import STEP_KIND
 from maintainer.model.run.history_rows import BY_HOOK
 from maintainer.model.run.outcome import RunOutcome, StepStatus
@@ -201,21 +202,41 @@ def _row(key: RowKey, commits: Sequence[TableCommit], policy: ResolvedPolicy, re
 
 
 def _removed(commits: Sequence[TableCommit]) -> tuple[int, int, StepStatus]:
-    """Files and bytes that a step removed, and how it ended.
+    """Files and bytes that a step removed, and how it ended, as far as a log knows (``end_in_log``).
 
     A vacuum says in its first commit what it will delete, and in its second how many files it did: the bytes are known
     only where every file went, and nothing is known where the second is missing.
     """
+    status = end_in_log(commits[-1])
     start = next((commit for commit in commits if commit.operation == "VACUUM START"), None)
     if start is None:
-        removed = sum(commit.num_files_removed for commit in commits), sum(commit.bytes_removed for commit in commits)
-        return (*removed, StepStatus.SUCCEEDED)
+        return (
+            sum(commit.num_files_removed for commit in commits),
+            sum(commit.bytes_removed for commit in commits),
+            status,
+        )
     end = next((commit for commit in commits if commit.operation == "VACUUM END"), None)
     if end is None:
-        return 0, 0, StepStatus.UNKNOWN
+        return 0, 0, status
     whole = end.num_files_removed == start.num_files_removed
-    status = StepStatus.FAILED if "FAILED" in end.detail else StepStatus.SUCCEEDED
     return end.num_files_removed, start.bytes_removed if whole else 0, status
+
+
+def is_half_known(row: LedgerRow) -> bool:
+    """Return whether a row tells of commits that landed, and of no failure: how the step ended is in no log."""
+    return row.source == FROM_HISTORY and row.status == StepStatus.UNKNOWN.value and row.kind != StepKind.VACUUM
+
+
+def end_in_log(last: TableCommit) -> StepStatus:
+    """Return how a step ended of which only a table's log tells; ``last`` is its last commit there.
+
+    A log does not say whether all of a rewrite landed, nor what the check after it found: that is unknown. The hook in
+    a writer makes one commit, and a vacuum says how it ended.
+    """
+    if last.operation.startswith("VACUUM") and last.operation != "VACUUM START":
+        return StepStatus.FAILED if "FAILED" in last.detail else StepStatus.SUCCEEDED
+    is_of_hook = last.stamp is not None and last.stamp.kind == STEP_KIND
+    return StepStatus.SUCCEEDED if is_of_hook else StepStatus.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

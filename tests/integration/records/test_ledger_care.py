@@ -96,12 +96,12 @@ def test_a_lost_ledger_is_rebuilt_from_run_folders_and_from_histories(
     ]  # fmt: skip
     assert {**after[2], "source": None} == before[2]
     what_commits_say = (
-        "run_id", "step_id", "kind", "status", "table", "owner", "policy_file", "policy_digest", "version_before",
+        "run_id", "step_id", "kind", "table", "table_id", "owner", "policy_file", "policy_digest", "version_before",
         "version_after", "num_files_removed", "num_files_added", "bytes_removed", "bytes_added",
     )  # fmt: skip
     for old, new in zip(before[:2], after[:2], strict=True):
         assert {name: new[name] for name in what_commits_say} == {name: old[name] for name in what_commits_say}
-        assert (new["predicted_files_removed"], new["proof_result"]) == (None, "none")
+        assert (new["predicted_files_removed"], new["proof_result"], new["status"]) == (None, "none", "unknown")
 
     # Whoever reads the ledger sees the runs of which no folder is left.
     assert run([*project, "history", "--ledger", "-o", "json"]) == 0

@@ -43,7 +43,7 @@ LEDGER_ROWS = (
     replace(
         ROW, run_id="20261109T220000Z-aaaa", started_at_ms=MONDAY_MS - 7 * DAY_MS, bytes_removed=50, bytes_added=50,
         predicted_files_removed=None, predicted_files_added=None, predicted_bytes_removed=None,
-        predicted_bytes_added=None, proof_result="none", source="history",
+        predicted_bytes_added=None, proof_result="none", source="history", status="unknown",
     ),
     replace(
         ROW, run_id="20261110T220000Z-aaaa", started_at_ms=MONDAY_MS - 6 * DAY_MS, status="yielded",
@@ -59,6 +59,12 @@ LEDGER_ROWS = (
             proof_result="none", owner="restorers",
         )
         for table in ("lake/orders", "crm.leads")
+    ),
+    replace(
+        ROW, run_id="20261109T220000Z-aaaa", table="lake/old", step_id="lake/old/compact",
+        started_at_ms=MONDAY_MS - 7 * DAY_MS, num_files_removed=0, num_files_added=0, bytes_removed=0, bytes_added=0,
+        predicted_files_removed=None, predicted_files_added=None, predicted_bytes_removed=None,
+        predicted_bytes_added=None, proof_result="none", source="history", status="unknown",
     ),
     replace(
         ROW, table="lake/logs", step_id="lake/logs/vacuum", kind="vacuum", version_after=6, num_files_removed=3,
@@ -82,7 +88,7 @@ EXPECTED: Mapping[str, list[tuple[object, ...]]] = {
     "What was done to one table": [
         ("2026-11-16 22:00", "compact", "succeeded", 12, 2, 400, "pass", ROW.run_id),
         ("2026-11-10 22:00", "compact", "yielded", 0, 0, 0, "none", "20261110T220000Z-aaaa"),
-        ("2026-11-09 22:00", "compact", "succeeded", 12, 2, 50, "none", "20261109T220000Z-aaaa"),
+        ("2026-11-09 22:00", "compact", "unknown", 12, 2, 50, "none", "20261109T220000Z-aaaa"),
     ],
     "Optimizations of a table": [
         ("2026-11-16 22:00", "compact", 5, 12, 2, 0.0),
@@ -103,15 +109,22 @@ EXPECTED: Mapping[str, list[tuple[object, ...]]] = {
     "Tables whose last step": [("crm.leads", "failed", "C702", "2026-11-16 22:00")],
     "Conflicts: rewrites that lost": [("sales.orders", 0, 1, "2026-11-10 22:00")],
     "Writers that our commits overtook": [(6, "MERGE", 4, "zorder", 5)],
-    "Verification debt": [("sales.orders", "compact", 5, "2026-11-09 22:00", "none", "history")],
+    "Verification debt": [
+        ("lake/old", "compact", 5, "2026-11-09 22:00", "none", "history"),
+        ("sales.orders", "compact", 5, "2026-11-09 22:00", "none", "history"),
+    ],
     "How the layout of an incremental": [("2026-11-17 22:00", "unindexed", 4.5, 1.5, 3.0, 1.0)],
     "What each run cost, the newest first": [
         ("20261118T220000Z-aaaa", 2, 0.0, 0, 0, 0),
         (ROW.run_id, 4, 6.0, 1000, 980, 30),
         ("20261110T220000Z-aaaa", 1, 2.0, 0, 0, 0),
-        ("20261109T220000Z-aaaa", 1, 2.0, 50, 50, 0),
+        ("20261109T220000Z-aaaa", 2, 4.0, 50, 50, 0),
     ],
-    "Files that queries no longer open": [("sales.orders", 20, 430, 4.0), ("lake/orders", 10, 600, 2.0)],
+    "Files that queries no longer open": [
+        ("sales.orders", 20, 430, 4.0),
+        ("lake/orders", 10, 600, 2.0),
+        ("lake/old", 0, 0, 2.0),
+    ],
     "Steps that did not succeed, and what they took": [
         ("crm.leads", "failed", "C702", 1, 2.0),
         ("sales.orders", "yielded", "C718", 1, 2.0),

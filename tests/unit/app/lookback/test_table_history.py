@@ -56,7 +56,7 @@ def test_a_commit_of_a_step_is_told_once_and_others_stand_beside_it() -> None:
 def test_a_commit_of_ours_that_no_run_folder_tells_of_is_not_lost() -> None:
     rows = beside_ours([], [commit(5, "purge", "20261120T220000Z-aaaa")], "lake/t")
     assert [(row.step, row.run_id, row.status, row.reason) for row in rows] == [
-        ("purge", "20261120T220000Z-aaaa", "succeeded", LOST)
+        ("purge", "20261120T220000Z-aaaa", "unknown", LOST)
     ]
 
 

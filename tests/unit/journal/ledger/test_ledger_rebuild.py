@@ -94,6 +94,7 @@ def test_a_step_of_several_commits_is_one_row_with_what_they_say(tmp_path: Path)
     assert (row.num_files_removed, row.num_files_added, row.bytes_removed, row.bytes_added) == (8, 2, 80, 76)
     assert (row.predicted_files_removed, row.predicted_bytes_added) == (None, None)
     assert (row.proof_level, row.proof_result, row.source) == ("none", "none", FROM_HISTORY)
+    assert row.status == "unknown"  # no log says whether more batches were to come, or what the check found
     assert (row.policy_file, row.policy_digest, row.owner) == ("policies/t.yml", "sha256:then", "team")
 
 
@@ -103,6 +104,7 @@ def test_a_vacuum_counts_what_it_did_and_not_what_it_meant_to(tmp_path: Path) ->
         TableCommit(4, 9000, "VACUUM START", None, stamp(OLD, "lake/t/vacuum"), 5, 0, 50),
         TableCommit(5, 9100, "VACUUM END", None, stamp(OLD, "lake/t/vacuum"), 4),
     )
+    assert row.status == "succeeded"
     assert (row.kind, row.num_files_removed, row.bytes_removed) == ("vacuum", 4, 0)  # 50 bytes were those of five files
     assert (row.version_before, row.version_after) == (3, 5)
 
