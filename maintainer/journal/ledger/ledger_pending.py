@@ -74,10 +74,10 @@ def flush(folder: RunFolder, rows: tuple[LedgerRow, ...], sink: LedgerSink | Non
             return None
         runs_dir = folder.path.parent
         check_mark(read_mark(runs_dir), sink.mark(), sink.location)
-        problem = _take_rows_of_dead_runs(folder, sink)
+        problem = _take_rows_of_dead_runs(folder)
         waiting = _waiting(folder)
         for pending_folder in waiting:
-            problem = _append_pending(pending_folder, sink) or problem
+            problem = _append_pending(pending_folder, sink, is_own=pending_folder is folder) or problem
         if waiting:
             write_mark(runs_dir, sink.mark())
     except MaintainerError as error:
@@ -97,7 +97,7 @@ FATE_UNKNOWN = ("E612", "C703")
 """The engine ended while it worked, perhaps after its commit: the next run looks, and no row is there twice."""
 
 
-def _take_rows_of_dead_runs(own: RunFolder, sink: LedgerSink) -> Problem | None:
+def _take_rows_of_dead_runs(own: RunFolder) -> Problem | None:
     """Keep rows that no other run appends: those of killed runs, and of what was settled after a run had ended."""
     problem: Problem | None = None
     taken = 0
@@ -115,8 +115,7 @@ def _take_rows_of_dead_runs(own: RunFolder, sink: LedgerSink) -> Problem | None:
             continue
         if record.end is not RunEnd.RUNNING:
             taken += 1
-            step_ids = sink.steps_of(folder.run_id) if missing else frozenset()
-            keep_pending(folder, tuple(row for row in missing if row.step_id not in step_ids), by=own.run_id)
+            keep_pending(folder, missing, by=own.run_id)
     return problem
 
 
@@ -142,7 +141,7 @@ def _waiting(own: RunFolder) -> list[RunFolder]:
     return earlier[:MAX_PENDING_RUNS] + own_folder
 
 
-def _append_pending(folder: RunFolder, sink: LedgerSink) -> Problem | None:
+def _append_pending(folder: RunFolder, sink: LedgerSink, *, is_own: bool) -> Problem | None:
     path = folder.path / PENDING_FILE
     try:
         rows = read_pending(path)
@@ -150,6 +149,9 @@ def _append_pending(folder: RunFolder, sink: LedgerSink) -> Problem | None:
         # One damaged file must not hold up the rows of every later run.
         help_text = "move the file away; the events beside it hold the same facts"
         return Problem("E652", f"rows that wait for the ledger are damaged: {error}", str(path), help_text)
+    if rows and not is_own:  # a rebuild may have brought some of them in, or another machine with the same state
+        step_ids = sink.steps_of(folder.run_id)
+        rows = tuple(row for row in rows if row.step_id not in step_ids)
     if rows:
         sink.append(folder.run_id, rows)
     with contextlib.suppress(FileNotFoundError):  # a run beside us may have taken them along

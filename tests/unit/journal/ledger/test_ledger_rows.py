@@ -157,8 +157,10 @@ def test_the_proof_column_tells_wrong_from_not_checked(step: dict[str, object], 
 
 
 class Sink:
-    def __init__(self) -> None:
+    def __init__(self, **step_ids: str) -> None:
         self.got: list[str] = []
+        self.num_rows: list[int] = []
+        self.there = step_ids
 
     location = "ledger"
 
@@ -166,10 +168,11 @@ class Sink:
         return None
 
     def steps_of(self, run_id: str) -> frozenset[str]:
-        return frozenset()
+        return frozenset(self.there.get("steps", "").split())
 
     def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
         self.got.append(run_id)
+        self.num_rows.append(len(rows))
 
 
 def folder_of(tmp_path: Path, number: int) -> RunFolder:
@@ -188,6 +191,18 @@ def test_waiting_rows_of_dead_runs_are_taken_along_and_those_of_living_ones_left
     assert [bool(read_pending(folder.path / "ledger_pending.jsonl")) for folder in (dead, living, own)] == [
         False, True, False
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("there", "num_rows"), [("", [2, 2]), ("t/compact", [1, 2]), ("t/compact t/vacuum", [2])])
+def test_a_waiting_row_that_another_machine_brought_in_comes_once(
+    tmp_path: Path, there: str, num_rows: list[int]
+) -> None:
+    dead, own = folder_of(tmp_path, 1), folder_of(tmp_path, 2)
+    keep_pending(dead, rows(), by=dead.run_id)
+    sink = Sink(steps=there)
+    assert flush(own, rows(), sink) is None
+    assert sink.num_rows == num_rows
+    assert not any((folder.path / "ledger_pending.jsonl").exists() for folder in (dead, own))
 
 
 def test_a_damaged_file_holds_up_nobody_else(tmp_path: Path) -> None:
