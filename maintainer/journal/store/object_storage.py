@@ -19,6 +19,7 @@ from maintainer.journal.store.state_store_failures import (
     UNREACHABLE,
     StoreFailure,
     is_no_bucket,
+    missing_bucket,
     store_failure,
     translated,
 )
@@ -127,9 +128,13 @@ class ObjectStorage:
             StoreFailure: It cannot be written.
         """
         import obstore
+        from obstore.exceptions import NotFoundError
 
         with translated():
-            return _tag(obstore.put(self._client, name, data))
+            try:
+                return _tag(obstore.put(self._client, name, data))
+            except (NotFoundError, FileNotFoundError) as error:  # nothing needs to be there but the bucket
+                raise missing_bucket(error) from error
 
     def remove(self, name: str) -> None:
         """Delete an object; one that is gone already is no error.
@@ -160,6 +165,8 @@ class ObjectStorage:
             except (AlreadyExistsError, PreconditionError, NotFoundError, FileNotFoundError) as error:
                 if is_no_bucket(error):
                     raise
+                if before is None and isinstance(error, (NotFoundError, FileNotFoundError)):
+                    raise missing_bucket(error) from error  # nothing needs to be there but the bucket
                 # A try whose answer was lost may have written it: the repeated one then finds its own content.
                 now = self.read(name)
                 return now is not None and now.data == data

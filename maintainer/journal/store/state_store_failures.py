@@ -102,13 +102,18 @@ def is_no_bucket(error: Exception) -> bool:
     return _NO_BUCKET.search(str(error)) is not None
 
 
+def missing_bucket(error: Exception) -> StoreFailure:
+    """Return the failure for an answer that nothing is there, where only the bucket or container can be meant."""
+    return StoreFailure(NO_BUCKET, " ".join(str(error).partition("Debug source:")[0].split()))
+
+
 def store_failure(error: Exception) -> StoreFailure:
     """Return the failure for an exception of obstore; what is not recognized counts as a store that is away."""
     name, text = type(error).__name__, str(error)
     said, _, structure = text.partition("Debug source:")
     said = " ".join(said.split())
     if is_no_bucket(error):
-        return StoreFailure(NO_BUCKET, said)
+        return missing_bucket(error)
     if _METADATA_SERVICE.search(said):
         return StoreFailure(NO_CREDENTIALS, said)
     if _REGION.search(said):

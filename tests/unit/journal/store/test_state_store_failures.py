@@ -21,6 +21,10 @@ class Answer(BaseHTTPRequestHandler):
 
     status, document = 200, b""
 
+    def do_GET(self) -> None:
+        """Answer."""
+        self.do_PUT()
+
     def do_PUT(self) -> None:
         """Read what was sent, and answer."""
         self.rfile.read(int(self.headers.get("content-length") or 0))
@@ -70,6 +74,24 @@ def test_an_answer_of_s3(
         storage.write("a", b"1")
     assert (refused.value.code, advice in refused.value.help) == (code, True), refused.value.found
     assert str(status) in refused.value.found or status == 301
+
+
+@pytest.mark.parametrize("is_create", [False, True])
+@pytest.mark.parametrize(
+    "document",
+    [b"", b"<html><body>Not Found</body></html>", b"<Error><Code>NoSuchKey</Code></Error>",
+     b"<Error><Code>NoSuchBucket</Code></Error>"],
+)  # fmt: skip
+def test_what_is_missing_for_a_write_is_the_bucket(
+    url: str, monkeypatch: pytest.MonkeyPatch, document: bytes, is_create: bool
+) -> None:
+    monkeypatch.setattr(Answer, "status", 404)
+    monkeypatch.setattr(Answer, "document", document)
+    conf = {f"{S3A}endpoint": url, f"{S3A}access.key": "key", f"{S3A}secret.key": "secret"}
+    storage = ObjectStorage.open("s3://lake/state", store_settings("s3://lake/state", conf))
+    with pytest.raises(StoreFailure) as refused:
+        storage.replace("a", b"1", None) if is_create else storage.write("a", b"1")
+    assert (refused.value.code, "404" in refused.value.found) == ("E683", True), refused.value.found
 
 
 @pytest.mark.parametrize(
