@@ -216,13 +216,19 @@ def test_init_refuses_a_place_that_no_state_can_have(tmp_path: Path, capsys: pyt
     assert not (tmp_path / "new").exists()
 
 
-def test_init_says_that_the_default_does_not_last_and_is_quiet_where_a_place_was_named(
+def test_init_says_that_the_default_does_not_last_and_for_whom_a_place_was_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["init", str(tmp_path / "new")]) == 0
-    assert "name a place that no job wipes" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert ("name a place that no job wipes" in out, "Records of runs" in out) == (True, False)
     assert run(["init", str(tmp_path / "other"), "--state", "/srv/maintainer"]) == 0
-    assert "name a place that no job wipes" not in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "name a place that no job wipes" not in out
+    # A command that is typed by hand, without an environment, does not use that place.
+    assert out.endswith(
+        "Records of runs: /srv/maintainer with `--env prod`, as in the workflow; .maintainer without it.\n"
+    )
 
 
 @pytest.mark.parametrize(("typed", "state"), [("/srv/m\n", "/srv/m"), ("\n", ".maintainer"), ("/a/ledger\n/b\n", "/b")])

@@ -141,7 +141,8 @@ _WORTH_ADDING = {
 @click.option(
     "--state",
     metavar="PLACE",
-    help="Where to keep the records of runs: a folder that outlives each job, or s3://... On a terminal, init asks.",
+    help="Where the jobs, which run with --env prod, keep the records of runs: a folder that outlives each job, or "
+    f"s3://... Without --env prod they are in {DEFAULT_STATE}. On a terminal, init asks.",
 )
 @click.pass_obj
 def init_command(context: CliContext, directory: Path | None, tables_root: str | None, state: str | None) -> None:
@@ -183,6 +184,8 @@ def init_command(context: CliContext, directory: Path | None, tables_root: str |
         click.echo("Before the workflow can run: say in requirements.txt where maintainer is installed from.")
     if place == DEFAULT_STATE and PROJECT_FILE not in present:
         click.echo("Before the workflow can be trusted: name a place that no job wipes, `state:` in maintainer.yml.")
+    elif PROJECT_FILE not in present:
+        click.echo(f"Records of runs: {place} with `--env prod`, as in the workflow; {DEFAULT_STATE} without it.")
 
 
 def _root_in_project(written: str, project_root: Path) -> str:
