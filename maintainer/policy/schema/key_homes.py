@@ -26,6 +26,9 @@ _SCHEDULE = "your scheduler starts runs; `every: 1d` under `optimize` or `vacuum
 
 _TABLE_WORDS = {
     "enabled": "to leave the table alone write `suspend: {reason: ...}`; without it the table is maintained",
+    "optimize.enabled": "compaction is always on; `when:` says from how many small files it is worth it, and "
+    "`suspend: {reason: ...}` at the top level leaves the whole table alone",
+    "vacuum.enabled": "leave `vacuum` out: without it nothing is deleted",
     "compact": _COMPACTION,
     "compaction": _COMPACTION,
     "schedule": _SCHEDULE,
