@@ -94,6 +94,6 @@ def _with_others(
         rows,
         others.commits,
         table.ref.identifier,
-        is_ledger=identity(table.ref) == identity(ledger_ref(project.ledger_location, project.root)),
+        is_ledger=identity(table.ref) == identity(ledger_ref(project.loaded.project, project.root)),
         runs_here=lambda run_id: is_run_id(run_id) and (project.past_runs_dir / run_id).is_dir(),
     )

@@ -59,7 +59,7 @@ def rebuild(context: CliContext, spec: RunSpec, older_than: int, dry_run: bool) 
     )
     with open_engine(project_engine(project.loaded.project, spec.engine)) as opened:
         end = rebuild_ledger(project, opened, request)
-    _report(end, project.ledger_location, dry_run=dry_run)
+    _report(end, project.loaded.project.ledger_as_written, dry_run=dry_run)
     return ExitCode.FINDINGS if end.unread else ExitCode.OK
 
 

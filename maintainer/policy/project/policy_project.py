@@ -182,13 +182,13 @@ class LoadedProject:
 
     def _found_tables(self) -> Iterator[tuple[TableRef, RuleSource]]:
         if self.search is not None:
-            named = {table.key for table in self.tables} | {identity(ledger_ref(self.project.ledger, self.root))}
+            named = {table.key for table in self.tables} | {identity(ledger_ref(self.project, self.root))}
             yield from self.search.managed_by(self.managing_rules, self.project.places, named)
 
     @cached_property
     def ledger(self) -> TableRef | None:
         """The ledger, where it is kept by the policy of its own; None where a file names it, or it is not there yet."""
-        ref = ledger_ref(self.project.ledger, self.root)
+        ref = ledger_ref(self.project, self.root)
         named = any(table.key == identity(ref) for table in self.tables)
         return None if named or not may_be_there(ref) else ref
 

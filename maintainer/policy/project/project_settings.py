@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import posixpath
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from maintainer.policy.diagnostics import Diagnostic, nearest
 from maintainer.policy.project.notify_settings import Notify, notify_problems, read_notify
 from maintainer.policy.project.price_settings import Prices, read_prices
 from maintainer.policy.project.spark_settings import read_spark_conf, spark_problems
-from maintainer.policy.project.state_settings import ledger_in, read_state, state_problems
+from maintainer.policy.project.state_settings import LEDGER_NAME, ledger_in, read_state, state_problems
 from maintainer.policy.project.storage_settings import storage_kinds
 from maintainer.policy.project.table_search import SearchPlaces, read_places
 from maintainer.policy.resolve.merge import built_in_layer
@@ -165,8 +166,13 @@ class ProjectSettings:
 
     @property
     def ledger(self) -> str:
-        """Where the ledger is: a path or URI of a Delta table's folder."""
+        """Where the ledger is: a path or URI of a Delta table's folder, as Spark opens it."""
         return ledger_in(self.state)
+
+    @property
+    def ledger_as_written(self) -> str:
+        """The same place as people know it, from ``state:``."""
+        return posixpath.join(self.state, LEDGER_NAME)
 
 
 def project_settings(
@@ -294,9 +300,10 @@ _LAYER = built_in_layer(
 )
 
 
-def ledger_ref(ledger: str, root: Path) -> TableRef:
-    """Return the ledger as a table of the project at ``root``."""
-    return table_ref(ledger, root)
+def ledger_ref(project: ProjectSettings, root: Path) -> TableRef:
+    """Return the ledger as a table of the project at ``root``, called as ``state:`` is written."""
+    called, opened = table_ref(project.ledger_as_written, root), table_ref(project.ledger, root)
+    return called if called.location == opened.location else TableRef(called.identifier, opened.location)
 
 
 def may_be_there(ref: TableRef) -> bool:

@@ -235,7 +235,10 @@ def test_a_state_may_lie_on_an_object_store_with_a_ledger_that_spark_can_open(
 ) -> None:
     project = loaded(tmp_path, {"maintainer.yml": f"state: {place}\n"})
     assert (complaints(project), project.project.ledger) == ([], ledger)
-    assert names(project) == [ledger], "only a look can tell whether it is there"
+    # Only a look can tell whether it is there. People know it by what they wrote.
+    assert names(project) == [f"{place.rstrip('/')}/ledger"]
+    assert project.ledger is not None
+    assert project.ledger.location == ledger
 
 
 @pytest.mark.parametrize(
