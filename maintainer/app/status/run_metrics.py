@@ -21,7 +21,14 @@ from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.history_rows import StatusRow
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, TableStatus
-from maintainer.model.run.progress import ProgressEvent, RunFinished, StepFinished, TableFinished, TableStarted
+from maintainer.model.run.progress import (
+    ProgressEvent,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    TableFinished,
+    TableStarted,
+)
 from maintainer.report.run.outcome_text import proven
 from maintainer.report.status_documents import FIGURES, STATES
 from maintainer.report.text_layout import printable
@@ -71,9 +78,8 @@ class RunMetrics:
         self._files_deleted = Counter("maintainer_deleted_files", "Files that left the storage.", registry=registry)
         self._bytes_deleted = Counter("maintainer_deleted_bytes", "Bytes that left the storage.", registry=registry)
         self._running = Gauge("maintainer_running_tables", "Tables that are worked on now.", registry=registry)
-        self._last_end = Gauge("maintainer_last_run_timestamp_seconds", "When a run last ended.", registry=registry)
-        self._last_code = Gauge("maintainer_last_run_exit_code", "The exit code of the last run.", registry=registry)
-        self._last_seconds = Gauge("maintainer_last_run_duration_seconds", "What it took.", registry=registry)
+        self._last_run = _LastRun()
+        registry.register(self._last_run)
 
     def look(self, look: TableLook, at_ms: int) -> None:
         """Take how a table looks now (milliseconds since 1970 UTC)."""
@@ -82,9 +88,10 @@ class RunMetrics:
     def event(self, event: ProgressEvent) -> None:
         """Count an event of a run; returns at once."""
         match event:
-            case TableStarted():
+            case RunStarted():
+                self._started.clear()  # a run that failed as a whole did not say of each table that it ended
+            case TableStarted() if not event.is_ledger:
                 self._started.add(event.table)
-                self._running.set(len(self._started))
             case StepFinished() if event.number:
                 self._step(event.outcome)
             case TableFinished() if not event.outcome.is_ledger:
@@ -95,7 +102,7 @@ class RunMetrics:
                 pass
         if isinstance(event, TableFinished):
             self._started.discard(event.outcome.ref.identifier)
-            self._running.set(len(self._started))
+        self._running.set(len(self._started))
 
     def finished(self) -> None:
         """Read the run that has just been recorded, for the states of tables at the next look."""
@@ -118,9 +125,28 @@ class RunMetrics:
     def _run(self, outcome: RunOutcome, at_ms: int) -> None:
         code = exit_code(outcome).value
         self._runs.labels(code).inc()
-        self._last_end.set(at_ms / 1000)
-        self._last_code.set(code)
-        self._last_seconds.set(outcome.duration_seconds)
+        self._last_run.put(at_ms / 1000, code, outcome.duration_seconds)
+
+
+class _LastRun(Collector):
+    """The last run, as gauges without a sample while there was none: 0 would be a run in 1970 that ended well."""
+
+    def __init__(self) -> None:
+        self._figures: tuple[float, ...] = ()
+
+    def put(self, ended_at_seconds: float, code: int, duration_seconds: float) -> None:
+        self._figures = (ended_at_seconds, code, duration_seconds)
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the gauges; called by whoever reads the metrics, on a thread of the server."""
+        figures = self._figures or (None, None, None)
+        names = (
+            ("timestamp_seconds", "When a run of this watch last ended."),
+            ("exit_code", "The exit code of that run."),
+            ("duration_seconds", "What it took."),
+        )
+        for (name, help_text), value in zip(names, figures, strict=True):
+            yield GaugeMetricFamily(f"maintainer_last_run_{name}", help_text, value)
 
 
 class _TableFigures(Collector):

@@ -192,7 +192,7 @@ class Crew:
                     plan = running.task.plan
                     self.results.began(plan.ref)
                     now_ms = self.context.clock.now_ms()
-                    self.context.emit(TableStarted(now_ms, plan.ref.identifier, len(plan.steps)))
+                    self.context.emit(TableStarted(now_ms, plan.ref.identifier, len(plan.steps), plan.is_ledger))
                     outcome = run_table(
                         Worker(plan, engine, self.context, running.control),
                         past=running.task.past,

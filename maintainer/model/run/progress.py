@@ -86,11 +86,12 @@ class BatchStarted:
 
 @dataclass(frozen=True, slots=True)
 class TableStarted:
-    """A worker takes a table. ``num_steps`` are the table's own planned steps."""
+    """A worker takes a table. ``num_steps`` are the table's own planned steps; ``is_ledger`` is our own ledger."""
 
     at_ms: int
     table: str
     num_steps: int
+    is_ledger: bool = False
 
 
 @dataclass(frozen=True, slots=True)

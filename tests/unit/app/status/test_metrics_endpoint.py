@@ -22,7 +22,7 @@ from maintainer.app.status.metrics_endpoint import DEFAULT_HOST, MetricsEndpoint
 from maintainer.errors import EnvironmentUnfit, ProjectError
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.run.outcome import TableStatus
-from maintainer.model.run.progress import RunFinished, TableFinished
+from maintainer.model.run.progress import RunFinished, RunStarted, TableFinished, TableStarted
 from maintainer.model.table.table_facts import TableRecord, TableRef
 from maintainer.policy.resolve.resolved import BUILT_IN
 from maintainer.report.status_documents import FIGURES, STATES
@@ -94,6 +94,31 @@ def test_runs_and_steps_are_counted(endpoint: MetricsEndpoint) -> None:
     assert scraped(endpoint)["maintainer_runs_total", (("exit_code", "0"),)] == 1
 
 
+def test_before_the_first_run_there_is_no_last_one(endpoint: MetricsEndpoint) -> None:
+    assert [name for name, _ in scraped(endpoint) if name.startswith("maintainer_last_run")] == []
+    endpoint.metrics.look(look_of("s.t"), TEN_PM)  # a round that found nothing to do is no run
+    assert [name for name, _ in scraped(endpoint) if name.startswith("maintainer_last_run")] == []
+    endpoint.metrics.event(RunFinished(TEN_PM, good_run()))
+    last = {name: value for (name, _), value in scraped(endpoint).items() if name.startswith("maintainer_last_run")}
+    assert last == {
+        "maintainer_last_run_timestamp_seconds": TEN_PM / 1000,
+        "maintainer_last_run_exit_code": 0,
+        "maintainer_last_run_duration_seconds": good_run().duration_seconds,
+    }
+
+
+def test_what_runs_is_a_table_of_the_user_and_of_the_run_that_goes_on(endpoint: MetricsEndpoint) -> None:
+    def running() -> float:
+        return scraped(endpoint)["maintainer_running_tables", ()]
+
+    endpoint.metrics.event(TableStarted(TEN_PM, "ledger", 1, is_ledger=True))
+    assert running() == 0
+    endpoint.metrics.event(TableStarted(TEN_PM, "sales.orders", 1))
+    assert running() == 1
+    endpoint.metrics.event(RunStarted(TEN_PM, "the next one, for this one was lost", 1, 1, 1, "runs/a"))
+    assert running() == 0
+
+
 def test_our_own_ledger_is_not_among_the_tables(endpoint: MetricsEndpoint) -> None:
     ledger = replace(bad_run().tables[0], policy_file=BUILT_IN.file, status=TableStatus.FAILED)
     endpoint.metrics.event(TableFinished(TEN_PM, ledger))
@@ -139,14 +164,19 @@ def test_dashboard_and_rules_ask_for_what_is_served(served: Samples, place: str,
     assert asked, place
     for name in asked:
         assert name in labels_of, (place, name)
-    known = set().union(*(labels_of[name] for name in asked)) | {"le"}
-    for grouped in re.findall(r"\b(?:by|without) ?\(([^)]*)\)", expr):
+    known = set().union(*(labels_of[name] for name in asked)) | {"le", "job", "instance"}  # by Prometheus itself
+    for grouped in re.findall(r"\b(?:by|without|on) ?\(([^)]*)\)", expr):
         assert {label.strip() for label in grouped.split(",")} <= known, (place, grouped)
     for matched in re.findall(r"\{([^}]*)\}", expr):
         assert set(re.findall(r'(\w+)\s*[=!]~?"', matched)) <= known, (place, matched)
     states = [state for text in re.findall(r'state=~?"([^"$]+)"', expr) for state in text.split("|")]
     assert set(states) <= set(STATES)
     assert expr.count("(") == expr.count(")")
+
+
+def test_no_rule_needs_a_last_run_to_say_that_there_was_none() -> None:
+    rule = dict(expressions())["MaintainerNoRun"]
+    assert re.match(r"maintainer_info unless on\(job, instance\) \(time\(\) - maintainer_last_run_timestamp_", rule)
 
 
 def test_the_dashboard_can_be_imported() -> None:
