@@ -95,7 +95,7 @@ FIGURES: tuple[tuple[str, str, Callable[[StatusRow], float | None]], ...] = (
     ),
     (
         "last_vacuum_timestamp_seconds",
-        "When maintainer last deleted files.",
+        "When maintainer last took files away, also into its trash or out of it.",
         lambda row: _seconds(row.last_vacuum_at_ms),
     ),
     ("last_proof_timestamp_seconds", "When a commit was last proven.", lambda row: _seconds(row.last_proof_at_ms)),

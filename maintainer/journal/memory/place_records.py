@@ -54,6 +54,8 @@ class PlaceRecord:
 
     last_optimize_at_ms: int | None = None
     last_vacuum_at_ms: int | None = None
+    last_rewrite_at_ms: int | None = None
+    last_delete_at_ms: int | None = None
     unproven: set[int] = field(default_factory=set)
     proven: list[int] = field(default_factory=list)
     quarantines: dict[str, Quarantine] = field(default_factory=dict)
@@ -61,25 +63,15 @@ class PlaceRecord:
     last_listing_at_ms: int | None = None
     vacuumed_bytes: list[int] = field(default_factory=list)
 
-    def fold(self, event: Event) -> None:
-        """Take in an event of this table at this place."""
+    def fold(self, event: Event, done_at_ms: int = 0) -> None:
+        """Take in an event of this table at this place; ``done_at_ms`` is when what it tells of was done."""
         kind, at_ms, version = event["type"], int(event.get("at_ms", 0)), event.get("version")
         if kind == "intent":
             intent = intent_of(event)
             if intent is None and event.get("kind") in REWRITE_KINDS:
                 self.claim(int(event.get("read_version", -2)) + 1)
         elif kind in ("result", "settled"):
-            # A rewrite counts as unproven until a `verified` event says otherwise.
-            if (
-                event.get("kind") in REWRITE_KINDS
-                and event.get("fate") == Fate.LANDED.value
-                and isinstance(version, int)
-            ):
-                self.claim(version)
-            if event.get("kind") == "vacuum" and event.get("fate") in DELETED:
-                deleted = event.get("bytes_deleted")
-                if isinstance(deleted, int) and event.get("num_files_deleted"):
-                    self.vacuumed_bytes = [*self.vacuumed_bytes, deleted][-MAX_VACUUMS_REMEMBERED:]
+            self._take_result(event, done_at_ms)
         elif kind == "listed":
             self.last_listing_at_ms = max(self.last_listing_at_ms or 0, int(event.get("listed_at_ms", 0)))
         elif kind == "verified":
@@ -105,6 +97,22 @@ class PlaceRecord:
             alone = event.get("alone") is True
             named = {str(each): alone for each in event.get("quarantines") or ()}
             self.lifted = dict([*{**self.lifted, **named}.items()][-MAX_LIFTED:])
+
+    def _take_result(self, event: Event, done_at_ms: int) -> None:
+        """Take in how a commit or a deletion ended."""
+        kind, fate, version = event.get("kind"), event.get("fate"), event.get("version")
+        if kind in REWRITE_KINDS and fate == Fate.LANDED.value:
+            # A rewrite counts as unproven until a `verified` event says otherwise.
+            if isinstance(version, int):
+                self.claim(version)
+            if event.get("num_files_removed") or event.get("num_files_added"):
+                self.last_rewrite_at_ms = max(self.last_rewrite_at_ms or 0, done_at_ms)
+        elif kind == "vacuum" and fate in DELETED:
+            deleted = event.get("bytes_deleted")
+            if isinstance(deleted, int) and event.get("num_files_deleted"):
+                self.vacuumed_bytes = [*self.vacuumed_bytes, deleted][-MAX_VACUUMS_REMEMBERED:]
+            if event.get("num_files_deleted") or event.get("num_files_emptied"):
+                self.last_delete_at_ms = max(self.last_delete_at_ms or 0, done_at_ms)
 
     def claim(self, version: int) -> None:
         """Count a version as ours and not proven."""
@@ -152,6 +160,8 @@ def table_record(records: Mapping[str, PlaceRecord], table_id: str, location: st
     return TableRecord(
         last_optimize_at_ms=_newest(record.last_optimize_at_ms for record in scheduled),
         last_vacuum_at_ms=_newest(record.last_vacuum_at_ms for record in scheduled),
+        last_rewrite_at_ms=_newest(record.last_rewrite_at_ms for record in scheduled),
+        last_delete_at_ms=_newest(record.last_delete_at_ms for record in scheduled),
         # All of them: each holds back what it replaced, so forgetting one would let a vacuum delete that.
         unproven_versions=tuple(sorted(unproven)),
         quarantined=why,

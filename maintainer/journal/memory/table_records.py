@@ -186,17 +186,21 @@ class _State:
 
     def fold_run(self, read: EventsRead) -> None:
         """Take in a run's events, and its open intents as versions not proven."""
-        self._fold(read.events)
+        self._fold(read.events, read)
         self._claim_intents(read)
 
-    def _fold(self, events: Iterable[Event]) -> None:
+    def _fold(self, events: Iterable[Event], read: EventsRead) -> None:
+        done_at_ms: dict[str, int] = {}
+        for event in read.events:
+            if "by" not in event:  # what a later run found out was done before this run died
+                done_at_ms[str(event.get("step"))] = int(event.get("at_ms", 0))
         for event in events:
-            key = _key_of(event)
+            key, step = _key_of(event), str(event.get("step"))
             if event["type"] == "table_finished":
                 if isinstance(event.get("table"), str):
                     self._count(event["table"], key, event)
             elif key is not None:
-                self._place(*key).fold(event)
+                self._place(*key).fold(event, done_at_ms.get(step, int(event.get("at_ms", 0))))
 
     def _claim_intents(self, read: EventsRead) -> None:
         for intent in open_intents(read.events):
@@ -220,7 +224,7 @@ class _State:
         if taken_in is None or event_sizes(path) == {name: extent.size_bytes for name, extent in taken_in.items()}:
             return
         read = read_events(path)
-        self._fold(read.after(taken_in))
+        self._fold(read.after(taken_in), read)
         self._claim_intents(read)
         self.keep(folder.run_id, read)
 

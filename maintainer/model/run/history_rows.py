@@ -69,7 +69,8 @@ class StatusRow:
     ``suspended``, ``blocked``, ``problem``, ``unmanaged``. Figures are None where the table could not be read or
     nobody counted. ``small_files`` are those under the policy's ``minFileSize``, with ``small_bytes`` in them.
     ``deleted_rows_ratio`` (0 to 1) is the share of rows that deletion vectors hide. Times are milliseconds since 1970
-    UTC, None for never. ``last_proof`` is ``pass``, ``fail``, ``error`` or None, and ``last_proof_at_ms`` when one last
+    UTC, None for never. ``last_optimize_at_ms`` and ``last_vacuum_at_ms`` are when files were last rewritten, and
+    taken away. ``last_proof`` is ``pass``, ``fail``, ``error`` or None, and ``last_proof_at_ms`` when one last
     passed; ``next`` is a sentence or a command.
     ``auto_compact`` is whether writers compact by themselves, and ``auto_compact_source`` who says so: ``session``, a
     table property by its name, ``default``; or, where ``auto_compact`` is None, why nobody can say. ``files_read`` (by

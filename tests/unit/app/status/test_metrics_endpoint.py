@@ -54,7 +54,7 @@ def look_of(name: str, *, is_ledger: bool = False) -> TableLook:
     facts = make_facts(files=make_files(10, 20))
     policy = replace(make_policy(), table=TableRef(name))
     plan = TablePlan(TableRef(name), BUILT_IN.file if is_ledger else "policies/t.yml", "sha256:a", owner="team")
-    record = TableRecord(last_optimize_at_ms=1000, last_vacuum_at_ms=2000)
+    record = TableRecord(last_optimize_at_ms=3000, last_rewrite_at_ms=1000, last_delete_at_ms=2000)
     return TableLook(policy, plan, facts, record, 1, 1)
 
 

@@ -78,6 +78,61 @@ def test_times_are_those_of_steps_that_succeeded(runs: Runs) -> None:
     assert runs.record() == TableRecord(last_optimize_at_ms=NOW_MS + 1, last_vacuum_at_ms=NOW_MS + 2)
 
 
+def test_files_were_rewritten_when_a_commit_landed_however_its_step_ended(runs: Runs) -> None:
+    journal = runs.start()
+    journal.result(runs.intent(journal), FACTS, "compact", Fate.LANDED, receipt=CommitReceipt(2, 1, 4, 1))
+    runs.step(journal, "compact", StepStatus.FAILED)
+    runs.end(journal)
+    assert (runs.record().last_rewrite_at_ms, runs.record().last_optimize_at_ms) == (NOW_MS + 1, None)
+    later = runs.start()
+    runs.step(later, "zorder")  # a turn that had nothing to rewrite
+    later.result(runs.intent(later, kind="zorder"), FACTS, "zorder", Fate.NOT_LANDED)
+    properties = runs.intent(later, 3, "set_properties")
+    later.result(properties, FACTS, "set_properties", Fate.LANDED, receipt=CommitReceipt(4, 3))
+    runs.end(later)
+    assert (runs.record().last_rewrite_at_ms, runs.record().last_optimize_at_ms) == (NOW_MS + 1, NOW_MS + 2)
+
+
+@pytest.mark.parametrize(
+    "receipt",
+    [
+        VacuumReceipt(3, 30, version_after=4, remaining=("b",)),
+        VacuumReceipt(3, 30, trash="mem:/t/_trash"),
+        VacuumReceipt(0, 0, trash="mem:/t/_trash", num_files_emptied=2, bytes_emptied=9),
+    ],
+)
+def test_files_were_deleted_when_some_went_however_the_step_ended(runs: Runs, receipt: VacuumReceipt) -> None:
+    journal = runs.start()
+    fate = Fate.NO_COMMIT if receipt.version_after is None else Fate.LANDED
+    journal.result(runs.intent(journal, 3, "vacuum"), FACTS, "vacuum", fate, receipt=receipt)
+    runs.step(journal, "vacuum", StepStatus.INCOMPLETE)
+    runs.end(journal)
+    assert (runs.record().last_delete_at_ms, runs.record().last_vacuum_at_ms) == (NOW_MS + 1, None)
+    later = runs.start()
+    empty = VacuumReceipt(0, 0, version_after=6)
+    later.result(runs.intent(later, 5, "vacuum"), FACTS, "vacuum", Fate.LANDED, receipt=empty)
+    runs.step(later, "vacuum")
+    runs.end(later)
+    assert (runs.record().last_delete_at_ms, runs.record().last_vacuum_at_ms) == (NOW_MS + 1, NOW_MS + 2)
+
+
+def test_what_a_killed_run_did_is_told_with_the_time_of_that_run(runs: Runs) -> None:
+    killed = runs.start()
+    runs.intent(killed, 1, "compact")
+    runs.intent(killed, 2, "vacuum")
+    killed.deleting(FACTS, "t/vacuum", 1, 3)
+    killed.close()
+    assert (runs.record().last_rewrite_at_ms, runs.record().last_delete_at_ms) == (None, None)
+    runs.count += 60  # the next run comes later
+    later = runs.start()
+    for intent in unfinished(runs.runs_dir, except_run=later.run_id):
+        was_vacuum = intent.kind == "vacuum"
+        receipt = VacuumReceipt(1, 10, version_after=3) if was_vacuum else CommitReceipt(2, 1, 4, 1)
+        later.settled(intent, Fate.LANDED, receipt)
+    runs.end(later)
+    assert (runs.record().last_rewrite_at_ms, runs.record().last_delete_at_ms) == (NOW_MS + 1, NOW_MS + 1)
+
+
 def test_quarantine_holds_until_a_person_lifts_it(runs: Runs) -> None:
     journal = runs.start()
     journal.quarantine(FACTS, "V501: rows differ")
