@@ -25,6 +25,7 @@ from maintainer.report.html.table_past import (
     past_of,
     recorded_key,
 )
+from maintainer.report.html.table_runs import TableRuns, table_runs
 from maintainer.report.run.outcome_text import TABLE_ENDS, WorkDone
 from maintainer.report.run.run_findings import page_findings
 from maintainer.report.text_layout import moment, when
@@ -51,9 +52,10 @@ class NightView:
 
 @dataclass(frozen=True, slots=True)
 class FleetTable:
-    """One table over all runs of the report.
+    """One table over all runs of the report, under its newest name.
 
-    ``first`` and ``last`` are the oldest and the newest known state. ``growth_bytes`` is what others added in between.
+    ``first`` and ``last`` are the oldest and the newest known state. ``growth_bytes`` is what others added in between,
+    less what they took away.
     """
 
     name: str
@@ -86,7 +88,7 @@ class FleetTable:
 
     @property
     def amplification(self) -> float | None:
-        """Bytes rewritten for each byte that others added; None where nobody did."""
+        """Bytes rewritten for each byte of growth; None where the table did not grow."""
         return self.bytes_rewritten / self.growth_bytes if self.growth_bytes > 0 else None
 
 
@@ -125,18 +127,14 @@ def fleet_view(
     run's own report, relative to the page. ``key_of`` says which tables of two plans are one, ``quarantined`` why a
     table is in quarantine now, by identifier.
     """
-    pasts = past_of(runs, key_of)
-    seen: dict[str, list[tuple[RunOutcome, TableOutcome]]] = {}
-    for _, outcome in runs:
-        for table in outcome.tables:
-            seen.setdefault(table.ref.identifier, []).append((outcome, table))
-    tables = [_held(_table(name, met, pasts.get(name, TablePast()), tz), quarantined) for name, met in seen.items()]
+    pasts, histories = past_of(runs, key_of), table_runs(runs, key_of)
+    tables = [_held(_table(each, pasts.get(each.name, TablePast()), tz), quarantined) for each in histories]
     tables.sort(key=lambda view: worst_first(view.mood, view.bytes_rewritten, view.name))
-    of_ledger = {name for name, met in seen.items() if met[-1][1].is_ledger}
+    of_ledger = {each.name for each in histories if each.newest.is_ledger}
     counted = [view for view in tables if view.name not in of_ledger]
     outcomes = [outcome for _, outcome in runs]
     steps_of = [table for outcome in outcomes for table in outcome.user_tables]
-    newest = replace(outcomes[-1], tables=tuple(met[-1][1] for met in seen.values()))
+    newest = replace(outcomes[-1], tables=tuple(each.newest for each in histories))
     held = sum(view.quarantined for view in counted)
     failing = sum(view.mood == "bad" and not view.quarantined for view in counted)
     waiting = sum(view.mood == "warn" for view in counted)
@@ -198,8 +196,8 @@ def _tiles(tables: Sequence[FleetTable], outcomes: Sequence[TableOutcome]) -> tu
     tiles += gain_tiles(layout_gain(outcomes), work)
     grown = sum(view.growth_bytes for view in tables if view.growth_bytes > 0)
     rewritten = sum(view.bytes_rewritten for view in tables)
-    per_byte = f", {rewritten / grown:.1f} for each byte that arrived" if grown and rewritten else ""
-    tiles.append((format_size(rewritten), f"rewritten{per_byte}", "calm"))
+    per_byte = f", {rewritten / grown:.1f} for each byte of growth" if grown and rewritten else ""
+    tiles.append((format_size(work.bytes_removed), f"rewritten{per_byte}", "calm"))
     proofs = [result for table in outcomes for result in _proofs(table)]
     if proofs:
         held = f"{proofs.count('pass'):,} of {len(proofs):,}"
@@ -233,14 +231,13 @@ def _night(plan: Plan, outcome: RunOutcome, tz: tzinfo, link: str | None) -> Nig
     )
 
 
-def _table(name: str, met: Sequence[tuple[RunOutcome, TableOutcome]], past: TablePast, tz: tzinfo) -> FleetTable:
-    points = past.points
-    last = met[-1][1]
-    changed = next((run for run, table in reversed(met) if table.changed), None)
-    proofs = [result for _, table in met for result in _proofs(table)]
+def _table(history: TableRuns, past: TablePast, tz: tzinfo) -> FleetTable:
+    points, ends, last = past.points, history.ends, history.newest
+    changed = next((run for run, table in reversed(ends) if table.changed), None)
+    proofs = [result for _, table in ends for result in _proofs(table)]
     status, _, detail = TABLE_ENDS[last.status].text.partition(": ")
     return FleetTable(
-        name=name,
+        name=history.name,
         owner=last.owner or "",
         status=status,
         detail=detail,
@@ -250,16 +247,19 @@ def _table(name: str, met: Sequence[tuple[RunOutcome, TableOutcome]], past: Tabl
         last_proof=PROOF_WORDS[proofs[-1]] if proofs else "",
         first=points[0] if points else None,
         last=points[-1] if points else None,
-        bytes_rewritten=WorkDone.of_tables(table for _, table in met).bytes_removed,
-        growth_bytes=_arrived(met, points),
-        runs_failed=sum(table.status in BAD for _, table in met),
+        bytes_rewritten=WorkDone.of_tables(table for _, table in ends).bytes_removed,
+        growth_bytes=_growth(ends, points),
+        runs_failed=sum(table.status in BAD for _, table in ends),
         past=past,
     )
 
 
-def _arrived(met: Sequence[tuple[RunOutcome, TableOutcome]], points: Sequence[PastPoint]) -> int:
-    """Count bytes that others added between the first look and the last: growth, less that of our own rewrites."""
+def _growth(ends: Sequence[tuple[RunOutcome, TableOutcome]], points: Sequence[PastPoint]) -> int:
+    """Count bytes by which others let the table grow between the first look and the last: growth, less our rewrites'.
+
+    Negative where they took more away than they added.
+    """
     if len(points) < 2:
         return 0
-    ours = WorkDone.of_tables(table for run, table in met if run.started_at_ms < points[-1].at_ms)
+    ours = WorkDone.of_tables(table for run, table in ends if run.started_at_ms < points[-1].at_ms)
     return points[-1].size_bytes - points[0].size_bytes - (ours.bytes_added - ours.bytes_removed)

@@ -13,8 +13,8 @@ TEN_PM = 1_795_298_400_000  # 2026-11-21 22:00:00 UTC
 LEADS_LINE = "policies/crm/leads.yml:21"
 
 
-def observed(version: int, num_files: int, size_bytes: int) -> Observed:
-    return Observed("file:/lake/t", "5c0e", version, (), (), Protocol(1, 2), num_files, size_bytes)
+def observed(version: int, num_files: int, size_bytes: int, table_id: str = "5c0e") -> Observed:
+    return Observed("file:/lake/t", table_id, version, (), (), Protocol(1, 2), num_files, size_bytes)
 
 
 def data_bin(day: str | None, sizes_mib: list[int], name: str = "p") -> Bin:
@@ -114,7 +114,7 @@ def items() -> TablePlan:
         ref=TableRef("sales.items"),
         policy_file="policies/_fleet/silver.yml",
         policy_digest="sha256:b",
-        observed=observed(77, 812, 88 * GIB),
+        observed=observed(77, 812, 88 * GIB, "77aa"),
         steps=(
             ZOrderStep(
                 batches=(Batch((data_bin(None, [100] * 30),)),),
@@ -138,7 +138,7 @@ def leads() -> TablePlan:
         ref=TableRef("crm.leads"),
         policy_file="policies/crm/leads.yml",
         policy_digest="sha256:c",
-        observed=observed(3, 4000, 812 * GIB),
+        observed=observed(3, 4000, 812 * GIB, "3bfe"),
         blocked=(
             Reason(
                 ReasonCode.OVER_LIMIT,
@@ -165,7 +165,7 @@ def quiet(name: str, *codes: tuple[ReasonCode, str]) -> TablePlan:
         ref=TableRef(name),
         policy_file="policies/_fleet/all.yml",
         policy_digest="sha256:e",
-        observed=observed(12, 4, 900 * MIB),
+        observed=observed(12, 4, 900 * MIB, f"id of {name}"),
         left_alone=tuple(LeftAlone(Reason(code, text, "policies/_fleet/all.yml:4")) for code, text in codes),
     )
 

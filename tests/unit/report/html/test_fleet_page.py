@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from maintainer.model.run.outcome import TableOutcome, TableStatus
+from maintainer.model.plan.plan import Plan
+from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.html.fleet_view import fleet_view
 from maintainer.report.html.page import render_fleet_page, render_run_page
@@ -34,6 +35,62 @@ def test_fleet_counts_write_amplification_by_what_others_added() -> None:
     assert (met, left.num_files, left.size_bytes) == (PastPoint(9, 10, 1000), 6, 900)
 
 
+def night(at_ms: int, *tables: tuple[str, str | None, int], failed: bool = False) -> tuple[Plan, RunOutcome]:
+    """A run that met tables by (name, id, files of 100 bytes each); no id: it could not read the table."""
+    plan, good = sample_plans.plan(sample_plans.orders()), samples.good_run()
+    planned = [
+        replace(
+            plan.tables[0],
+            ref=TableRef(name),
+            steps=(),
+            observed=None if table_id is None
+            else replace(sample_plans.observed(7, files, 100 * files), table_id=table_id, location="file:/lake/t"),
+        )
+        for name, table_id, files in tables
+    ]  # fmt: skip
+    commit = replace(samples.receipt(8, 4, 1, 400), bytes_added=400)
+    step = replace(samples.compact_done(), commits=(commit,))
+    status = TableStatus.FAILED if failed else TableStatus.DONE
+    ended = tuple(TableOutcome(table.ref, status, (step,)) for table in planned)
+    return replace(plan, tables=tuple(planned), created_at_ms=at_ms), replace(
+        good, run_id=f"r{at_ms}", tables=ended, started_at_ms=at_ms + 1
+    )
+
+
+def test_a_table_with_a_new_name_is_one_table_under_that() -> None:
+    runs = [night(10, ("old", "id-1", 10), failed=True), night(20, ("new", "id-1", 30)), night(30, ("new", None, 0))]
+    view = fleet_view(runs, UTC)
+    (row,) = view.tables
+    assert (row.name, row.runs_failed, row.bytes_rewritten, row.growth_bytes) == ("new", 1, 1200, 2000)
+    assert view.span.startswith("1 table, 3 runs")
+    assert view.verdict == "All tables ended well in their last run."
+    assert ("10 \u2192 27", "files", "calm") in view.tiles
+    assert "rewritten, 0.6 for each byte of growth" in {words for _, words, _ in view.tiles}
+
+
+def test_a_table_that_was_made_anew_has_nothing_of_the_one_before() -> None:
+    view = fleet_view([night(10, ("t", "id-1", 10), failed=True), night(20, ("t", "id-2", 3))], UTC)
+    (row,) = view.tables
+    assert (row.name, row.runs_failed, row.bytes_rewritten, row.growth_bytes) == ("t", 0, 400, 0)
+    assert view.span.startswith("1 table, 2 runs")
+
+
+def test_a_name_that_went_to_another_table_leaves_both_their_own() -> None:
+    view = fleet_view([night(10, ("a", "id-1", 10)), night(20, ("b", "id-1", 10), ("a", "id-2", 3))], UTC)
+    assert {row.name: row.bytes_rewritten for row in view.tables} == {"b": 800, "a": 400}
+
+
+def test_runs_of_shards_are_of_one_fleet() -> None:
+    view = fleet_view([night(10, ("a", "id-1", 10)), night(20, ("b", "id-2", 10)), night(30, ("a", "id-1", 10))], UTC)
+    assert view.span.startswith("2 tables, 3 runs")
+    assert {row.name: row.status for row in view.tables} == {"a": "done", "b": "done"}
+
+
+def test_two_policies_of_one_table_are_one_table() -> None:
+    view = fleet_view([night(10, ("a", "id-1", 10), ("b", "id-1", 10), failed=True)], UTC)
+    assert [(row.name, row.runs_failed) for row in view.tables] == [("a", 1)]
+
+
 def test_the_fleet_lists_its_runs_with_links_and_the_commit_of_the_policies() -> None:
     plan = replace(sample_plans.plan(sample_plans.orders()), git_commit="3f2c1a9<b>")
     outcome = samples.good_run()
@@ -49,7 +106,9 @@ def test_the_fleet_lists_its_runs_with_links_and_the_commit_of_the_policies() ->
 def test_two_thousand_tables_of_a_fleet_stay_under_two_megabytes() -> None:
     good, plan = samples.good_run(), sample_plans.plan(sample_plans.orders())
     names = [TableRef(f"warehouse.some_longer_schema_name.table_number_{number:04}") for number in range(2000)]
-    tables = tuple(replace(plan.tables[0], ref=ref, observed=sample_plans.observed(7, 920, 2**40)) for ref in names)
+    tables = tuple(
+        replace(plan.tables[0], ref=ref, observed=sample_plans.observed(7, 920, 2**40, ref.identifier)) for ref in names
+    )
     outcome = replace(good, tables=tuple(replace(good.tables[0], ref=ref) for ref in names))
     page = render_fleet_page(fleet_view([(replace(plan, tables=tables), outcome)] * 5, UTC))
     assert len(page.encode()) < 2_000_000
