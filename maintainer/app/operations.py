@@ -177,7 +177,7 @@ def apply(
             if any(table.steps for table in to_do.tables):
                 start_seconds = preparation.start_seconds + opened.start()
                 preparation = replace(preparation, start_seconds=start_seconds)
-            remember_found(project, on_problem)
+            remember_found(project, to_do, on_problem)
             ledger = open_ledger(project, opened, on_problem)
             outcome = _run(project, opened.engine, to_do, journal, ledger, spec, listener, preparation, on_problem)
             _add_hook_commits(project, opened.engine, to_do, ledger, outcome, on_problem)
@@ -215,7 +215,7 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
         def apply_due(due: Plan) -> RunOutcome:
             project = watched.project
             check_run_limits(project, due)
-            remember_found(project, listener.problem)
+            remember_found(project, due, listener.problem)
             preparation = clock.planned()
             outcome: RunOutcome | None = None
             try:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from maintainer.app.project_folders import Project
 from maintainer.journal.folder.atomic_files import read_document, write_atomically
-from maintainer.model.plan.plan import GoneTable, Problem
+from maintainer.model.plan.plan import GoneTable, Plan, Problem
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.table_search import SearchPlaces, managing_rule
 from maintainer.policy.table_names import identity, table_ref
@@ -41,21 +41,27 @@ def gone_tables(project: Project) -> tuple[GoneTable, ...]:
     return tuple(gone)
 
 
-def remember_found(project: Project, on_problem: Callable[[Problem], None]) -> None:
+def remember_found(project: Project, plan: Plan, on_problem: Callable[[Problem], None]) -> None:
     """Write down which tables rules manage now, for the plan of the next run. Called where a run begins.
+
+    A new table that the run leaves out, as one of another shard, stays new for the run that has it.
 
     Args:
         project: The project, after its search.
+        plan: What the run is about.
         on_problem: Told where it cannot be written; the run goes on.
     """
     if project.loaded.search is None:
         return
-    managed = {policy.table.identifier: policy.source for policy in project.policies if policy.rule_line is not None}
-    unknown = {
-        name: source
-        for name, source in _remembered(project).items()
-        if _is_unknown(project, table_ref(name, project.root))
+    before = _remembered(project)
+    told = before.keys() | {table.ref.identifier for table in plan.tables}
+    managed = {
+        policy.table.identifier: policy.source
+        for policy in project.policies
+        # Without an earlier list no table was told of as new, and none is from now on.
+        if policy.rule_line is not None and (not before or policy.table.identifier in told)
     }
+    unknown = {name: source for name, source in before.items() if _is_unknown(project, table_ref(name, project.root))}
     document = {"format_version": FORMAT_VERSION, "tables": {**unknown, **managed}}
     path = _path(project)
     try:

@@ -143,6 +143,9 @@ class Shard:
     number: int
     total: int
 
+    def __str__(self) -> str:
+        return f"{self.number}/{self.total}"
+
     @staticmethod
     def parse(text: str) -> Shard:
         """Read ``2/5``.
@@ -209,8 +212,11 @@ class RunSpec:
 
     @property
     def described(self) -> tuple[str, ...]:
-        """The selection as a plan records it."""
-        return (self.origin,) if self.origin else describe_selection(self.selection.select, self.selection.exclude)
+        """The selection and the shard as a plan records them."""
+        shard = () if self.shard is None else (f"shard:{self.shard}",)
+        if self.origin:
+            return (self.origin, *shard)
+        return (*describe_selection(self.selection.select, self.selection.exclude), *shard)
 
     @property
     def tables_planned_at_once(self) -> int:

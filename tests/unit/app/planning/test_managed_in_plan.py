@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from maintainer.app.engine_access import EngineOptions
-from maintainer.app.planning.gone_tables import remember_found
+from maintainer.app.planning.gone_tables import gone_tables, remember_found
 from maintainer.app.planning.make_plan import PlanRequest, make_plan
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.managed_search import search_tables
@@ -45,6 +46,27 @@ def refuse(problem: Problem) -> None:
     pytest.fail(problem.what)
 
 
+def begin_run(project: Project, *tables: str) -> None:
+    """Begin a run of all tables, or of some."""
+    plan = planned(project)
+    chosen = tuple(table for table in plan.tables if not tables or table.ref.identifier in tables)
+    remember_found(project, replace(plan, tables=chosen), refuse)
+
+
+def new_tables(project: Project) -> list[str]:
+    return [table.ref.identifier for table in planned(project).tables if table.is_new]
+
+
+def test_a_new_table_is_new_until_a_run_has_it(tmp_path: Path) -> None:
+    begin_run(fleet(tmp_path, "lake/a", "lake/b"), "lake/a")
+    assert new_tables(fleet(tmp_path)) == []  # nobody knows what was there before the first list
+    both = fleet(tmp_path, "lake/c", "lake/d")
+    begin_run(both, "lake/a", "lake/c")  # one shard
+    assert (new_tables(both), gone_tables(both)) == (["lake/d"], ())
+    begin_run(both, "lake/b", "lake/d")  # the other
+    assert (new_tables(both), gone_tables(both)) == ([], ())
+
+
 def test_a_plan_says_where_tables_come_from_and_what_could_not_be_done(tmp_path: Path) -> None:
     plan = planned(fleet(tmp_path, "lake/a", "lake/odd", "lake/own"))
     assert {table.ref.identifier: (table.source, table.problem and table.problem.code) for table in plan.tables} == {
@@ -61,7 +83,7 @@ def test_a_plan_says_where_tables_come_from_and_what_could_not_be_done(tmp_path:
 
 
 def test_new_and_gone_tables_are_named_until_the_next_run(tmp_path: Path) -> None:
-    remember_found(fleet(tmp_path, "lake/a", "lake/b"), refuse)
+    begin_run(fleet(tmp_path, "lake/a", "lake/b"))
     (tmp_path / "lake" / "b" / "_delta_log").rmdir()
     plan = planned(fleet(tmp_path, "lake/a", "lake/c"))
     assert [table.ref.identifier for table in plan.tables if table.is_new] == ["lake/c"]

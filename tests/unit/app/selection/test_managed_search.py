@@ -21,7 +21,9 @@ from maintainer.errors import EnvironmentUnfit, NotSupportedYet, ProjectError
 from maintainer.model.plan.plan import GoneTable, Problem
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.table_names import table_ref
+from tests.support.runs import sample_plans
 
+EMPTY = sample_plans.plan()
 RULE = 'version: 1\nmatch: {tables: ["lake/*", "s3://b/*", "sales.*"]}\nmanage: true\n'
 
 
@@ -99,7 +101,7 @@ def test_a_project_without_managing_rules_is_not_searched(tmp_path: Path) -> Non
     assert with_recorded_tables(plain, [TableRef("lake/b")]) is plain
     assert not needs_session(plain)
     assert gone_tables(plain) == ()
-    remember_found(plain, refuse)
+    remember_found(plain, EMPTY, refuse)
 
 
 def test_a_link_to_a_table_with_a_file_is_that_table(tmp_path: Path) -> None:
@@ -211,37 +213,37 @@ def test_a_table_that_is_gone_is_named_until_the_next_run(tmp_path: Path) -> Non
     lake(tmp_path, "lake/a", "lake/b")
     night = search_tables(project(tmp_path), EngineOptions())
     assert gone_tables(night) == ()
-    remember_found(night, refuse)
+    remember_found(night, EMPTY, refuse)
     (tmp_path / "lake/b/_delta_log").rmdir()
     morning = again(night)
     assert gone_tables(morning) == (GoneTable(table_ref("lake/b", tmp_path), "policies/rule.yml:2"),)
     assert [ref.identifier for ref in tables_found_before(morning)] == ["lake/a", "lake/b"]
-    remember_found(morning, refuse)
+    remember_found(morning, EMPTY, refuse)
     assert gone_tables(morning) == ()
 
 
 def test_a_place_that_cannot_be_searched_has_lost_nothing(tmp_path: Path) -> None:
     lake(tmp_path, "lake/a")
     night = search_tables(project(tmp_path), EngineOptions())
-    remember_found(night, refuse)
+    remember_found(night, EMPTY, refuse)
     (tmp_path / "lake").rename(tmp_path / "away")
     outage = again(night)
     assert gone_tables(outage) == ()
-    remember_found(outage, refuse)
+    remember_found(outage, EMPTY, refuse)
     lake(tmp_path, "lake/c")
     assert [table.ref.identifier for table in gone_tables(again(night))] == ["lake/a"]
 
 
 def test_a_catalog_that_does_not_answer_has_lost_nothing(tmp_path: Path) -> None:
     loaded = project(tmp_path, "databases: [sales]")
-    remember_found(search_tables(loaded, opened(Finder([("sales.a", "s3a://b/a")]))), refuse)
+    remember_found(search_tables(loaded, opened(Finder([("sales.a", "s3a://b/a")]))), EMPTY, refuse)
     silent = search_tables(loaded, opened(Finder([EnvironmentUnfit("no answer", code="E647")])))
     assert gone_tables(silent) == ()
 
 
 def test_a_table_that_got_a_file_or_lost_its_rule_is_not_gone(tmp_path: Path) -> None:
     lake(tmp_path, "lake/a", "lake/b")
-    remember_found(search_tables(project(tmp_path), EngineOptions()), refuse)
+    remember_found(search_tables(project(tmp_path), EngineOptions()), EMPTY, refuse)
     (tmp_path / "lake/a/_delta_log").rmdir()
     (tmp_path / "policies" / "a.yml").write_text("version: 1\ntable: lake/a\n")
     assert gone_tables(search_tables(Project.load(tmp_path), EngineOptions())) == ()
@@ -264,7 +266,7 @@ def test_a_memory_that_cannot_be_written_is_said_and_the_run_goes_on(tmp_path: P
     found.runs_dir.parent.parent.mkdir(parents=True, exist_ok=True)
     found.runs_dir.parent.write_text("a file where the folder should be")
     told: list[Problem] = []
-    remember_found(found, told.append)
+    remember_found(found, EMPTY, told.append)
     assert [problem.code for problem in told] == ["E651"]
 
 

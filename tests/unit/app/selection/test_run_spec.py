@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maintainer.app.selection.run_spec import Look, SelectionOptions, Shard, choose, narrowed
+from maintainer.app.selection.run_spec import Look, RunSpec, SelectionOptions, Shard, choose, narrowed
 from maintainer.cli.main import run
 from maintainer.errors import ProjectError
 from maintainer.model.plan.plan import Plan, TablePlan
@@ -37,6 +37,13 @@ def test_a_table_stays_where_it_is() -> None:
 def test_what_is_not_a_shard_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a shard"):
         Shard.parse(text)
+
+
+def test_what_a_plan_records_has_the_shard() -> None:
+    spec = RunSpec(SelectionOptions(("tag:a",), ("tag:b",)), shard=Shard(2, 5))
+    assert spec.described == ("tag:a", "-tag:b", "shard:2/5")
+    assert RunSpec(shard=Shard(1, 2)).described == ("shard:1/2",)
+    assert RunSpec(origin="retry", shard=Shard(1, 2)).described == ("retry", "shard:1/2")
 
 
 def test_list_shows_one_shard_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
