@@ -123,7 +123,7 @@ def _deleted_rows_ratio(facts: TableFacts) -> float | None:
 def _is_hot(plan: TablePlan, small: Sequence[DataFile]) -> bool:
     """Whether small files would be compacted, were they not in a partition that is still being written."""
     for entry in plan.left_alone:
-        if entry.reason.code in (ReasonCode.HOT, ReasonCode.HOT_PARTITION, ReasonCode.NEWEST_PARTITION):
+        if entry.reason.code in _WRITTEN_STILL or entry.reason.code is ReasonCode.NEWEST_PARTITION:
             affected = [file for file in small if entry.partition_values in (None, file.partition_values)]
             if len(affected) > 1 and entry.num_files > 1:
                 return True
@@ -169,15 +169,25 @@ _NEEDS_A_LOOK = frozenset({"failed", "verify_failed", "unknown", "incomplete"})
 """Ends of a step that a person should know of even when nothing is left to do; what was only stopped is made up for."""
 
 
+_WRITTEN_STILL = frozenset(
+    {
+        ReasonCode.HOT,
+        ReasonCode.RESTING,
+        ReasonCode.HOT_PARTITION,
+        ReasonCode.UPDATED_PARTITION,
+        ReasonCode.LOST_TO_WRITER,
+    }
+)
+"""Why files are left to their writers for a while."""
+
 _WAITING = frozenset(
     {
+        *_WRITTEN_STILL,
         ReasonCode.SUSPENDED,
         ReasonCode.OUTSIDE_WINDOW,
         ReasonCode.NOT_DUE,
         ReasonCode.NOT_WORTH_IT,
         ReasonCode.OVER_BUDGET,
-        ReasonCode.HOT,
-        ReasonCode.HOT_PARTITION,
     }
 )
 """Why something is not done now and will be later: what ``next`` says of a table without a step."""

@@ -27,7 +27,15 @@ NUM_INDEXED_COLS = "delta.dataSkippingNumIndexedCols"
 DEFAULT_NUM_INDEXED_COLS = 32
 
 _NOT_CONSIDERED = frozenset(
-    {ReasonCode.OUTSIDE_WHERE, ReasonCode.NEWEST_PARTITION, ReasonCode.HOT, ReasonCode.HOT_PARTITION}
+    {
+        ReasonCode.OUTSIDE_WHERE,
+        ReasonCode.NEWEST_PARTITION,
+        ReasonCode.HOT,
+        ReasonCode.RESTING,
+        ReasonCode.HOT_PARTITION,
+        ReasonCode.UPDATED_PARTITION,
+        ReasonCode.LOST_TO_WRITER,
+    }
 )
 """Reasons that rule out whole partitions, as OPTIMIZE's WHERE does: their files are not even considered."""
 

@@ -8,7 +8,6 @@ from maintainer.model.plan.plan import Problem, TablePlan, TableState
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.run.outcome import TableStatus
 from maintainer.model.table.table_features import UNSUPPORTED_CODES
-from maintainer.planning.budget.other_writers import RESTS
 from maintainer.planning.recheck.staleness import PLAN_AGAIN
 
 _LIMIT_HELP = "raise the limit in a reviewed change, or choose less of the table with `optimize.where`"
@@ -46,7 +45,7 @@ def status_without_steps(plan: TablePlan) -> TableStatus:
 def problem_without_steps(plan: TablePlan) -> Problem | None:
     """Return why nothing is done to a table: it could not be planned, is hot, or a rule forbids it; None elsewhere."""
     if plan.state is TableState.WAITING and plan.hot is not None:
-        help_text = _REST_HELP if RESTS in plan.hot.text else _HOT_HELP
+        help_text = _REST_HELP if plan.hot.code is ReasonCode.RESTING else _HOT_HELP
         return Problem(TableHot.default_code, plan.hot.text, plan.hot.origin, help_text)
     if not plan.blocked:
         return plan.problem

@@ -131,10 +131,14 @@ HELD_BACK = frozenset(
         ReasonCode.OUTSIDE_WINDOW,
         ReasonCode.SUSPENDED,
         ReasonCode.HOT,
+        ReasonCode.RESTING,
         ReasonCode.NO_TABLE_YET,
     }
 )
 """Why nothing is done now whatever the table may need; every other reason is about the table itself."""
+
+LEFT_TO_WRITERS = frozenset({ReasonCode.HOT, ReasonCode.RESTING})
+"""Why no file of a table is rewritten now: others update it, or one who lost to us is to have the time to finish."""
 
 
 class TableState(TextEnum):
@@ -189,7 +193,7 @@ class TablePlan:
     @property
     def hot(self) -> Reason | None:
         """Why rewrites of the whole table are left to quieter hours; None where they are not."""
-        return next((entry.reason for entry in self.left_alone if entry.reason.code is ReasonCode.HOT), None)
+        return next((entry.reason for entry in self.left_alone if entry.reason.code in LEFT_TO_WRITERS), None)
 
     @property
     def state(self) -> TableState:

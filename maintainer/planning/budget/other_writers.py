@@ -183,19 +183,18 @@ def without_hot(
         return facts.files, ()
     runs = count_of(record.lost_in_a_row, "run")
     won = f"written less than {format_duration(seconds)} ago, and another writer won in {runs} in a row"
-
-    return _without(facts, hot, won, None)
+    return _without(facts, hot, ReasonCode.LOST_TO_WRITER, won)
 
 
 def _without(
-    facts: TableFacts, hot: list[Partition], why: str, origin: str | None
+    facts: TableFacts, hot: list[Partition], code: ReasonCode, why: str, origin: str | None = None
 ) -> tuple[tuple[DataFile, ...], tuple[LeftAlone, ...]]:
     def text(files: int, partitions: int) -> str:
         return count_of(files, "file") + (f" of {partitions:,} partitions" if partitions > 1 else "") + f" {why}"
 
     values = {partition.values for partition in hot}
     cool = tuple(file for file in facts.files if file.partition_values not in values)
-    return cool, leave_partitions(ReasonCode.HOT_PARTITION, text, hot, origin)
+    return cool, leave_partitions(code, text, hot, origin)
 
 
 LIKELY = 0.5
@@ -203,9 +202,6 @@ LIKELY = 0.5
 
 RHYTHM_LOOK_BACK_MS = 6 * 3_600_000
 """Where the rhythm makes a table hot, so far back is looked for the partitions that the updates meet."""
-
-RESTS = "our last rewrite was"
-"""What the reason of a table that rests begins with."""
 
 LONGEST_REST = 3
 """A table rests for so many quiet times at most: half an hour by default, less than any nightly or hourly pace."""
@@ -249,7 +245,7 @@ def without_updated(table: TableInput) -> tuple[tuple[DataFile, ...], tuple[Left
     origin = policy.place_of("optimize.quietAfterUpdates")
     rest = _rest(policy, facts, now_ms)
     if rest is not None:
-        return (), (leave_files(ReasonCode.HOT, f"hot: {rest}", facts.files, origin),)
+        return (), (leave_files(ReasonCode.RESTING, f"resting: {rest}", facts.files, origin),)
     if not quiet_ms or not facts.updates:
         return facts.files, ()
     recent = tuple(update for update in facts.updates if update.at_ms > now_ms - quiet_ms)
@@ -267,7 +263,7 @@ def without_updated(table: TableInput) -> tuple[tuple[DataFile, ...], tuple[Left
         if any(update.meets((partition.values,)) for update in hot)
     ]
 
-    return _without(facts, partitions, f"hot: {why}", origin)
+    return _without(facts, partitions, ReasonCode.UPDATED_PARTITION, f"updated: {why}", origin)
 
 
 def _next_is_likely(policy: ResolvedPolicy, rhythm: WriterRhythm | None, now_ms: int) -> bool:
@@ -289,8 +285,8 @@ def _rest(policy: ResolvedPolicy, facts: TableFacts, now_ms: int) -> str | None:
     ago = format_duration(max(0, now_ms - own.last_at_ms) // 1000)
     in_a_row = f", {own.num_runs} runs in a row" if own.num_runs > 1 else ""
     return (
-        f"{RESTS} {ago} ago{in_a_row}; it rests for {format_duration(rest_seconds)}, so that a writer who lost to us "
-        f"can finish (quietAfterUpdates {format_duration(quiet_seconds)})"
+        f"our last rewrite was {ago} ago{in_a_row}; it rests for {format_duration(rest_seconds)}, so that a writer "
+        f"who lost to us can finish (quietAfterUpdates {format_duration(quiet_seconds)})"
     )
 
 

@@ -23,7 +23,6 @@ from maintainer.model.plan.steps import (
     ZOrderStep,
 )
 from maintainer.model.table.table_facts import DataFile
-from maintainer.planning.budget.other_writers import RESTS
 from maintainer.planning.selection.file_selection import has_many_deleted_rows, is_small
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.plan.step_text import step_word
@@ -152,16 +151,28 @@ def _at_target(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
     return f"taken when a partition has two or more files under {least} (optimize.minFileSize), or when that is raised"
 
 
-def _hot(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
-    where = f"{count_of(len(entries), 'partition')}" if len(entries) > 1 else "the partition"
-    if any("quietAfterUpdates" in entry.reason.text for entry in entries):
-        return _quiet_after(policy, where)
-    return f"taken when nothing was written to {where} for {format_duration(policy.optimize.quiet_for_seconds)}"
+def _unwritten(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
+    quiet = format_duration(policy.optimize.quiet_for_seconds)
+    return f"taken when nothing was written {_there(entries)} for {quiet} (optimize.quietFor)"
+
+
+def _lost(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
+    return f"taken when nothing was written {_there(entries)} for the time that the reason names"
+
+
+def _updated(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
+    several = len(entries) > 1 or any(entry.partition_values is None for entry in entries)
+    return _quiet_after(policy, "these partitions" if several else "the partition")
+
+
+def _there(entries: Sequence[LeftAlone]) -> str:
+    """Say where nothing may be written: a table without partitions has none, and of many only the count is known."""
+    if any(entry.partition_values is None for entry in entries):
+        return "there"
+    return f"to {count_of(len(entries), 'partition') if len(entries) > 1 else 'the partition'}"
 
 
 def _quiet_table(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
-    if any(RESTS in entry.reason.text for entry in entries):
-        return "taken when that time has passed since our last rewrite, whatever others do (optimize.quietAfterUpdates)"
     return _quiet_after(policy, "the table")
 
 
@@ -192,7 +203,12 @@ _CHANGES: Mapping[ReasonCode, str | _Sentence] = {
     ReasonCode.NO_PARTNER: "taken when the partition gets another small file",
     ReasonCode.OUTSIDE_WHERE: "taken when optimize.where chooses the partition",
     ReasonCode.HOT: _quiet_table,
-    ReasonCode.HOT_PARTITION: _hot,
+    ReasonCode.RESTING: (
+        "taken when that time has passed since our last rewrite, whatever others do (optimize.quietAfterUpdates)"
+    ),
+    ReasonCode.HOT_PARTITION: _unwritten,
+    ReasonCode.UPDATED_PARTITION: _updated,
+    ReasonCode.LOST_TO_WRITER: _lost,
     ReasonCode.NEWEST_PARTITION: "taken when a newer partition comes, or skipNewestPartitions is lowered",
     ReasonCode.NOT_DUE: "taken when it is due, or now with --ignore-every",
     ReasonCode.NOT_WORTH_IT: _not_worth_it,

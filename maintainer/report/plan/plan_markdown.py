@@ -41,6 +41,7 @@ _WITHOUT_TIMES: dict[ReasonCode, str] = {
     ReasonCode.NOT_DUE: "ran too recently",
     ReasonCode.OUTSIDE_WINDOW: "outside the maintenance window",
     ReasonCode.HOT: "hot: left to its writers",
+    ReasonCode.RESTING: "resting after our own rewrites",
 }
 """Reasons whose sentence says when something was or will be, and what is said here instead."""
 

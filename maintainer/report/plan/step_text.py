@@ -42,6 +42,7 @@ INTERNAL = "the boundaries of the Z-order, which later runs go by"
 LOUD_REASONS = frozenset(
     {
         ReasonCode.HOT,
+        ReasonCode.RESTING,
         ReasonCode.SUSPENDED,
         ReasonCode.QUARANTINED,
         ReasonCode.UNPROVEN_REWRITE,

@@ -195,7 +195,7 @@ def test_after_its_own_compaction_a_table_that_others_update_rests(lake: FakeLak
         table.commit(set(), {f"more{number}": (number,)})
     found = hook()
     assert (found.status, found.error_code) == (AutoCompactStatus.NOT_QUALIFIED, "C718")
-    assert found.reason.startswith("hot: our last rewrite was ")
+    assert found.reason.startswith("resting: our last rewrite was ")
 
 
 def test_a_table_that_is_only_appended_to_never_rests(lake: FakeLake) -> None:

@@ -67,6 +67,14 @@ def test_a_partition_at_rest_or_not_that_has_nothing_to_gain_is_ok(sizes: tuple[
     assert row_of(QUIET, daily(*by_day("2026-11-21", *sizes, age_ms=60_000))).state == "ok"
 
 
+def test_a_partition_whose_writers_won_lately_is_hot_as_well() -> None:
+    lost = TableRecord(lost_in_a_row=1, last_lost_at_ms=NOW_MS - HOUR_MS)
+    row = row_of(make_policy(), daily(*by_day("2026-11-21", 10, 20, age_ms=60_000)), record=lost)
+    assert (row.state, row.next) == (
+        "hot", "2 files written less than 1h ago, and another writer won in 1 run in a row"
+    )  # fmt: skip
+
+
 def test_the_newest_partition_is_hot_as_well() -> None:
     policy = make_policy(optimize=make_optimize(skip_newest_partitions=1))
     facts = daily(*by_day("2026-11-20", 90, age_ms=0), *by_day("2026-11-21", 10, 20, age_ms=0))

@@ -35,8 +35,8 @@ RESTING = plan_table(TableInput(
     TableRecord(), NOW_MS, date(2026, 11, 21),
 ))  # fmt: skip
 RESTS = (
-    "hot: our last rewrite was 4m ago, 2 runs in a row; it rests for 20m, so that a writer who lost to us can finish "
-    "(quietAfterUpdates 10m)"
+    "resting: our last rewrite was 4m ago, 2 runs in a row; it rests for 20m, so that a writer who lost to us "
+    "can finish (quietAfterUpdates 10m)"
 )
 WHY = "hot: MERGE by another writer 2m ago (quietAfterUpdates 10m)"
 
@@ -66,6 +66,8 @@ def test_a_table_that_rests_after_our_rewrites_says_so_in_every_form() -> None:
     assert "taken when that time has passed since our last rewrite" in why
     assert RESTS in " ".join(render_plan(plan).split())
     assert RESTS in to_json(plan)
+    assert "resting after our own rewrites" in render_plan_markdown(plan)
+    assert RESTING.hot is not None
     (finding,) = run_findings(run)
     assert (finding.what, finding.help.startswith("the first apply after that does it; ")) == (RESTS, True)
     assert RESTS in json.dumps(run_to_document(run))

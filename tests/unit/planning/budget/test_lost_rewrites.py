@@ -66,7 +66,7 @@ def test_only_partitions_that_were_written_lately_wait() -> None:
     assert compacted(plan) == {"cool-0", "cool-1"}
     (left,) = plan.left_alone
     assert (left.reason.code, left.num_files, left.partition_values) == (
-        ReasonCode.HOT_PARTITION, 3, (("d", "hot"),)
+        ReasonCode.LOST_TO_WRITER, 3, (("d", "hot"),)
     )  # fmt: skip
     assert left.reason.text == "3 files written less than 1h ago, and another writer won in 1 run in a row"
     assert compacted(plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY))) == {

@@ -58,8 +58,9 @@ def test_a_table_that_only_grows_is_never_hot() -> None:
 def test_updates_of_one_day_leave_the_other_days_to_us() -> None:
     plan = planned(DAYS, update(2, days=("22",)))
     assert (plan.state, days_compacted(plan)) == ("changes", {"21"})
-    text = "2 files hot: MERGE by another writer 2m ago (quietAfterUpdates 10m)"
-    assert LeftAlone(Reason(ReasonCode.HOT_PARTITION, text, "orders.yml:4"), 2, 20, (("day", "22"),)) in plan.left_alone
+    text = "2 files updated: MERGE by another writer 2m ago (quietAfterUpdates 10m)"
+    reason = Reason(ReasonCode.UPDATED_PARTITION, text, "orders.yml:4")
+    assert LeftAlone(reason, 2, 20, (("day", "22"),)) in plan.left_alone
 
 
 def test_an_update_that_may_have_read_every_day_leaves_none() -> None:
@@ -138,7 +139,7 @@ def test_the_quiet_time_ends_to_the_millisecond(ago_ms: int, waits: bool) -> Non
         ago = "9m 59s" if ago_ms > 0 else "0s"
         assert plan.left_alone[0].reason.text == f"hot: MERGE by another writer {ago} ago (quietAfterUpdates 10m)"
         assert rests.left_alone[0].reason.text == (
-            f"hot: our last rewrite was {ago} ago; it rests for 10m, so that a writer who lost to us can finish "
+            f"resting: our last rewrite was {ago} ago; it rests for 10m, so that a writer who lost to us can finish "
             "(quietAfterUpdates 10m)"
         )
 

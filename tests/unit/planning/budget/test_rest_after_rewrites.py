@@ -73,10 +73,10 @@ def test_without_a_quiet_time_nothing_rests() -> None:
 def test_what_the_reason_says() -> None:
     (left,) = resting(commit(4, "b"), commit(30, "a"), MERGED).left_alone
     text = (
-        "hot: our last rewrite was 4m ago, 2 runs in a row; it rests for 20m, so that a writer who lost to us "
+        "resting: our last rewrite was 4m ago, 2 runs in a row; it rests for 20m, so that a writer who lost to us "
         "can finish (quietAfterUpdates 10m)"
     )
-    assert left == LeftAlone(Reason(ReasonCode.HOT, text, "orders.yml:4"), 3, 60)
+    assert left == LeftAlone(Reason(ReasonCode.RESTING, text, "orders.yml:4"), 3, 60)
 
 
 def tries_of_a_merge(minutes: int, retry_after: int, every: int, *, quiet: int = 600) -> int:

@@ -10,7 +10,7 @@ import pytest
 
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.table.storage_facts import StorageLook, TrashedRun
-from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord
+from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord, Update
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import plan_table
 from maintainer.policy.resolve.resolved import ResolvedPolicy, WorthPolicy, ZOrderMode, ZOrderPolicy
@@ -19,6 +19,7 @@ from tests.support.tables.builders import (
     DAY_MS,
     MIB,
     MINUTE_MS,
+    NEVER_TOUCHED,
     NOW_MS,
     make_facts,
     make_file,
@@ -32,12 +33,9 @@ TODAY = date(2026, 11, 21)
 REASONS = (Path(__file__).parents[4] / "docs" / "reasons.md").read_text(encoding="utf-8")
 
 
-def answers(policy: ResolvedPolicy, facts: TableFacts) -> dict[str, str]:
-    return dict(
-        what_would_change(
-            plan_table(TableInput(policy, facts, TableRecord(), NOW_MS, TODAY, PlanOptions())), policy, NOW_MS
-        )
-    )
+def answers(policy: ResolvedPolicy, facts: TableFacts, record: TableRecord = NEVER_TOUCHED) -> dict[str, str]:
+    plan = plan_table(TableInput(policy, facts, record, NOW_MS, TODAY, PlanOptions()))
+    return dict(what_would_change(plan, policy, NOW_MS))
 
 
 def steps(policy: ResolvedPolicy, facts: TableFacts) -> list[str]:
@@ -159,4 +157,26 @@ def test_a_property_that_vacuum_needs_is_told_from_one_that_the_policy_names() -
     needed = make_policy(vacuum=make_vacuum(retention_seconds=30 * 86_400))
     assert answers(needed, replace(facts, removed_files=()))["properties"] == (
         "not done once the table has the value, or vacuum.retention is no longer than what the table keeps"
+    )
+
+
+def test_what_waits_for_its_writers_says_how_long_and_never_for_a_time_that_is_not_set() -> None:
+    files = [make_file(name, size=5, partition={"d": name[0]}, modified_at_ms=NOW_MS) for name in ("a1", "a2", "b1")]
+    facts = make_facts(files=files, columns={"id": "long", "d": "string"}, partitioned_by=("d",))
+    quiet = make_policy(optimize=make_optimize(quiet_for_seconds=1800))
+    assert answers(quiet, facts) == {
+        "hot_partition": "taken when nothing was written to 2 partitions for 30m (optimize.quietFor)"
+    }
+    lost = TableRecord(lost_in_a_row=1, last_lost_at_ms=NOW_MS - MINUTE_MS)
+    assert answers(make_policy(), facts, lost) == {
+        "lost_to_writer": "taken when nothing was written to 2 partitions for the time that the reason names"
+    }
+    whole = make_facts(files=[make_file(name, size=5, modified_at_ms=NOW_MS) for name in ("a", "b")])
+    assert answers(make_policy(), whole, lost) == {
+        "lost_to_writer": "taken when nothing was written there for the time that the reason names"
+    }
+    updated = replace(facts, updates=(Update(41, NOW_MS - MINUTE_MS, "MERGE", frozenset({(("d", "a"),)})),))
+    after = make_policy(optimize=make_optimize(quiet_after_updates_seconds=600))
+    assert answers(after, updated)["updated_partition"] == (
+        "taken when nobody else updated the partition for 10m (optimize.quietAfterUpdates)"
     )
