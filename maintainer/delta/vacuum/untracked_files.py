@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from maintainer.delta.storage.file_store import HadoopFiles, StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.model.table.storage_facts import Kept, Listing
+from maintainer.model.closed_types import TextEnum
+from maintainer.model.table.storage_facts import Kept, KeptWhy, Listing
 
 MAX_LISTED = 5_000_000
 """Entries after which a listing is given up: then nothing untracked is deleted."""
@@ -26,7 +27,7 @@ class Fences:
 
     def __init__(self, storage: TableStorage) -> None:
         self._storage = storage
-        self._why: dict[str, tuple[str, str] | None] = {storage.root_uri: None}
+        self._why: dict[str, tuple[KeptWhy, str] | None] = {storage.root_uri: None}
 
     def look_at(self, folders: Iterable[str]) -> None:
         """Check many folders at once: on object storage each check is a request."""
@@ -41,8 +42,8 @@ class Fences:
         for folder in unknown:  # shorter ones, so parents, first
             self._why[folder] = self._why[folder.rpartition("/")[0]] or own[folder]
 
-    def why(self, folder: str) -> tuple[str, str] | None:
-        """(``symlink`` or ``nested_table``, the folder where it begins), None for a folder of the table itself."""
+    def why(self, folder: str) -> tuple[KeptWhy, str] | None:
+        """Return why a folder is not the table's own, and the folder where that begins; None where it is."""
         if folder not in self._why:
             self.look_at([folder])
         return self._why[folder]
@@ -55,18 +56,18 @@ class Fences:
             folder = folder.rpartition("/")[0]
         return chain
 
-    def _own_why(self, folder: str) -> tuple[str, str] | None:
+    def _own_why(self, folder: str) -> tuple[KeptWhy, str] | None:
         status = self._storage.status(folder)
         if status is None:
             return None
         if status.is_symlink:
-            return ("symlink", folder)
+            return (KeptWhy.SYMLINK, folder)
         for marker in ("_delta_log", ".hoodie"):
             if self._storage.status(f"{folder}/{marker}") is not None:
-                return ("nested_table", folder)
+                return (KeptWhy.NESTED_TABLE, folder)
         metadata = self._storage.status(f"{folder}/metadata")
         if metadata is not None and metadata.is_dir and _is_iceberg(self._storage.children(f"{folder}/metadata")):
-            return ("nested_table", folder)
+            return (KeptWhy.NESTED_TABLE, folder)
         return None
 
 
@@ -104,7 +105,7 @@ def list_untracked(
         max_listed: Bound; beyond it the listing is given up and names nothing.
     """
     untracked = Untracked()
-    by_reason: dict[str, list[str]] = defaultdict(list)
+    by_reason: dict[_Foreign, list[str]] = defaultdict(list)
     folders, num_folders, num_files, num_requests = [storage.root_uri], 0, 0, 0
     while folders:
         folder = folders.pop()
@@ -121,28 +122,36 @@ def list_untracked(
             continue
         for uri, child in children.items():
             if child.is_symlink:
-                by_reason["symlink"].append(uri[len(storage.root_uri) + 1 :])
+                by_reason[_Foreign.LINK].append(uri[len(storage.root_uri) + 1 :])
             elif is_hidden(child.name, partition_columns):
                 continue
             elif child.is_dir:
                 folders.append(uri)
             elif uri not in known_uris and child.modification_time_ms < changed_before_ms:
                 untracked.files.append(child)
-    untracked.kept = [_as_kept(why, paths) for why, paths in sorted(by_reason.items())]
+    untracked.kept = [_as_kept(foreign, paths) for foreign, paths in sorted(by_reason.items())]
     untracked.listing = Listing(num_folders, num_files, num_requests)
     return untracked
 
 
-def _whose(storage: TableStorage, children: dict[str, StoredFile]) -> str | None:
+class _Foreign(TextEnum):
+    """What is not the table's own, in words for people."""
+
+    LINK = "a link is not followed"
+    TABLE = "a folder holds another table"
+    CHECKPOINT = "a folder holds the checkpoint of a stream"
+
+
+def _whose(storage: TableStorage, children: dict[str, StoredFile]) -> _Foreign | None:
     """Say by its children what a foreign folder is; None for the table's own."""
     names = {child.name: child for child in children.values()}
     if "_delta_log" in names or ".hoodie" in names:
-        return "nested_table"
+        return _Foreign.TABLE
     metadata = names.get("metadata")
     if metadata is not None and metadata.is_dir and _is_iceberg(storage.children(metadata.uri)):
-        return "nested_table"
+        return _Foreign.TABLE
     if {"offsets", "commits"} <= names.keys() and metadata is not None:
-        return "checkpoint"
+        return _Foreign.CHECKPOINT
     return None
 
 
@@ -153,14 +162,7 @@ def is_hidden(name: str, partition_columns: tuple[str, ...]) -> bool:
     return not name.startswith(("_change_data", "_delta_index", *(f"{column}=" for column in partition_columns)))
 
 
-_WORDS = {
-    "symlink": ("symlink", "a link is not followed"),
-    "nested_table": ("nested_table", "a folder holds another table"),
-    "checkpoint": ("nested_table", "a folder holds the checkpoint of a stream"),
-}
-
-
-def _as_kept(why: str, paths: list[str]) -> Kept:
-    code, words = _WORDS[why]
+def _as_kept(foreign: _Foreign, paths: list[str]) -> Kept:
+    why = KeptWhy.SYMLINK if foreign is _Foreign.LINK else KeptWhy.NESTED_TABLE
     more = f" and {len(paths) - _SHOWN:,} more" if len(paths) > _SHOWN else ""
-    return Kept(code, f"{words}: {', '.join(sorted(paths)[:_SHOWN])}{more}", 0)
+    return Kept(why, f"{foreign}: {', '.join(sorted(paths)[:_SHOWN])}{more}", 0)

@@ -17,7 +17,7 @@ from maintainer.delta.vacuum.tombstones import as_removed_files, entries_of, exp
 from maintainer.delta.vacuum.trash import expired_trash
 from maintainer.delta.vacuum.untracked_files import Fences, list_untracked
 from maintainer.engine.protocols import VacuumQuestion
-from maintainer.model.table.storage_facts import Kept, Listing, StorageLook, VacuumHistory
+from maintainer.model.table.storage_facts import Kept, KeptWhy, Listing, StorageLook, VacuumHistory
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRef
 from maintainer.units import format_duration, format_size
 
@@ -90,7 +90,7 @@ def look(
     own.add(protected_uris(storage, facts, log, question.removed_before_ms), root_uri=storage.root_uri)
     free = unclaimed(_fenced_off(storage, present, protections), own, protections)
     needed, problems = references.into(storage.root_uri, question.tables, locator)
-    protections.extend(Kept("unknown_reference", problem, 0) for problem in problems)
+    protections.extend(Kept(KeptWhy.UNKNOWN_REFERENCE, problem, 0) for problem in problems)
     free = _unneeded(free, needed, protections)
     fresh = _unneeded({file.uri: file for file in untracked}, needed, protections)
     removed = (*as_removed_files(old, free), *_as_untracked(storage, fresh.values()))
@@ -109,7 +109,7 @@ def clocks_apart(storage: TableStorage, log: LogReplay) -> Iterator[Kept]:
         away = format_duration(round(abs(behind_ms) / 1000))
         which = "behind" if behind_ms > 0 else "ahead of"
         text = f"this machine's clock is {away} {which} the storage's{why}"
-        yield Kept("clock", f"{text}; file ages are wrong while a clock is wrong", 0)
+        yield Kept(KeptWhy.CLOCK, f"{text}; file ages are wrong while a clock is wrong", 0)
 
 
 def _known_to_be_gone(facts: TableFacts, question: VacuumQuestion) -> bool:
@@ -130,7 +130,7 @@ def still_free(
     protections: list[Kept] = []
     free = unclaimed(_fenced_off(storage, entries_of(storage, uris), protections), own, protections)
     needed, problems = references.into(storage.root_uri, tables, locator)
-    protections.extend(Kept("unknown_reference", problem, 0) for problem in problems)
+    protections.extend(Kept(KeptWhy.UNKNOWN_REFERENCE, problem, 0) for problem in problems)
     return _unneeded(free, needed, protections), tuple(protections)
 
 
@@ -166,16 +166,16 @@ def _fenced_off(
     """Leave out links, what lies behind one, and what lies in another table's folder."""
     fences = Fences(storage)
     fences.look_at({uri.rpartition("/")[0] for uri in present})
-    behind: dict[tuple[str, str], list[StoredFile]] = defaultdict(list)
+    behind: dict[tuple[KeptWhy, str], list[StoredFile]] = defaultdict(list)
     free: dict[str, StoredFile] = {}
     for uri, file in present.items():
-        why = ("symlink", uri) if file.is_symlink else fences.why(uri.rpartition("/")[0])
+        why = (KeptWhy.SYMLINK, uri) if file.is_symlink else fences.why(uri.rpartition("/")[0])
         if why is not None:
             behind[why].append(file)
         elif not file.is_dir:
             free[uri] = file
     for (why_code, place), files in sorted(behind.items()):
-        words = "reached through the link" if why_code == "symlink" else "in the folder of another table,"
+        words = "reached through the link" if why_code is KeptWhy.SYMLINK else "in the folder of another table,"
         text = f"{_count_text(files)} {words} {place[len(storage.root_uri) + 1 :]}"
         protections.append(Kept(why_code, text, len(files), sum(file.size_bytes for file in files)))
     return free
@@ -195,12 +195,12 @@ def unclaimed(files: dict[str, StoredFile], own: NeededFiles, protections: list[
         size_bytes = sum(file.size_bytes for file in files_held)
         if number < _SHOWN:
             protections.append(
-                Kept("needed", f"{_count_text(files_held)} {_words_of(claim)}", len(files_held), size_bytes)
+                Kept(KeptWhy.NEEDED, f"{_count_text(files_held)} {_words_of(claim)}", len(files_held), size_bytes)
             )
     if len(files_by_claim) > _SHOWN:
         protections.append(
             Kept(
-                "needed",
+                KeptWhy.NEEDED,
                 f"{len(files_by_claim) - _SHOWN:,} more are needed under another spelling",
                 len(files_by_claim) - _SHOWN,
             )
@@ -228,7 +228,7 @@ def _unneeded(
     for (table, certain), files_held in sorted(files_by_claim.items()):
         words = "refers to, as a shallow clone does" if certain else "may refer to: it names a file of the same name"
         text = f"{_count_text(files_held)} that {table} {words}"
-        protections.append(Kept("clone", text, len(files_held), sum(file.size_bytes for file in files_held)))
+        protections.append(Kept(KeptWhy.CLONE, text, len(files_held), sum(file.size_bytes for file in files_held)))
     return free
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from maintainer.model.closed_types import TextEnum
+
 
 @dataclass(frozen=True, slots=True)
 class StreamPosition:
@@ -40,14 +42,22 @@ class VacuumHistory:
     nothing_left_before_ms: int | None = None
 
 
+class KeptWhy(TextEnum):
+    """Why files in a table's folder are not deleted whatever their age."""
+
+    CLONE = "clone"
+    NEEDED = "needed"
+    NESTED_TABLE = "nested_table"
+    SYMLINK = "symlink"
+    UNKNOWN_REFERENCE = "unknown_reference"
+    CLOCK = "clock"
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Files that lie in the table's folder and are not deleted whatever their age.
+    """Files that lie in the table's folder and are not deleted whatever their age; ``text`` says why to people."""
 
-    ``why`` is a word for machines, such as ``clone`` or ``nested_table``; ``text`` says the same to people.
-    """
-
-    why: str
+    why: KeptWhy
     text: str
     num_files: int
     size_bytes: int = 0

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import VacuumStep
-from maintainer.model.table.storage_facts import StorageLook
+from maintainer.model.table.storage_facts import KeptWhy, StorageLook
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.schedule import is_due
@@ -24,14 +25,6 @@ UNTRACKED = "untracked"
 
 MAX_VERSIONS_NAMED = 20
 """In the sentence about rewrites that are not proven, the newest."""
-
-_CODES = {
-    "clone": ReasonCode.KEPT_FOR_CLONE,
-    "needed": ReasonCode.LIVE_AGAIN,
-    "nested_table": ReasonCode.NESTED_TABLE,
-    "symlink": ReasonCode.BEHIND_SYMLINK,
-    "untracked": ReasonCode.UNTRACKED,
-}
 
 
 def listing_wanted(table: TableInput) -> bool:
@@ -61,7 +54,7 @@ def cannot_be_sure(policy: ResolvedPolicy, facts: TableFacts) -> tuple[Reason, .
             origin = policy.place_of("consumers")
             reasons.append(Reason(ReasonCode.CANNOT_BE_SURE, text + position.problem, origin))
     for kept_files in facts.storage.kept if facts.storage is not None else ():
-        if kept_files.why in ("unknown_reference", "clock"):
+        if _code_of(kept_files.why) is ReasonCode.CANNOT_BE_SURE:
             reasons.append(Reason(ReasonCode.CANNOT_BE_SURE, kept_files.text))
     return tuple(reasons)
 
@@ -157,9 +150,25 @@ def _protected(
 
 def _left_by_storage(storage: StorageLook) -> Iterable[LeftAlone]:
     for kept_files in storage.kept:
-        yield LeftAlone(Reason(_CODES[kept_files.why], kept_files.text))
+        yield LeftAlone(Reason(_code_of(kept_files.why), kept_files.text))
     if storage.listing is not None and storage.listing.stopped:
         yield LeftAlone(Reason(ReasonCode.UNTRACKED, f"nothing untracked is deleted: {storage.listing.stopped}"))
+
+
+def _code_of(why: KeptWhy) -> ReasonCode:
+    match why:
+        case KeptWhy.CLONE:
+            return ReasonCode.KEPT_FOR_CLONE
+        case KeptWhy.NEEDED:
+            return ReasonCode.LIVE_AGAIN
+        case KeptWhy.NESTED_TABLE:
+            return ReasonCode.NESTED_TABLE
+        case KeptWhy.SYMLINK:
+            return ReasonCode.BEHIND_SYMLINK
+        case KeptWhy.UNKNOWN_REFERENCE | KeptWhy.CLOCK:
+            return ReasonCode.CANNOT_BE_SURE
+        case _:
+            assert_never(why)
 
 
 def _nothing(policy: ResolvedPolicy, horizon: Horizon) -> LeftAlone:
