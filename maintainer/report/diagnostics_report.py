@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -139,13 +139,18 @@ def render_full(report: DiagnosticsReport, sources: Sources, style: Style = PLAI
 
 
 def render_concise(report: DiagnosticsReport, style: Style = PLAIN) -> Iterator[str]:
-    """Yield one line per finding, ``file:line:column: error[P201] message; help``, then the summary."""
-    for finding in report.diagnostics:
+    """Yield one line per finding, then the summary."""
+    yield from finding_lines(report.diagnostics, style)
+    yield from _closing(report, style)
+
+
+def finding_lines(findings: Iterable[Diagnostic], style: Style = PLAIN) -> Iterator[str]:
+    """Yield one line per finding: ``file:line:column: error[P201] message; help``."""
+    for finding in findings:
         place = f"{printable(finding.file)}:{finding.span.line}:{finding.span.column}"
         kind = style.paint(f"{finding.severity.value}[{finding.code}]", _ROLES[finding.severity])
         help = f"; {printable(finding.help)}" if finding.help else ""
         yield f"{place}: {kind} {printable(finding.message)}{help}"
-    yield from _closing(report, style)
 
 
 def _key_of(message: str) -> str | None:

@@ -24,7 +24,7 @@ from maintainer.model.plan.lanes import Lane
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.run.progress import ProgressSink
 from maintainer.planning.plan_input import PlanOptions
-from maintainer.report.diagnostics_report import DiagnosticsReport, render_concise
+from maintainer.report.diagnostics_report import finding_lines
 from maintainer.report.html.notebook import NotebookTable, notebook_html
 from maintainer.units import count_of
 
@@ -296,8 +296,7 @@ class Project:
 def _error_lines(problems: PolicyProblems) -> list[str]:
     """Return a line for each error of the policies, the first ones where there are many."""
     errors = tuple(diagnostic for diagnostic in problems.loaded.diagnostics if diagnostic.is_error)
-    first = DiagnosticsReport(errors[:_MAX_ERRORS_SHOWN], problems.loaded.files_read, problems.loaded.policy_count, 0.0)
-    *lines, _summary = render_concise(first)
+    lines = list(finding_lines(errors[:_MAX_ERRORS_SHOWN]))
     if len(errors) > _MAX_ERRORS_SHOWN:
         lines.append(f"and {count_of(len(errors) - _MAX_ERRORS_SHOWN, 'more error')}: maintainer validate")
     return lines

@@ -22,7 +22,7 @@ from maintainer.errors.foreign_text import visible_json
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.exit_codes import plan_exit_code
-from maintainer.report.diagnostics_report import DiagnosticsReport, render_concise
+from maintainer.report.diagnostics_report import finding_lines
 from maintainer.report.plan.plan_markdown import render_failure_markdown, render_plan_markdown
 from maintainer.report.plan.plan_text import render_plan
 from maintainer.report.style import Style
@@ -117,9 +117,7 @@ def failure_as_comment(environment: str | None) -> Iterator[None]:
     try:
         yield
     except PolicyProblems as problems:
-        loaded = problems.loaded
-        report = DiagnosticsReport(loaded.diagnostics, loaded.files_read, loaded.policy_count, 0.0)
-        *findings, _summary = render_concise(report)
+        findings = finding_lines(problems.loaded.diagnostics)
         click.echo(render_failure_markdown(problems.render(), findings, environment), nl=False)
         raise
     except MaintainerError as error:
