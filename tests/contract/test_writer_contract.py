@@ -304,6 +304,9 @@ def test_a_proof_that_cannot_be_made(
         with pytest.raises(CheckImpossible) as caught:
             engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
         assert (caught.value.code, caught.value.where) == ("V504", f"{path}@1")
+        assert caught.value.what.startswith("committed without a proof")
+        assert caught.value.help is not None
+        assert caught.value.help.startswith("the files that it replaced are not deleted until it is proven")
         assert engine.reader.find_commit(facts, stamp(), after_version=0) == 1
 
 

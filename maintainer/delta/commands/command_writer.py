@@ -263,10 +263,10 @@ class CommandTableWriter:
 
 def _unchecked(facts: TableFacts, version: int, why: str) -> CheckImpossible:
     return CheckImpossible(
-        "committed, but the proof could not be made",
+        "committed without a proof: the one after the commit could not be made",
         where=f"{facts.ref.identifier}@{version}",
         found=why,
-        help="nothing is deleted from this table until it is proven; the next apply checks again",
+        help="the files that it replaced are not deleted until it is proven; the next apply tries that first",
     )
 
 
