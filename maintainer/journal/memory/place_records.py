@@ -114,6 +114,12 @@ class PlaceRecord:
             if event.get("num_files_deleted") or event.get("num_files_emptied"):
                 self.last_delete_at_ms = max(self.last_delete_at_ms or 0, done_at_ms)
 
+    def forget_future(self, limit_ms: int) -> None:
+        """Forget times of steps that are still to come: a clock was wrong, and the true time is unknown."""
+        for name in ("optimize", "vacuum", "rewrite", "delete", "listing"):
+            if (getattr(self, f"last_{name}_at_ms") or 0) > limit_ms:
+                setattr(self, f"last_{name}_at_ms", None)
+
     def claim(self, version: int) -> None:
         """Count a version as ours and not proven."""
         self.unproven.add(version)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -33,60 +34,17 @@ from maintainer.journal.events.event_log import (
 from maintainer.journal.events.intents import open_intents
 from maintainer.journal.folder.documents import MAX_TRIES, Document, Documents, LocalDocuments
 from maintainer.journal.folder.run_folder import RunFolder, run_folders
+from maintainer.journal.memory.failure_streaks import Streak
 from maintainer.journal.memory.place_records import PlaceRecord, bounded, table_record
 from maintainer.model.codec import decode, encode
 from maintainer.model.plan.steps import REWRITE_KINDS
 from maintainer.model.table.table_facts import TableRecord
 
-_FAILED = frozenset({"failed", "verify_failed"})
-_WELL = frozenset({"done", "up_to_date"})
-
-
-@dataclass(frozen=True, slots=True)
-class Streak:
-    """Runs in a row. ``lost`` and ``hot`` end with a rewrite that lands, ``failed`` with a run in which it ended well.
-
-    ``hot`` counts runs that left the table to its writers, and ends as well when nothing is left to rewrite. Runs in
-    which nothing was tried change nothing else. ``last_at_ms`` is the last run that was counted. Times are milliseconds
-    since 1970 UTC.
-    """
-
-    lost: int = 0
-    last_lost_at_ms: int | None = None
-    failed: int = 0
-    failing_since_ms: int | None = None
-    hot: int = 0
-    hot_since_ms: int | None = None
-    last_at_ms: int = 0
-
-    @property
-    def matters(self) -> bool:
-        """Whether there is anything to remember."""
-        return bool(self.lost or self.failed or self.hot)
-
-    def after(self, event: Event) -> Streak:
-        """Return the streak after a ``table_finished`` event."""
-        at_ms, status = int(event.get("at_ms", 0)), event.get("status")
-        lost, last = self.lost, self.last_lost_at_ms
-        hot, hot_since = self.hot, self.hot_since_ms
-        if event.get("lost") is True:
-            lost, last = lost + 1, at_ms
-        elif event.get("rewritten") is True:
-            lost, last = 0, None
-        if event.get("rewritten") is True or status == "up_to_date":
-            hot, hot_since = 0, None
-        elif event.get("hot") is True:
-            hot, hot_since = hot + 1, at_ms if hot_since is None else hot_since
-        failed, failing_since = self.failed, self.failing_since_ms
-        if status in _FAILED:
-            failed, failing_since = failed + 1, at_ms if failing_since is None else failing_since
-        elif status in _WELL:
-            failed, failing_since = 0, None
-        return Streak(lost, last, failed, failing_since, hot, hot_since, at_ms)
-
-
 STATE_FILE = "state.json"
 STATE_FORMAT = "6"
+
+CLOCK_TOLERANCE_MS = 5 * 60_000
+"""Clocks of two machines may differ by so much; a time that is further ahead of ours is none."""
 
 MAX_PLACES_COUNTED = 20
 """Runs in a row are counted apart at so many places of a table, those seen last."""
@@ -207,6 +165,12 @@ class _State:
             if intent.kind in REWRITE_KINDS:
                 self._place(intent.table_id, intent.location).claim(intent.read_version + 1)
 
+    def forget_future(self, limit_ms: int) -> None:
+        """Forget times that a wrong clock wrote: what runs at most every week would wait for them, and a week more."""
+        for records in self.tables.values():
+            for record in records.values():
+                record.forget_future(limit_ms)
+
     def keep(self, run_id: str, read: EventsRead) -> None:
         """Remember that a run was taken in; one that closed its record is not looked at again."""
         self.runs.add(run_id)
@@ -317,11 +281,13 @@ def _current(runs_dir: Path, kept: Document | None, except_run: str | None = Non
             over.keep(folder.run_id, read)
         else:
             still_open.append(read)
+    over.forget_future(time.time_ns() // 1_000_000 + CLOCK_TOLERANCE_MS)
     over.runs &= names  # folders that were deleted need not be remembered; what they taught us stays
     over.unfinished = {run_id: taken_in for run_id, taken_in in over.unfinished.items() if run_id in names}
     everything = deepcopy(over) if still_open else over
     for read in still_open:
         everything.fold_run(read)
+    everything.forget_future(time.time_ns() // 1_000_000 + CLOCK_TOLERANCE_MS)
     return everything, over
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -131,6 +132,25 @@ def test_what_a_killed_run_did_is_told_with_the_time_of_that_run(runs: Runs) -> 
         later.settled(intent, Fate.LANDED, receipt)
     runs.end(later)
     assert (runs.record().last_rewrite_at_ms, runs.record().last_delete_at_ms) == (NOW_MS + 1, NOW_MS + 1)
+
+
+def test_a_time_in_the_future_is_unknown_and_is_not_kept(runs: Runs) -> None:
+    """The clock of a machine was thirty days ahead: the steps it did are due again, not in thirty days and a week."""
+    month_ahead = time.time_ns() // 1_000_000 + 30 * 86_400_000
+    wrong = runs.start()
+    ahead = Journal(wrong.folder, wrong._log, lambda: month_ahead)
+    runs.step(ahead, "compact")
+    runs.step(ahead, "vacuum")
+    runs.landed(ahead, 2)
+    runs.vacuumed(ahead, 10)
+    ahead.listed("t", "id-t", "mem:/t", month_ahead)
+    assert runs.record() == TableRecord(vacuumed_bytes=(10,))
+    runs.end(ahead)
+    assert str(month_ahead)[:6] not in (runs.runs_dir.parent / "state.json").read_text()
+    right = runs.start()
+    runs.step(right, "compact")
+    runs.end(right)
+    assert runs.record() == TableRecord(last_optimize_at_ms=NOW_MS + 2, vacuumed_bytes=(10,))
 
 
 def test_quarantine_holds_until_a_person_lifts_it(runs: Runs) -> None:
