@@ -18,7 +18,7 @@ from typing import TypeVar
 from maintainer.engine.protocols import VersionReader
 from maintainer.errors import MaintainerError
 from maintainer.model.plan.plan import CheckedExpectation, Checks, ContentCheck, RowCountCheck
-from maintainer.model.plan.steps import Batch, VacuumStep
+from maintainer.model.plan.steps import Batch
 from maintainer.model.run.outcome import Assertion, CommitReceipt, VacuumReceipt, Verdict
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.verification import great_expectations_suite as gx
@@ -64,7 +64,7 @@ class GreatExpectationsVerifier:
         return _Check(self, versions, facts, version, checks).run(())
 
     def after_vacuum(
-        self, versions: VersionReader, facts: TableFacts, step: VacuumStep, receipt: VacuumReceipt, checks: Checks
+        self, versions: VersionReader, facts: TableFacts, receipt: VacuumReceipt, checks: Checks
     ) -> Verification | None:
         """See ``Verifier``."""
         if not checks.files:

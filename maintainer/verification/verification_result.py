@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from maintainer.engine.protocols import VersionReader
 from maintainer.model.plan.plan import CheckedExpectation, Checks
-from maintainer.model.plan.steps import Batch, VacuumStep
+from maintainer.model.plan.steps import Batch
 from maintainer.model.run.outcome import Assertion, CommitReceipt, VacuumReceipt, Verdict
 from maintainer.model.table.table_facts import TableFacts
 
@@ -68,7 +68,7 @@ class Verifier(Protocol):
         ...
 
     def after_vacuum(
-        self, versions: VersionReader, facts: TableFacts, step: VacuumStep, receipt: VacuumReceipt, checks: Checks
+        self, versions: VersionReader, facts: TableFacts, receipt: VacuumReceipt, checks: Checks
     ) -> Verification | None:
         """Check that every file of the newest version still exists; None where the policy asks for no such check.
 

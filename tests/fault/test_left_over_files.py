@@ -18,7 +18,6 @@ import pytest
 
 from maintainer.cli.main import run
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.rewrite.copy import footers
 from maintainer.delta.rewrite.unfinished_files import prefix_of_batch
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.errors import MaintainerError
@@ -32,16 +31,16 @@ from tests.support.tables.delta_tables import compaction, no_intent, second_engi
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.sampled(1), pytest.mark.takes_turns]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.sampled(1),
+    pytest.mark.takes_turns,
+    pytest.mark.usefixtures("small_row_groups_are_copied"),
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 FOREIGN = "part-00000-0c5a1f5e-5f0e-4bd5-9d0a-1d6c9f6b3f10-c000.snappy.parquet"
 """Written by somebody else and not yet committed."""
-
-
-@pytest.fixture(autouse=True)
-def small_row_groups_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(footers, "MIN_ROW_GROUP_BYTES", 1)
 
 
 def in_every_lane(facts: TableFacts) -> list[tuple[RewriteStep, Batch]]:

@@ -1,4 +1,4 @@
-"""Try one commit: INTENT, the attempt, RESULT. This is the only place that calls the engine's writer.
+"""Try one commit or deletion of a run: INTENT, the attempt, RESULT.
 
 A commit landed, did not land, or is unknown. When the engine raises after INTENT without saying which, the stamp is
 looked up in the table's log.

@@ -200,9 +200,7 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
     work.meter.begin(Phase.CHECKING)
     after = work.facts = worker.engine.reader.facts(worker.plan.ref)
     started = worker.context.clock.monotonic()
-    verification = worker.context.verifier.after_vacuum(
-        worker.engine.versions, after, current, receipt, worker.plan.checks
-    )
+    verification = worker.context.verifier.after_vacuum(worker.engine.versions, after, receipt, worker.plan.checks)
     seconds = worker.context.clock.monotonic() - started
     if verification is not None:
         take_verification(worker, work, after, verification, seconds, deletion=receipt)

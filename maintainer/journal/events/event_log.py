@@ -268,7 +268,7 @@ class EventLog:
         self._reason = "the record is closed"
         try:
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
-            self.is_mine = try_lock(self._handle)
+            try_lock(self._handle)  # shows that the run is alive; the record is written without it, too
             size = os.fstat(self._handle).st_size
             if size and os.pread(self._handle, 1, size - 1) != b"\n":
                 os.write(self._handle, b"\n" + encode({"type": REOPENED}))

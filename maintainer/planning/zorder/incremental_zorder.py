@@ -67,7 +67,6 @@ def turn_reason(chosen: Chosen, target: Revision, optimized: Revision, options: 
 
 def left_on_curve(
     files: Iterable[CurveFile],
-    chosen: Chosen | None,
     taken: frozenset[tuple[str, str]],
     settings: ZOrderSettings,
     optimized: Revision,
@@ -130,7 +129,7 @@ def plan_incremental(table: TableInput) -> Decision:
     selection = select_partitions(table)
     inside = [file for partition in selection.partitions for file in partition.files]
     target, is_new = _target(policy, columns, facts)
-    optimized = _optimized(policy, options, facts, target)
+    optimized = _optimized(options, facts, target)
     left_alone = list(selection.left_alone)
     if options.note is not None:
         left_alone.append(LeftAlone(Reason(ReasonCode.REQUEST_IGNORED, options.note, options.origin)))
@@ -240,7 +239,7 @@ def _target(
     return new_revision(columns, facts, policy.place_of("optimize.zorder.columns")), True
 
 
-def _optimized(policy: ResolvedPolicy, options: ZOrderOptions, facts: TableFacts, target: Revision | None) -> Revision:
+def _optimized(options: ZOrderOptions, facts: TableFacts, target: Revision | None) -> Revision:
     """The revision whose files leveled compaction and pieces work on.
 
     Raises:
@@ -318,4 +317,4 @@ def _left(
     for code, files, text, noun in others:
         if files:
             left_alone.append(leave_files(code, text.format(count_of(len(files), noun)), files, options.origin))
-    return [*left_alone, *left_on_curve(candidates.on_curve, chosen, taken, settings, optimized, options)]
+    return [*left_alone, *left_on_curve(candidates.on_curve, taken, settings, optimized, options)]

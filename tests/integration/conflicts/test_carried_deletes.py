@@ -18,7 +18,6 @@ from urllib.parse import unquote
 import pytest
 
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.rewrite.copy import footers
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.errors import CommitConflict
 from maintainer.journal.journal import Journal
@@ -35,7 +34,7 @@ from tests.support.writers.vector_writer import commits, live_adds, vector_file
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_row_groups_are_copied")]
 
 CASES = 300
 NUM_FILES, ROWS_A_FILE = 4, 25
@@ -59,11 +58,6 @@ def _with_batch(facts: TableFacts, step_of: Callable[[Batch], RewriteStep]) -> t
 def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
     with DeltaEngine(lease).worker("carried") as worker:
         yield worker
-
-
-@pytest.fixture(autouse=True)
-def small_row_groups_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(footers, "MIN_ROW_GROUP_BYTES", 1)
 
 
 @dataclass

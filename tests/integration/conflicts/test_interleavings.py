@@ -18,7 +18,6 @@ import deltalake
 import pytest
 
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.rewrite.copy import footers
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.errors import CommitConflict, CommitNotLanded, Refused, VerificationFailed
 from maintainer.model.plan.lanes import Lane
@@ -49,7 +48,7 @@ from tests.support.writers.other_writers import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_row_groups_are_copied")]
 
 
 @pytest.fixture(scope="module")
@@ -58,11 +57,6 @@ def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
         # On a local disk Delta commits under a lock of the process: whoever is held behind it would hold all others.
         worker.jvm.spark.conf.set("spark.databricks.delta.commitLock.enabled", "false")
         yield worker
-
-
-@pytest.fixture(autouse=True)
-def small_row_groups_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(footers, "MIN_ROW_GROUP_BYTES", 1)
 
 
 @pytest.fixture(scope="module")

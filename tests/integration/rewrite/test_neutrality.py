@@ -17,7 +17,6 @@ import pytest
 
 from maintainer.cli.main import run
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.rewrite.copy import footers
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.errors import ExitCode
 from maintainer.model.plan.lanes import Lane
@@ -35,18 +34,13 @@ from tests.support.tables.feature_tables import TABLES, FeatureTable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.sampled(1)]
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(1), pytest.mark.usefixtures("small_row_groups_are_copied")]
 
 
 @pytest.fixture(scope="module")
 def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
     with DeltaEngine(lease).worker("neutrality") as worker:
         yield worker
-
-
-@pytest.fixture(autouse=True)
-def small_row_groups_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(footers, "MIN_ROW_GROUP_BYTES", 1)
 
 
 @pytest.fixture(scope="module")

@@ -157,7 +157,7 @@ def test_a_missing_file_cannot_be_checked_and_a_count_from_the_log_would_not_not
     assert found.verdict is Verdict.ERROR
     assert "error" in {outcome for _, _, outcome in outcomes(found)}
     by_log = GreatExpectationsVerifier()
-    missing = by_log.after_vacuum(engine.versions, facts, None, _nothing_deleted(), Checks())  # type: ignore[arg-type]
+    missing = by_log.after_vacuum(engine.versions, facts, _nothing_deleted(), Checks())
     assert missing is not None
     assert (missing.verdict, missing.num_files_checked) == (Verdict.FAIL, len(facts.files))
 

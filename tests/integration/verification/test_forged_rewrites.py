@@ -15,7 +15,6 @@ import pytest
 
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.rewrite.bin_writer import write_bins
-from maintainer.delta.rewrite.copy import footers
 from maintainer.delta.rewrite.rewrite_job import RewriteJob, RewriteTimings
 from maintainer.delta.rewrite.rewrite_proof import prove_removes, prove_rewrite
 from maintainer.delta.spark.spark_session import SessionLease
@@ -33,7 +32,7 @@ from tests.support.writers.forged_rows import ROW_FAULTS, Forgery, Plant, forge,
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_row_groups_are_copied")]
 
 SEED = 20261121
 LEAST_FAULTS = 30
@@ -101,11 +100,6 @@ FAULTS: dict[str, Plant] = {
     **{name: in_stats(change) for name, change in STATS_FAULTS.items()},
     **ACTION_FAULTS,
 }
-
-
-@pytest.fixture(autouse=True)
-def small_row_groups_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(footers, "MIN_ROW_GROUP_BYTES", 1)
 
 
 @shapes

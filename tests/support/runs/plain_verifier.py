@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from maintainer.model.plan.plan import CheckedExpectation, Checks
-from maintainer.model.plan.steps import Batch, VacuumStep
+from maintainer.model.plan.steps import Batch
 from maintainer.model.run.outcome import CommitReceipt, VacuumReceipt, Verdict
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.verification.audit import audit
@@ -42,7 +42,7 @@ class PlainVerifier:
         return self._counts(versions, facts, version)
 
     def after_vacuum(
-        self, versions: Any, facts: TableFacts, step: VacuumStep, receipt: VacuumReceipt, checks: Checks
+        self, versions: Any, facts: TableFacts, receipt: VacuumReceipt, checks: Checks
     ) -> Verification | None:
         if not checks.files:
             return None

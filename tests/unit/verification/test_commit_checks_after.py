@@ -239,7 +239,7 @@ VACUUM = VacuumStep((), 0, 0, "x", ())
 
 def after_vacuum(frames: Frames) -> Verification:
     facts, receipt = replace(FACTS, version=2), VacuumReceipt(1, 1, version_before=1)
-    done = GreatExpectationsVerifier().after_vacuum(frames, facts, VACUUM, receipt, Checks())
+    done = GreatExpectationsVerifier().after_vacuum(frames, facts, receipt, Checks())
     assert done is not None
     return done
 
@@ -261,7 +261,7 @@ def test_after_a_vacuum_every_live_file_is_there() -> None:
 
 def test_without_a_check_of_files_nothing_is_found_out_after_a_vacuum() -> None:
     frames, receipt = Frames(), VacuumReceipt(1, 1)
-    done = GreatExpectationsVerifier().after_vacuum(frames, FACTS, VACUUM, receipt, Checks(files=False))
+    done = GreatExpectationsVerifier().after_vacuum(frames, FACTS, receipt, Checks(files=False))
     assert done is None
     assert frames.asked == []
 

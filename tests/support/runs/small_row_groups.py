@@ -1,0 +1,13 @@
+"""A fixture: small test files are copied by row groups, which is otherwise done from a size on."""
+
+from __future__ import annotations
+
+import pytest
+
+from maintainer.delta.rewrite.copy import footers
+
+
+@pytest.fixture
+def small_row_groups_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let files of any size into the copy lane."""
+    monkeypatch.setattr(footers, "MIN_ROW_GROUP_BYTES", 1)
