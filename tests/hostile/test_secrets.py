@@ -20,7 +20,7 @@ from maintainer.delta.storage.storage_errors import storage_error
 from maintainer.errors import MaintainerError, TableError
 from maintainer.errors.foreign_text import without_secrets
 from maintainer.execution.fleet.fleet import run_fleet
-from maintainer.execution.table.commit_attempt import problem_of
+from maintainer.execution.run.problem_of_error import problem_of
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import rows_of
 from maintainer.model.plan.plan import Plan

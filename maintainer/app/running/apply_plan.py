@@ -18,8 +18,8 @@ from maintainer.engine.worker_names import worker_name
 from maintainer.errors import MaintainerError, Refused
 from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
 from maintainer.execution.run.cancellation import StopSwitch
+from maintainer.execution.run.problem_of_error import problem_of
 from maintainer.execution.run.run_context import Clock
-from maintainer.execution.table.commit_attempt import problem_of
 from maintainer.journal.folder.run_folder import new_run_id
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import LedgerSink

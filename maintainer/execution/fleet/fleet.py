@@ -16,8 +16,8 @@ from maintainer.execution.fleet.results import Results, append_within
 from maintainer.execution.fleet.rollout import BatchSize, in_batches
 from maintainer.execution.fleet.worker_pool import Crew, Task
 from maintainer.execution.run.cancellation import RETRY_THE_REST, StopSwitch, signals_stop
+from maintainer.execution.run.problem_of_error import problem_of
 from maintainer.execution.run.run_context import Clock, Emitter, RetryBounds, RunContext, number_steps
-from maintainer.execution.table.commit_attempt import problem_of
 from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.journal import Journal

@@ -20,9 +20,10 @@ from typing import Protocol
 from maintainer.engine.protocols import Engine, TableEngine
 from maintainer.execution.fleet.results import Results
 from maintainer.execution.run.cancellation import RETRY_THE_REST, StopSwitch, TableControl
+from maintainer.execution.run.problem_of_error import problem_of
 from maintainer.execution.run.run_context import RunContext
-from maintainer.execution.table.commit_attempt import StepWork, Worker, problem_of
 from maintainer.execution.table.table_run import num_batches, run_table, table_status
+from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.memory.other_runs import TablePast
 from maintainer.model.plan.plan import Problem, TablePlan
@@ -194,7 +195,7 @@ class Crew:
                     now_ms = self.context.clock.now_ms()
                     self.context.emit(TableStarted(now_ms, plan.ref.identifier, len(plan.steps), plan.is_ledger))
                     outcome = run_table(
-                        Worker(plan, engine, self.context, running.control),
+                        TableWorker(plan, engine, self.context, running.control),
                         past=running.task.past,
                         on_step=lambda step, ref=plan.ref: self.results.step(ref, step),  # type: ignore[misc] # bound now
                         on_work=lambda work, running=running: self._began_step(running, work),  # type: ignore[misc]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from maintainer.errors import CheckImpossible, Interrupted, VerificationFailed
-from maintainer.execution.table.commit_attempt import StepWork, Worker
+from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.model.run.outcome import VacuumReceipt, Verdict
 from maintainer.model.run.progress import Verified
 from maintainer.model.table.table_facts import TableFacts
@@ -16,7 +16,7 @@ _NEXT_APPLY_HELP = "the files that it replaced are not deleted until this check 
 
 
 def take_verification(
-    worker: Worker,
+    worker: TableWorker,
     work: StepWork,
     facts: TableFacts,
     verification: Verification,
@@ -85,7 +85,7 @@ def take_verification(
             return
 
 
-def _event(worker: Worker, work: StepWork, verification: Verification, seconds: float) -> Verified:
+def _event(worker: TableWorker, work: StepWork, verification: Verification, seconds: float) -> Verified:
     return Verified(
         at_ms=worker.context.clock.now_ms(),
         table=worker.plan.ref.identifier,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from maintainer.errors import MaintainerError
-from maintainer.execution.table.commit_attempt import StepWork, Worker
 from maintainer.execution.table.step_runs import run_rewrite
+from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.model.plan.layout_tags import ZORDER_TAG
 from maintainer.model.plan.steps import ZOrderStep, zorder_tag_value
 from maintainer.model.run.outcome import StepStatus
@@ -18,7 +18,7 @@ from maintainer.planning.curve.order_change import MAX_FILES_MEASURED, order_cha
 from maintainer.planning.selection.schema_columns import planned_columns
 
 
-def run_full_zorder(worker: Worker, work: StepWork, step: ZOrderStep) -> StepStatus:
+def run_full_zorder(worker: TableWorker, work: StepWork, step: ZOrderStep) -> StepStatus:
     """Rewrite batch by batch as ``run_rewrite``, and measure what queries read before and after.
 
     Raises:
@@ -36,7 +36,7 @@ def run_full_zorder(worker: Worker, work: StepWork, step: ZOrderStep) -> StepSta
     return status
 
 
-def _look(worker: Worker, step: ZOrderStep) -> TableFacts | None:
+def _look(worker: TableWorker, step: ZOrderStep) -> TableFacts | None:
     """Read the table with the ranges of the step's columns; None where that cannot be done, or costs too much."""
     reader = worker.engine.reader
     try:

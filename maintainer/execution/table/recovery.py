@@ -14,8 +14,8 @@ from dataclasses import replace
 from maintainer.engine.protocols import TablePlaces, is_one_place
 from maintainer.errors import CheckImpossible
 from maintainer.execution.table.check_result import take_verification
-from maintainer.execution.table.commit_attempt import StepWork, Worker
 from maintainer.execution.table.deletion_record import fate_of, receipt_from_log, settled_deletion
+from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.journal.events.intents import Fate, Intent
 from maintainer.journal.events.unfinished_writes import Writing
 from maintainer.model.table.commit_records import CommitStamp
@@ -27,7 +27,7 @@ MAX_VERSIONS_CHECKED = 10
 
 
 def settle(
-    worker: Worker, intents: Iterable[Intent], record: TableRecord, facts: TableFacts
+    worker: TableWorker, intents: Iterable[Intent], record: TableRecord, facts: TableFacts
 ) -> tuple[TableRecord, StepWork]:
     """Settle open intents of earlier runs on this table and check what is not proven.
 
@@ -132,7 +132,7 @@ def _was_moved(places: TablePlaces, record: TableRecord, facts: TableFacts, loca
     return not record.copies and not places.may_hold(location, facts.table_id)
 
 
-def _settle_deletion(worker: Worker, facts: TableFacts, intent: Intent, moved: str | None) -> str:
+def _settle_deletion(worker: TableWorker, facts: TableFacts, intent: Intent, moved: str | None) -> str:
     """Look on storage which files a dead run's deletion deleted, record it, and describe it in a sentence."""
     journal = worker.context.journal
     receipt, text = settled_deletion(worker.engine, facts, intent, journal.runs_dir)
@@ -142,7 +142,7 @@ def _settle_deletion(worker: Worker, facts: TableFacts, intent: Intent, moved: s
 
 
 def _check(
-    worker: Worker,
+    worker: TableWorker,
     work: StepWork,
     facts: TableFacts,
     stamp: CommitStamp,
@@ -164,7 +164,7 @@ def _check(
     return True
 
 
-def remove_unfinished(worker: Worker, writings: Iterable[Writing], facts: TableFacts) -> list[str]:
+def remove_unfinished(worker: TableWorker, writings: Iterable[Writing], facts: TableFacts) -> list[str]:
     """Remove what runs that were killed wrote into this table and never tried to commit; return notes about it.
 
     Args:

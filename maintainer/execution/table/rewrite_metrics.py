@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from maintainer.execution.table.commit_attempt import StepWork
+from maintainer.execution.table.table_worker import StepWork
 from maintainer.model.plan.layout_tags import ZORDER_TAG
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.reasons import ReasonCode

@@ -9,15 +9,9 @@ from maintainer.engine.protocols import DeletionGuard
 from maintainer.errors import CommitConflict, Interrupted, Refused, TableHot
 from maintainer.execution.run.cancellation import RETRY_THE_REST
 from maintainer.execution.table.check_result import take_verification
-from maintainer.execution.table.commit_attempt import (
-    StepWork,
-    Worker,
-    attempt,
-    check_quiet,
-    check_window,
-    recorded_writing,
-    step_now,
-)
+from maintainer.execution.table.commit_attempt import attempt, recorded_writing
+from maintainer.execution.table.commit_conditions import check_quiet, check_window, step_now
+from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
@@ -32,7 +26,7 @@ LIFT_HELP = "look at the run that failed and at the table; then `maintainer veri
 _HELD_HELP = "look at what failed first; nothing is lost by waiting, the next apply plans the deletion again"
 
 
-def run_properties(worker: Worker, work: StepWork, step: SetPropertiesStep) -> StepStatus:
+def run_properties(worker: TableWorker, work: StepWork, step: SetPropertiesStep) -> StepStatus:
     """Set properties in one commit; nothing to do when somebody has set them meanwhile.
 
     Raises:
@@ -51,7 +45,7 @@ def run_properties(worker: Worker, work: StepWork, step: SetPropertiesStep) -> S
     return StepStatus.SUCCEEDED
 
 
-def run_rewrite(worker: Worker, work: StepWork, step: RewriteStep) -> StepStatus:
+def run_rewrite(worker: TableWorker, work: StepWork, step: RewriteStep) -> StepStatus:
     """Rewrite batch by batch: each is read afresh, proven, committed and checked before the next one begins.
 
     A batch that meets another writer yields and the next is tried, up to the bound; every other failure ends the step.
@@ -77,7 +71,7 @@ def run_rewrite(worker: Worker, work: StepWork, step: RewriteStep) -> StepStatus
     return StepStatus.SUCCEEDED if work.commits else StepStatus.NOTHING_LEFT
 
 
-def run_batch(worker: Worker, work: StepWork, step: RewriteStep, number: int, planned: Batch) -> None:
+def run_batch(worker: TableWorker, work: StepWork, step: RewriteStep, number: int, planned: Batch) -> None:
     """Rewrite one batch; after a conflict try again with what is still live, within the bounds.
 
     Raises:
@@ -125,7 +119,7 @@ def run_batch(worker: Worker, work: StepWork, step: RewriteStep, number: int, pl
 
 
 def _commit(
-    worker: Worker, work: StepWork, facts: TableFacts, step: RewriteStep, number: int, batch: Batch
+    worker: TableWorker, work: StepWork, facts: TableFacts, step: RewriteStep, number: int, batch: Batch
 ) -> CommitReceipt:
     partitions = frozenset(file.partition_values for file in batch.files)
     check_quiet(worker, facts, partitions)
@@ -137,7 +131,7 @@ def _commit(
         )  # fmt: skip
 
 
-def _check_not_replaced(worker: Worker, facts: TableFacts) -> None:
+def _check_not_replaced(worker: TableWorker, facts: TableFacts) -> None:
     """Raise a conflict if another writer replaced the files of a batch before it began.
 
     Raises:
@@ -156,7 +150,7 @@ def _check_not_replaced(worker: Worker, facts: TableFacts) -> None:
         )
 
 
-def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRecord) -> StepStatus:
+def run_vacuum(worker: TableWorker, work: StepWork, step: VacuumStep, record: TableRecord) -> StepStatus:
     """Delete the step's files, unless a rewrite that replaced them is not proven; then check that nothing else is gone.
 
     Raises:
@@ -210,7 +204,7 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
     return StepStatus.INCOMPLETE if receipt.remaining else StepStatus.SUCCEEDED
 
 
-def _check_undamaged(worker: Worker, facts: TableFacts) -> None:
+def _check_undamaged(worker: TableWorker, facts: TableFacts) -> None:
     """Check before a deletion that all live files exist, so that a file already missing is not blamed on it.
 
     Raises:
@@ -223,7 +217,7 @@ def _check_undamaged(worker: Worker, facts: TableFacts) -> None:
         raise missing_before(missing, f"{facts.ref.identifier}@{facts.version}")
 
 
-def _guard(worker: Worker, work: StepWork, step: VacuumStep) -> DeletionGuard:
+def _guard(worker: TableWorker, work: StepWork, step: VacuumStep) -> DeletionGuard:
     """Return what the engine asks while it deletes: whether the table must end, or deletions are held."""
     context, facts = worker.context, work.facts
     assert facts is not None

@@ -21,12 +21,14 @@ from maintainer.errors import (
     VerificationFailed,
     WindowClosed,
 )
+from maintainer.execution.run.problem_of_error import problem_of
 from maintainer.execution.run.verifier_check import CANNOT_VERIFY
-from maintainer.execution.table.commit_attempt import StepWork, Worker, check_window, problem_of
+from maintainer.execution.table.commit_conditions import check_window
 from maintainer.execution.table.full_zorder_run import run_full_zorder
 from maintainer.execution.table.recovery import remove_unfinished, settle
 from maintainer.execution.table.rewrite_metrics import files_left, rewrite_metrics
 from maintainer.execution.table.step_runs import LIFT_HELP, run_properties, run_rewrite, run_vacuum, with_protocol
+from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
 from maintainer.execution.table.zorder_loop import run_turns
 from maintainer.journal.folder.atomic_files import FolderUnwritable
@@ -54,7 +56,7 @@ _GOES_ON = frozenset({StepStatus.SUCCEEDED, StepStatus.NOTHING_LEFT})
 
 
 def run_table(
-    worker: Worker,
+    worker: TableWorker,
     *,
     past: TablePast = TablePast(),  # noqa: B008 (frozen)
     on_step: StepDone = lambda outcome: None,
@@ -76,7 +78,9 @@ def run_table(
 
 
 class _TableRun:
-    def __init__(self, worker: Worker, past: TablePast, on_step: StepDone, on_work: Callable[[StepWork], None]) -> None:
+    def __init__(
+        self, worker: TableWorker, past: TablePast, on_step: StepDone, on_work: Callable[[StepWork], None]
+    ) -> None:
         self._worker = worker
         self._plan = worker.plan
         self._past = past

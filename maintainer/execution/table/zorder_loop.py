@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from maintainer.errors import CommitConflict
-from maintainer.execution.table.commit_attempt import StepWork, Worker, attempt, check_window
+from maintainer.execution.table.commit_attempt import attempt
+from maintainer.execution.table.commit_conditions import check_window
 from maintainer.execution.table.step_runs import run_batch
+from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import LayoutFigures, TurnOutcome
 from maintainer.model.run.outcome import StepStatus
@@ -26,7 +28,7 @@ from maintainer.planning.zorder.zorder_options import REQUEST_KEYS
 NO_FIGURES = LayoutFigures(0.0, 0, 0.0, 0.0)
 
 
-def run_turns(worker: Worker, work: StepWork, step: ZOrderStep) -> StepStatus:
+def run_turns(worker: TableWorker, work: StepWork, step: ZOrderStep) -> StepStatus:
     """Run turns until nothing is left or something ends it.
 
     A turn that meets another writer ends the loop: the table is changing, and the next plan sees how.
@@ -74,7 +76,7 @@ def run_turns(worker: Worker, work: StepWork, step: ZOrderStep) -> StepStatus:
     return StepStatus.SUCCEEDED if work.commits else StepStatus.NOTHING_LEFT
 
 
-def look(worker: Worker, step: ZOrderStep) -> TableFacts:
+def look(worker: TableWorker, step: ZOrderStep) -> TableFacts:
     """Read the table with the ranges that the next turn is chosen by."""
     reader = worker.engine.reader
     facts = reader.facts(worker.plan.ref)
@@ -102,7 +104,7 @@ def _close(work: StepWork, figures: LayoutFigures) -> None:
         work.turns[-1] = replace(work.turns[-1], after=figures)
 
 
-def _clear_request(worker: Worker, work: StepWork) -> None:
+def _clear_request(worker: TableWorker, work: StepWork) -> None:
     """Remove the properties by which a person asked for this, so that it is done once.
 
     Raises:

@@ -13,8 +13,8 @@ from maintainer.delta.engine.table_engine import DeltaTableEngine
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.execution.run.cancellation import StopSwitch, TableControl
 from maintainer.execution.run.run_context import Clock, Emitter, RetryBounds, RunContext
-from maintainer.execution.table.commit_attempt import Worker
 from maintainer.execution.table.table_run import run_table
+from maintainer.execution.table.table_worker import TableWorker
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.plan.plan import TablePlan
@@ -70,6 +70,6 @@ class Maintenance:
         )
         try:
             during()
-            return run_table(Worker(plan, self.engine, context, TableControl(switch)))
+            return run_table(TableWorker(plan, self.engine, context, TableControl(switch)))
         finally:
             journal.close()

@@ -10,8 +10,8 @@ from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.protocols import TablePlaces
 from maintainer.execution.run.cancellation import StopSwitch, TableControl
 from maintainer.execution.run.run_context import Clock, Emitter, RetryBounds, RunContext
-from maintainer.execution.table.commit_attempt import Worker
 from maintainer.execution.table.table_run import run_table
+from maintainer.execution.table.table_worker import TableWorker
 from maintainer.journal.events.event_log import EVENTS_FILE, read_events
 from maintainer.journal.events.intents import unfinished
 from maintainer.journal.journal import Journal
@@ -55,7 +55,7 @@ class Bench:
         )  # fmt: skip
         past = TablePast(record or self.record(plan), unfinished(self.runs_dir, except_run=run_id))
         with self.lake.worker("w") as engine:
-            worker = Worker(plan, engine, context, control or TableControl(self.switch))
+            worker = TableWorker(plan, engine, context, control or TableControl(self.switch))
             try:
                 return run_table(worker, past=past)
             finally:

@@ -10,8 +10,8 @@ import pytest
 
 from maintainer.errors import NotSupportedYet
 from maintainer.execution.table import full_zorder_run
-from maintainer.execution.table.commit_attempt import StepWork
 from maintainer.execution.table.full_zorder_run import run_full_zorder
+from maintainer.execution.table.table_worker import StepWork
 from maintainer.model.plan.layout_tags import ZORDER_TAG
 from maintainer.model.plan.steps import ZOrderStep
 from maintainer.model.run.outcome import CommitReceipt, StepStatus

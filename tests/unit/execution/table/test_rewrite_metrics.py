@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from maintainer.execution.table.commit_attempt import StepWork
 from maintainer.execution.table.rewrite_metrics import files_left, rewrite_metrics
+from maintainer.execution.table.table_worker import StepWork
 from maintainer.model.codec import decode, encode
 from maintainer.model.plan.layout_tags import ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG, ZORDER_TAG
 from maintainer.model.plan.plan import LeftAlone, TablePlan

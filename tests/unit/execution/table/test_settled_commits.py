@@ -8,8 +8,8 @@ from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.errors import CommitUnknown
 from maintainer.execution.run.cancellation import TableControl
 from maintainer.execution.run.run_context import Clock, Emitter, RunContext
-from maintainer.execution.table.commit_attempt import Worker
 from maintainer.execution.table.recovery import MAX_VERSIONS_CHECKED, settle, versions_in_turn
+from maintainer.execution.table.table_worker import TableWorker
 from maintainer.journal.events.event_log import EVENTS_FILE, read_events
 from maintainer.journal.events.intents import unfinished
 from maintainer.journal.journal import Journal
@@ -171,7 +171,7 @@ def test_settling_keeps_everything_else_that_is_remembered(bench: Bench) -> None
         bench.journal, bench.verifier, Clock(lambda: NOW_MS), Emitter(None), bench.switch, StoragePlaces(), NO_WAITING
     )
     with bench.lake.worker("w") as engine:
-        worker = Worker(plan_of(table), engine, context, TableControl(bench.switch))
+        worker = TableWorker(plan_of(table), engine, context, TableControl(bench.switch))
         record, work = settle(worker, (), remembered, facts)
     bench.journal.close()
     assert work.notes == ["version 3 is not known to be ours; it still counts as not proven"]

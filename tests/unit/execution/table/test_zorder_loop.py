@@ -9,7 +9,7 @@ import pytest
 
 from maintainer.errors import CommitConflict, Interrupted
 from maintainer.execution.table import zorder_loop as turns
-from maintainer.execution.table.commit_attempt import StepWork
+from maintainer.execution.table.table_worker import StepWork
 from maintainer.model.plan.steps import Batch, SetPropertiesStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.model.run.outcome import CommitReceipt, StepStatus
