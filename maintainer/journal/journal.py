@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from maintainer.errors import CommitConflict, TableHot
+from maintainer.journal.events.earlier_checks import record_check
 from maintainer.journal.events.event_fields import (
     problem_fields,
     proof_fields,
@@ -20,10 +21,10 @@ from maintainer.journal.events.event_fields import (
     stamp_fields,
     table_fields,
 )
-from maintainer.journal.events.event_log import EVENTS_FILE, HERE, EventLog, append_event, read_events
+from maintainer.journal.events.event_log import EVENTS_FILE, HERE, EventLog
 from maintainer.journal.events.intents import Fate, Intent, record_settlement
 from maintainer.journal.events.unfinished_writes import WRITING, WRITTEN_OFF, Writing, record_written_off
-from maintainer.journal.folder.atomic_files import FolderUnwritable, reading_runs
+from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.folder.publisher import Publisher
 from maintainer.journal.folder.run_folder import RunFolder, tidy_state
 from maintainer.journal.leases import Leases
@@ -285,26 +286,15 @@ class Journal:
         detail: str | None,
         is_here: Callable[[str], bool],
     ) -> None:
-        """Record in the run that made a commit how the check of it ended, where its folder is still here.
-
-        A copy of the table has the commit, too; what is found there is not said of the table that the run changed.
-        ``is_here`` tells whether the table that was at a location is the one that was checked.
+        """See ``record_check``.
 
         Raises:
             FolderUnwritable: E650 or E651.
             EnvironmentUnfit: E641, that run's record cannot be read.
         """
-        path = self.runs_dir / stamp.run_id / EVENTS_FILE
-        if stamp.run_id == self.run_id or not path.is_file():
-            return
-        with reading_runs(self.runs_dir):
-            events = read_events(path).events
-        tried_at = (event.get("location") for event in events if event.get("step") == stamp.step_id)
-        if not any(isinstance(place, str) and is_here(place) for place in tried_at):
-            return
-        fields = {"step": stamp.step_id, "version": version, "result": result, "detail": detail, "by": self.run_id}
-        event = {"type": "verified", "at_ms": self._now_ms(), **table_fields(facts), **fields}
-        append_event(path, event, by=self.run_id)
+        if stamp.run_id != self.run_id:
+            fields = {"version": version, "result": result, "detail": detail}
+            record_check(self.runs_dir, stamp, facts, fields, is_here, by=self.run_id, at_ms=self._now_ms())
 
     def step_started(self, table: str, step_id: str, kind: str) -> None:
         """Record that a step begins.

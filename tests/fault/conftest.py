@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from tests.integration.conftest import lake, lease, spark
 from tests.support.checker.truth_fixture import pytest_runtest_makereport, truth_is_left_behind
-from tests.support.runs.small_row_groups import small_row_groups_are_copied
+from tests.support.suites.small_row_groups import small_row_groups_are_copied
 
 __all__ = ["lake", "lease", "pytest_runtest_makereport", "small_row_groups_are_copied", "spark", "truth_is_left_behind"]

@@ -13,7 +13,7 @@ import pytest
 from maintainer.delta.spark.spark_session import SessionLease, open_session, worker_session
 from maintainer.delta.spark.start_conf import SessionOptions
 from tests.support.checker.truth_fixture import pytest_runtest_makereport, truth_is_left_behind
-from tests.support.runs.small_row_groups import small_row_groups_are_copied
+from tests.support.suites.small_row_groups import small_row_groups_are_copied
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
