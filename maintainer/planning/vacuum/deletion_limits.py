@@ -33,11 +33,15 @@ WRITES_KEPT = 2
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """Files removed strictly before it may go. ``decided_by`` names the policy line, property or consumer that won."""
+    """Files removed strictly before it may go. ``decided_by`` names the policy line, property or consumer that won.
+
+    ``origin`` is the policy line of what won; None where no policy says it.
+    """
 
     removed_before_ms: int
     retention_seconds: int
     decided_by: str
+    origin: str | None = None
 
 
 def vacuum_horizon(table: TableInput) -> Horizon:
@@ -57,30 +61,36 @@ def vacuum_horizon(table: TableInput) -> Horizon:
     retention = policy.place_of("vacuum.retention")
     property_ms = interval_property_ms(facts, DELETED_FILE_RETENTION, DELETED_FILE_RETENTION_DEFAULT_MS)
     unset = " (Delta's default)" if property_of(facts, DELETED_FILE_RETENTION) is None else ""
-    wishes = [
-        (vacuum.retention_seconds, f"vacuum.retention ({retention})"),
-        (-(-property_ms // 1000), f"table property {DELETED_FILE_RETENTION}{unset}"),
+    wishes: list[_Wish] = [
+        (vacuum.retention_seconds, f"vacuum.retention ({retention})", retention),
+        (-(-property_ms // 1000), f"table property {DELETED_FILE_RETENTION}{unset}", None),
     ]
     if not vacuum.allow_short_retention:
-        wishes.append((FLOOR_SECONDS, "the floor of seven days"))
+        wishes.append((FLOOR_SECONDS, "the floor of seven days", policy.place_of("vacuum.allowShortRetention")))
+    origin = policy.place_of("consumers")
     for consumer in policy.consumers:
         if consumer.max_lag_seconds is not None:
-            wishes.append((consumer.max_lag_seconds, f"consumer {consumer.name} ({policy.origin('consumers')})"))
+            wishes.append((consumer.max_lag_seconds, f"consumer {consumer.name} ({origin})", origin))
     wishes.extend(_wishes_of_history(table))
-    seconds = max(wish for wish, _ in wishes)
-    decided_by = next(name for wish, name in wishes if wish == seconds)
-    return Horizon(table.now_ms - seconds * 1000, seconds, decided_by)
+    seconds = max(wish for wish, _, _ in wishes)
+    decided_by, origin_of_it = next((name, place) for wish, name, place in wishes if wish == seconds)
+    return Horizon(table.now_ms - seconds * 1000, seconds, decided_by, origin_of_it)
 
 
-def _wishes_of_history(table: TableInput) -> list[tuple[int, str]]:
+_Wish = tuple[int, str, str | None]
+"""For how many seconds files are to be kept, what asks for it, and the policy line that does."""
+
+
+def _wishes_of_history(table: TableInput) -> list[_Wish]:
     history = table.facts.history
     if history is None:
         return []
-    origin = table.policy.origin("consumers")
-    wishes = [
+    origin = table.policy.place_of("consumers")
+    wishes: list[_Wish] = [
         (
             max(0, -(-(table.now_ms - position.needed_since_ms) // 1000)),
             f"consumer {position.consumer}, whose checkpoint is at version {position.version} ({origin})",
+            origin,
         )
         for position in history.positions
         if position.needed_since_ms is not None
@@ -88,7 +98,7 @@ def _wishes_of_history(table: TableInput) -> list[tuple[int, str]]:
     if history.longest_write_ms:
         longest = format_duration(-(-history.longest_write_ms // 1000))
         text = f"{WRITES_KEPT} times the longest write in the log ({longest}, version {history.longest_write_version})"
-        wishes.append((WRITES_KEPT * -(-history.longest_write_ms // 1000), text))
+        wishes.append((WRITES_KEPT * -(-history.longest_write_ms // 1000), text, None))
     return wishes
 
 

@@ -100,7 +100,7 @@ def plan_vacuum(table: TableInput) -> Decision:
     step = _step(policy, files, storage, horizon, now_ms)
     if step is None:
         if not left_alone:
-            left_alone.append(_nothing(policy, horizon))
+            left_alone.append(_nothing(horizon))
         return Decision(None, tuple(left_alone))
     broken = broken_caps(policy, facts, record, files)
     if broken:
@@ -171,10 +171,10 @@ def _code_of(why: KeptWhy) -> ReasonCode:
             assert_never(why)
 
 
-def _nothing(policy: ResolvedPolicy, horizon: Horizon) -> LeftAlone:
+def _nothing(horizon: Horizon) -> LeftAlone:
     by = "" if horizon.decided_by.startswith("vacuum.retention") else f" ({horizon.decided_by} decides)"
     text = f"nothing removed more than {format_duration(horizon.retention_seconds)} ago is left on storage{by}"
-    return LeftAlone(Reason(ReasonCode.NOTHING_EXPIRED, text, policy.place_of("vacuum.retention")))
+    return LeftAlone(Reason(ReasonCode.NOTHING_EXPIRED, text, horizon.origin))
 
 
 def _step(
@@ -188,7 +188,7 @@ def _step(
     untracked = [file for file in files if file.kind == UNTRACKED]
     if tracked:
         text = f"{_files_text(tracked)} removed more than {format_duration(horizon.retention_seconds)} ago"
-        reasons.append(Reason(ReasonCode.REMOVED_FILES_EXPIRED, text, policy.place_of("vacuum.retention")))
+        reasons.append(Reason(ReasonCode.REMOVED_FILES_EXPIRED, text, horizon.origin))
     before_ms = untracked_before_ms(policy, horizon, now_ms)
     if untracked:
         age = format_duration((now_ms - before_ms) // 1000)

@@ -54,7 +54,7 @@ def test_a_checkpoint_holds_files_since_the_version_it_is_at() -> None:
     facts = replace(make_facts(), history=VacuumHistory(positions=(position,)))
     horizon = vacuum_horizon(TableInput(policy_of(consumers=CHECKPOINT), facts, NEVER_TOUCHED, NOW_MS, TODAY))
     decided_by = "consumer audit, whose checkpoint is at version 12 (orders.yml:15)"
-    assert horizon == Horizon(NOW_MS - 20 * DAY_MS, 20 * DAY_SECONDS, decided_by)
+    assert horizon == Horizon(NOW_MS - 20 * DAY_MS, 20 * DAY_SECONDS, decided_by, "orders.yml:15")
 
 
 def test_a_checkpoint_that_cannot_be_relied_on_holds_everything() -> None:

@@ -52,7 +52,9 @@ def test_the_longest_wish_decides_and_is_named(
 ) -> None:
     facts = make_facts(properties={FILES_PROPERTY: property_} if property_ else {})
     horizon = vacuum_horizon(TableInput(policy_of(consumers=consumers, **vacuum), facts, NEVER_TOUCHED, NOW_MS, TODAY))
-    assert horizon == Horizon(NOW_MS - days * DAY_MS, days * DAY_SECONDS, decided_by)
+    origins = {"vacuum.retention": "orders.yml:12", "the floor": "orders.yml:11", "consumer": "orders.yml:15"}
+    origin = next((line for name, line in origins.items() if decided_by.startswith(name)), None)
+    assert horizon == Horizon(NOW_MS - days * DAY_MS, days * DAY_SECONDS, decided_by, origin)
 
 
 def test_twice_the_longest_write_is_kept() -> None:
