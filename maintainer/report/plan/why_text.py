@@ -14,9 +14,10 @@ from maintainer.model.run.auto_compaction import (
     SwitchSource,
 )
 from maintainer.planning.selection.lane_choice import lanes_of
-from maintainer.policy.resolve.resolved import ResolvedPolicy, Window, ZOrderMode
+from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.plan.counterfactuals import lines as change_lines
 from maintainer.report.plan.counterfactuals import what_would_change
+from maintainer.report.plan.deciding_settings import deciding_settings
 from maintainer.report.plan.plan_text import (
     PlanOptions,
     fact_lines,
@@ -28,9 +29,7 @@ from maintainer.report.plan.plan_text import (
 from maintainer.report.plan.step_text import describe, step_word, with_code
 from maintainer.report.style import PLAIN, Role, Style, Symbol
 from maintainer.report.text_layout import columns, printable
-from maintainer.units import count_of, format_duration, format_size
-
-_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+from maintainer.units import count_of, format_size
 
 
 def render_why(
@@ -85,7 +84,7 @@ def render_why(
     if auto_compact is not None:
         section("Auto compaction by its writers", [f"      = {_switch(auto_compact)}"])
     if policy is not None:
-        section("Decided by", _settings(policy))
+        section("Decided by", _settings(table, policy))
     return "\n".join(lines) + "\n"
 
 
@@ -131,116 +130,6 @@ def _checks(checks: Checks) -> Iterator[str]:
         yield f"      expects     {printable(expectation.type)} {printable(expectation.arguments_json)}"
 
 
-def _settings(policy: ResolvedPolicy) -> list[str]:
-    rows = [
-        (f"      {key}", printable(value), printable(policy.place_of(key)))
-        for key, value in (*_optimize(policy), *_vacuum(policy), *_other_settings(policy))
-        if value
-    ]
-    return columns(rows, gap=3)
-
-
-Settings = Iterator[tuple[str, str]]
-"""Dotted keys and their values in words; an empty value is left out."""
-
-
-def _optimize(policy: ResolvedPolicy) -> Settings:
-    optimize = policy.optimize
-    yield "optimize.minFileSize", format_size(optimize.min_file_size_bytes)
-    yield "optimize.maxFileSize", format_size(optimize.max_file_size_bytes)
-    yield "optimize.maxDeletedRowsRatio", f"{optimize.max_deleted_rows_ratio:g}"
-    yield "optimize.batchSize", format_size(optimize.batch_size_bytes)
-    if optimize.codec is not None:
-        yield "optimize.codec", optimize.codec.value
-    yield "optimize.lanes", ", ".join(lane.value for lane in optimize.lanes)
-    yield "optimize.localMaxSize", format_size(optimize.local_max_size_bytes)
-    yield "optimize.repartition", _true(optimize.repartition)
-    if zorder := optimize.zorder:
-        yield "optimize.zorder.columns", ", ".join(zorder.columns)
-        yield "optimize.zorder.mode", zorder.mode.value
-        incremental = zorder.mode is ZOrderMode.INCREMENTAL
-        strategies = ", ".join(strategy.value for strategy in zorder.strategies)
-        yield "optimize.zorder.strategies", strategies if incremental else ""
-    if any(key.startswith("optimize.cluster.") for key in policy.origins):
-        yield "optimize.cluster.minCubeSize", format_size(optimize.cluster.min_cube_size_bytes)
-        yield "optimize.cluster.targetCubeSize", format_size(optimize.cluster.target_cube_size_bytes)
-        yield "optimize.cluster.full", _true(optimize.cluster.full)
-    if rewrite := optimize.rewrite:
-        yield "optimize.rewrite.files", _number(rewrite.num_files)
-        yield "optimize.rewrite.fileSize", _size(rewrite.file_size_bytes)
-        yield "optimize.rewrite.sortBy", ", ".join(rewrite.sort_by)
-    if purge := optimize.purge:
-        yield "optimize.purge.deletedRowsRatio", f"{purge.deleted_rows_ratio:g}"
-        yield "optimize.purge.droppedColumns", _bool(purge.dropped_columns)
-    yield "optimize.where", optimize.where.text if optimize.where else ""
-    yield "optimize.skipNewestPartitions", _number(optimize.skip_newest_partitions or None)
-    yield "optimize.quietFor", _duration(optimize.quiet_for_seconds)
-    yield "optimize.quietAfterUpdates", _duration(optimize.quiet_after_updates_seconds)
-    yield "optimize.every", _duration(optimize.every_seconds)
-    yield "optimize.when.minSmallFiles", _number(optimize.when.min_small_files)
-    yield "optimize.when.minSmallBytes", _size(optimize.when.min_small_bytes)
-
-
-def _vacuum(policy: ResolvedPolicy) -> Settings:
-    vacuum = policy.vacuum
-    if vacuum is None:
-        yield "vacuum", "not set: nothing is ever deleted"
-        return
-    yield "vacuum.retention", format_duration(vacuum.retention_seconds)
-    yield "vacuum.every", _duration(vacuum.every_seconds)
-    yield "vacuum.mode", vacuum.mode.value
-    if vacuum.delete_untracked:
-        yield "vacuum.deleteUntracked", "true"
-        yield "vacuum.untrackedAge", format_duration(vacuum.untracked_age_seconds)
-    yield "vacuum.allowLargeDelete", _true(vacuum.allow_large_delete)
-    yield "vacuum.allowLargeDelete", "rewritten" if vacuum.allow_rewritten else ""
-    yield "vacuum.trash", _duration(vacuum.trash_seconds)
-
-
-def _other_settings(policy: ResolvedPolicy) -> Settings:
-    for consumer in policy.consumers:
-        lag = "" if consumer.max_lag_seconds is None else f" up to {format_duration(consumer.max_lag_seconds)} behind"
-        checkpoint = "" if consumer.checkpoint is None else f" checkpoint {consumer.checkpoint}"
-        yield "consumers", f"{consumer.name}{lag}{checkpoint}"
-    if auto := policy.auto_compact:
-        yield "autoCompact", _bool(auto.enabled)
-        yield "autoCompact.minNumFiles", _number(auto.min_num_files)
-        yield "autoCompact.minFileSize", _size(auto.min_file_size_bytes)
-        yield "autoCompact.maxFileSize", _size(auto.max_file_size_bytes)
-        yield "autoCompact.modifiedPartitionsOnly", _bool(auto.modified_partitions_only)
-    for key, value in policy.properties:
-        yield f"properties.{key}", value
-    for window in policy.windows:
-        yield "window", _window(window)
-    yield "limits.maxBytes", _size(policy.limits.max_bytes)
-    yield "limits.maxFiles", _number(policy.limits.max_files)
-    yield "limits.maxDeletes", _number(policy.limits.max_deletes)
-    yield "limits.timeout", format_duration(policy.limits.timeout_seconds)
-    if policy.suspend:
-        until = "until further notice" if policy.suspend.until is None else f"until {policy.suspend.until.isoformat()}"
-        yield "suspend", f"{until}: {policy.suspend.reason}"
-
-
-def _size(size_bytes: int | None) -> str:
-    return "" if size_bytes is None else format_size(size_bytes)
-
-
-def _number(number: int | None) -> str:
-    return "" if number is None else f"{number:,}"
-
-
-def _duration(seconds: int | None) -> str:
-    return format_duration(seconds) if seconds else ""
-
-
-def _bool(value: bool | None) -> str:
-    return "" if value is None else str(value).lower()
-
-
-def _true(value: bool) -> str:
-    return "true" if value else ""
-
-
-def _window(window: Window) -> str:
-    days = ", ".join(_DAYS[day - 1] for day in window.days)
-    return f"{days} {window.start:%H:%M}-{window.end:%H:%M} {window.timezone}".lstrip()
+def _settings(table: TablePlan, policy: ResolvedPolicy) -> list[str]:
+    rows = deciding_settings(table, policy)
+    return columns([(f"      {row.key}", printable(row.value), printable(row.place)) for row in rows], gap=3)
