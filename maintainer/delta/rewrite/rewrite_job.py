@@ -32,11 +32,11 @@ from maintainer.delta.transaction.requirements import LOSES_ROWS, check_as_plann
 from maintainer.delta.transaction.small_log_files import is_kernels
 from maintainer.engine.step_meter import StepMeter, polled
 from maintainer.errors import CommitConflict, CommitNotLanded, MaintainerError, TableError, raise_from
+from maintainer.errors.missing_files import missing_before
 from maintainer.model.plan.lanes import LaneChoice
 from maintainer.model.plan.steps import Batch, RewriteStep, ZOrderStep
 from maintainer.model.run.outcome import Fingerprint
 from maintainer.model.table.table_facts import TableFacts
-from maintainer.planning.recheck.staleness import missing_before
 
 if TYPE_CHECKING:
     import numpy as np

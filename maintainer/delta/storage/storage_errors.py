@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from maintainer.delta.storage.failures import Failure
 from maintainer.delta.storage.store_errors import client_error, store_error
 from maintainer.errors import EnvironmentUnfit, MaintainerError, TableError
-from maintainer.planning.recheck.staleness import MISSING_HELP
+from maintainer.errors.missing_files import MISSING_HELP
 
 _PERMISSION = frozenset({"AccessControlException", "AccessDeniedException"})
 _DENIED = re.compile(r"Permission denied|Operation not permitted|Read-only file system|\(403\)|Status Code: 403")

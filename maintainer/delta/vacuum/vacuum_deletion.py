@@ -30,11 +30,11 @@ from maintainer.delta.vacuum.vacuum_candidates import MAX_CLOCK_SKEW_MS, clocks_
 from maintainer.delta.vacuum.vacuum_commits import StartAndEnd, VacuumCommits
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard
 from maintainer.errors import CommitConflict, MaintainerError, Refused, VerificationFailed
+from maintainer.errors.missing_files import files_gone_help
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.outcome import VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import RemovedFile, TableFacts
-from maintainer.planning.recheck.staleness import files_gone_help
 from maintainer.planning.vacuum.deletion_limits import refuse_trash
 
 MAX_NAMED = 5

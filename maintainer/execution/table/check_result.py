@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from maintainer.errors import CheckImpossible, Interrupted, VerificationFailed
+from maintainer.errors.missing_files import files_gone_help
 from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.model.run.outcome import VacuumReceipt, Verdict
 from maintainer.model.run.progress import Verified
 from maintainer.model.table.table_facts import TableFacts
-from maintainer.planning.recheck.staleness import files_gone_help
 from maintainer.verification.verification_result import Verification
 
 _NEXT_APPLY_HELP = "the files that it replaced are not deleted until this check was made; the next apply makes it"

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from maintainer.engine.protocols import DeletionGuard
 from maintainer.errors import CommitConflict, Interrupted, Refused, TableHot
+from maintainer.errors.missing_files import missing_before
 from maintainer.execution.run.cancellation import RETRY_THE_REST
 from maintainer.execution.table.check_result import take_verification
 from maintainer.execution.table.commit_attempt import attempt, recorded_writing
@@ -19,7 +20,6 @@ from maintainer.model.run.outcome import CommitReceipt, StepStatus
 from maintainer.model.run.progress import Phase
 from maintainer.model.table.commit_records import MAINTENANCE
 from maintainer.model.table.table_facts import TableFacts, TableRecord
-from maintainer.planning.recheck.staleness import missing_before
 from maintainer.units import format_size
 
 LIFT_HELP = "look at the run that failed and at the table; then `maintainer verify TABLE --accept REASON`"

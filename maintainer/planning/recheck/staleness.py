@@ -7,10 +7,10 @@ added.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from maintainer.errors import Refused, TableError
+from maintainer.errors import Refused
 from maintainer.model.plan.plan import Observed, Plan, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import (
@@ -30,46 +30,6 @@ from maintainer.planning.recheck.table_differences import (
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.policy.resolve.policy_values import PolicyValues
 from maintainer.units import format_duration
-
-MISSING_HELP = "restore them from a backup, or RESTORE the table to a version without them"
-MAX_NAMED = 5
-
-
-def missing_before(missing: Sequence[str], where: str) -> TableError:
-    """Return the error (T422) for live files that were missing before anything was done."""
-    noun = "live file of the table is" if len(missing) == 1 else "live files of the table are"
-    return TableError(
-        f"{len(missing)} {noun} missing, before anything was done",
-        code="T422",
-        where=where,
-        found="\n".join(missing[:MAX_NAMED]),
-        help=MISSING_HELP,
-    )
-
-
-def files_gone_help(num_deleted: int, trash: str | None, table: str, run_id: str) -> str:
-    """Say what the deletion took, where that can be brought back from, and what to do first.
-
-    Args:
-        num_deleted: Files that the deletion took; the run's plan names them.
-        trash: The folder that they were moved to, None where they were deleted.
-        table: The table, as its policy names it.
-        run_id: The run of the deletion.
-    """
-    stop = "stop whatever else deletes there and set `suspend:` in the table's policy"
-    restore = "or RESTORE the table to a version that has all of its files"
-    noun = "file" if num_deleted == 1 else "files"
-    if trash is not None:
-        back = f"`maintainer undelete {table} --run {run_id}` brings them back"
-        return (
-            f"{stop}; this deletion moved {num_deleted:,} {noun} to {trash}: {back}; "
-            f"bring what is still missing back from a backup, {restore}"
-        )
-    return (
-        f"{stop}; this deletion removed {num_deleted:,} {noun} for good (plan.json of the run names them, and the "
-        f"policy has no `vacuum.trash`); bring the missing files back from a backup, {restore}"
-    )
-
 
 PLAN_AGAIN = "make the plan again: `maintainer plan --out FILE`"
 
