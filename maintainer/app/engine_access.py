@@ -195,7 +195,7 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
     from maintainer.delta.engine.store_probe import stores_away
     from maintainer.delta.engine.table_engine import DeltaEngine
     from maintainer.delta.spark.spark_session import lend_session, open_session, worker_session
-    from maintainer.delta.storage.storage_errors import unreachable
+    from maintainer.delta.storage.failures.machine_failures import unreachable
 
     with open_session(session, when_needed=True) if options.spark is None else lend_session(options.spark) as lease:
         if options.engine == COMMAND:

@@ -16,7 +16,7 @@ import pytest
 
 from maintainer.cli.main import run
 from maintainer.delta.spark.engine_log import PythonLogs, write_log4j_config
-from maintainer.delta.storage.storage_errors import storage_error
+from maintainer.delta.storage.failures.machine_failures import storage_error
 from maintainer.errors import MaintainerError, TableError
 from maintainer.errors.foreign_text import without_secrets
 from maintainer.execution.fleet.fleet import run_fleet
@@ -61,7 +61,7 @@ def hits(planted: PlantedSecret, text: str) -> list[str]:
 
 
 class Failure:
-    """A throwable of the engine, as `storage_errors` meets it."""
+    """A throwable of the engine, as `machine_failures` meets it."""
 
     type_name = "AccessDeniedException"
     condition = ""

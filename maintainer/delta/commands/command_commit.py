@@ -7,8 +7,19 @@ from collections.abc import Callable, Mapping
 from maintainer.delta.commands.command_session import CommandSession
 from maintainer.delta.commands.command_storage import SparkStorage
 from maintainer.delta.log.commit_history import find_stamp
-from maintainer.delta.storage.error_classes import NOT_COMMITTED_HELP, describe, is_cancelled, is_conflict, message_of
-from maintainer.delta.storage.storage_errors import damaged_file_error, is_missing, missing_file_error, storage_error
+from maintainer.delta.storage.failures.engine_failures import (
+    NOT_COMMITTED_HELP,
+    describe,
+    is_cancelled,
+    is_conflict,
+    message_of,
+)
+from maintainer.delta.storage.failures.machine_failures import (
+    damaged_file_error,
+    is_missing,
+    missing_file_error,
+    storage_error,
+)
 from maintainer.delta.transaction.commit_fate import USER_METADATA, settle
 from maintainer.errors import CommitConflict, CommitNotLanded, Interrupted, MaintainerError, TableError
 from maintainer.model.table.commit_records import CommitStamp

@@ -21,7 +21,7 @@ from maintainer.delta.log.replay.log_state import IncompleteLog, LogState, segme
 from maintainer.delta.log.schema_names import collected_schema, logical_names, stats_columns
 from maintainer.delta.log.table_updates import read_updates
 from maintainer.delta.log.write_history import paths_of_zorder
-from maintainer.delta.storage.error_classes import (
+from maintainer.delta.storage.failures.engine_failures import (
     DAMAGED_LOG_HELP,
     NO_TABLE_HELP,
     NOT_DELTA_HELP,

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from maintainer.delta.commands.command_session import CommandSession
-from maintainer.delta.storage.error_classes import describe
+from maintainer.delta.storage.failures.engine_failures import describe
 from maintainer.delta.storage.log_paths import COMMIT_NAME, file_uri, is_absolute, text_uri
 from maintainer.delta.storage.table_storage import LogEntry
 from maintainer.model.table.vector_names import vector_of_id, vector_path

@@ -9,7 +9,7 @@ from maintainer.delta.commands.command_facts import read_state, storage_of
 from maintainer.delta.commands.command_session import CommandSession
 from maintainer.delta.log.actions import PartitionNames, data_file
 from maintainer.delta.proof.row_comparison import differing_rows
-from maintainer.delta.storage.error_classes import table_errors
+from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.model.table.table_facts import DataFile, TableFacts
 
 if TYPE_CHECKING:

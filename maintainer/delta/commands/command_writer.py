@@ -20,7 +20,7 @@ from maintainer.delta.commands.sql_statements import set_properties, table_of_pa
 from maintainer.delta.log.actions import CommittedFiles, PartitionNames, committed_files, data_file
 from maintainer.delta.log.conflicting_commit import find_conflicting_commit
 from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
-from maintainer.delta.storage.error_classes import message_of, table_errors
+from maintainer.delta.storage.failures.engine_failures import message_of, table_errors
 from maintainer.delta.transaction.property_commit import check_as_planned, refused_properties
 from maintainer.delta.transaction.requirements import LOSES_ROWS, refuse_unsafe_reads
 from maintainer.delta.verify.version_proof import TablePlace, prove_version

@@ -12,8 +12,8 @@ from maintainer.delta.doctor.doctor_model import Check, Status, failed, guarded
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.jvm.commit_store import S3_SCHEMES
 from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
-from maintainer.delta.storage.error_classes import table_errors
-from maintainer.delta.storage.storage_errors import unreachable
+from maintainer.delta.storage.failures.engine_failures import table_errors
+from maintainer.delta.storage.failures.machine_failures import unreachable
 from maintainer.errors import Refused
 from maintainer.units import count_of
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.storage.error_classes import describe, is_conflict
+from maintainer.delta.storage.failures.engine_failures import describe, is_conflict
 from maintainer.delta.storage.file_store import LocalFiles, local_path
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.small_log_files import is_kernels, write_if_due

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.engine.ledger_append import append_in_process
 from maintainer.delta.jvm import ActiveSession, DeltaJvm, TableFolder, UnstartedSession
-from maintainer.delta.storage.error_classes import as_table_error, as_write_error, describe, is_conflict
+from maintainer.delta.storage.failures.engine_failures import as_table_error, as_write_error, describe, is_conflict
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.verify.version_reader import files_at

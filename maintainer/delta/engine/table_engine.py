@@ -20,7 +20,7 @@ from maintainer.delta.rewrite.rewrite_job import RewriteJob, RewriteTimings
 from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
 from maintainer.delta.rewrite.unfinished_files import folders_of, prefix_of_attempt, prefix_of_batch, remove_files_named
 from maintainer.delta.spark.spark_session import SessionLease, worker_session
-from maintainer.delta.storage.error_classes import table_errors
+from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.transaction.property_commit import set_properties

@@ -273,7 +273,7 @@ class TransactionCalls(CommitStoreCalls):
             yield
 
     def commit(self, txn: JavaObject, actions: JavaObject, operation: JavaObject, tags: JavaObject | None) -> int:
-        """Commit; returns the version. Raises whatever Delta raises: see ``error_classes``.
+        """Commit; returns the version. Raises whatever Delta raises: see ``engine_failures``.
 
         A version without a checksum file, as other engines leave it, is followed by one without, and one whose
         checksum lists no files by another such. To do more Delta would have to build the table's state first, in

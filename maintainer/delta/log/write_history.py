@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.actions import PartitionNames
-from maintainer.delta.storage.error_classes import table_errors
+from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.table_storage import LogEntry, TableStorage
 from maintainer.model.table.table_facts import PartitionValues, TableFacts, TableRef
 

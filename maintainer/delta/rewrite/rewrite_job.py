@@ -24,7 +24,7 @@ from maintainer.delta.log.conflicting_commit import find_conflicting_commit
 from maintainer.delta.log.staged_file import Marks, WrittenFile
 from maintainer.delta.rewrite.curve_writer import tags_from_statistics
 from maintainer.delta.rewrite.unfinished_files import folders_of, remove_files_named
-from maintainer.delta.storage.error_classes import as_write_error
+from maintainer.delta.storage.failures.engine_failures import as_write_error
 from maintainer.delta.storage.file_store import LocalFiles, local_path
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader

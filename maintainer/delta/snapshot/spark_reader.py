@@ -8,7 +8,7 @@ from __future__ import annotations
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.local_log import LOG_FOLDER
 from maintainer.delta.snapshot.table_state import CLUSTERING_DOMAIN, TableState
-from maintainer.delta.storage.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP
+from maintainer.delta.storage.failures.engine_failures import NO_TABLE_HELP, NOT_DELTA_HELP
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import TableError
 from maintainer.model.table.table_facts import TableFacts, TableRef

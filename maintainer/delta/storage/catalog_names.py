@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.jvm.catalog_calls import SESSION_CATALOG, CatalogEntry
-from maintainer.delta.storage.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, catalog_error
+from maintainer.delta.storage.failures.engine_failures import NO_TABLE_HELP, NOT_DELTA_HELP, catalog_error
 from maintainer.errors import ProjectError, TableError, raise_from
 from maintainer.model.table.table_facts import TableRef
 

@@ -17,7 +17,7 @@ from typing import Protocol
 from urllib.parse import unquote
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.storage.error_classes import describe
+from maintainer.delta.storage.failures.engine_failures import describe
 
 _UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=/@")
 PLAIN = re.compile(r"[A-Za-z0-9_\-!.~'()*,;:$&+=/@]*")

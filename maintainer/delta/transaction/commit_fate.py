@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.commit_history import find_stamp
 from maintainer.delta.log.conflicting_commit import find_conflicting_commit
-from maintainer.delta.storage.error_classes import (
+from maintainer.delta.storage.failures.engine_failures import (
     NOT_COMMITTED_HELP,
     describe,
     is_cancelled,
@@ -16,7 +16,7 @@ from maintainer.delta.storage.error_classes import (
     is_unanswered,
     message_of,
 )
-from maintainer.delta.storage.storage_errors import storage_error
+from maintainer.delta.storage.failures.machine_failures import storage_error
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.landed_commit import landed_actions
 from maintainer.engine.process_loss import is_engine_lost

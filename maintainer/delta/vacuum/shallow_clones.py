@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from maintainer.delta.storage.error_classes import as_table_error
+from maintainer.delta.storage.failures.engine_failures import as_table_error
 from maintainer.delta.storage.file_identity import NeededFiles, same_folder
 from maintainer.delta.storage.file_store import FileStore, StoredFile, java_quote
 from maintainer.delta.storage.log_paths import COMMIT_NAME, is_absolute, log_uri

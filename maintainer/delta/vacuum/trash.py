@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from maintainer.delta.storage.error_classes import message_of
+from maintainer.delta.storage.failures.engine_failures import message_of
 from maintainer.delta.storage.file_identity import canonical
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage

@@ -17,7 +17,7 @@ from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.commit_history import commit_at
 from maintainer.delta.log.conflicting_commit import read_conflicting_commit
 from maintainer.delta.log.replay.log_replay import LogReplay, replay, uris_of
-from maintainer.delta.storage.error_classes import table_errors
+from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.file_identity import NeededFiles
 from maintainer.delta.storage.file_store import StoredFile, local_path
 from maintainer.delta.storage.table_storage import TableStorage

@@ -13,7 +13,7 @@ from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.row_comparison import FileSet, measure, rows_that_differ
 from maintainer.delta.proof.statistics_verdict import Strictness, judge
 from maintainer.delta.rewrite.rewrite_proof import shortened
-from maintainer.delta.storage.error_classes import message_of
+from maintainer.delta.storage.failures.engine_failures import message_of
 from maintainer.delta.storage.table_storage import LogEntry, TableStorage
 from maintainer.delta.transaction.landed_commit import REWRITE_ACTIONS
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader

@@ -13,7 +13,7 @@ import time
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.commit_history import commit_at
-from maintainer.delta.storage.error_classes import table_errors
+from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.verify.commit_checks import CommitWork

@@ -12,7 +12,7 @@ from maintainer.delta.proof.row_comparison import differing_rows
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
 from maintainer.delta.proof.second_engine.deleted_rows import deleted_rows
 from maintainer.delta.proof.second_engine.duckdb_rows import count_rows
-from maintainer.delta.storage.error_classes import table_errors
+from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.file_store import LocalFiles, StoredFile, local_path
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader

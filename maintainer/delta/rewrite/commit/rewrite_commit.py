@@ -25,7 +25,7 @@ from maintainer.delta.rewrite.commit.carried_deletes import carry_deletes
 from maintainer.delta.rewrite.commit.row_positions import CannotCarryError
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.rewrite_proof import prove_removes, prove_rewrite
-from maintainer.delta.storage.error_classes import describe, is_conflict
+from maintainer.delta.storage.failures.engine_failures import describe, is_conflict
 from maintainer.delta.transaction.commit_fate import not_landed, safe_message, settle, stamped
 from maintainer.delta.transaction.landed_commit import Actions, differences, landed_actions
 from maintainer.delta.transaction.requirements import check_as_planned, check_same_table, was_planned_table

@@ -16,7 +16,7 @@ from maintainer.delta.rewrite.copy.merged_statistics import merge_statistics
 from maintainer.delta.rewrite.lane_fit import LaneUnfit, codec_of, folder_of_sources
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
-from maintainer.delta.storage.error_classes import as_write_error, message_of
+from maintainer.delta.storage.failures.engine_failures import as_write_error, message_of
 from maintainer.delta.storage.file_store import local_path
 from maintainer.delta.storage.log_paths import one_value_of
 from maintainer.delta.transaction.live_files import AddAction

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from maintainer.delta.engine.ledger_table import LedgerTable
-from maintainer.delta.storage.error_classes import (
+from maintainer.delta.storage.failures.engine_failures import (
     EngineFailure,
     as_table_error,
     as_write_error,

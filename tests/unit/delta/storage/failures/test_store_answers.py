@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from maintainer.delta.storage.storage_errors import storage_error
-from maintainer.delta.storage.store_errors import store_error
+from maintainer.delta.storage.failures.machine_failures import storage_error
+from maintainer.delta.storage.failures.store_answers import store_error
 
 SDK = "software.amazon.awssdk.services.s3.model."
 

@@ -1,6 +1,6 @@
 """Recognize failures of storage, files and memory, which say nothing of a table's log. Pure.
 
-The input is a chain of failures, outermost first (see ``error_classes.describe``).
+The input is a chain of failures, outermost first (see ``engine_failures.describe``).
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from maintainer.delta.storage.failures import Failure
-from maintainer.delta.storage.store_errors import client_error, store_error
+from maintainer.delta.storage.failures.store_answers import client_error, store_error
+from maintainer.delta.storage.failures.throwable import Failure
 from maintainer.errors import EnvironmentUnfit, MaintainerError, TableError
 from maintainer.errors.missing_files import MISSING_HELP
 

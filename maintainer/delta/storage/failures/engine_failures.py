@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from maintainer.delta.jvm import JavaObject
-from maintainer.delta.storage.storage_errors import (
+from maintainer.delta.storage.failures.machine_failures import (
     UNREACHABLE,
     damaged_file_error,
     failing_disk,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from maintainer.delta.storage.failures import Failure
+from maintainer.delta.storage.failures.throwable import Failure
 from maintainer.errors import TableError
 
 _NO_CREDENTIALS = re.compile(
