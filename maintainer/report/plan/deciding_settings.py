@@ -30,8 +30,9 @@ from maintainer.planning.selection.lane_choice import lanes_of
 from maintainer.planning.vacuum.deletion_limits import FLOOR_SECONDS
 from maintainer.policy.property_names import canonical_name
 from maintainer.policy.resolve.policy_values import NOT_SET, policy_values
-from maintainer.policy.resolve.resolved import ResolvedPolicy, ZOrderMode
+from maintainer.policy.resolve.resolved import BUILT_IN, ResolvedPolicy, ZOrderMode
 
+_MIN, _MAX = "optimize.minFileSize", "optimize.maxFileSize"
 _ZORDER = ("optimize.zorder.columns", "optimize.zorder.mode", "optimize.zorder.strategies")
 _CLUSTER = ("optimize.cluster.minCubeSize", "optimize.cluster.targetCubeSize")
 
@@ -115,12 +116,21 @@ def deciding_settings(table: TablePlan, policy: ResolvedPolicy) -> tuple[Decidin
         policy: The effective policy that it was planned by.
     """
     values = dict(policy_values(policy))
-    rows: dict[str, DecidingSetting] = {}
-    for key in (*_of_table(table, policy), *(key for step in table.steps for key in _of_step(step, policy))):
-        below = [name for name in values if name.startswith(f"{key}.")] if key not in values else []
-        for name in below or [key]:
-            rows[name] = DecidingSetting(name, values.get(name, NOT_SET), policy.place_of(name))
-    return tuple(rows[key] for key in sorted(rows))
+    keys = [*_of_table(table, policy), *(key for step in table.steps for key in _of_step(step, policy))]
+    if _MIN in keys and policy.origin(_MIN) == BUILT_IN and policy.origin(_MAX) != BUILT_IN:
+        keys.append(_MAX)  # the default is three quarters of what somebody wrote
+    names = {name for key in keys for name in (_below(key, values) if key not in values else ()) or (key,)}
+    return tuple(DecidingSetting(name, values.get(name, NOT_SET), _place_of(name, policy)) for name in sorted(names))
+
+
+def _place_of(key: str, policy: ResolvedPolicy) -> str:
+    """Return where a value was written; a default has no line, also where somebody wrote the map around it."""
+    written = key in policy.origins or key.startswith("consumers.")  # the members of a list have the list's line
+    return policy.place_of(key) if written else str(BUILT_IN)
+
+
+def _below(key: str, values: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(name for name in values if name.startswith(f"{key}."))
 
 
 def _of_table(table: TablePlan, policy: ResolvedPolicy) -> Iterator[str]:

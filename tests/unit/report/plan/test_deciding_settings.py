@@ -191,8 +191,8 @@ def test_the_settings_that_decided_are_named_and_no_others(case: Case) -> None:
         *(left.reason for left in table.left_alone),
         *(r for s in table.steps for r in s.reasons),
     ]
-    parents = {place_of(key) for row in rows for key in parents_of(row.key)}
-    assert {reason.origin for reason in reasons if reason.origin} <= parents
+    named = {policy.place_of(key) for row in rows for key in parents_of(row.key)}
+    assert {reason.origin for reason in reasons if reason.origin} <= named
 
 
 def parents_of(key: str) -> list[str]:
@@ -201,8 +201,8 @@ def parents_of(key: str) -> list[str]:
 
 
 def place_of(key: str) -> str:
-    """The line of a key, or of the nearest key above it that was written."""
-    line = next((LINES[above] for above in reversed(parents_of(key)) if above in LINES), None)
+    """The line where a key was written: for a member of a list that of the list, for a default none."""
+    line = LINES.get("consumers" if key.startswith("consumers.") else key)
     return "built-in" if line is None else f"orders.yml:{line}"
 
 
@@ -213,6 +213,14 @@ def test_a_value_that_nobody_wrote_is_the_default_and_one_that_is_not_there_is_s
         DecidingSetting("optimize.minFileSize", "75 B", "built-in"),
         DecidingSetting("vacuum", "not set", "built-in"),
     )
+
+
+def test_a_bound_that_follows_from_another_setting_names_that_as_well() -> None:
+    policy = make_policy(lines={"optimize.maxFileSize": 4})
+    table = plan_table(TableInput(policy, make_facts(files=LARGE), NEVER_TOUCHED, NOW_MS, TODAY))
+    assert [(row.key, row.place) for row in deciding_settings(table, policy)][:2] == [
+        ("optimize.maxFileSize", "orders.yml:4"), ("optimize.minFileSize", "built-in")
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("code", ReasonCode)
