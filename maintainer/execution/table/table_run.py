@@ -48,6 +48,7 @@ from maintainer.model.plan.zorder_turn import ZOrderSettings
 from maintainer.model.run.optimize_metrics import OptimizeMetrics
 from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import Phase, StepFinished, StepStarted
+from maintainer.model.table.table_facts import TableRecord
 
 StepDone = Callable[[StepOutcome], None]
 """Called after each step with its outcome, so that ``results.json`` is never behind."""
@@ -124,12 +125,27 @@ class _TableRun:
             return
         try:
             runs = context.other_runs.newest(lease.previous_run)
-        except MaintainerError as error:
+            self._past = runs.of_table(observed.table_id, observed.location, context.places)
+        except Exception as error:  # kept as the table's problem; other tables go on
             work = StepWork(f"{self._plan.ref.identifier}/settle", "settle")
             self._failed, self._problem = self._judge(error, work)
             return
-        self._past = runs.of_table(observed.table_id, observed.location, context.places)
         self._record = self._past.record
+
+    def _record_now(self) -> TableRecord:
+        """What is remembered of the table right before files are deleted, less what this run has proven.
+
+        Raises:
+            MaintainerError: What other runs recorded cannot be read; nothing may be deleted.
+        """
+        context, observed = self._worker.context, self._plan.observed
+        if context.other_runs is None or observed is None:
+            return self._record
+        runs = context.other_runs.newest(None, max_age_seconds=0.0)
+        record = runs.of_table(observed.table_id, observed.location, context.places).record
+        proven = set(self._past.record.unproven_versions) - set(self._record.unproven_versions)
+        unproven = ({*record.unproven_versions} - proven) | {*self._record.unproven_versions}
+        return replace(record, unproven_versions=tuple(sorted(unproven)))
 
     def _note_left_lease(self, failure: OSError | None) -> None:
         """Record that the lease could not be given back: until it ends by itself it names a run that is over."""
@@ -247,7 +263,7 @@ class _TableRun:
             case BatchedStep():
                 return run_rewrite(self._worker, work, step)
             case VacuumStep():
-                return run_vacuum(self._worker, work, step, self._record)
+                return run_vacuum(self._worker, work, step, self._record_now())
             case _:
                 assert_never(step)
 

@@ -3,12 +3,11 @@
 A run of hours would otherwise work on a table that another run put into quarantine meanwhile, or delete files that
 hold back a rewrite that nobody has proven. Who works on a table holds its lease; so the lease names the run that had
 the table last, and what that run recorded is read before anything else is done. What is recorded without a lease, as
-by `maintainer verify`, is seen within ``RECORDS_SECONDS``.
+by `maintainer verify`, is seen within ``RECORDS_SECONDS`` when a table is begun, and always before files are deleted.
 """
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from maintainer.engine.protocols import TablePlaces
-from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, is_event_file
+from maintainer.journal.events.event_log import EVENTS_FILE, event_sizes, is_alive
 from maintainer.journal.events.intents import Intent, unfinished
 from maintainer.journal.events.unfinished_writes import Writing, unfinished_writings
 from maintainer.journal.folder.atomic_files import FolderUnwritable, reading_runs
@@ -90,6 +89,7 @@ class OtherRuns:
         self._read = RunsRead()
         self._sizes: dict[Path, int] = {}
         self._over: set[str] = set()
+        self._absent: set[str] = set()
         self._read_at = 0.0
 
     def read(self) -> RunsRead:
@@ -101,31 +101,42 @@ class OtherRuns:
         with self._lock:
             return self._read_all()
 
-    def newest(self, previous_run: str | None) -> RunsRead:
+    def newest(self, previous_run: str | None, *, max_age_seconds: float = RECORDS_SECONDS) -> RunsRead:
         """Return what is known of other runs, read again where they may have recorded more.
 
         Args:
             previous_run: The run that held the table's lease before; None where there was none.
+            max_age_seconds: So long ago it may have been looked whether other runs recorded anything.
 
         Raises:
             EnvironmentUnfit: E641, the records cannot be read.
             FolderUnwritable: Another run had the table, and its record cannot be fetched.
         """
         with self._lock:
-            is_known = previous_run is None or previous_run == self._run_id or previous_run in self._over
-            if is_known and self._monotonic() - self._read_at < RECORDS_SECONDS:
+            is_known = previous_run is None or previous_run == self._run_id or self._is_read(previous_run)
+            if is_known and self._monotonic() - self._read_at < max_age_seconds:
                 return self._read
             try:
                 self._refresh()
             except FolderUnwritable:
-                if not is_known:
+                if not is_known or not max_age_seconds:
                     raise
             with reading_runs(self._runs_dir):
-                unchanged = is_known and (self._sizes_now(), self._over_now()) == (self._sizes, self._over)
+                unchanged = (self._sizes_now(), self._over_now()) == (self._sizes, self._over)
+            if previous_run is not None and not (self._runs_dir / previous_run).is_dir():
+                self._absent.add(previous_run)  # deleted: nothing of it can be read, now or later
             if unchanged:
                 self._read_at = self._monotonic()
                 return self._read
             return self._read_all()
+
+    def _is_read(self, run_id: str) -> bool:
+        """Whether a run was over when its record was read, and added nothing to it since."""
+        if run_id in self._absent:
+            return True
+        folder = self._runs_dir / run_id
+        before = {path: size for path, size in self._sizes.items() if path.parent == folder}
+        return run_id in self._over and self._sizes_of(folder) == before
 
     def _read_all(self) -> RunsRead:
         read_at = self._monotonic()
@@ -148,10 +159,8 @@ class OtherRuns:
 
     def _sizes_now(self) -> dict[Path, int]:
         """Sizes of all event files of other runs: they only grow."""
-        sizes: dict[Path, int] = {}
-        for folder in self._folders():
-            for path in folder.glob("events*.jsonl"):
-                with contextlib.suppress(FileNotFoundError):  # deleted since it was listed
-                    if is_event_file(path.name):
-                        sizes[path] = path.stat().st_size
-        return sizes
+        return {path: size for folder in self._folders() for path, size in self._sizes_of(folder).items()}
+
+    @staticmethod
+    def _sizes_of(folder: Path) -> dict[Path, int]:
+        return {folder / name: size for name, size in event_sizes(folder / EVENTS_FILE).items()}

@@ -33,6 +33,15 @@ MAX_LIFTED = MAX_PLACES * MAX_QUARANTINES
 """One acceptance may lift all that are remembered at all places."""
 
 
+FAR_FUTURE_MS = 2**62
+"""A time after which nothing is."""
+
+
+def later(before_ms: int | None, at_ms: int, latest_ms: int) -> int:
+    """Return the later of two times; one after ``latest_ms`` is by a wrong clock and gives way to the new one."""
+    return at_ms if before_ms is None or before_ms > latest_ms else max(before_ms, at_ms)
+
+
 @dataclass(frozen=True, slots=True)
 class Quarantine:
     """Why a table must be left alone, when a run said so by the clock of its machine, and which version is wrong."""
@@ -63,26 +72,29 @@ class PlaceRecord:
     last_listing_at_ms: int | None = None
     vacuumed_bytes: list[int] = field(default_factory=list)
 
-    def fold(self, event: Event, done_at_ms: int = 0) -> None:
-        """Take in an event of this table at this place; ``done_at_ms`` is when what it tells of was done."""
+    def fold(self, event: Event, done_at_ms: int = 0, latest_ms: int = FAR_FUTURE_MS) -> None:
+        """Take in an event of this table at this place; ``done_at_ms`` is when what it tells of was done.
+
+        Nothing can have been done after ``latest_ms``: a later time is by a wrong clock and gives way to any other.
+        """
         kind, at_ms, version = event["type"], int(event.get("at_ms", 0)), event.get("version")
         if kind == "intent":
             intent = intent_of(event)
             if intent is None and event.get("kind") in REWRITE_KINDS:
                 self.claim(int(event.get("read_version", -2)) + 1)
         elif kind in ("result", "settled"):
-            self._take_result(event, done_at_ms)
+            self._take_result(event, done_at_ms, latest_ms)
         elif kind == "listed":
-            self.last_listing_at_ms = max(self.last_listing_at_ms or 0, int(event.get("listed_at_ms", 0)))
+            self.last_listing_at_ms = later(self.last_listing_at_ms, int(event.get("listed_at_ms", 0)), latest_ms)
         elif kind == "verified":
             if event.get("result") == "pass" and isinstance(version, int):
                 self._prove(version)
         elif kind == "step_finished":
             if event.get("status") == "succeeded":
                 if event.get("kind") in REWRITE_KINDS:
-                    self.last_optimize_at_ms = max(self.last_optimize_at_ms or 0, at_ms)
+                    self.last_optimize_at_ms = later(self.last_optimize_at_ms, at_ms, latest_ms)
                 elif event.get("kind") == "vacuum":
-                    self.last_vacuum_at_ms = max(self.last_vacuum_at_ms or 0, at_ms)
+                    self.last_vacuum_at_ms = later(self.last_vacuum_at_ms, at_ms, latest_ms)
         elif kind == "quarantined":
             quarantine = Quarantine(str(event.get("reason")), at_ms, version if isinstance(version, int) else None)
             self.quarantines[str(event.get("quarantine"))] = quarantine
@@ -98,7 +110,7 @@ class PlaceRecord:
             named = {str(each): alone for each in event.get("quarantines") or ()}
             self.lifted = dict([*{**self.lifted, **named}.items()][-MAX_LIFTED:])
 
-    def _take_result(self, event: Event, done_at_ms: int) -> None:
+    def _take_result(self, event: Event, done_at_ms: int, latest_ms: int) -> None:
         """Take in how a commit or a deletion ended."""
         kind, fate, version = event.get("kind"), event.get("fate"), event.get("version")
         if kind in REWRITE_KINDS and fate == Fate.LANDED.value:
@@ -106,19 +118,13 @@ class PlaceRecord:
             if isinstance(version, int):
                 self.claim(version)
             if event.get("num_files_removed") or event.get("num_files_added"):
-                self.last_rewrite_at_ms = max(self.last_rewrite_at_ms or 0, done_at_ms)
+                self.last_rewrite_at_ms = later(self.last_rewrite_at_ms, done_at_ms, latest_ms)
         elif kind == "vacuum" and fate in DELETED:
             deleted = event.get("bytes_deleted")
             if isinstance(deleted, int) and event.get("num_files_deleted"):
                 self.vacuumed_bytes = [*self.vacuumed_bytes, deleted][-MAX_VACUUMS_REMEMBERED:]
             if event.get("num_files_deleted") or event.get("num_files_emptied"):
-                self.last_delete_at_ms = max(self.last_delete_at_ms or 0, done_at_ms)
-
-    def forget_future(self, limit_ms: int) -> None:
-        """Forget times of steps that are still to come: a clock was wrong, and the true time is unknown."""
-        for name in ("optimize", "vacuum", "rewrite", "delete", "listing"):
-            if (getattr(self, f"last_{name}_at_ms") or 0) > limit_ms:
-                setattr(self, f"last_{name}_at_ms", None)
+                self.last_delete_at_ms = later(self.last_delete_at_ms, done_at_ms, latest_ms)
 
     def claim(self, version: int) -> None:
         """Count a version as ours and not proven."""
@@ -135,7 +141,13 @@ class PlaceRecord:
         return bool(self.unproven or self.quarantines or self.lifted)
 
 
-def table_record(records: Mapping[str, PlaceRecord], table_id: str, location: str, places: TablePlaces) -> TableRecord:
+def table_record(
+    records: Mapping[str, PlaceRecord],
+    table_id: str,
+    location: str,
+    places: TablePlaces,
+    latest_ms: int = FAR_FUTURE_MS,
+) -> TableRecord:
     """Put together what is remembered of the table at a location.
 
     A quarantine or a version not proven counts from every place. What lifts or proves counts from this place only, and
@@ -147,6 +159,7 @@ def table_record(records: Mapping[str, PlaceRecord], table_id: str, location: st
         table_id: The id.
         location: Where the table is now.
         places: Tells which locations are one place, and which still hold a table.
+        latest_ms: Nothing can have been done after it: a time behind it is unknown.
     """
     here: dict[str, PlaceRecord] = {}
     moved: dict[str, PlaceRecord] = {}
@@ -164,14 +177,14 @@ def table_record(records: Mapping[str, PlaceRecord], table_id: str, location: st
     sizes = [size for record in scheduled for size in record.vacuumed_bytes]
     why, quarantines = _quarantine(here, moved, copies)
     return TableRecord(
-        last_optimize_at_ms=_newest(record.last_optimize_at_ms for record in scheduled),
-        last_vacuum_at_ms=_newest(record.last_vacuum_at_ms for record in scheduled),
-        last_rewrite_at_ms=_newest(record.last_rewrite_at_ms for record in scheduled),
-        last_delete_at_ms=_newest(record.last_delete_at_ms for record in scheduled),
+        last_optimize_at_ms=_newest((record.last_optimize_at_ms for record in scheduled), latest_ms),
+        last_vacuum_at_ms=_newest((record.last_vacuum_at_ms for record in scheduled), latest_ms),
+        last_rewrite_at_ms=_newest((record.last_rewrite_at_ms for record in scheduled), latest_ms),
+        last_delete_at_ms=_newest((record.last_delete_at_ms for record in scheduled), latest_ms),
         # All of them: each holds back what it replaced, so forgetting one would let a vacuum delete that.
         unproven_versions=tuple(sorted(unproven)),
         quarantined=why,
-        last_listing_at_ms=_newest(record.last_listing_at_ms for record in scheduled),
+        last_listing_at_ms=_newest((record.last_listing_at_ms for record in scheduled), latest_ms),
         vacuumed_bytes=tuple(sizes[-MAX_VACUUMS_REMEMBERED:]),
         copies=tuple(sorted(copies)),
         quarantines=quarantines,
@@ -206,8 +219,8 @@ def _quarantine(
     return why, tuple(in_force.items())
 
 
-def _newest(times_ms: Iterable[int | None]) -> int | None:
-    return max((time_ms for time_ms in times_ms if time_ms is not None), default=None)
+def _newest(times_ms: Iterable[int | None], latest_ms: int) -> int | None:
+    return max((time_ms for time_ms in times_ms if time_ms is not None and time_ms <= latest_ms), default=None)
 
 
 def bounded(records: Mapping[str, PlaceRecord]) -> Mapping[str, PlaceRecord]:

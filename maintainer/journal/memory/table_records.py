@@ -46,6 +46,12 @@ STATE_FORMAT = "6"
 CLOCK_TOLERANCE_MS = 5 * 60_000
 """Clocks of two machines may differ by so much; a time that is further ahead of ours is none."""
 
+
+def latest_time_ms() -> int:
+    """Return the latest time that something can have been done at, milliseconds since 1970 UTC."""
+    return time.time_ns() // 1_000_000 + CLOCK_TOLERANCE_MS
+
+
 MAX_PLACES_COUNTED = 20
 """Runs in a row are counted apart at so many places of a table, those seen last."""
 
@@ -93,7 +99,7 @@ class Remembered:
 
     def record_of(self, table_id: str, location: str, places: TablePlaces) -> TableRecord:
         """Return what is remembered of the table with this id at a location; see ``place_records``."""
-        return table_record(self.tables.get(table_id, {}), table_id, location, places)
+        return table_record(self.tables.get(table_id, {}), table_id, location, places, latest_time_ms())
 
     def quarantine_of(self, key: PlacedTable) -> str | None:
         """Return why a table is in quarantine, by what was recorded alone; None where it is not.
@@ -145,10 +151,11 @@ class _State:
     def fold_run(self, read: EventsRead) -> None:
         """Take in a run's events, and its open intents as versions not proven."""
         self._fold(read.events, read)
-        self._claim_intents(read)
+        self.claim_intents(read)
 
     def _fold(self, events: Iterable[Event], read: EventsRead) -> None:
         done_at_ms: dict[str, int] = {}
+        latest_ms = latest_time_ms()
         for event in read.events:
             if "by" not in event:  # what a later run found out was done before this run died
                 done_at_ms[str(event.get("step"))] = int(event.get("at_ms", 0))
@@ -158,18 +165,13 @@ class _State:
                 if isinstance(event.get("table"), str):
                     self._count(event["table"], key, event)
             elif key is not None:
-                self._place(*key).fold(event, done_at_ms.get(step, int(event.get("at_ms", 0))))
+                self._place(*key).fold(event, done_at_ms.get(step, int(event.get("at_ms", 0))), latest_ms)
 
-    def _claim_intents(self, read: EventsRead) -> None:
+    def claim_intents(self, read: EventsRead) -> None:
+        """Count the versions that open intents may have become as ours and not proven."""
         for intent in open_intents(read.events):
             if intent.kind in REWRITE_KINDS:
                 self._place(intent.table_id, intent.location).claim(intent.read_version + 1)
-
-    def forget_future(self, limit_ms: int) -> None:
-        """Forget times that a wrong clock wrote: what runs at most every week would wait for them, and a week more."""
-        for records in self.tables.values():
-            for record in records.values():
-                record.forget_future(limit_ms)
 
     def keep(self, run_id: str, read: EventsRead) -> None:
         """Remember that a run was taken in; one that closed its record is not looked at again."""
@@ -178,19 +180,26 @@ class _State:
         if not is_finished(read.events):
             self.unfinished[run_id] = read.extent
 
-    def fold_grown(self, folder: RunFolder) -> None:
+    def fold_grown(self, folder: RunFolder) -> EventsRead | None:
         """Take in what a run that was thought to be over recorded since.
+
+        Returns:
+            The record, where an intent of it is open: the version that it may become is a guess and is not kept, so the
+            record is read again until somebody has asked the log.
 
         Raises:
             OSError: Its record cannot be read.
         """
         taken_in, path = self.unfinished.get(folder.run_id), folder.path / EVENTS_FILE
         if taken_in is None or event_sizes(path) == {name: extent.size_bytes for name, extent in taken_in.items()}:
-            return
+            return None
         read = read_events(path)
         self._fold(read.after(taken_in), read)
-        self._claim_intents(read)
         self.keep(folder.run_id, read)
+        if not open_intents(read.events):
+            return None
+        self.unfinished[folder.run_id] = {name: replace(each, size_bytes=-1) for name, each in read.extent.items()}
+        return read
 
     def _place(self, table_id: str, location: str) -> PlaceRecord:
         return self.tables.setdefault(table_id, {}).setdefault(location.rstrip("/"), PlaceRecord())
@@ -264,12 +273,14 @@ def _current(runs_dir: Path, kept: Document | None, except_run: str | None = Non
     folders = run_folders(runs_dir)
     names = {folder.run_id for folder in folders}
     over = _load(kept, runs_dir.parent / STATE_FILE) or _State()
-    still_open = []
+    still_open, grown = [], []
     for folder in folders:
         if folder.run_id == except_run:
             continue
         if folder.run_id in over.runs:
-            over.fold_grown(folder)
+            read_on = over.fold_grown(folder)
+            if read_on is not None:
+                grown.append(read_on)
             continue
         # First: a run that ends between the two has then written all that is read.
         alive = is_alive(folder.path / EVENTS_FILE)
@@ -281,13 +292,13 @@ def _current(runs_dir: Path, kept: Document | None, except_run: str | None = Non
             over.keep(folder.run_id, read)
         else:
             still_open.append(read)
-    over.forget_future(time.time_ns() // 1_000_000 + CLOCK_TOLERANCE_MS)
     over.runs &= names  # folders that were deleted need not be remembered; what they taught us stays
     over.unfinished = {run_id: taken_in for run_id, taken_in in over.unfinished.items() if run_id in names}
-    everything = deepcopy(over) if still_open else over
+    everything = deepcopy(over) if still_open or grown else over
     for read in still_open:
         everything.fold_run(read)
-    everything.forget_future(time.time_ns() // 1_000_000 + CLOCK_TOLERANCE_MS)
+    for read in grown:
+        everything.claim_intents(read)
     return everything, over
 
 

@@ -110,7 +110,7 @@ def _vacuum_beyond(step: VacuumStep, policy: ResolvedPolicy) -> Iterator[str]:
     if step.retention_seconds < vacuum.retention_seconds:
         planned, asked = format_duration(step.retention_seconds), format_duration(vacuum.retention_seconds)
         yield f"it would keep removed files for {planned}, the policy for {asked}"
-    if step.trash_seconds < vacuum.trash_seconds:
+    if step.files and step.trash_seconds < vacuum.trash_seconds:
         yield "it would delete files that the policy moves into the trash"
     if not vacuum.delete_untracked and any(file.kind == "untracked" for file in step.files):
         yield "it would delete files that the log does not know, which the policy does not allow"

@@ -134,6 +134,28 @@ def test_a_table_that_came_into_quarantine_while_the_run_went_on_is_left_alone(t
     assert start(lake, runs, THIRD, plan_all(plan_of(later))).tables[0].status is not TableStatus.FAILED
 
 
+def test_nothing_is_deleted_once_somebody_found_the_table_wrong(tmp_path: Path) -> None:
+    """`maintainer verify` takes no lease: its quarantine may come while the table is rewritten."""
+    lake, runs = FakeLake(), tmp_path / "runs"
+    table = lake.table("a", (1, 2), (3,))
+    table.storage.add("old")
+    plan = plan_all(plan_of(table, compact(table), vacuum("old")))
+
+    def verified(at: Station) -> None:
+        journal = Journal.open(runs, SECOND, lambda: NOW_MS)
+        journal.quarantine(table.facts(), "V507: version 1 was verified and is wrong", 1)
+        journal.finished(None)
+        journal.close()
+
+    lake.at("write", verified, table="a", times=1)
+    outcome = start(lake, runs, FIRST, plan)
+    (ended,) = outcome.tables
+    assert [step.status.value for step in ended.steps] == ["succeeded", "failed"]
+    assert ended.steps[1].error is not None
+    assert ended.steps[1].error.code == "A411"
+    assert "old" in table.storage
+
+
 def test_what_a_run_left_open_while_this_one_went_on_is_settled_first(tmp_path: Path) -> None:
     lake, runs = FakeLake(), tmp_path / "runs"
     first, later = lake.table("a", (1, 2), (3,)), lake.table("b", (4,), (5,))

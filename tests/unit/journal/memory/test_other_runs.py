@@ -10,10 +10,13 @@ from obstore.store import MemoryStore
 
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.errors import EnvironmentUnfit
+from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
 from maintainer.journal.folder.atomic_files import FolderUnwritable
+from maintainer.journal.journal import Journal
 from maintainer.journal.memory.other_runs import RECORDS_SECONDS, OtherRuns, RunsRead, TablePast
 from maintainer.journal.store.object_storage import ObjectStorage
 from tests.support.runs.machines import Machine, now_ms
+from tests.support.tables.builders import NOW_MS
 from tests.unit.journal.memory.recorded_runs import FACTS, Runs
 
 
@@ -81,6 +84,29 @@ def test_what_is_recorded_without_a_lease_is_seen_after_a_while(runs: Runs, dies
     assert (after.record.quarantined, len(after.open_intents)) == ((None, 1) if dies else ("found by verify", 0))
     now.seconds += RECORDS_SECONDS
     assert records.newest(None) is records.newest(None)
+
+
+def test_a_run_whose_folder_is_gone_is_looked_for_once(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Last year's runs hold the leases of tables that nobody touched since; their folders may be deleted."""
+    mine = runs.start()
+    refreshed: list[str] = []
+    records = others(runs, mine.run_id, Now(), lambda: refreshed.append("again"))
+    before = records.read()
+    for _ in range(3):
+        assert records.newest("20251121T220059Z-0000") is before
+    assert refreshed == ["again"]
+
+
+def test_a_run_that_was_not_yet_alive_when_it_was_looked_at_is_read_again(runs: Runs) -> None:
+    """Its folder is made a moment before its record is locked."""
+    mine, other = runs.start(), runs.start()
+    other.close()
+    records = others(runs, mine.run_id, Now())
+    records.read()
+    going_on = Journal(other.folder, EventLog(other.folder.path / EVENTS_FILE), lambda: NOW_MS)
+    going_on.quarantine(FACTS, "V503: seen a moment later")
+    assert past(records.newest(other.run_id)).record.quarantined == "V503: seen a moment later"
+    going_on.close()
 
 
 def test_its_own_record_is_none_of_another_run(runs: Runs) -> None:

@@ -12,6 +12,7 @@ import pytest
 from maintainer.model.plan.plan import Checks, ContentCheck, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import BatchedStep, RewriteRequest, SetPropertiesStep, VacuumStep, ZOrderStep
+from maintainer.model.table.storage_facts import TrashedRun
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, RemovedFile, TableFacts
 from maintainer.planning.curve.revision import PROPERTY_PREFIX
 from maintainer.planning.plan_input import TableInput
@@ -83,6 +84,12 @@ def test_deletion_needs_a_vacuum_in_the_policy() -> None:
 def test_each_way_to_delete_more_is_named(changes: dict[str, Any], says: str) -> None:
     plan = edited(planned(), VacuumStep, lambda step: replace(step, **changes))
     assert beyond_policy(plan, POLICY, FACTS) == (says,)
+
+
+def test_a_plan_that_only_empties_the_trash_moves_nothing_into_it() -> None:
+    trashed = TrashedRun("20261001T220000Z-0000", "file:/lake/.trash/orders/r", 1, 10, NOW_MS - DAY_MS)
+    step = VacuumStep((), NOW_MS, 30 * 86400, "policy", (WHY,), emptied=(trashed,))
+    assert beyond_policy(replace(planned(), steps=(step,)), POLICY, FACTS) == ()
 
 
 def test_untracked_files_go_where_the_policy_says_so() -> None:
