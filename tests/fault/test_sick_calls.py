@@ -2,11 +2,13 @@
 
 Calls are counted over all threads, Python's and the JVM's, below one place: the table, the state folder or the ledger.
 With an even n the fault lasts, as a full disk or a closed folder does; with an odd one it is a single call. The whole
-matrix runs with `make fault`.
+matrix runs with `make fault`. All effects meet the same table at a place, a call and an n: where one effect found that
+an apply makes fewer calls, the others need not try.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,6 +48,15 @@ def sick_calls(tmp_path_factory: pytest.TempPathFactory) -> SickCalls:
 
 
 @pytest.fixture(scope="module")
+def too_few_calls(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a file for each n that an apply does not reach, for all processes of this test run."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "too_few_calls"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
 def worker(tmp_path_factory: pytest.TempPathFactory, sick_calls: SickCalls) -> Iterator[SickWorker]:
     folder = tmp_path_factory.mktemp("worker")
     library = compiled("sick_calls", folder)
@@ -71,9 +82,19 @@ def folders_of(table: FaultTable, place: str) -> tuple[Path, Path | None]:
 @pytest.mark.contradicts(*TEMPORARY, reason="Delta leaves its own temporary files in a log; in the state nothing may")
 @pytest.mark.sampled(1)
 def test_a_call_that_fails_loses_nothing_and_is_named(
-    call: Call, effect: Effect, place: str, number: int, tmp_path: Path, worker: SickWorker, sick_calls: SickCalls
+    call: Call,
+    effect: Effect,
+    place: str,
+    number: int,
+    tmp_path: Path,
+    worker: SickWorker,
+    sick_calls: SickCalls,
+    too_few_calls: Path,
 ) -> None:
-    seed = number + len(SHAPES) * PLACES.index(place) + 100 * CELLS.index((call, effect))
+    counted = too_few_calls / f"{call.name} {place} {number}"
+    if counted.exists():
+        pytest.skip(counted.read_text(encoding="utf-8"))
+    seed = number + len(SHAPES) * PLACES.index(place) + 100 * call.value
     table = make_fault_table(tmp_path / "project", seed)
     worker.start()
     folder, left_out = folders_of(table, place)
@@ -84,7 +105,8 @@ def test_a_call_that_fails_loses_nothing_and_is_named(
         sick_calls.disarm()
     if not sick_calls.num_failed:
         assert code == 0, said[-4000:]
-        pytest.skip(f"an apply makes {sick_calls.num_calls} such calls")
+        counted.write_text(f"an apply makes {sick_calls.num_calls} such calls", encoding="utf-8")
+        pytest.skip(counted.read_text(encoding="utf-8"))
     assert "Traceback" not in said
     assert "E699" not in said, said[-4000:]
     assert_whole(table)

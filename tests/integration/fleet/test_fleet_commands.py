@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import deltalake
 import pytest
 
 from maintainer.cli.main import run
+from tests.support.tables.sick_tables import rows_and_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,11 +19,6 @@ pytestmark = pytest.mark.spark
 
 def small_files(spark: SparkSession, path: Path, num_files: int) -> None:
     spark.range(0, num_files * 10, 1, num_files).write.format("delta").mode("append").save(str(path))
-
-
-def rows_and_files(path: Path) -> tuple[list[int], int]:
-    table = deltalake.DeltaTable(str(path))
-    return sorted(table.to_pyarrow_table()["id"].to_pylist()), len(table.file_uris())
 
 
 @pytest.mark.long
