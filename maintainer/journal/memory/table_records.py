@@ -105,7 +105,8 @@ class Remembered:
         """Return why a table is in quarantine, by what was recorded alone; None where it is not.
 
         For readers without storage. Who acts asks ``record_of``, which also knows which places are one. A quarantine
-        counts from every place of the id; one that was lifted there or here is over.
+        counts from every place of the id. It is over where somebody lifted it here, or there while no other place was
+        known: only then it was surely for this table.
 
         Args:
             key: The table's id, and the location where a run read it.
@@ -117,7 +118,7 @@ class Remembered:
             (quarantine.at_ms, quarantine.reason)
             for record in records.values()
             for quarantine_id, quarantine in record.quarantines.items()
-            if quarantine_id not in record.lifted and quarantine_id not in here.lifted
+            if quarantine_id not in here.lifted and not record.lifted.get(quarantine_id, False)
         ]
         return max(held)[1] if held else None
 

@@ -43,6 +43,9 @@ class Lake:
     def record(self, path: Path) -> TableRecord:
         return remembered(self.runs.runs_dir).record_of("id-t", f"file:{path}", StoragePlaces())
 
+    def reported(self, path: Path) -> str | None:
+        return remembered(self.runs.runs_dir).quarantine_of(("id-t", f"file:{path}"))
+
     def quarantine(self, path: Path) -> None:
         self.run(path, lambda journal: journal.quarantine(facts_at(path), "V503: rows differ"))
 
@@ -104,10 +107,25 @@ def test_a_lift_for_the_original_does_not_free_the_copy(lake: Lake) -> None:
     assert lake.record(other).quarantined is not None
 
 
+def test_a_lift_beside_a_copy_frees_no_other_place_in_a_report_either(lake: Lake) -> None:
+    first = lake.root / "lake" / "t"
+    lake.quarantine(first)
+    other = copy(lake)
+    lake.optimized(other)  # a run sees both
+    lake.lift(first)
+    shutil.rmtree(other)
+    for now in (other, move(lake)):
+        assert lake.record(now).quarantined is not None
+        assert lake.reported(now) == "V503: rows differ"
+    assert lake.reported(first) is None
+
+
 def test_a_lift_moves_along_with_what_it_lifted(lake: Lake) -> None:
     lake.quarantine(lake.root / "lake" / "t")
     lake.lift(lake.root / "lake" / "t")
-    assert lake.record(move(lake)).quarantined is None
+    moved = move(lake)
+    assert lake.record(moved).quarantined is None
+    assert lake.reported(moved) is None
 
 
 def test_a_lift_ends_what_was_known_and_nothing_that_comes_later(runs: Runs) -> None:
