@@ -21,7 +21,7 @@ from pathlib import Path
 
 from maintainer.errors import Refused
 from maintainer.journal.events.event_log import EVENTS_FILE, is_alive
-from maintainer.journal.folder.atomic_files import FolderUnwritable
+from maintainer.journal.folder.atomic_files import FolderUnwritable, LockHeld
 from maintainer.journal.folder.documents import MAX_TRIES, Document, Documents, LocalDocuments
 from maintainer.journal.folder.run_folder import LEASES, file_name
 from maintainer.model.codec import decode
@@ -119,6 +119,15 @@ class Leases:
                     return self._held[name][0]
             try:
                 lease = self._take(name, table)
+            except LockHeld as error:
+                raise Refused(
+                    "another run is working on the table",
+                    code="A406",
+                    where=table,
+                    found=error.strerror,
+                    help=f"nothing was changed; wake up or end that process (`fuser {error.filename}` names it), "
+                    "then use `maintainer retry`",
+                ) from error
             except OSError as error:
                 raise FolderUnwritable.at(Path(self._documents.place(name)), error, code="E651") from error
             with self._lock:

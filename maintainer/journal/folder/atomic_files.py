@@ -7,9 +7,11 @@ rename is durable once the folder is synced as well.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,7 +28,20 @@ PRIVATE_FILE = 0o600
 ABANDONED_AFTER_SECONDS = 3600
 """A temporary file is renamed within milliseconds; an hour later its process was killed, whatever a clock says."""
 
+LOCK_SECONDS = 10.0
+"""A lock is held for milliseconds: whoever holds it for so long is paused, or its disk hangs."""
+
+_LOCK_TRY_SECONDS = 0.01
+
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
+
+
+class LockHeld(TimeoutError):
+    """Another process has held a lock for too long. ``filename`` is the lock file."""
+
+    def __init__(self, path: Path) -> None:
+        why = f"another process has held the lock {path} for {LOCK_SECONDS:g} s, and may be paused"
+        super().__init__(errno.ETIMEDOUT, why, str(path))
 
 
 class FolderUnwritable(EnvironmentUnfit):
@@ -41,12 +56,15 @@ class FolderUnwritable(EnvironmentUnfit):
     def at(path: Path, error: OSError, *, code: str = "E650") -> FolderUnwritable:
         """Say which path could not be written and why, in words of the operating system."""
         what = "the run folder cannot be written" if code == "E650" else "the run folder can no longer be written"
+        remedy = "make the folder writable and give it space"
+        if isinstance(error, LockHeld):
+            remedy = f"wake up or end the process that holds the lock (`fuser {error.filename}` names it)"
         return FolderUnwritable(
             what,
             code=code,
             where=str(path),
             found=error.strerror or str(error),
-            help="make the folder writable and give it space; nothing is committed without a record of it",
+            help=f"{remedy}; nothing is committed without a record of it",
         )
 
 
@@ -170,16 +188,21 @@ def try_lock(handle: int) -> bool:
 
 @contextlib.contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Hold a lock file while a shared file is read and rewritten. Waits; holders keep it for milliseconds.
+    """Hold a lock file while a shared file is read and rewritten; wait for at most ``LOCK_SECONDS``.
+
+    The lock is never taken from a process that is paused: when it wakes up it would write what it read long ago.
 
     Raises:
+        LockHeld: Another process did not let go of it in time.
         OSError: The lock file cannot be made.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
     try:
-        if fcntl is not None:
-            with contextlib.suppress(OSError):
-                fcntl.flock(handle, fcntl.LOCK_EX)
+        give_up_at = time.monotonic() + LOCK_SECONDS
+        while not try_lock(handle):
+            if time.monotonic() >= give_up_at:
+                raise LockHeld(path)
+            time.sleep(_LOCK_TRY_SECONDS)
         yield
     finally:
         os.close(handle)

@@ -10,7 +10,8 @@ import pytest
 
 from maintainer.errors import Refused
 from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
-from maintainer.journal.folder.atomic_files import FolderUnwritable
+from maintainer.journal.folder import atomic_files
+from maintainer.journal.folder.atomic_files import FolderUnwritable, LockHeld, exclusive
 from maintainer.journal.folder.run_folder import new_run_id
 from maintainer.journal.leases import (
     LONGEST_SECONDS,
@@ -67,6 +68,29 @@ def test_the_second_is_told_who_holds_it_and_gets_it_when_it_is_given_back(tmp_p
     first.release(lease)
     assert second.acquire(KEY, TABLE).token == lease.token + 1
     assert second.acquire("another@file:/lake/u", "u").token == 1
+
+
+def test_a_process_that_is_paused_with_the_lock_in_its_hands_costs_the_others_this_table_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(atomic_files, "LOCK_SECONDS", 0.05)
+    clock = Hours()
+    paused, other = leases(tmp_path, clock, 1), leases(tmp_path, clock, 2)
+    lease = paused.acquire(KEY, TABLE)
+    clock.now += 121_000
+    lock = path_of(tmp_path, lease).with_name(f".{lease.name}.lock")
+    with exclusive(lock):
+        with pytest.raises(Refused, match="another run is working on the table") as caught:
+            other.acquire(KEY, TABLE)
+        assert other.acquire("another@file:/lake/u", "u").token == 1
+        with pytest.raises(LockHeld) as unbroken:
+            break_lease(local_leases(tmp_path / "runs"), lease.name, "20261121T220000Z-ffff")
+    unwritable = FolderUnwritable.at(tmp_path / "leases", unbroken.value, code="E651")
+    assert f"`fuser {lock}`" in (unwritable.help or "")
+    assert caught.value.code == "A406"
+    assert caught.value.found == f"another process has held the lock {lock} for 0.05 s, and may be paused"
+    assert f"`fuser {lock}`" in (caught.value.help or "")
+    assert other.acquire(KEY, TABLE).token == 2
 
 
 def test_a_lease_ends_when_it_is_not_renewed_and_the_sleeper_is_fenced_off(tmp_path: Path) -> None:
