@@ -121,6 +121,15 @@ def _old_files(
     )
 
 
+def _unproven_text(versions: Sequence[int]) -> str:
+    if len(versions) == 1:
+        return f"the rewrite of version {versions[0]} is not proven"
+    newest = ", ".join(map(str, versions[-MAX_VERSIONS_NAMED:]))
+    more = len(versions) - MAX_VERSIONS_NAMED
+    older = f" and of {count_of(more, 'older version')}" if more > 0 else ""
+    return f"the rewrites of versions {newest}{older} are not proven"
+
+
 def _protected(
     policy: ResolvedPolicy, facts: TableFacts, record: TableRecord, old: Sequence[RemovedFile]
 ) -> tuple[tuple[RemovedFile, ...], list[LeftAlone]]:
@@ -134,10 +143,7 @@ def _protected(
         )
     unproven = [file for file in old if file.path not in live and _is_unproven(file, record)]
     if unproven:
-        newest = record.unproven_versions[-MAX_VERSIONS_NAMED:]
-        more = len(record.unproven_versions) - len(newest)
-        versions = ", ".join(map(str, newest)) + (f" and of {count_of(more, 'older version')}" if more else "")
-        text = f"{_files_text(unproven)} kept: the rewrite of version {versions} is not proven"
+        text = f"{_files_text(unproven)} kept: {_unproven_text(record.unproven_versions)}"
         left_alone.append(LeftAlone(Reason(ReasonCode.UNPROVEN_REWRITE, text, policy.place_of("vacuum"))))
     free = [file for file in old if file.path not in live and not _is_unproven(file, record)]
     untracked = [file for file in free if file.kind == UNTRACKED]

@@ -132,6 +132,29 @@ def test_what_is_live_again_and_what_is_unproven_is_said() -> None:
     codes = (ReasonCode.LIVE_AGAIN, ReasonCode.UNPROVEN_REWRITE)
     assert [left.reason.text for left in planned.left_alone if left.reason.code in codes] == [
         "1 file (100 B) removed once and live again",
-        "1 file (100 B) kept: the rewrite of version 3, 5 is not proven",
+        "1 file (100 B) kept: the rewrites of versions 3, 5 are not proven",
     ]
     assert not [step for step in planned.steps if isinstance(step, VacuumStep)]
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [
+        (20, "the rewrites of versions 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20"),
+        (
+            21,
+            "the rewrites of versions 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21"
+            " and of 1 older version",
+        ),
+        (
+            22,
+            "the rewrites of versions 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22"
+            " and of 2 older versions",
+        ),
+    ],
+)
+def test_the_newest_twenty_of_many_unproven_rewrites_are_named(number: int, says: str) -> None:
+    facts = make_facts(removed_files=(removed("by-1", days_ago=9, version=1),))
+    planned = plan(policy_of(), facts, TableRecord(unproven_versions=tuple(range(1, number + 1))))
+    (text,) = (left.reason.text for left in planned.left_alone if left.reason.code is ReasonCode.UNPROVEN_REWRITE)
+    assert text == f"1 file (100 B) kept: {says} are not proven"

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from maintainer.errors import TableError
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.table.storage_facts import StorageLook, TrashedRun, VacuumHistory
 from maintainer.model.table.table_facts import RemovedFile, TableRecord
 from maintainer.planning.needs import RemovedFilesNeed, next_need
 from maintainer.planning.plan_input import TableInput
+from maintainer.planning.vacuum.deletion_limits import refuse_trash
 from maintainer.policy.resolve.resolved import VacuumMode
 from tests.support.tables.builders import (
     DAY_MS,
@@ -97,6 +99,12 @@ def test_a_trash_is_refused_at_its_line() -> None:
     problem = plan(policy, make_facts(location="s3a://b/t", removed_files=())).problem
     assert problem is not None
     assert (problem.code, problem.where) == ("T431", "orders.yml:14")
+
+
+def test_a_refused_trash_says_where_there_may_be_one() -> None:
+    with pytest.raises(TableError) as caught:
+        refuse_trash("S3A://b/t", "orders.yml:14")
+    assert (caught.value.found, caught.value.allowed) == ("S3A:", "file:, hdfs:, viewfs:")
 
 
 def test_untracked_files_and_trash_are_reasons_with_their_figures() -> None:
