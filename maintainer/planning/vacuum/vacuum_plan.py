@@ -122,9 +122,9 @@ def _old_files(
 
 
 def _unproven_text(versions: Sequence[int]) -> str:
-    if len(versions) == 1:
-        return f"the rewrite of version {versions[0]} is not proven"
     newest = ", ".join(map(str, versions[-MAX_VERSIONS_NAMED:]))
+    if len(versions) == 1:
+        return f"the rewrite of version {newest} is not proven"
     more = len(versions) - MAX_VERSIONS_NAMED
     older = f" and of {count_of(more, 'older version')}" if more > 0 else ""
     return f"the rewrites of versions {newest}{older} are not proven"
