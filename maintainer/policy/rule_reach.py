@@ -24,7 +24,7 @@ class Reach:
         rules: All rules.
         tables: The plain name of each table, with the rules that reach it.
         tags: All tags that ``match.tags`` of some rule could find.
-        unknown: Some rules manage tables and nobody has looked for these yet, so that any rule may reach more.
+        unknown: Some rules manage tables, and these were not looked for in all places yet: any rule may reach more.
     """
 
     rules: Sequence[RuleSource]

@@ -252,7 +252,8 @@ class LoadedProject:
         reaching = [(plain_name(table.ref), self.rules_by_file[table.document.file]) for table in self.tables]
         if self.search is not None:
             reaching += [(plain_name(ref), self.rules_without_file(ref)) for ref, _ in self._found_tables()]
-        unknown = bool(self.not_read) or (self.search is None and bool(self.managing_rules))
+        searched = self.search is not None and not self.search.problems
+        unknown = bool(self.not_read) or (bool(self.managing_rules) and not searched)
         managing = (rule.tags for rule in self.managing_rules)
         tags = own_tags([*map(self._tags_of, self.tables), *managing])
         return Reach(self.rules, tuple(reaching), tags, unknown=unknown)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.errors import ProjectError
+from maintainer.errors import ProjectError, TableError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.policy_project import LoadedProject, load_project
-from maintainer.policy.project.table_search import FoundTable, SearchPlaces, TableSearch
+from maintainer.policy.project.table_search import FoundTable, SearchPlaces, TableProblem, TableSearch
 from maintainer.policy.table_names import table_ref
 
 MANAGE = 'version: 1\nmatch: {tables: ["lake/*"]}\nmanage: true\n'
@@ -206,6 +206,14 @@ def test_before_a_search_nothing_is_said_of_other_rules(tmp_path: Path) -> None:
 def test_a_managing_rule_that_matches_nothing_is_named_after_the_search(tmp_path: Path) -> None:
     (finding,) = searched(project(tmp_path, MANAGE), "elsewhere/x").diagnostics
     assert (finding.code, finding.message) == ("P357", "this rule matches no table in the declared places")
+
+
+def test_a_rule_is_not_blamed_where_a_place_could_not_be_searched(tmp_path: Path) -> None:
+    loaded = project(tmp_path, MANAGE, 'version: 1\nmatch: {tables: ["x*"]}\nowner: a\n')
+    away = TableError("the storage cannot be reached", code="T435", where="s3://b/lake")
+    problem = TableProblem(table_ref("s3://b/lake", tmp_path), "maintainer.yml", away)
+    assert codes(replace(loaded, search=TableSearch((), (problem,)))) == []
+    assert [code for code, _ in codes(replace(loaded, search=TableSearch()))] == ["P357", "P357"]
 
 
 @pytest.mark.parametrize(
