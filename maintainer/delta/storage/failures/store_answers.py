@@ -50,6 +50,7 @@ S3_CREDENTIALS = (
     'maintainer.yml: `spark: {conf: {spark.hadoop.fs.s3a.access.key: "${env:...}", '
     'spark.hadoop.fs.s3a.secret.key: "${env:...}"}}`'
 )
+_NAME_OF_THE_BUCKET = "the name in `table:` of a policy, or in `roots:` or `state:` of maintainer.yml"
 _OTHER_CREDENTIALS = "docs/object-stores.md lists the settings of each store; write secrets as `${env:NAME}`"
 
 
@@ -88,10 +89,9 @@ def store_error(chain: Sequence[Failure], where: str) -> TableError | None:
             code="T442",
             where=where,
             found=answer,
-            help="correct the bucket in `table:` of its policy, or the address of the store: "
-            "`spark.hadoop.fs.s3a.endpoint` in maintainer.yml"
+            help=f"correct {_NAME_OF_THE_BUCKET}, or the address of the store: `spark.hadoop.fs.s3a.endpoint`"
             if is_s3
-            else "correct the container or bucket in `table:` of its policy",
+            else f"correct {_NAME_OF_THE_BUCKET}",
         )
     if _REGION.search(text):
         region = _REGION_NAMED.search(text)

@@ -139,7 +139,7 @@ def test_an_answer_that_says_something_of_the_file_is_left_to_those_who_read_it(
 @pytest.mark.parametrize(
     ("message", "code", "says"),
     [
-        ("The specified container does not exist", "T442", "container or bucket"),
+        ("The specified container does not exist", "T442", "`roots:` or `state:`"),
         ("Operation failed: 401 Unauthorized", "T440", "object-stores.md"),
     ],
 )
