@@ -289,13 +289,13 @@ def _test(term: Term, context: SelectorContext) -> Callable[[_Candidate], bool]:
     if term.method is Method.OWNER:
         return lambda table: table.policy.owner == value
     if term.method is Method.PATH:
-        return lambda table: _in_path(table.policy.file, value, context.root)
+        return lambda table: in_path(table.policy.file, value, context.root)
     _answerable(term, context)
     answer = context.answers[term.method]
     return lambda table: answer(table.policy.table.identifier, value)
 
 
-def _in_path(file: str, value: str, root: Path) -> bool:
+def in_path(file: str, value: str, root: Path) -> bool:
     """Tell whether a policy file is the file or in the folder that is named, or matches a glob."""
     relative = value.removeprefix("./").rstrip("/")
     if relative.startswith(f"{root.as_posix()}/"):

@@ -9,11 +9,19 @@ from dataclasses import dataclass, replace
 
 from maintainer.app.engine_access import EngineOptions, OpenedEngine, open_engine, project_engine
 from maintainer.app.project_folders import Project
-from maintainer.app.selection.managed_search import needs_session, search_tables, with_recorded_tables
+from maintainer.app.selection.managed_search import (
+    CATALOG,
+    declared_places,
+    needs_session,
+    search_tables,
+    with_recorded_tables,
+)
 from maintainer.app.selection.run_spec import Look, RunSpec, choose
-from maintainer.policy.project.table_search import TableProblem
+from maintainer.policy.project.table_search import SearchPlaces, TableProblem
+from maintainer.policy.project.unsearched_places import may_be_meant
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.policy.table_names import table_ref
+from maintainer.policy.selectors import parse_selector
+from maintainer.policy.table_names import identity, table_ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +35,21 @@ class ChosenTables:
 def chosen_tables(project: Project, spec: RunSpec, *, command: str) -> ChosenTables:
     """Return the policies of the tables that a specification means, and what is wrong beside them.
 
+    A place that could not be searched is wrong beside each selection that may mean tables there.
+
     Raises:
         ProjectError: A selector cannot be read or answered, or selects nothing.
     """
     if spec.tables is not None:
-        return ChosenTables(tuple(policy for policy in project.policies if policy.table.identifier in spec.tables))
+        return _named_tables(project, spec.tables)
     look = Look.NEVER if command in _NEVER_LOOKS else Look.COMES
-    everything: tuple[ResolvedPolicy | TableProblem, ...] = (*project.policies, *project.loaded.problems)
+    everything: tuple[ResolvedPolicy | TableProblem, ...] = (*project.policies, *project.loaded.managed.refused)
     selection = spec.selection
-    if project.loaded.has_no_table_yet and not selection.given:
-        selection = replace(selection, allow_empty=True)  # a new project is no mistake
-    chosen = choose(everything, project.loaded, selection, command=command, look=look)
+    unsearched = _unsearched(project, spec)
+    if unsearched or (project.loaded.has_no_table_yet and not selection.given):
+        # What is meant may lie where nobody could look; and a new project is no mistake.
+        selection = replace(selection, allow_empty=True)
+    chosen = (*choose(everything, project.loaded, selection, command=command, look=look), *unsearched)
     if spec.shard is not None:
         chosen = spec.shard.of(chosen)
     return ChosenTables(
@@ -46,9 +58,47 @@ def chosen_tables(project: Project, spec: RunSpec, *, command: str) -> ChosenTab
     )
 
 
+def _named_tables(project: Project, names: frozenset[str]) -> ChosenTables:
+    """The tables that are named one by one, and all that rules manage in a place that is named."""
+    named = [place for place in declared_places(project) if place.identifier in names]
+    roots = SearchPlaces(tuple(place.location for place in named if place.is_path))
+
+    def is_meant(policy: ResolvedPolicy) -> bool:
+        if policy.table.identifier in names:
+            return True
+        managed = policy.rule_line is not None
+        return managed and (roots.cover(policy.table) if policy.table.is_path else CATALOG in named)
+
+    problems = tuple(problem for problem in project.loaded.problems if problem.table.identifier in names)
+    return ChosenTables(tuple(filter(is_meant, project.policies)), problems)
+
+
 def chosen_policies(project: Project, spec: RunSpec, *, command: str) -> tuple[ResolvedPolicy, ...]:
-    """Return the policies of `chosen_tables`."""
-    return chosen_tables(project, spec, command=command).policies
+    """Return the policies of `chosen_tables`.
+
+    Raises:
+        ProjectError: A selector cannot be read or answered, or selects nothing.
+        MaintainerError: Nothing but problems is selected; the first of them.
+    """
+    chosen = chosen_tables(project, spec, command=command)
+    if chosen.problems and not chosen.policies:
+        raise chosen.problems[0].error
+    return chosen.policies
+
+
+def _unsearched(project: Project, spec: RunSpec) -> tuple[TableProblem, ...]:
+    search = project.loaded.search
+    if search is None or not search.problems:
+        return ()
+    include = parse_selector(spec.selection.select, project.root)
+    leave_out = parse_selector(spec.selection.exclude, project.root)
+    known = frozenset(identity(policy.table) for policy in project.policies)
+    rules = project.loaded.rules
+    return tuple(
+        place
+        for place in search.problems
+        if may_be_meant(place, include, leave_out, rules=rules, known=known, root=project.root)
+    )
 
 
 def searched(project: Project, spec: RunSpec, engine: EngineOptions | OpenedEngine) -> Project:

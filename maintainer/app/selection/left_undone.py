@@ -31,10 +31,14 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class TakenUp:
-    """What of a run's rest is taken up: identifiers of policies, and what people must know of the others."""
+    """What of a run's rest is taken up: identifiers of policies, and what people must know of the others.
+
+    ``places`` are those that the run could not search, by their identifiers.
+    """
 
     tables: frozenset[str]
     notes: tuple[str, ...]
+    places: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,7 @@ def _ends(run: PastRun) -> tuple[tuple[RecordedTable, TableStatus | None], ...]:
     return tuple((table, ended.get(table.ref.identifier)) for table in recorded_tables(run.plan).values())
 
 
-def taken_up(rest: Unfinished, refs: Iterable[TableRef], runs_dir: Path) -> TakenUp:
+def taken_up(rest: Unfinished, refs: Iterable[TableRef], runs_dir: Path, places: Iterable[TableRef] = ()) -> TakenUp:
     """Find the tables of a run's rest among those that have a policy now.
 
     Raises:
@@ -123,9 +127,15 @@ def taken_up(rest: Unfinished, refs: Iterable[TableRef], runs_dir: Path) -> Take
     """
     tables = current_tables(refs, runs_dir) if rest.tables else {}
     names = {identity(table.ref) for table in tables.values()}
+    # By its name, too: a project that is checked out elsewhere means the same folder of its own.
+    searched = frozenset(key for place in places for key in (identity(place), place.identifier))
     chosen: dict[str, CurrentTable] = {}
     notes: list[str] = []
+    unsearched: set[str] = set()
     for recorded in rest.tables:
+        if identity(recorded.ref) in searched or recorded.ref.identifier in searched:
+            unsearched.add(recorded.ref.identifier)
+            continue
         same = {name: table for name, table in tables.items() if table.was(recorded)}
         chosen |= same
         if not same:
@@ -134,7 +144,7 @@ def taken_up(rest: Unfinished, refs: Iterable[TableRef], runs_dir: Path) -> Take
             why = "is another table now, with another id," if reused else "has no policy any more"
             notes.append(f"{name} {why} and is left out")
     notes += [table.doubt for table in chosen.values() if table.doubt is not None]
-    return TakenUp(frozenset(chosen), tuple(sorted(notes)))
+    return TakenUp(frozenset(chosen), tuple(sorted(notes)), frozenset(unsearched))
 
 
 def unfinished_tables(runs_dir: Path, run_id: str | None) -> Unfinished:

@@ -32,6 +32,9 @@ from maintainer.policy.yaml.discovery import PROJECT_FILE
 
 _Item = TypeVar("_Item")
 
+CATALOG = TableRef("catalog")
+"""What the catalog is called where it could not be searched."""
+
 DEPTH_CODE = "E648"
 """Folders that lie too deep are no failure: nobody says that there are tables in them."""
 
@@ -72,12 +75,23 @@ def search_tables(project: Project, engine: EngineOptions | OpenedEngine) -> Pro
         return _with_search(project, _Search(project, finder, unfit).result())
 
 
+def declared_places(project: Project) -> tuple[TableRef, ...]:
+    """Return what problems and records call the places that are searched: the roots, and the catalog."""
+    places = project.loaded.project.places
+    roots = tuple(table_ref(root, project.root) for root in places.roots)
+    return (*roots, CATALOG) if places.databases or _named_databases(project) else roots
+
+
 def with_recorded_tables(project: Project, refs: Iterable[TableRef]) -> Project:
-    """Return the project as if a search had come to these tables, which records name, beside those that it found."""
+    """Return the project as if a search had come to these tables, which records name, beside those that it found.
+
+    A place that could not be searched stands in records like a table, and is none.
+    """
     if not project.loaded.searches:
         return project
     search = project.loaded.search or TableSearch()
     known = {identity(name) for table in search.tables for name in table.names}
+    known |= set(map(identity, declared_places(project)))
     more = (FoundTable((ref,)) for ref in dict.fromkeys(refs) if identity(ref) not in known)
     return _with_search(project, replace(search, tables=(*search.tables, *more)))
 
@@ -109,7 +123,7 @@ class _Search:
         files = {table.key for table in self.project.loaded.tables}
         named = _named_databases(self.project)
         if places.databases or named:
-            for name, location in self._collected(partial(self._in_catalog, named), TableRef("catalog")):
+            for name, location in self._collected(partial(self._in_catalog, named), CATALOG):
                 ref = TableRef(name)
                 declared = database_matches(name_parts(name)[0], places.databases)
                 if declared and identity(ref) not in files:

@@ -115,13 +115,17 @@ def choose(
 
 
 def narrowed(plan: Plan, project: LoadedProject, options: SelectionOptions, *, command: str) -> Plan:
-    """Return the plan without the tables that ``due`` and ``drifted`` leave out, now that they have been looked at."""
+    """Return the plan without the tables that ``due`` and ``drifted`` leave out, now that they have been looked at.
+
+    A table or a place with a problem stays, so that nobody takes it for one with nothing to do.
+    """
     include, leave_out = parse_selector(options.select, project.root), parse_selector(options.exclude, project.root)
     if not any(selector.needs(method) for selector in (include, leave_out) for method in _BY_LOOKING):
         return plan
     tables = {table.ref.identifier: table for table in plan.tables}
     chosen = {policy.table for policy in choose(project.resolved(), project, options, command=command, look=tables)}
-    return replace(plan, tables=tuple(table for table in plan.tables if table.ref in chosen))
+    kept = (table for table in plan.tables if table.ref in chosen or table.problem is not None)
+    return replace(plan, tables=tuple(kept))
 
 
 def _check_since_used(*selectors: Selector) -> None:
@@ -179,7 +183,8 @@ class RunSpec:
         selection: Which tables; all by default.
         shard: Which part of them, for several drivers side by side.
         tables: Only tables with these identifiers; None for all. ``retry`` names the rest of a run so: it has matched
-            the run's records with today's policies by the tables' ids before, so a name means a policy of today.
+            the run's records with today's policies by the tables' ids before, so a name means a policy of today. The
+            name of a place that could not be searched means all tables that rules manage there.
         origin: Where ``tables`` comes from, as a plan records it.
         engine: Which Spark does the work.
         budget: How much is rewritten at most; what is not set comes from maintainer.yml.

@@ -23,7 +23,7 @@ from maintainer.app.running.saved_plan import read_saved_plan
 from maintainer.app.running.watch_loop import WatchBounds
 from maintainer.app.selection.chosen_tables import chosen_before_session
 from maintainer.app.selection.left_undone import LeftUndone, RunRest, left_undone, taken_up, unfinished_tables
-from maintainer.app.selection.managed_search import with_recorded_tables
+from maintainer.app.selection.managed_search import declared_places, with_recorded_tables
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.metrics_endpoint import DEFAULT_HOST, metrics_endpoint
 from maintainer.cli.act.approval import YES, is_approved, require_approval
@@ -104,32 +104,40 @@ def _chooses(spec: RunSpec) -> bool:
 def retry_command(context: CliContext, run: str | None, spec: RunSpec, yes: bool, output: str) -> int:
     """Apply again what RUN left undone: tables that failed, were skipped or interrupted.
 
-    Without RUN it takes what all runs left undone. A table that a later run finished is left out. The tables are
-    planned again, then done as `apply` does. It is safe to repeat.
+    Without RUN it takes what all runs left undone. A table that a later run finished is left out. A place that the
+    newest run, or RUN, could not search is searched again. The tables are planned again, then done as `apply` does.
+    It is safe to repeat.
     """
     require_approval(yes=yes, command="maintainer retry")
-    project = open_project(context)
-    rest = unfinished_tables(project.past_runs_dir, run)
+    unsearched = open_project(context)
+    rest = unfinished_tables(unsearched.past_runs_dir, run)
     # What runs knew is enough here: whether it is still there, `apply` sees.
-    project = with_recorded_tables(project, (*tables_found_before(project), *(table.ref for table in rest.tables)))
+    project = with_recorded_tables(
+        unsearched, (*tables_found_before(unsearched), *(table.ref for table in rest.tables))
+    )
     refs = [policy.table for policy in project.policies]
-    chosen = taken_up(rest, refs, project.past_runs_dir)
+    chosen = taken_up(rest, refs, project.past_runs_dir, declared_places(project))
     undone = left_undone(refs, project.past_runs_dir)
     for note in dict.fromkeys((*chosen.notes, *undone.doubts, *_notes(undone))):
         warn(note)
     runs = undone.runs if run is None else (RunRest(rest.run_id, chosen.tables),)
     tables = frozenset(name for each in runs for name in each.tables)
-    if not tables:
+    if not tables and not chosen.places:
         click.echo(_nothing_left(rest.run_id, undone, of_all=run is None))
         return 0
     ledger = {policy.table.identifier for policy in project.policies if policy.is_ledger}
     for each in runs:
         text = tables_and_ledger(len(each.tables - ledger), with_ledger=bool(each.tables & ledger))
         click.echo(f"{text} of run {each.run_id}", err=True)
+    for place in sorted(chosen.places):
+        click.echo(f"all tables of {place}, which run {rest.run_id} could not search", err=True)
     if run is not None and undone.but(rest.run_id):
         click.echo(_left_of_others(undone, rest.run_id), err=True)
-    origin = f"retry:{runs[0].run_id}" if len(runs) == 1 else f"retry:{len(runs)} runs"
-    spec = replace(spec, tables=tables, origin=origin)
+    run_ids = {each.run_id for each in runs if each.tables} | ({rest.run_id} if chosen.places else set())
+    origin = f"retry:{run_ids.pop()}" if len(run_ids) == 1 else f"retry:{len(run_ids)} runs"
+    spec = replace(spec, tables=tables | chosen.places, origin=origin)
+    if chosen.places:
+        project = unsearched  # and is searched now
     listener = RunOutput(context, project, output, ask=not yes)
     return exit_code_of(operations.apply(project, spec, listener=listener))
 

@@ -121,7 +121,7 @@ class FoundTable:
 class TableProblem:
     """A place that could not be searched to its end, or a table that has no policy because rules disagree about it.
 
-    It can be selected like a table, so that it is left out where others are meant. ``table`` is the place as messages
+    A table with a problem is selected like any other, a place by `may_be_meant`. ``table`` is the place as messages
     call it, ``file`` is maintainer.yml or the rule's file.
     """
 

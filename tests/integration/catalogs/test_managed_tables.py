@@ -102,6 +102,32 @@ def test_tables_of_a_catalog_and_of_folders_are_managed_by_one_rule(
 
 
 @pytest.mark.usefixtures("spark")
+def test_a_place_that_was_away_is_seen_by_every_selection_and_retried_as_a_whole(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = "version: 1\nroots: [lake, mount]\n"
+    rule = "match: {tables: ['*']}\nmanage: true\ntags: [nightly]\noptimize: {when: {minSmallFiles: 2}}\n"
+    write_project(tmp_path, {"maintainer.yml": settings, "policies/rule.yml": rule})
+    make_table(tmp_path / "lake" / "a")
+
+    def said(*arguments: str, code: int) -> str:
+        capsys.readouterr()
+        assert run(["--project", str(tmp_path), *arguments]) == code
+        shown = capsys.readouterr()
+        return shown.out + shown.err
+
+    assert "E645" in said("apply", "--yes", "-s", "tag:nightly", code=1)
+    assert num_files(tmp_path / "lake" / "a") == 1
+    assert "E645" in said("retry", "--yes", code=1)
+    make_table(tmp_path / "mount" / "b")
+    make_table(tmp_path / "mount" / "c")
+    make_table(tmp_path / "lake" / "late")
+    assert "all tables of ./mount, which run " in said("retry", "--yes", code=0)
+    assert [num_files(tmp_path / name) for name in ("mount/b", "mount/c", "lake/late")] == [1, 1, 3]
+    assert [rows(tmp_path / name) for name in ("lake/a", "mount/b", "mount/c")] == [6, 6, 6]
+    assert "Nothing is left" in said("retry", "--yes", code=0)
+
+
 def test_a_changed_rule_is_compared_for_each_table_that_it_manages(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -161,3 +161,18 @@ def test_nothing_left_needs_no_spark(tmp_path: Path, capsys: pytest.CaptureFixtu
     captured = capsys.readouterr()
     assert captured.out == f"Nothing is left of run {RUN}, or of any run before it.\n"
     assert "db.gone has no policy any more" in captured.err
+
+
+def test_a_place_that_the_newest_run_could_not_search_is_searched_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = "match: {tables: ['*']}\nmanage: true\n"
+    root = write_project(tmp_path, {"maintainer.yml": "version: 1\nroots: [gone, lake]\n", "policies/r.yml": rule})
+    runs = root / ".maintainer" / "runs"
+    write_run(runs, {"./gone": FAILED, "db.x": DONE})
+    chosen, _, said = retry(runs, capsys, monkeypatch)
+    assert chosen == {"./gone"}
+    assert said == f"all tables of ./gone, which run {RUN} could not search"
+    write_run(runs, {"db.x": DONE}, "20261122T220000Z-7f3a")
+    assert retry(runs, capsys, monkeypatch)[0] == set()
+    assert retry(runs, capsys, monkeypatch, RUN)[0] == {"./gone"}

@@ -12,7 +12,7 @@ import pytest
 from maintainer.app.engine_access import EngineOptions, OpenedEngine
 from maintainer.app.planning.gone_tables import gone_tables, remember_found, tables_found_before
 from maintainer.app.project_folders import Project
-from maintainer.app.selection.chosen_tables import WatchedTables, chosen_tables, searched
+from maintainer.app.selection.chosen_tables import WatchedTables, chosen_policies, chosen_tables, searched
 from maintainer.app.selection.managed_search import needs_session, search_tables, with_recorded_tables
 from maintainer.app.selection.run_spec import RunSpec, SelectionOptions, Shard
 from maintainer.delta.snapshot.find_tables import SearchLimits, tables_below
@@ -179,12 +179,58 @@ def test_a_problem_is_chosen_like_a_table(tmp_path: Path) -> None:
     assert sorted(name for parts in shards for part in parts for name in part) == ["./gone", "lake/a", "lake/b"]
 
 
+def test_a_place_that_was_not_searched_is_chosen_wherever_its_tables_may_be_meant(tmp_path: Path) -> None:
+    lake(tmp_path, "lake/a")
+    tagged = "match: {tables: [lake/a, 'gone/*']}\nmanage: true\ntags: [nightly]\nowner: bi"
+    own = "table: lake/own\ntags: [own]"
+    found = search_tables(project(tmp_path, "roots: [gone, lake]", tagged=tagged, own=own), EngineOptions())
+
+    def chosen(select: str, exclude: str = "", *, empty: bool = False) -> tuple[list[str], list[str]]:
+        options = SelectionOptions((select,), (exclude,), allow_empty=empty)
+        tables = chosen_tables(found, RunSpec(options), command="plan")
+        return [policy.table.identifier for policy in tables.policies], [
+            problem.table.identifier for problem in tables.problems
+        ]
+
+    assert chosen("tag:nightly") == (["lake/a"], ["./gone"])
+    assert chosen("tag:own") == (["lake/own"], [])
+    assert chosen("tag:nightly", "gone/*") == (["lake/a"], [])
+    assert chosen("gone/*") == ([], ["./gone"])
+    assert chosen("gone/*", empty=True) == ([], ["./gone"])
+    with pytest.raises(ProjectError, match="there is no such folder") as caught:
+        chosen_policies(found, RunSpec(SelectionOptions(("gone/x",))), command="verify")
+    assert caught.value.code == "E645"
+    with pytest.raises(ProjectError, match="selects nothing"):
+        chosen("tag:nightli")
+
+
 def test_a_table_that_a_run_names_is_planned_also_where_it_is_gone(tmp_path: Path) -> None:
     lake(tmp_path, "lake/a")
     spec = RunSpec(tables=frozenset({"lake/a", "lake/gone"}))
     found = searched(project(tmp_path), spec, EngineOptions())
     tables = chosen_tables(found, spec, command="apply").policies
     assert [policy.table.identifier for policy in tables] == ["lake/a", "lake/gone"]
+
+
+def test_a_place_that_a_run_names_means_all_tables_of_rules_there(tmp_path: Path) -> None:
+    lake(tmp_path, "lake/a", "lake/own", "other/c")
+    spec = RunSpec(tables=frozenset({"./lake", "./gone", "catalog"}))
+    every = "match: {tables: ['*']}\nmanage: true\npriority: 1"
+    before = project(tmp_path, "roots: [lake, other, gone]", every=every, own="table: lake/own")
+    recorded = with_recorded_tables(before, [TableRef("./lake", str(tmp_path / "lake"))])
+    assert list(names(recorded)) == ["lake/own"]
+    tables = chosen_tables(searched(before, spec, EngineOptions()), spec, command="apply")
+    assert [policy.table.identifier for policy in tables.policies] == ["lake/a"]
+    assert [problem.table.identifier for problem in tables.problems] == ["./gone"]
+
+
+def test_the_catalog_that_a_run_names_means_all_tables_of_rules_in_it(tmp_path: Path) -> None:
+    finder = Finder([("sales.orders", "s3a://b/orders")], ["s3a://b/x"])
+    loaded = project(tmp_path, "roots: ['s3://b']\ndatabases: [sales]", own="table: hr.people")
+    spec = RunSpec(tables=frozenset({"catalog"}))
+    found = with_recorded_tables(search_tables(loaded, opened(finder)), [TableRef("catalog")])
+    tables = chosen_tables(found, spec, command="apply").policies
+    assert [policy.table.identifier for policy in tables] == ["sales.orders"]
 
 
 def test_a_watch_looks_for_new_tables_from_time_to_time(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from maintainer.app.selection.run_spec import Look, RunSpec, SelectionOptions, Shard, choose, narrowed
 from maintainer.cli.main import run
 from maintainer.errors import ProjectError
-from maintainer.model.plan.plan import Plan, TablePlan
+from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import SetPropertiesStep
 from maintainer.model.table.table_facts import TableRef
@@ -100,6 +101,18 @@ def test_what_may_be_meant_is_looked_at_and_what_is_meant_is_kept(
     plan = Plan(0, 1, tuple(table for table in looked("drifts").tables if table.ref in seen))
     kept = narrowed(plan, project, options, command="plan")
     assert {str(table.ref) for table in kept.tables} == {f"s.{name}" for name in after}
+
+
+def test_what_could_not_be_looked_at_is_never_taken_for_done(project: LoadedProject) -> None:
+    broken = Problem("T403", "the table's log cannot be read")
+    tables = (
+        *looked("drifts").tables[:1],
+        replace(looked().tables[1], problem=broken),
+        TablePlan(TableRef("s3://away"), "maintainer.yml", "", problem=Problem("T435", "the storage is away")),
+    )
+    for select in ("due", "drifted"):
+        kept = narrowed(Plan(0, 1, tables), project, SelectionOptions((select,)), command="plan")
+        assert [str(table.ref) for table in kept.tables] == ["s.drifts", "s.idle", "s3://away"]
 
 
 def test_that_nothing_is_due_is_an_answer_and_a_misspelt_name_beside_it_is_not(project: LoadedProject) -> None:
