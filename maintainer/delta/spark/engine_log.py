@@ -121,9 +121,12 @@ class PythonLogs:
     py4j reports every broken connection at error level, and Python prints that to the terminal where no handler
     is set; pyspark prints each failed query as JSON. Both reach us as exceptions anyway. Leases may overlap, so
     ``restore`` removes this one's handler alone, and the last one puts the rest back as the first one found it.
+
+    ``stays``: it does nothing. The JVM was killed while threads may be in a call, which breaks later.
     """
 
     def __init__(self, path: Path) -> None:
+        self.stays = False
         self._handler = logging.FileHandler(path, encoding="utf-8", delay=True)
         self._handler.setFormatter(_WithoutSecrets("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         _quiet.begin()
@@ -133,7 +136,9 @@ class PythonLogs:
         logging.getLogger().addFilter(self._of_py4j)
 
     def restore(self) -> None:
-        """Restore the loggers, unless another lease still needs them."""
+        """Restore the loggers, unless another lease still needs them, or they stay as they are."""
+        if self.stays:
+            return
         for logger in _engine_loggers():
             logger.removeHandler(self._handler)
         logging.getLogger().removeFilter(self._of_py4j)

@@ -82,6 +82,7 @@ class SessionLease:
     stages: StageListener = SILENT
     _spark: SparkSession | None = None
     _embedded: _EmbeddedJvm | None = None
+    _python_logs: engine_log.PythonLogs | None = None
     _cleanup: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -138,6 +139,8 @@ class SessionLease:
         A session that is borrowed stays, and so does one on a cluster: its executors must be told.
         """
         if self._embedded is not None and self._embedded.conf["spark.master"].startswith("local"):
+            if self._python_logs is not None:
+                self._python_logs.stays = True
             self._embedded.engine.kill()
 
     def close(self) -> None:
@@ -283,7 +286,8 @@ def _start(options: SessionOptions, env: Mapping[str, str], versions: Versions) 
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         log_path = options.log_path or folder / "spark.log"
         log = stack.enter_context(_open_log(log_path))
-        stack.callback(engine_log.PythonLogs(log_path).restore)
+        python_logs = engine_log.PythonLogs(log_path)
+        stack.callback(python_logs.restore)
         user_options = options.conf_map.get(JAVA_OPTIONS) or defaults.get(JAVA_OPTIONS)
         record = options.record_classes
         archive = class_archive(java, jars, versions.spark_home, folder, record=record, user_options=user_options)
@@ -293,8 +297,9 @@ def _start(options: SessionOptions, env: Mapping[str, str], versions: Versions) 
         stack.callback(_forget_gateway, engine)
         embedded = _EmbeddedJvm(engine, conf, log_path)
         lease = SessionLease(
-            False, options.conf_map, log_path, stages=options.stages, _embedded=embedded, _cleanup=stack.pop_all()
-        )
+            False, options.conf_map, log_path, stages=options.stages, _embedded=embedded, _python_logs=python_logs,
+            _cleanup=stack.pop_all(),
+        )  # fmt: skip
     lease.start_seconds = time.monotonic() - started
     atexit.register(lease.close)
     return lease

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from maintainer.delta.spark.engine_log import PythonLogs
+from maintainer.delta.spark.spark_session import SessionLease
 
 PY4J = logging.getLogger("py4j")
 
@@ -17,6 +21,7 @@ PY4J = logging.getLogger("py4j")
 @pytest.fixture
 def users() -> Iterator[logging.Handler]:
     """A handler as a user has set it, and settings of his own."""
+    importlib.import_module("pyspark.logger")  # gives py4j a handler of its own, once
     before = PY4J.handlers[:], PY4J.level, PY4J.propagate
     users = logging.NullHandler()
     PY4J.handlers[:], PY4J.propagate = [users], True
@@ -50,3 +55,35 @@ def test_a_handler_that_the_user_adds_meanwhile_stays(users: logging.Handler, tm
     PY4J.addHandler(added)
     logs.restore()
     assert PY4J.handlers == [users, added]
+
+
+class Engine:
+    """A JVM that is killed."""
+
+    killed = False
+
+    def kill(self) -> None:
+        self.killed = True
+
+
+@pytest.mark.usefixtures("users")
+def test_a_call_that_breaks_after_the_kill_is_not_printed_either(tmp_path: Path) -> None:
+    """A thread may be in a call when the JVM is killed, and hear of it after the lease was closed."""
+    path = tmp_path / "spark.log"
+    logs, engine = PythonLogs(path), Engine()
+    embedded: Any = SimpleNamespace(conf={"spark.master": "local[2]"}, engine=engine)
+    lease = SessionLease(False, {}, path, _embedded=embedded, _python_logs=logs)
+    lease._cleanup.callback(logs.restore)
+    lease.kill()
+    lease.close()
+    broken = logging.LogRecord(
+        "root", logging.ERROR, "/site-packages/py4j/java_gateway.py", 1, "Exception while sending command.", (), None
+    )
+    try:
+        assert engine.killed
+        assert not logging.getLogger().filter(broken)
+        assert "Exception while sending command." in path.read_text(encoding="utf-8")
+    finally:
+        logs.stays = False
+        logs.restore()
+    assert logging.getLogger().filter(broken)
