@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
-from maintainer.errors import (
-    MaintainerError,
-)
+from maintainer.errors import MaintainerError
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.exit_codes import BUG_CODE
+from maintainer.planning.planner import as_problem
 
 
 def problem_of(error: BaseException) -> Problem:
-    """Return an error as data."""
+    """Return an error as data: one of ours with what was found and what is allowed, any other as a bug."""
     if isinstance(error, MaintainerError):
-        value = f" (found: {error.found})" if error.found else ""
-        return Problem(error.code, f"{error.what}{value}", error.where, error.help)
+        return as_problem(error)
     if is_engine_lost(error):
         # A signal to the whole process group ends the JVM beside us: no bug of ours, and the next apply goes on.
         return problem_of(engine_gone(None))

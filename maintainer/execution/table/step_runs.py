@@ -20,7 +20,8 @@ from maintainer.model.run.outcome import CommitReceipt, StepStatus
 from maintainer.model.run.progress import Phase
 from maintainer.model.table.commit_records import MAINTENANCE
 from maintainer.model.table.table_facts import TableFacts, TableRecord
-from maintainer.units import format_size
+from maintainer.planning.vacuum.vacuum_plan import unproven_text
+from maintainer.units import count_of, format_size
 
 LIFT_HELP = "look at the run that failed and at the table; then `maintainer verify TABLE --accept REASON`"
 _HELD_HELP = "look at what failed first; nothing is lost by waiting, the next apply plans the deletion again"
@@ -248,9 +249,8 @@ def _check_all_proven(step: VacuumStep, record: TableRecord) -> None:
     unproven_files = [file for file in step.files if unproven and file.removed_in_version in (None, *unproven)]
     if unproven_files:
         raise Refused(
-            f"{len(unproven_files)} files were replaced by a rewrite that is not proven",
+            f"{count_of(len(unproven_files), 'old file')} must stay: {unproven_text(record.unproven_versions)}",
             code="A410",
-            found=f"version {min(unproven)}",
             help="`maintainer apply` checks it again first, and deletes when it is proven",
         )
 

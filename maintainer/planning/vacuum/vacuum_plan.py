@@ -121,7 +121,8 @@ def _old_files(
     )
 
 
-def _unproven_text(versions: Sequence[int]) -> str:
+def unproven_text(versions: Sequence[int]) -> str:
+    """Say which rewrites are not proven, the newest by their versions."""
     newest = ", ".join(map(str, versions[-MAX_VERSIONS_NAMED:]))
     if len(versions) == 1:
         return f"the rewrite of version {newest} is not proven"
@@ -143,7 +144,7 @@ def _protected(
         )
     unproven = [file for file in old if file.path not in live and _is_unproven(file, record)]
     if unproven:
-        text = f"{_files_text(unproven)} kept: {_unproven_text(record.unproven_versions)}"
+        text = f"{_files_text(unproven)} kept: {unproven_text(record.unproven_versions)}"
         left_alone.append(LeftAlone(Reason(ReasonCode.UNPROVEN_REWRITE, text, policy.place_of("vacuum"))))
     free = [file for file in old if file.path not in live and not _is_unproven(file, record)]
     untracked = [file for file in free if file.kind == UNTRACKED]

@@ -243,6 +243,7 @@ def test_a_commit_of_somebody_else_is_never_taken_for_ours(bench: Bench) -> None
     assert bench.record(plan).quarantined is None
     assert outcome.steps[1].error is not None
     assert outcome.steps[1].error.code == "A410"
+    assert outcome.steps[1].error.what == "1 old file must stay: the rewrite of version 2 is not proven"
 
 
 def test_a_settled_commit_that_turns_out_wrong_quarantines_the_table(bench: Bench) -> None:
