@@ -28,6 +28,12 @@ from maintainer.units import count_of, format_duration, format_size
 GIT_TIMEOUT_SECONDS = 60
 MAX_ARCHIVE_BYTES = 512 * 1024 * 1024
 
+DEFAULTS = "with defaults"
+"""The value of a map in which nobody wrote a key: ``vacuum: {}``."""
+
+_MEMBERS = ("properties.", "consumers.", "verify.expectations.")
+"""Keys whose members have names of their own. Members have no default; their origin is that of the whole list."""
+
 
 def modified_tables(project: LoadedProject, ref: str) -> frozenset[str]:
     """Return the identifiers of tables whose effective policy differs from the one at a git commit.
@@ -205,13 +211,30 @@ def policy_changes(before: Sequence[ResolvedPolicy], now: Sequence[ResolvedPolic
 
 
 def _values(before: ResolvedPolicy, now: ResolvedPolicy) -> tuple[ValueChange, ...]:
-    """Name every value that differs, without defaults that only come and go with the map that they are in."""
-    return tuple(
-        change
-        for change in value_changes(policy_values(before), policy_values(now))
-        if not (change.before == NOT_SET and now.origin(change.key) == BUILT_IN)
-        and not (change.now == NOT_SET and before.origin(change.key) == BUILT_IN)
-    )
+    """Name every value that differs. Defaults that come or go with the map around them are named as this map.
+
+    They stay unnamed where somebody wrote another key of the map: that key shows that the map came or went.
+    """
+    shown: list[ValueChange] = []
+    maps: dict[str, ValueChange] = {}
+    for change in value_changes(policy_values(before), policy_values(now)):
+        comes = change.before == NOT_SET and _is_default(now, change.key)
+        goes = change.now == NOT_SET and _is_default(before, change.key)
+        if comes or goes:
+            name = change.key.rpartition(".")[0]
+            maps[name] = ValueChange(name, NOT_SET, DEFAULTS) if comes else ValueChange(name, DEFAULTS, NOT_SET)
+        else:
+            shown.append(change)
+    written = tuple(change.key for change in shown)
+    unwritten = (change for name, change in maps.items() if not any(key.startswith(name) for key in written))
+    return tuple(sorted((*shown, *unwritten), key=lambda change: change.key))
+
+
+def _is_default(policy: ResolvedPolicy, key: str) -> bool:
+    """Return whether nobody wrote this key: it has its default, perhaps because of a map that is there."""
+    if "." not in key or key.startswith(_MEMBERS):
+        return False
+    return policy.origins.get(key, BUILT_IN) == BUILT_IN
 
 
 def _only_in(these: Mapping[str, ResolvedPolicy], others: Mapping[str, ResolvedPolicy]) -> tuple[PolicyWork, ...]:

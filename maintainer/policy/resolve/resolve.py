@@ -15,6 +15,7 @@ from typing import Any
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.resolve.merge import (
     ALWAYS,
+    PURGE,
     VACUUM,
     ZORDER,
     Layer,
@@ -218,6 +219,8 @@ def _built_in(layers: Sequence[Layer]) -> list[Layer]:
     built_in = [ALWAYS]
     if any(("vacuum",) in layer.maps for layer in layers):
         built_in.append(VACUUM)
+    if any(("optimize", "purge") in layer.maps for layer in layers):
+        built_in.append(PURGE)
     if any(("optimize", "zorder") in layer.maps for layer in layers):
         built_in.append(ZORDER)
     return built_in

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from maintainer.model.plan.plan import Plan
 from maintainer.policy.project.policy_changes import PolicyChanges, PolicyWork, TableChange
@@ -15,6 +16,11 @@ from maintainer.units import count_of, format_size
 
 MAX_VALUE = 200
 """Characters of a value that a cell shows."""
+
+MAX_NAMES = 5
+"""Tables that a line names; how many more there are is a number."""
+
+_Change = TypeVar("_Change", bound=Hashable)
 
 STAYS = (
     "What was done to these tables stays: rewritten files, and the properties that were set. From now on nobody "
@@ -54,14 +60,13 @@ def render_comparison(plan: Plan, compared: Comparison, room: int) -> list[str]:
     if not changes.any:
         lines = [f"No table's policy differs from {ref}."]
         return [*lines, *_table(shared_header, shared, room, *_SHARED)[0]]
-    bullets = [f"* **{_keeps_less(change)}**" for change in changes.changed if change.shorter_retention]
-    bullets, room = _fitting_lines(bullets, room)
+    bullets, room = _keep_less(changes.changed, room)
     bullets += [f"* {line}" for line in _next_apply(total(compared.plan.user_tables), total(plan.user_tables))]
     lines = [f"#### Changed policies, compared with {ref}", "", *bullets]
     values = [
-        (code(change.table), code(value.key), _value(value.before), _value(value.now))
-        for change in changes.changed
-        for value in change.values
+        (_names(tables), code(value.key), _value(value.before), _value(value.now))
+        for changed, tables in _alike((change.values, change.table) for change in changes.changed)
+        for value in changed
     ]
     for header, rows, noun, plural in (
         (shared_header, shared, *_SHARED),
@@ -91,11 +96,33 @@ def _reach(change: SharedChange) -> str:
     return "each run" if change.num_tables is None else count_of(change.num_tables, "table")
 
 
-def _fitting_lines(lines: Sequence[str], room: int) -> tuple[list[str], int]:
+def _keep_less(changed: Sequence[TableChange], room: int) -> tuple[list[str], int]:
+    """Return a line for each retention that got shorter, with the tables that it is of, and the room that is left."""
+    shorter = [(change.shorter_retention, change.table) for change in changed if change.shorter_retention]
+    alike = list(_alike(shorter))
+    lines = [f"* **{_less_kept(tables, *retention)}**" for retention, tables in alike]
     shown, room = fitting([(line,) for line in lines], room)
-    rest = len(lines) - len(shown)
+    rest = sum(len(tables) for _, tables in alike[len(shown) :])
     more = [f"* **{count_of(rest, 'more table keeps', 'more tables keep')} less**"] if rest else []
     return [*(line for (line,) in shown), *more], room
+
+
+def _less_kept(tables: Sequence[str], before: str, now: str) -> str:
+    keep = "keeps" if len(tables) == 1 else "keep"
+    return f"{_names(tables)} {keep} less: retention {before} -> {now}"
+
+
+def _alike(changes: Iterable[tuple[_Change, str]]) -> Iterable[tuple[_Change, list[str]]]:
+    """Gather the tables that change in the same way: a rule with a new value would give a line for each of them."""
+    tables: dict[_Change, list[str]] = {}
+    for change, name in changes:
+        tables.setdefault(change, []).append(name)
+    return tables.items()
+
+
+def _names(tables: Sequence[str]) -> str:
+    named = ", ".join(code(name) for name in tables[:MAX_NAMES])
+    return f"{named} and {len(tables) - MAX_NAMES:,} more" if len(tables) > MAX_NAMES else named
 
 
 def _work(policies: Sequence[PolicyWork]) -> list[tuple[str, ...]]:
@@ -106,12 +133,6 @@ def _value(text: str) -> str:
     if text == NOT_SET:
         return text
     return code(text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}... ({len(text):,} characters)")
-
-
-def _keeps_less(change: TableChange) -> str:
-    assert change.shorter_retention is not None
-    before, now = change.shorter_retention
-    return f"{code(change.table)} keeps less: retention {before} -> {now}"
 
 
 def _next_apply(before: Totals, now: Totals) -> list[str]:

@@ -108,6 +108,20 @@ def test_the_merged_file_alone_says_the_same(tmp_path: Path) -> None:
     assert again.policy.digest == resolution.policy.digest
 
 
+def test_a_map_that_switches_something_on_is_explained_and_merged_where_it_is_empty(tmp_path: Path) -> None:
+    text = "table: s.t\nvacuum: {}\nautoCompact: true\noptimize: {purge: {}}\n"
+    resolution = loaded(tmp_path / "one", {"policies/t.yml": text}).resolution_of("s.t")
+    lines = explain_text(resolution).splitlines()
+    for key in ("vacuum.retention", "autoCompact", "optimize.purge.deletedRowsRatio", "optimize.purge.droppedColumns"):
+        assert any(line.startswith(f"{key} ") for line in lines)
+    again = loaded(tmp_path / "other", {"policies/merged.yml": merged_yaml(resolution)}).resolution_of("s.t")
+    assert again.policy.optimize == resolution.policy.optimize
+    assert (again.policy.vacuum, again.policy.auto_compact) == (
+        resolution.policy.vacuum,
+        resolution.policy.auto_compact,
+    )
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [

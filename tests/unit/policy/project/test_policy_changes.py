@@ -128,3 +128,42 @@ def test_links_in_a_commit_are_not_followed(root: Path) -> None:
     git(root, "commit", "-q", "-m", "a link")
     (root / "policies" / "e.yml").unlink()
     assert modified(root) == set()
+
+
+@pytest.mark.parametrize(
+    ("written", "changed"),
+    [
+        ("vacuum: {}", [("vacuum", "not set", "with defaults")]),
+        ("vacuum: {retention: 9d}", [("vacuum.retention", "not set", "9d")]),
+        ("optimize: {purge: {}}", [("optimize.purge", "not set", "with defaults")]),
+        ("optimize: {purge: {droppedColumns: false}}", [("optimize.purge.droppedColumns", "not set", "false")]),
+        ("autoCompact: false", [("autoCompact", "not set", "false")]),
+        ("autoCompact: true", [("autoCompact", "not set", "true")]),
+        ("properties: {delta.appendOnly: true}", [("properties.delta.appendOnly", "not set", "true")]),
+        ("optimize: {zorder: {columns: [a]}}", [("optimize.zorder.columns", "not set", "a")]),
+    ],
+)
+def test_a_map_that_comes_or_goes_is_named_by_its_keys_or_itself(
+    written: str, changed: list[tuple[str, str, str]], tmp_path: Path
+) -> None:
+    """A default that nobody wrote is no change of its own, and what begins is never left out."""
+    texts = {"before": "table: s.a\n", "now": f"table: s.a\n{written}\n"}
+    before, now = (
+        load_project(write_project(tmp_path / name, {"policies/a.yml": text})).resolved()
+        for name, text in texts.items()
+    )
+    for old, new, values in (
+        (before, now, changed),
+        (now, before, [(key, there, absent) for key, absent, there in changed]),
+    ):
+        (change,) = policy_changes.policy_changes(old, new).changed
+        assert [(value.key, value.before, value.now) for value in change.values] == values
+
+
+def test_an_empty_map_that_switches_nothing_on_is_no_change(tmp_path: Path) -> None:
+    projects = {"before": "table: s.a\n", "now": "table: s.a\noptimize: {cluster: {}, when: {}}\nlimits: {}\n"}
+    before, now = (
+        load_project(write_project(tmp_path / name, {"policies/a.yml": text})).resolved()
+        for name, text in projects.items()
+    )
+    assert not policy_changes.policy_changes(before, now).any

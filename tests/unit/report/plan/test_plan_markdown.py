@@ -76,7 +76,12 @@ def test_defaults_that_come_and_go_with_their_map_are_not_named() -> None:
     without = make_policy(digest="1")
     inside = replace(
         make_policy(digest="2", vacuum=vacuum(7)),
-        origins={"vacuum": Origin("orders.yml", 4), "vacuum.every": BUILT_IN, "vacuum.mode": BUILT_IN},
+        origins={
+            "vacuum": Origin("orders.yml", 4),
+            "vacuum.retention": Origin("orders.yml", 4),
+            "vacuum.every": BUILT_IN,
+            "vacuum.mode": BUILT_IN,
+        },
     )
     keys = {value.key for value in policy_changes([without], [inside]).changed[0].values}
     assert "vacuum.retention" in keys
@@ -161,6 +166,22 @@ def test_it_is_read_without_entities_and_by_a_reader_of_markdown() -> None:
         elif token.type in ("td_open", "th_open"):
             widths[-1] += 1
     assert set(widths) == {3, 4, 5}
+
+
+def test_tables_that_change_alike_share_their_lines() -> None:
+    names = [f"t{number}" for number in range(1, 8)]
+    before = [make_policy(name=name, digest="1", vacuum=vacuum(14), lines={"vacuum.retention": 4}) for name in names]
+    now = [make_policy(name=name, digest="2", vacuum=vacuum(7), lines={"vacuum.retention": 4}) for name in names]
+    now[-1] = make_policy(name="t7", digest="2", vacuum=vacuum(8), lines={"vacuum.retention": 4})
+    compared = Comparison("main", policy_changes(before, now), sample_plans.full_plan())
+    lines = render_comparison(sample_plans.full_plan(), compared, 30_000)
+    six = "`t1`, `t2`, `t3`, `t4`, `t5` and 1 more"
+    assert f"* **{six} keep less: retention 14d -> 7d**" in lines
+    assert "* **`t7` keeps less: retention 14d -> 8d**" in lines
+    assert f"| {six} | `vacuum.retention` | `14d` | `7d` |" in lines
+    assert "| `t7` | `vacuum.retention` | `14d` | `8d` |" in lines
+    assert sum("vacuum.retention" in line for line in lines) == 2
+    assert "* **7 more tables keep less**" in render_comparison(sample_plans.full_plan(), compared, 0)
 
 
 def test_what_does_not_fit_is_counted() -> None:
