@@ -10,6 +10,7 @@ from pathlib import Path
 
 from maintainer.errors import ProjectError
 from maintainer.journal.store.state_access import runs_dir_of
+from maintainer.model.plan.plan import DIRTY
 from maintainer.policy.project.policy_project import LoadedProject, load_project
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
@@ -91,7 +92,7 @@ class Project:
             dirty = ask("status", "--porcelain", "--", "maintainer.yml", "policies")
         except (OSError, subprocess.SubprocessError):
             return None
-        return f"{commit}+dirty" if dirty else commit
+        return f"{commit}{DIRTY}" if dirty else commit
 
 
 def describe_selection(select: Sequence[str], exclude: Sequence[str]) -> tuple[str, ...]:

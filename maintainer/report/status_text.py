@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import tzinfo
 
-from maintainer.model.plan.plan import Problem
+from maintainer.model.plan.plan import DIRTY, Problem
 from maintainer.model.run.auto_compaction import SwitchSource
 from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECORDED, UNDELETE, HistoryRow, StatusRow
 from maintainer.model.table.commit_records import MAINTENANCE
@@ -281,8 +281,12 @@ def _links(rows: Sequence[HistoryRow], one_table: bool) -> Iterator[str]:
     yield f"the run: maintainer show {ours.run_id}   its report: maintainer report {ours.run_id}"
     policy_file = re.sub(r":\d+\Z", "", ours.policy_file or "")  # of a rule with its line
     if ours.git_commit and "/" in policy_file:
-        commit = ours.git_commit.partition("+")[0][:12]
-        yield f"its policy as it was: git show {printable(commit)}:./{printable(policy_file)}"
+        commit, dirty, _ = ours.git_commit.partition(DIRTY)
+        look = f"git show {printable(commit[:12])}:./{printable(policy_file)}"
+        if dirty:
+            yield f"policies had changes that were not committed then; the commit below them: {look}"
+        else:
+            yield f"its policy as it was: {look}"
 
 
 def _history_cells(row: HistoryRow, form: str, tz: tzinfo) -> tuple[str, ...]:
@@ -332,5 +336,6 @@ def _detail(row: HistoryRow) -> str:
     elif row.reason is not None and _is_without_folder(row):
         parts.append(row.reason)
     if row.git_commit:
-        parts.append(f"@ {printable(row.git_commit[:12])}")
+        commit, dirty, _ = row.git_commit.partition(DIRTY)
+        parts.append(f"@ {printable(commit[:12])}{dirty}")
     return ", ".join(parts)

@@ -21,6 +21,9 @@ from maintainer.model.table.files_seen import FilesSeen
 from maintainer.model.table.storage_facts import FileSizes
 from maintainer.model.table.table_facts import PartitionValues, Protocol, TableRef
 
+DIRTY = "+dirty"
+"""What stands behind a plan's ``git_commit`` if files of policies had changes that were not committed."""
+
 BUILT_IN_POLICY = "built-in"
 """What stands where other tables have the name of their policy file: only the ledger is kept by such a policy."""
 

@@ -139,7 +139,7 @@ def test_commits_of_others_that_are_alike_are_one_line_and_maintenance_never_is(
 
 
 def test_the_newest_of_our_rows_says_how_to_go_on() -> None:
-    ours = replace(HISTORY[0], policy_file="policies/orders.yml", git_commit="3f2c1a9+dirty")
+    ours = replace(HISTORY[0], policy_file="policies/orders.yml", git_commit="3f2c1a9")
     text = render_history([write(9), ours], one_table=True)
     assert text.splitlines()[-2:] == [
         f"the run: maintainer show {RUN}   its report: maintainer report {RUN}",
@@ -147,6 +147,17 @@ def test_the_newest_of_our_rows_says_how_to_go_on() -> None:
     ]
     lost = replace(HISTORY[0], reason=LOST, git_commit=None)
     assert render_history([lost], one_table=True).splitlines()[-1].endswith("4m 35s, its run folder is not here")
+
+
+def test_a_commit_with_changes_beside_it_is_not_called_the_policy_as_it_was() -> None:
+    commit = "3f2c1a9b8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a"
+    ours = replace(HISTORY[0], policy_file="policies/orders.yml", git_commit=f"{commit}+dirty")
+    *_, row, _, last = render_history([ours], one_table=True).splitlines()
+    assert row.endswith(", @ 3f2c1a9b8d7e+dirty")
+    assert last == (
+        "policies had changes that were not committed then; the commit below them: "
+        "git show 3f2c1a9b8d7e:./policies/orders.yml"
+    )
 
 
 def test_no_history() -> None:
