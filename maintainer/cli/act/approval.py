@@ -15,12 +15,13 @@ from maintainer.report.style import is_terminal
 YES = click.option("--yes", is_flag=True, help="Do not ask. Needed without a terminal.")
 
 
-def require_approval(*, yes: bool, command: str) -> None:
+def require_approval(*, yes: bool, command: str, first: str) -> None:
     """Refuse a command that changes tables where nobody agreed and nobody can be asked.
 
     Args:
         yes: Whether ``--yes`` was given.
         command: The command, for the message.
+        first: What a person can look at or should know before agreeing to it.
 
     Raises:
         ProjectError: E628.
@@ -30,7 +31,7 @@ def require_approval(*, yes: bool, command: str) -> None:
     raise ProjectError(
         f"`{command}` changes tables, and there is no terminal to ask whether it may",
         code="E628",
-        help=f"in a pipeline write `{command} --yes`; `maintainer plan` shows what would be done",
+        help=f"in a pipeline write `{command} --yes`; {first}",
     )
 
 

@@ -72,7 +72,9 @@ def apply_command(context: CliContext, plan_file: Path | None, spec: RunSpec, ye
     the plan is stale is refused; the others are done. Without PLAN, apply plans and asks before it changes anything.
     Without a terminal it needs `--yes`.
     """
-    require_approval(yes=yes or plan_file is not None, command="maintainer apply")
+    require_approval(
+        yes=yes or plan_file is not None, command="maintainer apply", first="`maintainer plan` shows what would be done"
+    )
     if plan_file is None:
         if spec.exact or spec.all_or_nothing:
             option = "--exact" if spec.exact else "--all-or-nothing"
@@ -108,7 +110,7 @@ def retry_command(context: CliContext, run: str | None, spec: RunSpec, yes: bool
     newest run, or RUN, could not search is searched again. The tables are planned again, then done as `apply` does.
     It is safe to repeat.
     """
-    require_approval(yes=yes, command="maintainer retry")
+    require_approval(yes=yes, command="maintainer retry", first="on a terminal it shows what it would do, and asks")
     unsearched = open_project(context)
     rest = unfinished_tables(unsearched.past_runs_dir, run)
     # What runs knew is enough here: whether it is still there, `apply` sees.
@@ -214,7 +216,7 @@ def watch_command(
     A run that is refused, fails or runs out of time does not end the watch; a failed verification does.
     It asks once, when it starts.
     """
-    require_approval(yes=yes, command="maintainer watch")
+    require_approval(yes=yes, command="maintainer watch", first="`maintainer plan` shows what is due now")
     project = open_project(context)
     project, chosen = chosen_before_session(project, spec, "watch")
     what = "all tables that rules match" if chosen is None else count_of(len(chosen.policies), "table")

@@ -141,7 +141,7 @@ def undelete_command(context: CliContext, table: str, spec: RunSpec, run_id: str
 
     `maintainer history` lists it as a run.
     """
-    require_approval(yes=yes, command="maintainer undelete")
+    require_approval(yes=yes, command="maintainer undelete", first="it overwrites no file that exists")
     project = open_project(context)
     policy = project.loaded.resolve_table(table)
     if not is_approved(f"Bring back what run {run_id} moved out of {table}?", yes=yes):

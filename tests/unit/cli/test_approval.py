@@ -23,19 +23,24 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [["apply"], ["retry"], ["watch"], ["undelete", "lake/t", "--run", "20261121T210000Z-dead"]],
-    ids=lambda arguments: str(arguments[0]),
+    ("arguments", "first"),
+    [
+        (["apply"], "`maintainer plan` shows what would be done"),
+        (["retry"], "on a terminal it shows what it would do, and asks"),
+        (["watch"], "`maintainer plan` shows what is due now"),
+        (["undelete", "lake/t", "--run", "20261121T210000Z-dead"], "it overwrites no file that exists"),
+    ],
+    ids=["apply", "retry", "watch", "undelete"],
 )
 def test_a_pipeline_that_did_not_agree_changes_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], first: str
 ) -> None:
     write_project(tmp_path, {"policies/t.yml": "table: lake/t\n"})
     before = sorted(tmp_path.rglob("*"))
     assert run(["--project", str(tmp_path), *arguments]) == 2
     message = capsys.readouterr().err
     assert message.startswith(f"error[E628]: `maintainer {arguments[0]}` changes tables")
-    assert f"maintainer {arguments[0]} --yes" in message
+    assert f"in a pipeline write `maintainer {arguments[0]} --yes`; {first}\n" in message
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -47,11 +52,11 @@ def test_both_ends_of_a_question_must_be_a_terminal(
     monkeypatch.setattr("sys.stdin", Terminal() if stdin else io.StringIO())
     monkeypatch.setattr("sys.stderr", Terminal() if stderr else io.StringIO())
     if stdin and stderr:
-        approval.require_approval(yes=False, command="maintainer apply")
+        approval.require_approval(yes=False, command="maintainer apply", first="look")
     else:
         with pytest.raises(ProjectError, match="no terminal"):
-            approval.require_approval(yes=False, command="maintainer apply")
-    approval.require_approval(yes=True, command="maintainer apply")
+            approval.require_approval(yes=False, command="maintainer apply", first="look")
+    approval.require_approval(yes=True, command="maintainer apply", first="look")
 
 
 @pytest.mark.parametrize("output", ["text", "json", "jsonl", "github", "junit"])
