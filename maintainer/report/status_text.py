@@ -16,7 +16,7 @@ from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECOR
 from maintainer.model.table.commit_records import MAINTENANCE
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.style import PLAIN, Role, Style
-from maintainer.report.text_layout import UTC, columns, display_width, moment, pad, printable, short_share
+from maintainer.report.text_layout import UTC, columns, display_width, moment, pad, printable, short_commit, short_share
 from maintainer.units import count_of, format_duration, format_size
 
 _ROLE = {
@@ -336,6 +336,5 @@ def _detail(row: HistoryRow) -> str:
     elif row.reason is not None and _is_without_folder(row):
         parts.append(row.reason)
     if row.git_commit:
-        commit, dirty, _ = row.git_commit.partition(DIRTY)
-        parts.append(f"@ {printable(commit[:12])}{dirty}")
+        parts.append(f"@ {short_commit(row.git_commit)}")
     return ", ".join(parts)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone, tzinfo
 
 from maintainer.errors.foreign_text import printable as printable
+from maintainer.model.plan.plan import DIRTY
 from maintainer.model.table.table_facts import PartitionValues
 from maintainer.units import count_of
 
@@ -113,6 +114,12 @@ def iso_utc(at_ms: int) -> str:
     """Print a time for machines: ``2026-11-21T22:00:05.123Z``."""
     text = moment(at_ms, UTC).isoformat(timespec="milliseconds")
     return text.removesuffix("+00:00") + "Z"
+
+
+def short_commit(git_commit: str) -> str:
+    """Return twelve digits of a commit, with the mark of policies that had changes beside it."""
+    commit, dirty, _ = git_commit.partition(DIRTY)
+    return f"{printable(commit[:12])}{dirty}"
 
 
 def partition(values: PartitionValues) -> str:

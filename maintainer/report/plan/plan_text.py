@@ -48,6 +48,7 @@ from maintainer.report.text_layout import (
     padded_width,
     partition,
     printable,
+    short_commit,
     when,
 )
 from maintainer.units import count_of, format_duration, format_size
@@ -237,7 +238,7 @@ def render_plan(plan: Plan, options: PlanOptions | None = None, style: Style = P
 
 
 def _header(plan: Plan, options: PlanOptions, style: Style) -> str:
-    commit = f" @ {printable(plan.git_commit)}" if plan.git_commit else ""
+    commit = f" @ {short_commit(plan.git_commit)}" if plan.git_commit else ""
     parts = [style.paint(printable(options.project), Role.BOLD) + commit]
     if plan.environment:
         parts.append(f"env {printable(plan.environment)}")
