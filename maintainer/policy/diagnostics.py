@@ -77,7 +77,7 @@ MEANING: dict[str, str] = {
     "P320": "a table property that keeps too little",
     "P321": "a table property that Delta does not have",
     "P322": "a size without a unit",
-    "P323": "a suspension without a reason",
+    "P323": "a switch without a value",
 }
 
 TITLES: dict[str, str] = {**READING, **SCHEMA, **MEANING}

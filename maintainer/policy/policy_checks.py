@@ -26,6 +26,22 @@ from maintainer.units import UnitError, format_size
 WITH_TRASH = ("file", "hdfs", "viewfs")
 """Schemes on which moving a file costs no copy."""
 
+_NOT_WRITTEN = "has no value and counts as not written: what defaults and rules say of it holds"
+
+_SWITCHES: Mapping[Path, tuple[str, str]] = {
+    ("suspend",): ("has no value, so nothing is suspended", "write `suspend: {reason: ...}`, or remove the line"),
+    ("vacuum",): (
+        _NOT_WRITTEN,
+        "write `vacuum: {}` to delete by the defaults, or remove the line; where a rule has a vacuum, "
+        "`match.exclude` in that rule leaves the table out",
+    ),
+    ("autoCompact",): (_NOT_WRITTEN, "write `autoCompact: true` or `autoCompact: false`, or remove the line"),
+    ("optimize", "purge"): (_NOT_WRITTEN, "write `purge: {}` to purge all that can be purged, or remove the line"),
+    ("optimize", "zorder"): (_NOT_WRITTEN, "write `zorder: {columns: [...]}`, or remove the line"),
+    ("optimize", "rewrite"): (_NOT_WRITTEN, "write `rewrite: {files: ...}`, or remove the line"),
+}
+"""Keys that begin or end something by being there, with what is said where they have no value."""
+
 
 def check_file(document: Document) -> list[Diagnostic]:
     """Return what one file alone has wrong, sorted: types and forms by its schema, then what its settings mean.
@@ -39,7 +55,7 @@ def check_file(document: Document) -> list[Diagnostic]:
         findings.extend(_reach(document))
         findings.extend(_manages(document))
     for base in _bases(document, kind):
-        findings.extend(_empty_suspension(document, base))
+        findings.extend(_empty_switches(document, base))
         for finding in check_settings(_settings(document, base)):
             findings.append(_diagnostic(document, finding, base))
     return sorted(findings)
@@ -100,14 +116,16 @@ def _settings(document: Document, base: Path) -> Settings:
     return Settings(values, maps)
 
 
-def _empty_suspension(document: Document, base: Path) -> Iterator[Diagnostic]:
-    """Warn of a suspension without a value: whoever wrote it expects that nothing is done."""
-    data = _at_base(document, base)
-    if isinstance(data, dict) and "suspend" in data and data["suspend"] is None:
-        message, help = "has no value, so nothing is suspended", "write `suspend: {reason: ...}`, or remove the line"
-        yield _diagnostic(
-            document, Finding("P323", ("suspend",), message, help, severity=Severity.WARNING, at_key=True), base
-        )
+def _empty_switches(document: Document, base: Path) -> Iterator[Diagnostic]:
+    """Warn of a switch without a value: whoever wrote it expects that something begins or ends with it."""
+    for keys, (message, help) in _SWITCHES.items():
+        if base[:1] == ("environments",) and keys != ("suspend",):
+            continue  # the schema refuses it there
+        *above, last = keys
+        data = _at_base(document, (*base, *above))
+        if isinstance(data, dict) and last in data and data[last] is None:
+            finding = Finding("P323", keys, message, help, severity=Severity.WARNING, at_key=True)
+            yield _diagnostic(document, finding, base)
 
 
 def _reach(document: Document) -> Iterator[Diagnostic]:

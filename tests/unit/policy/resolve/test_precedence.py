@@ -188,7 +188,7 @@ def test_vacuum_is_there_only_if_some_level_writes_the_map(tmp_path: Path, text:
     project = loaded(
         tmp_path, {"policies/t.yml": "table: s.t\n" + text, "policies/u.yml": "table: s.u\nvacuum: null\n"}
     )
-    assert complaints(project) == []
+    assert complaints(project) == ["policies/u.yml:3:1 P323"]
     written, unwritten = project.resolved()
     assert written.vacuum is not None
     assert (written.vacuum.retention_seconds, written.vacuum.every_seconds) == (604_800, 0)

@@ -53,7 +53,7 @@ def test_an_item_in_the_wrong_form_has_help(content: str, file: str, helps: list
 
 
 def test_null_falls_back_where_it_may_and_is_an_error_where_not() -> None:
-    assert findings_of(HEAD + "owner:\noptimize:\nvacuum: {retention: null}\nautoCompact: ~\n") == []
+    assert findings_of(HEAD + "owner:\noptimize:\nvacuum: {retention: null}\nconsumers: ~\n") == []
     assert only_finding("version: 1\ntable:\n").message == "table has no value"
     assert only_finding("version:\ntable: a\n").message == "version has no value"
 
