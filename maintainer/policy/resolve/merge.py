@@ -241,12 +241,6 @@ VACUUM = built_in_layer(
 )
 """The lowest level of a table for which some level writes ``vacuum``."""
 
-PURGE = built_in_layer({"optimize.purge.deletedRowsRatio": 0, "optimize.purge.droppedColumns": True})
-"""The lowest level of a table for which some level writes ``optimize.purge``.
-
-The map is a switch, also where it is empty: so it has values that `explain`, the digest and a comparison see.
-"""
-
 ZORDER = built_in_layer(
     {
         "optimize.zorder.mode": "incremental",

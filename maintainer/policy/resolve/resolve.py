@@ -15,7 +15,6 @@ from typing import Any
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.resolve.merge import (
     ALWAYS,
-    PURGE,
     VACUUM,
     ZORDER,
     Layer,
@@ -204,11 +203,17 @@ def resolve(
     return Resolution(policy, merged, values, named_by_file)
 
 
+_PURGE: Mapping[str, object] = {"optimize.purge.deletedRowsRatio": 0, "optimize.purge.droppedColumns": True}
+
+
 def effective_values(merged: Merged, timezone: str) -> dict[str, object]:
     """Return every effective value by dotted key, in base units."""
     values = {".".join(keys): base_value(".".join(keys), setting.value) for keys, setting in merged.leaves.items()}
     if ("autoCompact",) in merged.maps:
         values["autoCompact"] = True
+    if ("optimize", "purge") in merged.maps:
+        # The map alone is a switch. Without values the digest would not see that somebody turned it.
+        values = {**_PURGE, **values}
     windows = values.get("window")
     if isinstance(windows, list):
         values["window"] = [{"timezone": timezone, **window} for window in windows]
@@ -219,8 +224,6 @@ def _built_in(layers: Sequence[Layer]) -> list[Layer]:
     built_in = [ALWAYS]
     if any(("vacuum",) in layer.maps for layer in layers):
         built_in.append(VACUUM)
-    if any(("optimize", "purge") in layer.maps for layer in layers):
-        built_in.append(PURGE)
     if any(("optimize", "zorder") in layer.maps for layer in layers):
         built_in.append(ZORDER)
     return built_in
