@@ -284,7 +284,7 @@ def _links(rows: Sequence[HistoryRow], one_table: bool) -> Iterator[str]:
         commit, dirty, _ = ours.git_commit.partition(DIRTY)
         look = f"git show {printable(commit[:12])}:./{printable(policy_file)}"
         if dirty:
-            yield f"policies had changes that were not committed then; the commit below them: {look}"
+            yield f"its policies had changes that were not committed; without them: {look}"
         else:
             yield f"its policy as it was: {look}"
 

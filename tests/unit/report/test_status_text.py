@@ -155,8 +155,7 @@ def test_a_commit_with_changes_beside_it_is_not_called_the_policy_as_it_was() ->
     *_, row, _, last = render_history([ours], one_table=True).splitlines()
     assert row.endswith(", @ 3f2c1a9b8d7e+dirty")
     assert last == (
-        "policies had changes that were not committed then; the commit below them: "
-        "git show 3f2c1a9b8d7e:./policies/orders.yml"
+        "its policies had changes that were not committed; without them: git show 3f2c1a9b8d7e:./policies/orders.yml"
     )
 
 
