@@ -102,20 +102,25 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, required=True, help="where the page goes")
-    parser.add_argument("--folder", type=Path, help="work here and leave everything behind; default: a new folder")
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        help="work here and leave everything behind; default: a new folder, which stays only after a failure",
+    )
     options = parser.parse_args(arguments)
     folder = Path(options.folder or tempfile.mkdtemp(prefix="maintainer-soak-")).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        verdict = run_soak(SoakSettings(str(folder), options.minutes * 60, options.seed))
-        told = f"python -m tests.soak.run_soak --minutes {options.minutes:g} --seed {options.seed} --out {options.out}"
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(page(verdict, told), encoding="utf-8")
-    finally:
-        if options.folder is None:
-            shutil.rmtree(folder, ignore_errors=True)
-    sys.stdout.write(f"{options.out}: {'FAILED' if verdict.failures else 'PASSED'}\n")
-    return 1 if verdict.failures else 0
+    verdict = run_soak(SoakSettings(str(folder), options.minutes * 60, options.seed))
+    told = f"python -m tests.soak.run_soak --minutes {options.minutes:g} --seed {options.seed} --out {options.out}"
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(page(verdict, told), encoding="utf-8")
+    if verdict.failures:
+        sys.stdout.write(f"{options.out}: FAILED; its tables and records are in {folder}\n")
+        return 1
+    if options.folder is None:
+        shutil.rmtree(folder, ignore_errors=True)
+    sys.stdout.write(f"{options.out}: PASSED\n")
+    return 0
 
 
 if __name__ == "__main__":

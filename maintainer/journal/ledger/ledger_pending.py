@@ -109,13 +109,17 @@ def _take_rows_of_dead_runs(own: RunFolder) -> Problem | None:
         try:
             record = read_record(folder.path)
             missing = missing_rows(record) if record.end is not RunEnd.RUNNING else ()
+            # Rows may wait already, and what was found out later comes with them: the next run may be far off.
+            waiting = read_pending(folder.path / PENDING_FILE)
         except (OSError, ValueError, MaintainerError) as error:
             help_text = "its events beside it hold the same facts; `maintainer ledger rebuild` reads the tables' logs"
             problem = Problem("E652", f"the rows of a killed run cannot be made: {error}", str(folder.path), help_text)
             continue
         if record.end is not RunEnd.RUNNING:
             taken += 1
-            keep_pending(folder, missing, by=own.run_id)
+            step_ids = {row.step_id for row in waiting}  # a run that was killed right here put them there before
+            more = tuple(row for row in missing if row.step_id not in step_ids)
+            keep_pending(folder, (*waiting, *more), by=own.run_id)
     return problem
 
 
@@ -125,7 +129,7 @@ def _may_miss_rows(folder: Path) -> bool:
         return False
     last = last_event(folder / EVENTS_FILE)
     ended = last is not None and last["type"] in ("run_finished", ROWS_KNOWN) and last.get("rows_known", True)
-    return not ended and not (folder / PENDING_FILE).is_file() and not is_alive(folder / EVENTS_FILE)
+    return not ended and not is_alive(folder / EVENTS_FILE)
 
 
 def _waiting(own: RunFolder) -> list[RunFolder]:

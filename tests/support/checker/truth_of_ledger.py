@@ -53,7 +53,13 @@ def waiting_rows_are_said(evidence: Evidence) -> Iterator[str]:
     for number, run in enumerate(evidence.runs):
         if not run.pending or run.is_alive or not appended:
             continue
-        later = [one.run_id for one in evidence.runs[number + 1 :] if one.is_finished and one.run_id in appended]
+        # A later run may have made them: only one that ended after that had them before it.
+        known_ms = max((event["at_ms"] for event in run.of_type("ledger_rows")), default=0)
+        later = [
+            one.run_id
+            for one in evidence.runs[number + 1 :]
+            if one.run_id in appended and any(end["at_ms"] >= known_ms for end in one.of_type("run_finished"))
+        ]
         told = any(event.get("about") == "ledger" for event in run.of_type("note"))
         by_itself = (run.path / "undelete.json").exists()
         if later:

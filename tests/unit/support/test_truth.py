@@ -240,3 +240,11 @@ def test_a_left_file_is_named_by_how_its_name_begins(tmp_path: Path) -> None:
     project.files[f"{TABLE}/part-other.parquet"] = 1
     ((rule, text),) = judged(project)
     assert (rule, "part-other.parquet was written" in text) == ("no_unknown_files", True)
+
+
+def test_rows_that_were_made_after_a_run_had_appended_its_own_did_not_wait_for_it(tmp_path: Path) -> None:
+    """A run that settles what another one left may be killed before it appends the rows of that."""
+    project = forged_project(tmp_path)
+    project.compacted.pending = [project.rows.pop(0)]
+    project.compacted.events.append(event("ledger_rows", at_ms=1, num_rows=1))
+    assert "waiting_rows_are_said" not in {rule for rule, _ in judged(project)}

@@ -8,17 +8,23 @@ from pathlib import Path
 import pytest
 
 from maintainer.errors import EnvironmentUnfit
-from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
+from maintainer.journal.events.event_log import EVENTS_FILE, Event, EventLog, append_event
 from maintainer.journal.folder.run_folder import RunFolder
-from maintainer.journal.ledger.ledger_pending import PENDING_FILE, check_mark, flush, read_mark
-from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow
+from maintainer.journal.ledger import ledger_pending
+from maintainer.journal.ledger.ledger_pending import PENDING_FILE, check_mark, flush, keep_pending, read_mark
+from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow, rows_of
+from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE
 from maintainer.model.plan.plan import Problem
+from maintainer.model.plan.plan_document import to_json
+from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.exit_codes import exit_code
-from maintainer.model.run.outcome import RunOutcome
+from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.results_document import run_to_json
 from maintainer.policy.project.project_settings import may_be_there
 from maintainer.policy.table_names import table_ref
 from tests.support.runs.fake_lake import FakeLake
 from tests.support.runs.planned_steps import compact, plan_all, plan_of
+from tests.support.tables.builders import NOW_MS
 
 WAS = LedgerMark("lake/ledger", "id-1", 7)
 
@@ -127,3 +133,46 @@ def test_a_first_append_that_was_cut_off_is_no_ledger_yet(tmp_path: Path) -> Non
     assert not may_be_there(ref)
     (log / "00000000000000000000.json").write_text("{}")
     assert may_be_there(ref)
+
+
+@pytest.mark.parametrize("killed_before", [False, True])
+def test_what_was_settled_comes_with_the_rows_that_wait_of_the_same_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, killed_before: bool
+) -> None:
+    """The run that settles a commit may be the last one for long: it brings both rows, and each once.
+
+    Also where another run was killed after it had written them, and before it recorded that they are known.
+    """
+    table = FakeLake().table("t", (1,), (2,))
+    plan = plan_all(plan_of(table, compact(table)))
+    dead, later = run_folder(tmp_path, 1), run_folder(tmp_path, 2)
+    step = StepOutcome("t/compact", StepKind.COMPACT, StepStatus.UNKNOWN, NOW_MS, 2.5)
+    results = RunOutcome(dead.run_id, NOW_MS, 3.0, (TableOutcome(plan.tables[0].ref, TableStatus.FAILED, (step,)),))
+    (dead.path / PLAN_FILE).write_text(to_json(plan), encoding="utf-8")
+    (dead.path / RESULTS_FILE).write_text(run_to_json(results), encoding="utf-8")
+    about = {"table": "t", "step": "t/compact", "kind": "compact", "batch": 0, "at_ms": NOW_MS}
+
+    def record(event: Event) -> None:
+        append_event(dead.path / EVENTS_FILE, event, by=dead.run_id)
+
+    record({"type": "intent", **about, "read_version": 4})
+    record({"type": "result", **about, "fate": "unknown"})
+    keep_pending(dead, rows_of(plan, results), by=dead.run_id)
+    record({"type": "run_finished", "at_ms": NOW_MS, "rows_known": True})
+    record({"type": "settled", **about, "fate": "landed", "version": 5, "by": later.run_id})
+    sink = Sink(None)
+    if killed_before:
+        with monkeypatch.context() as patch:
+            patch.setattr(ledger_pending, "append_event", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                flush(later, (), sink)
+    assert flush(later, (), sink) is None
+    told = [(row.run_id, row.step_id, row.version_after) for row in sink.rows]
+    assert told == [(dead.run_id, "t/compact", None), (dead.run_id, "t/compact#settled", 5)]
+    assert not (dead.path / PENDING_FILE).exists()
+    assert flush(run_folder(tmp_path, 3), (), sink) is None
+    assert len(sink.rows) == 2
+
+
+def interrupted(*args: object, **named: object) -> None:
+    raise KeyboardInterrupt
