@@ -19,8 +19,8 @@ from maintainer.model.plan.plan import (
     LeftAlone,
     Observed,
     Plan,
-    Problem,
     TablePlan,
+    as_problem,
 )
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import RewriteStep, SetPropertiesStep, Step
@@ -69,13 +69,6 @@ def problem_plan(policy: ResolvedPolicy, error: MaintainerError) -> TablePlan:
     """Make the plan of a table that could not be read or planned: the error as data."""
     plan = TablePlan(policy.table, policy.file, policy.digest, owner=policy.owner, rule_line=policy.rule_line)
     return replace(plan, problem=as_problem(error))
-
-
-def as_problem(error: MaintainerError) -> Problem:
-    """Return an error as a plan keeps it, with what was found and what is allowed."""
-    details = [f"{label}: {value}" for label, value in (("found", error.found), ("allowed", error.allowed)) if value]
-    what = error.what + (f" ({'; '.join(details)})" if details else "")
-    return Problem(error.code, what, error.where, error.help)
 
 
 def absent_plan(policy: ResolvedPolicy, since: str) -> TablePlan:

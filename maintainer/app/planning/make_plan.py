@@ -25,13 +25,13 @@ from maintainer.errors import EnvironmentUnfit, MaintainerError, TableError
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.memory.table_records import Remembered, remembered
-from maintainer.model.plan.plan import Plan, TablePlan
+from maintainer.model.plan.plan import Plan, TablePlan, as_problem
 from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import BUG_CODE
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
 from maintainer.planning.budget.run_budget import within_budget
 from maintainer.planning.plan_input import PlanOptions
-from maintainer.planning.planner import absent_plan, as_problem, assemble, problem_plan
+from maintainer.planning.planner import absent_plan, assemble, problem_plan
 from maintainer.policy.project.project_settings import LEDGER_POLICY, Budget
 from maintainer.policy.project.table_search import TableProblem
 from maintainer.policy.resolve.resolved import ResolvedPolicy

@@ -21,8 +21,8 @@ from maintainer.cli.context import CliContext, open_project, print_json, print_s
 from maintainer.cli.options import ENGINE, SELECTION, SHARD, TableName, output_option, spec_options
 from maintainer.errors import ExitCode, ProjectError
 from maintainer.journal.folder.atomic_files import writing
+from maintainer.model.plan.plan import as_problem
 from maintainer.model.table.table_facts import TableRef
-from maintainer.planning.planner import as_problem
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.schema.schema_keys import (
     POLICY_SCHEMA,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.errors import MaintainerError
-from maintainer.model.plan.plan import Problem
+from maintainer.model.plan.plan import Problem, as_problem
 from maintainer.model.run.exit_codes import BUG_CODE
-from maintainer.planning.planner import as_problem
 
 
 def problem_of(error: BaseException) -> Problem:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
+from maintainer.errors import MaintainerError
 from maintainer.errors.foreign_text import without_secrets
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.codec import ClosedUnion
@@ -126,6 +127,13 @@ class Problem:
         object.__setattr__(self, "what", without_secrets(self.what))
         object.__setattr__(self, "where", self.where and without_secrets(self.where))
         object.__setattr__(self, "help", self.help and without_secrets(self.help))
+
+
+def as_problem(error: MaintainerError) -> Problem:
+    """Return an error as plans and results keep it, with what was found and what is allowed."""
+    details = [f"{label}: {value}" for label, value in (("found", error.found), ("allowed", error.allowed)) if value]
+    what = error.what + (f" ({'; '.join(details)})" if details else "")
+    return Problem(error.code, what, error.where, error.help)
 
 
 HELD_BACK = frozenset(

@@ -226,7 +226,9 @@ def _values(before: ResolvedPolicy, now: ResolvedPolicy) -> tuple[ValueChange, .
         else:
             shown.append(change)
     written = tuple(change.key for change in shown)
-    unwritten = (change for name, change in maps.items() if not any(key.startswith(name) for key in written))
+    unwritten = (
+        change for name, change in maps.items() if not any(f"{key}.".startswith(f"{name}.") for key in written)
+    )
     return tuple(sorted((*shown, *unwritten), key=lambda change: change.key))
 
 

@@ -12,6 +12,7 @@ from maintainer.policy.project.shared_changes import SharedChange
 from maintainer.policy.resolve.policy_values import NOT_SET
 from maintainer.report.markdown_text import code, escaped, fitting, table
 from maintainer.report.plan.step_text import Totals, total
+from maintainer.report.text_layout import named
 from maintainer.units import count_of, format_size
 
 MAX_VALUE = 200
@@ -64,7 +65,7 @@ def render_comparison(plan: Plan, compared: Comparison, room: int) -> list[str]:
     bullets += [f"* {line}" for line in _next_apply(total(compared.plan.user_tables), total(plan.user_tables))]
     lines = [f"#### Changed policies, compared with {ref}", "", *bullets]
     values = [
-        (_names(tables), code(value.key), _value(value.before), _value(value.now))
+        (_codes(tables), code(value.key), _value(value.before), _value(value.now))
         for changed, tables in _alike((change.values, change.table) for change in changes.changed)
         for value in changed
     ]
@@ -109,7 +110,7 @@ def _keep_less(changed: Sequence[TableChange], room: int) -> tuple[list[str], in
 
 def _less_kept(tables: Sequence[str], before: str, now: str) -> str:
     keep = "keeps" if len(tables) == 1 else "keep"
-    return f"{_names(tables)} {keep} less: retention {before} -> {now}"
+    return f"{_codes(tables)} {keep} less: retention {before} -> {now}"
 
 
 def _alike(changes: Iterable[tuple[_Change, str]]) -> Iterable[tuple[_Change, list[str]]]:
@@ -120,9 +121,8 @@ def _alike(changes: Iterable[tuple[_Change, str]]) -> Iterable[tuple[_Change, li
     return tables.items()
 
 
-def _names(tables: Sequence[str]) -> str:
-    named = ", ".join(code(name) for name in tables[:MAX_NAMES])
-    return f"{named} and {len(tables) - MAX_NAMES:,} more" if len(tables) > MAX_NAMES else named
+def _codes(tables: Sequence[str]) -> str:
+    return named([code(table) for table in tables], MAX_NAMES)
 
 
 def _work(policies: Sequence[PolicyWork]) -> list[tuple[str, ...]]:
