@@ -12,8 +12,9 @@ from maintainer.delta.doctor.doctor_model import Check, Status, failed, guarded
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.jvm.commit_store import S3_SCHEMES
 from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
-from maintainer.delta.storage.failures.engine_failures import table_errors
+from maintainer.delta.storage.failures.engine_failures import SILENT_STORE, is_store_silent, table_errors
 from maintainer.delta.storage.failures.machine_failures import unreachable
+from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import Refused
 from maintainer.units import count_of
 
@@ -46,11 +47,16 @@ def check_remote_tables(
         and (("/" not in location and os.sep not in location) or urlsplit(location).scheme not in ("", "file"))
     ]
     buckets: dict[str, str] = {}
+    silent: set[str] = set()
     for location in remote[:MAX_REMOTE_TABLES]:
         name = f"table {location}"
         is_path = "/" in location
-        quoted = f"delta.`{location.replace('`', '``')}`" if is_path else location
-        checks = guarded(name, partial(_described, spark, name, quoted))
+        if is_path and _store_of(location) in silent:
+            yield Check(name, Status.WARN, "not read: its store gave no answer just now")
+            continue
+        checks = guarded(name, partial(_described, spark, name, location))
+        if is_path and any(check.code in SILENT_STORE for check in checks):
+            silent.add(_store_of(location))
         is_read = all(check.status is Status.OK for check in checks)
         if location == ledger and any(check.code in _NO_TABLE for check in checks):
             checks = [Check(name, Status.OK, "the ledger is not there yet; the first apply makes it")]
@@ -80,8 +86,30 @@ def _commits(spark: SparkSession, name: str, location: str) -> Iterator[Check]:
     yield Check(name, Status.OK, "a commit never replaces another one")
 
 
-def _described(spark: SparkSession, name: str, quoted: str) -> Iterator[Check]:
-    with table_errors(quoted.removeprefix("delta.").strip("`")):
+def _store_of(location: str) -> str:
+    return urlsplit(location).netloc
+
+
+def _ask_once(spark: SparkSession, location: str) -> None:
+    """Look at one file of a table's log, and raise if the store gives no answer: Spark would ask ten times.
+
+    Any other failure is Spark's to name: an answer to this look has no body, so that it does not say why.
+    """
+    try:
+        jvm = DeltaJvm(spark)
+        storage = TableStorage(jvm, jvm.folder_at(jvm.hadoop_path(location)))
+        storage.status(storage.commit_uri(0))
+    except Exception as error:
+        if is_store_silent(error):
+            raise
+
+
+def _described(spark: SparkSession, name: str, location: str) -> Iterator[Check]:
+    is_path = "/" in location
+    quoted = f"delta.`{location.replace('`', '``')}`" if is_path else location
+    with table_errors(location):
+        if is_path:
+            _ask_once(spark, location)
         [row] = spark.sql(f"DESCRIBE DETAIL {quoted}").select("format", "numFiles").collect()
     if row["format"] == "delta":
         yield Check(name, Status.OK, f"can be read: {row['numFiles']} files")

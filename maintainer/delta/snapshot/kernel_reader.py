@@ -16,6 +16,7 @@ from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
 from maintainer.delta.log.replay.json_log import replay_commits
 from maintainer.delta.snapshot.facts_cache import FactsCache, KnownVersion
 from maintainer.delta.snapshot.table_state import TableState
+from maintainer.delta.storage.failures.engine_failures import is_store_silent
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.table_facts import TableFacts, TableRef
 
@@ -55,7 +56,8 @@ class KernelReader:
         """The facts of the newest version of the table at a Hadoop path; None if Spark's reader must be asked.
 
         That is so for a protocol with features that Kernel and Spark may see differently, and for anything that
-        Kernel cannot read: Spark's reader then reads it, or names what is wrong.
+        Kernel cannot read: Spark's reader then reads it, or names what is wrong. A store that does not answer is not
+        asked a second time: Spark's reader makes ten requests and waits for each.
         """
         try:
             folder = self._jvm.folder_at(root)
@@ -65,6 +67,8 @@ class KernelReader:
                 return cached.facts if cached.facts.ref == ref else replace(cached.facts, ref=ref)
             return self._read_commits(ref, folder, storage) or self._read(ref, folder, storage)
         except Exception as error:
+            if is_store_silent(error):
+                raise
             _LOG.info("Kernel cannot read %s, so Spark is asked: %s", ref.identifier, error)
             return None
 

@@ -21,11 +21,12 @@ CONNECTOR_SETTINGS: Mapping[str, Mapping[str, str]] = {
         # Hadoop's defaults multiply: 6 requests of Amazon's SDK within each of 8 tries, and 200 s for each silence.
         # Here 2 within each of 4, with some 4 s between them in all: the SDK's setting counts repetitions. Spark opens
         # a log in about ten requests: with 6 tries a server that takes no connection was known after more than two
-        # minutes, with 4 after one.
+        # minutes, with 4 after one. A store that is too busy gets 6 tries with some 30 s between them: each wait is
+        # twice the one before, more or less by chance.
         "spark.hadoop.fs.s3a.attempts.maximum": "1",
         "spark.hadoop.fs.s3a.retry.limit": "3",
         "spark.hadoop.fs.s3a.retry.interval": "500ms",
-        "spark.hadoop.fs.s3a.retry.throttle.limit": "6",
+        "spark.hadoop.fs.s3a.retry.throttle.limit": "5",
         "spark.hadoop.fs.s3a.retry.throttle.interval": "500ms",
         "spark.hadoop.fs.s3a.connection.timeout": "15s",
     },

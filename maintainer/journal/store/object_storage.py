@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from obstore import ObjectMeta, PutResult, UpdateVersion
     from obstore.store import ObjectStore
 
-MAX_RETRIES = 3
+MAX_RETRIES = 6
 RETRY_SECONDS = 20
-"""A request is repeated for so long; then the store counts as gone."""
+FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.2, 5
+"""A request is repeated so often and so long; then the store counts as gone. Each wait is up to three times the one
+before, by chance. A store that is busy for some seconds ends no run: before each commit the state must be written."""
 
 REQUEST_SECONDS = 15
 MAX_OBJECTS = 200_000
@@ -69,7 +71,15 @@ class ObjectStorage:
             options: Any = {"timeout": timedelta(seconds=REQUEST_SECONDS)}
             if settings.plain_http:
                 options["allow_http"] = True
-            retry: Any = {"max_retries": MAX_RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)}
+            retry: Any = {
+                "max_retries": MAX_RETRIES,
+                "retry_timeout": timedelta(seconds=RETRY_SECONDS),
+                "backoff": {
+                    "init_backoff": timedelta(seconds=FIRST_WAIT_SECONDS),
+                    "max_backoff": timedelta(seconds=LONGEST_WAIT_SECONDS),
+                    "base": 3,
+                },
+            }
             # The stubs have one overload for each cloud; which one it is, the URL says.
             make: Any = from_url
             client = make(settings.url, config=dict(settings.config), client_options=options, retry_config=retry)

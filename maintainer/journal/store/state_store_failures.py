@@ -10,7 +10,7 @@ from maintainer.errors import EnvironmentUnfit
 from maintainer.errors.foreign_text import without_secrets
 
 UNREACHABLE, REFUSED, NO_BUCKET, NO_CONDITIONS = "E681", "E682", "E683", "E684"
-OTHER_REGION, NO_CREDENTIALS = "E691", "E692"
+OTHER_REGION, NO_CREDENTIALS, BUSY = "E691", "E692", "E693"
 
 MAX_MESSAGE_CHARACTERS = 300
 
@@ -18,9 +18,10 @@ _CREDENTIALS = (
     "set the credentials of this cloud in the environment, or Spark's keys under `spark: conf:` in maintainer.yml, "
     "and let them read, write and list this place"
 )
+_PUBLISHED_LATER = "what was done is recorded on this machine, and the next command publishes it"
 _HELP = {
-    UNREACHABLE: "check the endpoint and the network, then run the command again; what was done is recorded on this "
-    "machine, and the next command publishes it",
+    UNREACHABLE: f"check the endpoint and the network, then run the command again; {_PUBLISHED_LATER}",
+    BUSY: f"run the command again later; {_PUBLISHED_LATER}",
     REFUSED: _CREDENTIALS,
     NO_BUCKET: "make the bucket or container, or correct `state:` in maintainer.yml",
     NO_CONDITIONS: "update the server, or name another place under `state:`; without conditional writes two runs at "
@@ -31,6 +32,7 @@ _HELP = {
 }
 _WHAT = {
     UNREACHABLE: "the store of the state cannot be reached",
+    BUSY: "the store of the state answers that it is too busy, or fails",
     REFUSED: "the store of the state refuses the credentials",
     NO_BUCKET: "there is no such bucket for the state",
     NO_CONDITIONS: "the store of the state ignores conditions of a write",
@@ -50,8 +52,12 @@ _SKEWED = "RequestTimeTooSkewed"
 _SET_CLOCK = "set the clock of this machine: sudo timedatectl set-ntp true"
 _NOT_BUILT = re.compile(r"status code: 501\b")
 _NOT_BUILT_CLASSES = ("NotSupportedError", "NotImplementedError")
+_BUSY = re.compile(r"status code: (?:429|50[0234])\b")
 _REGION = re.compile(r"redirect without LOCATION|PermanentRedirect|AuthorizationHeaderMalformed.*region", re.DOTALL)
 _EXPECTED_REGION = re.compile(r"expecting '([a-z0-9-]+)'|<Region>([a-z0-9-]+)</Region>")
+_ANSWER = re.compile(r": <(?:\?xml .*?\?>)?.*?<Code>(\w+)</Code>(?:<Message>([^<]*)</Message>)?.*", re.DOTALL)
+"""The document of an answer, at the end of obstore's message."""
+
 _CAUSE = re.compile(r'message: "([^"]+)"|error: "([^"]+)"')
 """What the system said of a connection. obstore has it only in the structure that it prints behind its message."""
 
@@ -67,7 +73,7 @@ class StoreFailure(OSError):
 
     def __init__(self, code: str, said: str, help: str | None = None) -> None:
         self.code = code
-        self.found = without_secrets(said.split("\n")[0][:MAX_MESSAGE_CHARACTERS])
+        self.found = without_secrets(_ANSWER.sub(_in_words, said).split("\n")[0][:MAX_MESSAGE_CHARACTERS])
         self._help = help
         super().__init__(0, f"{_WHAT[code]}: {self.found}")
 
@@ -84,6 +90,10 @@ class StoreFailure(OSError):
     def unfit(self, where: str) -> EnvironmentUnfit:
         """Return the error that ends a command."""
         return EnvironmentUnfit(self.what, code=self.code, where=where, found=self.found, help=self.help)
+
+
+def _in_words(answer: re.Match[str]) -> str:
+    return f", {answer[1]}: {answer[2]}" if answer[2] else f", {answer[1]}"
 
 
 @contextmanager
@@ -125,5 +135,7 @@ def store_failure(error: Exception) -> StoreFailure:
         return StoreFailure(REFUSED, said, _SET_CLOCK if _SKEWED in said else None)
     if name in _NOT_BUILT_CLASSES or _NOT_BUILT.search(said):
         return StoreFailure(NO_CONDITIONS, said)
+    if _BUSY.search(said):
+        return StoreFailure(BUSY, said)
     cause = _CAUSE.search(structure)
     return StoreFailure(UNREACHABLE, f"{said or name}{f' ({cause[1] or cause[2]})' if cause else ''}")

@@ -74,3 +74,15 @@ def test_what_the_store_refuses_has_its_fix_and_never_a_backup(
     assert fix in check["fix"]
     assert "backup" not in check["fix"]
     assert "commits lake" not in checks, "said once"
+
+
+def test_a_store_that_stays_busy_is_asked_for_one_table(server: S3Server, host: CommandHost, tmp_path: Path) -> None:
+    project = project_beside(tmp_path, server, "throttled", "optimize: {}", host)
+    project.append("throttled", 1)
+    server.faults.add(FaultRule(Fault.SLOW_DOWN, "*", "/lake", times=ALWAYS))
+    returncode, checks = of_store(project)
+    assert returncode == 1
+    assert {name: (check["status"], check["code"]) for name, check in checks.items()} == {
+        f"table {uri('throttled')}": ("FAIL", "T444"),
+        "table s3a://lake/throttled/ledger": ("warn", None),
+    }

@@ -57,6 +57,9 @@ _OF_CATALOG = re.compile(r"DELTA_(PATH_BASED_ACCESS_TO|UNSUPPORTED)_CATALOG_MANA
 _FEATURE_OF_CATALOG = re.compile(r"\bcatalog(?:Managed|Owned)")
 _UNKNOWN_FEATURE = re.compile(r"DELTA_(UNSUPPORTED_FEATURES|INVALID_PROTOCOL|FEATURES_PROTOCOL)")
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+")
+SILENT_STORE = frozenset({"T435", "T444"})
+"""The codes of a store that gave no answer, or was too busy for one, each time that its client tried."""
+
 NO_TABLE_HELP = "correct `table:` in its policy, or remove the policy file"
 NOT_COMMITTED_HELP = (
     "fix the cause named above, then run `maintainer apply` again; spark.log in the run folder has the details"
@@ -198,6 +201,16 @@ def as_table_error(error: BaseException, where: str) -> MaintainerError:
         found=found,
         help=DAMAGED_LOG_HELP if _is_about_the_log(error, chain) else UNKNOWN_CAUSE_HELP,
     )
+
+
+def is_store_silent(error: BaseException) -> bool:
+    """Whether storage elsewhere gave no answer, or was too busy for one, each time that its client tried.
+
+    Then every further request waits as long again, so that another way to read the same table is no help.
+    """
+    chain = _chain_or_error(error, "", "")
+    cause = chain if isinstance(chain, MaintainerError) else storage_error(chain, "")
+    return cause is not None and cause.code in SILENT_STORE
 
 
 def catalog_error(error: BaseException, where: str) -> MaintainerError:

@@ -36,6 +36,20 @@ def test_a_store_that_is_away_is_said_once_and_its_tables_are_not_asked_for() ->
     assert spark.statements == []
 
 
+def test_a_store_that_turns_out_to_be_away_is_asked_for_the_first_of_its_tables() -> None:
+    spark: Any = EmptySession(AWAY)
+    tables = ["s3://gone/a", "s3://gone/b", "s3://other/c", "sales.orders"]
+    checks = list(check_remote_tables(spark, tables, {}, None))
+    assert [(check.name, check.status, check.code) for check in checks] == [
+        ("table s3://gone/a", Status.FAIL, "T435"),
+        ("table s3://gone/b", Status.WARN, None),
+        ("table s3://other/c", Status.FAIL, "T435"),
+        ("table sales.orders", Status.FAIL, "T435"),
+    ]
+    assert checks[1].detail == "not read: its store gave no answer just now"
+    assert len(spark.statements) == 3
+
+
 def test_commits_are_tried_only_in_a_bucket_that_can_be_read() -> None:
     spark: Any = EmptySession(RuntimeError("no such table"))
     checks = list(check_remote_tables(spark, ["s3://lake/a", "lake/local"], {}, None))

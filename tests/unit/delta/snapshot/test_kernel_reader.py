@@ -54,7 +54,7 @@ class FakeTable:
     num_commits: int = 0
     metadata: dict[str, Any] = field(default_factory=lambda: dict(METADATA))
     protocol: dict[str, Any] = field(default_factory=lambda: {"minReaderVersion": 1, "minWriterVersion": 2})
-    broken: bool = False
+    broken: Exception | None = None
     reads: int = 0
 
     @property
@@ -82,7 +82,7 @@ class FakeTable:
 
     def kernel_snapshot(self, folder: TableFolder) -> FakeTable:
         if self.broken:
-            raise RuntimeError("Kernel does not read this")
+            raise self.broken
         self.reads += 1
         return self
 
@@ -144,12 +144,33 @@ def test_what_kernel_cannot_read_is_left_to_spark_and_not_remembered(table: Fake
     look = reader_of(table)
     assert look() is not None
     table.commit(200)
-    table.broken = True
+    table.broken = RuntimeError("Kernel does not read this")
     assert look() is None
     table.take_back()
     assert look() is None
-    table.broken = False
+    table.broken = None
     assert look() is not None
+
+
+def raised(name: str, message: str) -> Exception:
+    """An exception of Java's by its class."""
+    return cast(Exception, type(name, (Exception,), {})(message))
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        raised("AWSServiceThrottledException", "Slow (Service: S3, Status Code: 503, Request ID: 1):SlowDown"),
+        raised("ConnectTimeoutException", "Connect to h:5 failed: timed out"),
+    ],
+)
+def test_a_store_without_an_answer_is_not_asked_again_by_spark(table: FakeTable, failure: Exception) -> None:
+    look = reader_of(table)
+    table.broken = failure
+    with pytest.raises(type(failure)):
+        look()
+    table.broken = raised("AccessDeniedException", "Access Denied (Service: S3, Status Code: 403, Request ID: 1)")
+    assert look() is None
 
 
 @pytest.mark.parametrize(

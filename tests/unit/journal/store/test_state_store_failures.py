@@ -59,7 +59,8 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         (401, "E682", "Unauthorized", "set the credentials"),
         (404, "E683", "NoSuchBucket", "make the bucket"),
         (501, "E684", "NotImplemented", "update the server"),
-        (500, "E681", "InternalError", "check the endpoint"),
+        (500, "E693", "InternalError", "run the command again later"),
+        (503, "E693", "SlowDown", "run the command again later"),
     ],
 )
 def test_an_answer_of_s3(
@@ -74,6 +75,7 @@ def test_an_answer_of_s3(
         storage.write("a", b"1")
     assert (refused.value.code, advice in refused.value.help) == (code, True), refused.value.found
     assert str(status) in refused.value.found or status == 301
+    assert status == 301 or refused.value.found.endswith(f", {answer}: {text}"), refused.value.found
 
 
 @pytest.mark.parametrize("is_create", [False, True])
