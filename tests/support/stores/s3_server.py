@@ -19,7 +19,7 @@ CONDITIONS = ("HTTP_IF_NONE_MATCH", "HTTP_IF_MATCH")
 
 
 class S3Server:
-    """A server in this process, one request at a time; its objects live until the process ends."""
+    """A server in this process, one request at a time; its objects live until the next server is opened."""
 
     def __init__(self, *, keeps_conditions: bool = True) -> None:
         logging.getLogger("werkzeug").setLevel(logging.WARNING)
@@ -57,6 +57,11 @@ class S3Server:
         self._server = make_server("127.0.0.1", self.port, self._answer, threaded=True)
         self.start()
 
+    def forget(self) -> None:
+        """Drop all buckets: moto keeps them for the process, also those of servers before."""
+        with urllib.request.urlopen(urllib.request.Request(f"{self.url}/moto-api/reset", method="POST"), timeout=60):
+            pass
+
     def make_bucket(self, name: str) -> None:
         """Make a bucket."""
         with urllib.request.urlopen(urllib.request.Request(f"{self.url}/{name}", method="PUT"), timeout=60):
@@ -87,10 +92,11 @@ class S3Server:
 
 @contextmanager
 def s3_server(bucket: str, *, keeps_conditions: bool = True) -> Iterator[S3Server]:
-    """Serve a bucket for the time of a block."""
+    """Serve a bucket, empty at first, for the time of a block."""
     server = S3Server(keeps_conditions=keeps_conditions)
     server.start()
     try:
+        server.forget()
         server.make_bucket(bucket)
         yield server
     finally:
