@@ -85,6 +85,15 @@ def settle(
             journal.settled(intent, Fate.LANDED, receipt, detail=moved)
         if intent.kind != "set_properties" and not _check(worker, work, facts, intent.stamp, version, is_here):
             unproven.add(version)
+    unproven -= _proven_now(worker, work, facts, debt, is_here)
+    return replace(record, unproven_versions=tuple(sorted(unproven))), work
+
+
+def _proven_now(
+    worker: TableWorker, work: StepWork, facts: TableFacts, debt: set[int], is_here: Callable[[str], bool]
+) -> set[int]:
+    """Check again what earlier runs left unproven, as many versions as have their turn; return those proven now."""
+    proven: set[int] = set()
     turn = versions_in_turn(debt, worker.context.run_id)
     for version in turn:
         # The record guesses the version of what another run is just trying. An append that came first must not be
@@ -93,12 +102,12 @@ def settle(
         if stamp is None:
             work.notes.append(f"version {version} is not known to be ours; it still counts as not proven")
         elif _check(worker, work, facts, stamp, version, is_here):
-            unproven.discard(version)
+            proven.add(version)
             work.notes.append(f"version {version} of an earlier run is proven now")
     if len(debt) > len(turn):
         waiting = count_of(len(debt) - len(turn), "more version")
         work.notes.append(f"{waiting} of earlier runs not proven; a later run checks them")
-    return replace(record, unproven_versions=tuple(sorted(unproven))), work
+    return proven
 
 
 def versions_in_turn(versions: Iterable[int], run_id: str) -> tuple[int, ...]:
