@@ -68,7 +68,7 @@ def usage_advice(error: click.UsageError, group: click.Command, typed: Sequence[
 
 def _before_the_command(error: click.NoSuchOption, ctx: click.Context, group: click.Command) -> str | None:
     """Say of an option that is for all commands that it stands before the command."""
-    option = next((one for one in group.params if error.option_name in one.opts), None)
+    option = next((parameter for parameter in group.params if error.option_name in parameter.opts), None)
     if option is None:
         return None
     root = ctx.find_root()
@@ -81,14 +81,16 @@ def _named_and_not_selected(
     error: click.NoSuchOption, command: click.Command, path: str, typed: Sequence[str]
 ) -> str | None:
     """Say of a selection that the command takes the table itself."""
-    takes_table = any(isinstance(one, click.Argument) and one.name == "table" for one in command.params)
+    takes_table = any(
+        isinstance(parameter, click.Argument) and parameter.name == "table" for parameter in command.params
+    )
     if error.option_name not in _SELECT or not takes_table:
         return None
     return f"{error.message.removesuffix('.')}: this command takes one table: {path} {_value(error.option_name, typed)}"
 
 
 def _has_option(command: click.Command, name: str) -> bool:
-    return any(name in one.opts for one in command.params)
+    return any(name in parameter.opts for parameter in command.params)
 
 
 def _value(option: str, typed: Sequence[str]) -> str:

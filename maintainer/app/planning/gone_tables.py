@@ -54,12 +54,12 @@ def remember_found(project: Project, plan: Plan, on_problem: Callable[[Problem],
     if project.loaded.search is None:
         return
     before = _remembered(project)
-    told = before.keys() | {table.ref.identifier for table in plan.tables}
+    known = before.keys() | {table.ref.identifier for table in plan.tables}
     managed = {
         policy.table.identifier: policy.source
         for policy in project.policies
         # Without an earlier list no table was told of as new, and none is from now on.
-        if policy.rule_line is not None and (not before or policy.table.identifier in told)
+        if policy.rule_line is not None and (not before or policy.table.identifier in known)
     }
     unknown = {name: source for name, source in before.items() if _is_unknown(project, table_ref(name, project.root))}
     document = {"format_version": FORMAT_VERSION, "tables": {**unknown, **managed}}

@@ -113,7 +113,7 @@ class _Search:
     project: Project
     finder: TableFinder | None
     unfit: MaintainerError | None
-    found: dict[str, list[TableRef]] = field(default_factory=dict)
+    refs_by_place: dict[str, list[TableRef]] = field(default_factory=dict)
     aliases: dict[str, list[str]] = field(default_factory=dict)
     problems: list[TableProblem] = field(default_factory=list)
     notes: list[MaintainerError] = field(default_factory=list)
@@ -127,19 +127,19 @@ class _Search:
                 ref = TableRef(name)
                 declared = database_matches(name_parts(name)[0], places.databases)
                 if declared and identity(ref) not in files:
-                    self.found.setdefault(self._place(location), []).append(ref)
+                    self.refs_by_place.setdefault(self._place(location), []).append(ref)
                 else:
                     self.aliases.setdefault(self._place(location), []).append(identity(ref))
         for root in places.roots:
             place = table_ref(root, self.project.root)
             for location in self._collected(partial(self._below, root), place):
-                self.found.setdefault(self._place(location), []).append(self._ref_below(root, location))
+                self.refs_by_place.setdefault(self._place(location), []).append(self._ref_below(root, location))
         for table in self.project.loaded.tables:
             if table.ref.is_path:
                 self.aliases.setdefault(self._place(table.ref.location), []).append(table.key)
         tables = (
             FoundTable(tuple(dict.fromkeys(names)), tuple(self.aliases.get(place, ())))
-            for place, names in self.found.items()
+            for place, names in self.refs_by_place.items()
         )
         return TableSearch(
             tuple(sorted(tables, key=lambda table: table.names)), tuple(self.problems), tuple(self.notes)
@@ -180,9 +180,9 @@ class _Search:
     def _ref_below(self, root: str, location: str) -> TableRef:
         """Name a table by the root as it is declared: ``s3://`` stays what it is where Hadoop says ``s3a://``."""
         place = unquote(location, errors="surrogateescape")
-        found, declared = identity(table_ref(place, self.project.root)), identity(TableRef(root)).rstrip("/")
-        if found.startswith(f"{declared}/"):
-            place = root.rstrip("/") + found[len(declared) :]
+        place_key, root_key = identity(table_ref(place, self.project.root)), identity(TableRef(root)).rstrip("/")
+        if place_key.startswith(f"{root_key}/"):
+            place = root.rstrip("/") + place_key[len(root_key) :]
         return table_ref(place, self.project.root)
 
     @staticmethod

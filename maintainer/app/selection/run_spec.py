@@ -124,8 +124,8 @@ def narrowed(plan: Plan, project: LoadedProject, options: SelectionOptions, *, c
         return plan
     tables = {table.ref.identifier: table for table in plan.tables}
     chosen = {policy.table for policy in choose(project.resolved(), project, options, command=command, look=tables)}
-    kept = (table for table in plan.tables if table.ref in chosen or table.problem is not None)
-    return replace(plan, tables=tuple(kept))
+    narrowed_tables = (table for table in plan.tables if table.ref in chosen or table.problem is not None)
+    return replace(plan, tables=tuple(narrowed_tables))
 
 
 def _check_since_used(*selectors: Selector) -> None:

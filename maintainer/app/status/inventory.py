@@ -33,7 +33,7 @@ class Care(str, enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LocatedTable:
     """A table as it was found: its name as a policy would write it, and its location as a URI or path."""
 
     table: TableRef
@@ -50,12 +50,14 @@ class Entry:
     policy_file: str | None
 
 
-def inventory(project: LoadedProject, found: Iterable[Found], *, whole_catalog: bool) -> tuple[Entry, ...]:
+def inventory(
+    project: LoadedProject, located_tables: Iterable[LocatedTable], *, whole_catalog: bool
+) -> tuple[Entry, ...]:
     """Set what was found against the project's policies, in the order of the tables.
 
     Args:
         project: The project.
-        found: Tables; one that was found by name and by folder counts once, by the name that a policy uses.
+        located_tables: One that was found by name and by folder counts once, by the name that a policy uses.
         whole_catalog: The whole catalog was looked through: a policy's name that is not in it is missing.
     """
     from maintainer.delta.log.table_place import StoragePlaces  # loaded only by commands that look at tables
@@ -65,8 +67,8 @@ def inventory(project: LoadedProject, found: Iterable[Found], *, whole_catalog: 
     reached = {storage.place_at(table.ref.location): table.key for table in project.tables if table.ref.is_path}
     entries: dict[str, Entry] = {}
     met: set[str] = set()
-    places: dict[str, list[Found]] = {}
-    for table in found:
+    places: dict[str, list[LocatedTable]] = {}
+    for table in located_tables:
         places.setdefault(storage.place_at(table.location) or _place(table.location), []).append(table)
     for place, tables in places.items():
         keys = [*(identity(table.table) for table in tables), _place(tables[0].location)]
@@ -95,9 +97,9 @@ def inventory(project: LoadedProject, found: Iterable[Found], *, whole_catalog: 
     return tuple(sorted(entries.values(), key=lambda entry: entry.table))
 
 
-def found_at(location: str, root: Path) -> Found:
+def located_at(location: str, root: Path) -> LocatedTable:
     """Return a table found in a folder, named as a policy would name it: nothing percent-encoded."""
-    return Found(table_ref(unquote(location, errors="surrogateescape"), root), location)
+    return LocatedTable(table_ref(unquote(location, errors="surrogateescape"), root), location)
 
 
 def write_stubs(root: Path, entries: Iterable[Entry]) -> tuple[Path, ...]:

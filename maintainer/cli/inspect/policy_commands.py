@@ -16,7 +16,7 @@ from maintainer.app.planning.policy_places import paths_to_one_table
 from maintainer.app.selection.chosen_tables import chosen_tables
 from maintainer.app.selection.managed_search import DEPTH_CODE, search_tables
 from maintainer.app.selection.run_spec import RunSpec
-from maintainer.app.status.inventory import Care, Entry, Found, found_at, inventory, write_stubs
+from maintainer.app.status.inventory import Care, Entry, LocatedTable, inventory, located_at, write_stubs
 from maintainer.cli.context import CliContext, open_project, print_json, print_search, print_table, warn
 from maintainer.cli.options import ENGINE, SELECTION, SHARD, TableName, output_option, spec_options
 from maintainer.errors import ExitCode, ProjectError
@@ -182,11 +182,11 @@ def inventory_command(
     exit_code = ExitCode.OK
     with open_engine(engine) as opened, opened.finder() as finder:
         engine.stages.began("looking for tables")
-        tables = [Found(TableRef(name), location) for name, location in finder.in_catalog()]
+        tables = [LocatedTable(TableRef(name), location) for name, location in finder.in_catalog()]
         for root in below or project.loaded.project.places.roots:
             try:
                 for location in finder.below(root):
-                    tables.append(found_at(location, project.root))
+                    tables.append(located_at(location, project.root))
             except ProjectError as problem:  # it comes after what could be found
                 left_out.append(problem)
                 exit_code = exit_code if problem.code == DEPTH_CODE else ExitCode.FINDINGS

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from maintainer.delta.storage.file_store import HadoopFiles, StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.closed_types import TextEnum
-from maintainer.model.table.storage_facts import Kept, KeptWhy, Listing
+from maintainer.model.table.storage_facts import Listing, Protection, ProtectionReason
 
 MAX_LISTED = 5_000_000
 """Entries after which a listing is given up: then nothing untracked is deleted."""
@@ -27,7 +27,7 @@ class Fences:
 
     def __init__(self, storage: TableStorage) -> None:
         self._storage = storage
-        self._why: dict[str, tuple[KeptWhy, str] | None] = {storage.root_uri: None}
+        self._why: dict[str, tuple[ProtectionReason, str] | None] = {storage.root_uri: None}
 
     def look_at(self, folders: Iterable[str]) -> None:
         """Check many folders at once: on object storage each check is a request."""
@@ -42,7 +42,7 @@ class Fences:
         for folder in unknown:  # shorter ones, so parents, first
             self._why[folder] = self._why[folder.rpartition("/")[0]] or own[folder]
 
-    def why(self, folder: str) -> tuple[KeptWhy, str] | None:
+    def why(self, folder: str) -> tuple[ProtectionReason, str] | None:
         """Return why a folder is not the table's own, and the folder where that begins; None where it is."""
         if folder not in self._why:
             self.look_at([folder])
@@ -56,18 +56,18 @@ class Fences:
             folder = folder.rpartition("/")[0]
         return chain
 
-    def _own_why(self, folder: str) -> tuple[KeptWhy, str] | None:
+    def _own_why(self, folder: str) -> tuple[ProtectionReason, str] | None:
         status = self._storage.status(folder)
         if status is None:
             return None
         if status.is_symlink:
-            return (KeptWhy.SYMLINK, folder)
+            return (ProtectionReason.SYMLINK, folder)
         for marker in ("_delta_log", ".hoodie"):
             if self._storage.status(f"{folder}/{marker}") is not None:
-                return (KeptWhy.NESTED_TABLE, folder)
+                return (ProtectionReason.NESTED_TABLE, folder)
         metadata = self._storage.status(f"{folder}/metadata")
         if metadata is not None and metadata.is_dir and _is_iceberg(self._storage.children(f"{folder}/metadata")):
-            return (KeptWhy.NESTED_TABLE, folder)
+            return (ProtectionReason.NESTED_TABLE, folder)
         return None
 
 
@@ -80,7 +80,7 @@ class Untracked:
     """Old regular files below the root that the log never knew, and figures of the listing."""
 
     files: list[StoredFile] = field(default_factory=list)
-    kept: list[Kept] = field(default_factory=list)
+    protections: list[Protection] = field(default_factory=list)
     listing: Listing = field(default_factory=lambda: Listing(0, 0, 0))
 
 
@@ -129,7 +129,7 @@ def list_untracked(
                 folders.append(uri)
             elif uri not in known_uris and child.modification_time_ms < changed_before_ms:
                 untracked.files.append(child)
-    untracked.kept = [_as_kept(foreign, paths) for foreign, paths in sorted(by_reason.items())]
+    untracked.protections = [_protection_of(foreign, paths) for foreign, paths in sorted(by_reason.items())]
     untracked.listing = Listing(num_folders, num_files, num_requests)
     return untracked
 
@@ -162,7 +162,7 @@ def is_hidden(name: str, partition_columns: tuple[str, ...]) -> bool:
     return not name.startswith(("_change_data", "_delta_index", *(f"{column}=" for column in partition_columns)))
 
 
-def _as_kept(foreign: _Foreign, paths: list[str]) -> Kept:
-    why = KeptWhy.SYMLINK if foreign is _Foreign.LINK else KeptWhy.NESTED_TABLE
+def _protection_of(foreign: _Foreign, paths: list[str]) -> Protection:
+    why = ProtectionReason.SYMLINK if foreign is _Foreign.LINK else ProtectionReason.NESTED_TABLE
     more = f" and {len(paths) - _SHOWN:,} more" if len(paths) > _SHOWN else ""
-    return Kept(why, f"{foreign}: {', '.join(sorted(paths)[:_SHOWN])}{more}", 0)
+    return Protection(why, f"{foreign}: {', '.join(sorted(paths)[:_SHOWN])}{more}", 0)

@@ -17,7 +17,7 @@ from maintainer.delta.vacuum.tombstones import as_removed_files, entries_of, exp
 from maintainer.delta.vacuum.trash import expired_trash
 from maintainer.delta.vacuum.untracked_files import Fences, list_untracked
 from maintainer.engine.protocols import VacuumQuestion
-from maintainer.model.table.storage_facts import Kept, KeptWhy, Listing, StorageLook, VacuumHistory
+from maintainer.model.table.storage_facts import Listing, Protection, ProtectionReason, StorageLook, VacuumHistory
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRef
 from maintainer.units import format_duration, format_size
 
@@ -77,7 +77,7 @@ def look(
         log = replay(storage, facts)
     old = expired(storage, facts, log, removed_before_ms=question.removed_before_ms)
     present = entries_of(storage, old)
-    protections: list[Kept] = []
+    protections: list[Protection] = []
     untracked: list[StoredFile] = []
     listing: Listing | None = None
     if question.untracked_before_ms is not None:
@@ -90,14 +90,14 @@ def look(
     own.add(protected_uris(storage, facts, log, question.removed_before_ms), root_uri=storage.root_uri)
     free = unclaimed(_fenced_off(storage, present, protections), own, protections)
     needed, problems = references.into(storage.root_uri, question.tables, locator)
-    protections.extend(Kept(KeptWhy.UNKNOWN_REFERENCE, problem, 0) for problem in problems)
+    protections.extend(Protection(ProtectionReason.UNKNOWN_REFERENCE, problem, 0) for problem in problems)
     free = _unneeded(free, needed, protections)
     fresh = _unneeded({file.uri: file for file in untracked}, needed, protections)
     removed = (*as_removed_files(old, free), *_as_untracked(storage, fresh.values()))
     return replace(facts, removed_files=removed, storage=StorageLook(tuple(protections), listing, trash))
 
 
-def clocks_apart(storage: TableStorage, log: LogReplay) -> Iterator[Kept]:
+def clocks_apart(storage: TableStorage, log: LogReplay) -> Iterator[Protection]:
     """Report a difference of this machine's clock and the storage's, as far as known before anything is written."""
     storage_ms, moment_ms = storage.files.clock_ms(storage.root_uri), now_ms()
     future_ms = log.newest_file_ms - moment_ms
@@ -109,7 +109,7 @@ def clocks_apart(storage: TableStorage, log: LogReplay) -> Iterator[Kept]:
         away = format_duration(round(abs(behind_ms) / 1000))
         which = "behind" if behind_ms > 0 else "ahead of"
         text = f"this machine's clock is {away} {which} the storage's{why}"
-        yield Kept(KeptWhy.CLOCK, f"{text}; file ages are wrong while a clock is wrong", 0)
+        yield Protection(ProtectionReason.CLOCK, f"{text}; file ages are wrong while a clock is wrong", 0)
 
 
 def _known_to_be_gone(facts: TableFacts, question: VacuumQuestion) -> bool:
@@ -125,17 +125,17 @@ def still_free(
     tables: tuple[TableRef, ...],
     references: References,
     locator: Locator,
-) -> tuple[dict[str, StoredFile], tuple[Kept, ...]]:
+) -> tuple[dict[str, StoredFile], tuple[Protection, ...]]:
     """Return the planned files that exist and may still be deleted, and why others must stay."""
-    protections: list[Kept] = []
+    protections: list[Protection] = []
     free = unclaimed(_fenced_off(storage, entries_of(storage, uris), protections), own, protections)
     needed, problems = references.into(storage.root_uri, tables, locator)
-    protections.extend(Kept(KeptWhy.UNKNOWN_REFERENCE, problem, 0) for problem in problems)
+    protections.extend(Protection(ProtectionReason.UNKNOWN_REFERENCE, problem, 0) for problem in problems)
     return _unneeded(free, needed, protections), tuple(protections)
 
 
 def _untracked(
-    storage: TableStorage, facts: TableFacts, question: VacuumQuestion, log: LogReplay, protections: list[Kept]
+    storage: TableStorage, facts: TableFacts, question: VacuumQuestion, log: LogReplay, protections: list[Protection]
 ) -> tuple[list[StoredFile], Listing]:
     """Return old files that the log never knew; none if the log does not reach back far enough."""
     assert question.untracked_before_ms is not None
@@ -147,7 +147,7 @@ def _untracked(
     untracked = list_untracked(
         storage, named, partition_columns=facts.partition_columns, changed_before_ms=question.untracked_before_ms
     )
-    protections.extend(untracked.kept)
+    protections.extend(untracked.protections)
     known_files = NeededFiles()
     known_files.add(named, root_uri=storage.root_uri)
     # The log may name a file under another spelling: then it is known.
@@ -161,27 +161,29 @@ def _as_untracked(storage: TableStorage, files: Iterable[StoredFile]) -> list[Re
 
 
 def _fenced_off(
-    storage: TableStorage, present: dict[str, StoredFile], protections: list[Kept]
+    storage: TableStorage, present: dict[str, StoredFile], protections: list[Protection]
 ) -> dict[str, StoredFile]:
     """Leave out links, what lies behind one, and what lies in another table's folder."""
     fences = Fences(storage)
     fences.look_at({uri.rpartition("/")[0] for uri in present})
-    behind: dict[tuple[KeptWhy, str], list[StoredFile]] = defaultdict(list)
+    behind: dict[tuple[ProtectionReason, str], list[StoredFile]] = defaultdict(list)
     free: dict[str, StoredFile] = {}
     for uri, file in present.items():
-        why = (KeptWhy.SYMLINK, uri) if file.is_symlink else fences.why(uri.rpartition("/")[0])
+        why = (ProtectionReason.SYMLINK, uri) if file.is_symlink else fences.why(uri.rpartition("/")[0])
         if why is not None:
             behind[why].append(file)
         elif not file.is_dir:
             free[uri] = file
     for (why_code, place), files in sorted(behind.items()):
-        words = "reached through the link" if why_code is KeptWhy.SYMLINK else "in the folder of another table,"
+        words = (
+            "reached through the link" if why_code is ProtectionReason.SYMLINK else "in the folder of another table,"
+        )
         text = f"{_count_text(files)} {words} {place[len(storage.root_uri) + 1 :]}"
-        protections.append(Kept(why_code, text, len(files), sum(file.size_bytes for file in files)))
+        protections.append(Protection(why_code, text, len(files), sum(file.size_bytes for file in files)))
     return free
 
 
-def unclaimed(files: dict[str, StoredFile], own: NeededFiles, protections: list[Kept]) -> dict[str, StoredFile]:
+def unclaimed(files: dict[str, StoredFile], own: NeededFiles, protections: list[Protection]) -> dict[str, StoredFile]:
     """Leave out what the table's own log needs under another spelling, or may need."""
     files_by_claim: dict[Claim, list[StoredFile]] = defaultdict(list)
     free: dict[str, StoredFile] = {}
@@ -195,12 +197,17 @@ def unclaimed(files: dict[str, StoredFile], own: NeededFiles, protections: list[
         size_bytes = sum(file.size_bytes for file in files_held)
         if number < _SHOWN:
             protections.append(
-                Kept(KeptWhy.NEEDED, f"{_count_text(files_held)} {_words_of(claim)}", len(files_held), size_bytes)
+                Protection(
+                    ProtectionReason.NEEDED,
+                    f"{_count_text(files_held)} {_words_of(claim)}",
+                    len(files_held),
+                    size_bytes,
+                )
             )
     if len(files_by_claim) > _SHOWN:
         protections.append(
-            Kept(
-                KeptWhy.NEEDED,
+            Protection(
+                ProtectionReason.NEEDED,
                 f"{len(files_by_claim) - _SHOWN:,} more are needed under another spelling",
                 len(files_by_claim) - _SHOWN,
             )
@@ -215,7 +222,7 @@ def _words_of(claim: Claim) -> str:
 
 
 def _unneeded(
-    files: dict[str, StoredFile], needed: dict[str, NeededFiles], protections: list[Kept]
+    files: dict[str, StoredFile], needed: dict[str, NeededFiles], protections: list[Protection]
 ) -> dict[str, StoredFile]:
     """Leave out what another table's log refers to, or may refer to."""
     files_by_claim: dict[tuple[str, bool], list[StoredFile]] = defaultdict(list)
@@ -228,7 +235,9 @@ def _unneeded(
     for (table, certain), files_held in sorted(files_by_claim.items()):
         words = "refers to, as a shallow clone does" if certain else "may refer to: it names a file of the same name"
         text = f"{_count_text(files_held)} that {table} {words}"
-        protections.append(Kept(KeptWhy.CLONE, text, len(files_held), sum(file.size_bytes for file in files_held)))
+        protections.append(
+            Protection(ProtectionReason.CLONE, text, len(files_held), sum(file.size_bytes for file in files_held))
+        )
     return free
 
 

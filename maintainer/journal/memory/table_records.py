@@ -241,7 +241,7 @@ def remembered(runs_dir: Path, *, except_run: str | None = None) -> Remembered:
     Raises:
         OSError: The runs folder cannot be listed or read.
     """
-    state, _ = _current(runs_dir, _kept(runs_dir), except_run)
+    state, _ = _current(runs_dir, _stored_fold(runs_dir), except_run)
     return Remembered(state.tables, state.streaks, state.place_streaks, state.keys)
 
 
@@ -269,11 +269,11 @@ def update_state(
     raise OSError(0, f"other runs replaced {STATE_FILE} {MAX_TRIES} times while it was read")
 
 
-def _current(runs_dir: Path, kept: Document | None, except_run: str | None = None) -> tuple[_State, _State]:
+def _current(runs_dir: Path, stored_fold: Document | None, except_run: str | None = None) -> tuple[_State, _State]:
     """The fold of all runs, and the fold of those that are over (what may be kept)."""
     folders = run_folders(runs_dir)
     names = {folder.run_id for folder in folders}
-    over = _load(kept, runs_dir.parent / STATE_FILE) or _State()
+    over = _load(stored_fold, runs_dir.parent / STATE_FILE) or _State()
     still_open, grown = [], []
     for folder in folders:
         if folder.run_id == except_run:
@@ -317,7 +317,7 @@ def _is_over(events: tuple[Event, ...], *, alive: bool) -> bool:
     return is_finished(events) or not alive
 
 
-def _kept(runs_dir: Path) -> Document | None:
+def _stored_fold(runs_dir: Path) -> Document | None:
     """``state.json`` beside the run folders; one that cannot be read is rebuilt."""
     try:
         return LocalDocuments(runs_dir.parent).read(STATE_FILE)
@@ -326,12 +326,12 @@ def _kept(runs_dir: Path) -> Document | None:
         return None
 
 
-def _load(kept: Document | None, path: Path) -> _State | None:
+def _load(stored_fold: Document | None, path: Path) -> _State | None:
     """The kept fold, or None when it has to be rebuilt."""
-    if kept is None:
+    if stored_fold is None:
         return None
     try:
-        document = json.loads(kept.data)
+        document = json.loads(stored_fold.data)
         if document["format_version"] != STATE_FORMAT:
             return None
         state = decode(_State, document)

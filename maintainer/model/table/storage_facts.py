@@ -42,7 +42,7 @@ class VacuumHistory:
     nothing_left_before_ms: int | None = None
 
 
-class KeptWhy(TextEnum):
+class ProtectionReason(TextEnum):
     """Why files in a table's folder are not deleted whatever their age."""
 
     CLONE = "clone"
@@ -54,10 +54,10 @@ class KeptWhy(TextEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Protection:
     """Files that lie in the table's folder and are not deleted whatever their age; ``text`` says why to people."""
 
-    why: KeptWhy
+    why: ProtectionReason
     text: str
     num_files: int
     size_bytes: int = 0
@@ -88,7 +88,7 @@ class TrashedRun:
 class StorageLook:
     """What the look for removed files found beside them: what is kept though it is old, and trash past its time."""
 
-    kept: tuple[Kept, ...] = ()
+    protections: tuple[Protection, ...] = ()
     listing: Listing | None = None
     trash: tuple[TrashedRun, ...] = ()
 

@@ -12,7 +12,7 @@ from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import VacuumStep
-from maintainer.model.table.storage_facts import KeptWhy, StorageLook
+from maintainer.model.table.storage_facts import ProtectionReason, StorageLook
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.schedule import is_due
@@ -53,9 +53,9 @@ def cannot_be_sure(policy: ResolvedPolicy, facts: TableFacts) -> tuple[Reason, .
             text = f"the checkpoint of consumer {position.consumer} does not say what it still needs: "
             origin = policy.place_of("consumers")
             reasons.append(Reason(ReasonCode.CANNOT_BE_SURE, text + position.problem, origin))
-    for kept_files in facts.storage.kept if facts.storage is not None else ():
-        if _code_of(kept_files.why) is ReasonCode.CANNOT_BE_SURE:
-            reasons.append(Reason(ReasonCode.CANNOT_BE_SURE, kept_files.text))
+    for protection in facts.storage.protections if facts.storage is not None else ():
+        if _code_of(protection.why) is ReasonCode.CANNOT_BE_SURE:
+            reasons.append(Reason(ReasonCode.CANNOT_BE_SURE, protection.text))
     return tuple(reasons)
 
 
@@ -156,23 +156,23 @@ def _protected(
 
 
 def _left_by_storage(storage: StorageLook) -> Iterable[LeftAlone]:
-    for kept_files in storage.kept:
-        yield LeftAlone(Reason(_code_of(kept_files.why), kept_files.text))
+    for protection in storage.protections:
+        yield LeftAlone(Reason(_code_of(protection.why), protection.text))
     if storage.listing is not None and storage.listing.stopped:
         yield LeftAlone(Reason(ReasonCode.UNTRACKED, f"nothing untracked is deleted: {storage.listing.stopped}"))
 
 
-def _code_of(why: KeptWhy) -> ReasonCode:
+def _code_of(why: ProtectionReason) -> ReasonCode:
     match why:
-        case KeptWhy.CLONE:
+        case ProtectionReason.CLONE:
             return ReasonCode.KEPT_FOR_CLONE
-        case KeptWhy.NEEDED:
+        case ProtectionReason.NEEDED:
             return ReasonCode.LIVE_AGAIN
-        case KeptWhy.NESTED_TABLE:
+        case ProtectionReason.NESTED_TABLE:
             return ReasonCode.NESTED_TABLE
-        case KeptWhy.SYMLINK:
+        case ProtectionReason.SYMLINK:
             return ReasonCode.BEHIND_SYMLINK
-        case KeptWhy.UNKNOWN_REFERENCE | KeptWhy.CLOCK:
+        case ProtectionReason.UNKNOWN_REFERENCE | ProtectionReason.CLOCK:
             return ReasonCode.CANNOT_BE_SURE
         case _:
             assert_never(why)

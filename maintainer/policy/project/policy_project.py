@@ -291,9 +291,9 @@ class LoadedProject:
         )
 
     def _unmanaged(self, identifier: str) -> ProjectError:
-        found = {resolution.policy.table.identifier for resolution in self.managed.resolutions}
+        managed = {resolution.policy.table.identifier for resolution in self.managed.resolutions}
         not_read = {table_ref(written, self.root).identifier for written in self.not_read}
-        near = nearest_table(identifier, {table.ref.identifier for table in self.tables} | found | not_read)
+        near = nearest_table(identifier, {table.ref.identifier for table in self.tables} | managed | not_read)
         near = near or nearest(identifier, {*(table.written for table in self.tables), *self.not_read})
         return ProjectError(
             f"no policy names `{identifier}`, and no rule reaches it",

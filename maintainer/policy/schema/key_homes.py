@@ -132,7 +132,7 @@ def _foreign_help(key: str, path: Path, file: str) -> str | None:
 
 def _homes(key: str, file: str) -> list[str]:
     """Return the maps of a kind of file that hold a key; the top is empty."""
-    names = [] if "*" in key else [one.name for one in keys_of(file)]
+    names = [] if "*" in key else [description.name for description in keys_of(file)]
     return [name[: -len(key)].removesuffix(".") for name in names if f".{name}".endswith(f".{key}")]
 
 
@@ -146,7 +146,7 @@ def _nearest_homes(homes: list[str], here: str) -> list[str]:
 
 def _place(path: Path, file: str) -> str:
     """Return the dotted name of a map, with `*` for names that are free."""
-    names = {one.name for one in keys_of(file)}
+    names = {description.name for description in keys_of(file)}
     place = ""
     for part in path:
         if not isinstance(part, int):

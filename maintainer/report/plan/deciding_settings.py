@@ -208,7 +208,9 @@ def _of_horizon(origin: str | None, decider: str, policy: ResolvedPolicy) -> Ite
 
 def _consumer_keys(text: str, policy: ResolvedPolicy, behind: str = " ") -> list[str]:
     """Return the keys of the consumers that a text names, by what stands behind the name."""
-    return [f"consumers.{one.name}" for one in policy.consumers if f"consumer {one.name}{behind}" in text]
+    return [
+        f"consumers.{consumer.name}" for consumer in policy.consumers if f"consumer {consumer.name}{behind}" in text
+    ]
 
 
 def _rewrite_keys(policy: ResolvedPolicy) -> Iterator[str]:

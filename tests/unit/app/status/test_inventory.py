@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.app.status.inventory import Care, Entry, Found, found_at, inventory, stub, write_stubs
+from maintainer.app.status.inventory import Care, Entry, LocatedTable, inventory, located_at, stub, write_stubs
 from maintainer.delta.snapshot.find_tables import tables_below
 from maintainer.delta.storage.file_store import LocalFiles
 from maintainer.model.table.table_facts import TableRef
@@ -29,20 +29,20 @@ def project(tmp_path: Path) -> LoadedProject:
 
 
 def cares(entries: tuple[Entry, ...]) -> dict[str, tuple[str, str | None]]:
-    return {one.table.identifier: (one.care.value, one.policy_file) for one in entries}
+    return {entry.table.identifier: (entry.care.value, entry.policy_file) for entry in entries}
 
 
 def test_what_is_found_is_managed_ruled_or_unmanaged_and_what_is_not_found_is_missing(
     project: LoadedProject, tmp_path: Path
 ) -> None:
-    found = [
-        Found(TableRef("Sales.Orders"), f"file:{tmp_path}/w/orders"),
-        Found(TableRef("bronze.raw"), f"file:{tmp_path}/w/raw"),
-        Found(TableRef("sales.new"), f"file:{tmp_path}/w/new"),
-        found_at(f"file:{tmp_path}/lake/lines", tmp_path),
-        found_at(f"file:{tmp_path}/lake/more%20of%25it", tmp_path),
+    located_tables = [
+        LocatedTable(TableRef("Sales.Orders"), f"file:{tmp_path}/w/orders"),
+        LocatedTable(TableRef("bronze.raw"), f"file:{tmp_path}/w/raw"),
+        LocatedTable(TableRef("sales.new"), f"file:{tmp_path}/w/new"),
+        located_at(f"file:{tmp_path}/lake/lines", tmp_path),
+        located_at(f"file:{tmp_path}/lake/more%20of%25it", tmp_path),
     ]
-    assert cares(inventory(project, found, whole_catalog=True)) == {
+    assert cares(inventory(project, located_tables, whole_catalog=True)) == {
         "bronze.raw": ("ruled", "policies/r.yml"),
         "lake/lines": ("managed", "policies/b.yml"),
         "lake/more of%it": ("unmanaged", None),
@@ -50,31 +50,31 @@ def test_what_is_found_is_managed_ruled_or_unmanaged_and_what_is_not_found_is_mi
         "sales.new": ("unmanaged", None),
         "sales.orders": ("managed", "policies/a.yml"),
     }
-    assert Care.MISSING not in {one.care for one in inventory(project, found, whole_catalog=False)}
+    assert Care.MISSING not in {entry.care for entry in inventory(project, located_tables, whole_catalog=False)}
 
 
 def test_the_ledger_is_managed_by_a_policy_of_its_own(tmp_path: Path) -> None:
     (tmp_path / ".maintainer" / "ledger" / "_delta_log").mkdir(parents=True)
     (tmp_path / ".maintainer" / "ledger" / "_delta_log" / "00000000000000000000.json").write_text("")
     project = loaded(tmp_path, {"policies/a.yml": "table: lake/a\n"})
-    found = [found_at(f"file:{tmp_path}/.maintainer/ledger", tmp_path)]
-    entries = inventory(project, found, whole_catalog=False)
+    located_tables = [located_at(f"file:{tmp_path}/.maintainer/ledger", tmp_path)]
+    entries = inventory(project, located_tables, whole_catalog=False)
     assert cares(entries) == {".maintainer/ledger": ("managed", "built-in")}
     assert write_stubs(tmp_path, entries) == ()
 
 
 def test_a_table_found_by_name_and_by_folder_counts_once(project: LoadedProject, tmp_path: Path) -> None:
-    found = [
-        Found(TableRef("sales.orders"), f"file:///{str(tmp_path)[1:]}/w/orders"),
-        found_at(f"file:{tmp_path}/w/orders/", tmp_path),
+    located_tables = [
+        LocatedTable(TableRef("sales.orders"), f"file:///{str(tmp_path)[1:]}/w/orders"),
+        located_at(f"file:{tmp_path}/w/orders/", tmp_path),
         # In the catalog, and managed by its path.
-        Found(TableRef("sales.by_path"), f"file:{tmp_path}/lake/by_path"),
-        found_at(f"file:{tmp_path}/lake/by_path", tmp_path),
+        LocatedTable(TableRef("sales.by_path"), f"file:{tmp_path}/lake/by_path"),
+        located_at(f"file:{tmp_path}/lake/by_path", tmp_path),
         # Nobody manages it: the catalog's name is shorter.
-        found_at(f"file:{tmp_path}/w/new", tmp_path),
-        Found(TableRef("sales.new"), f"file:{tmp_path}/w/new"),
+        located_at(f"file:{tmp_path}/w/new", tmp_path),
+        LocatedTable(TableRef("sales.new"), f"file:{tmp_path}/w/new"),
     ]
-    assert cares(inventory(project, found, whole_catalog=False)) == {
+    assert cares(inventory(project, located_tables, whole_catalog=False)) == {
         "lake/by_path": ("managed", "policies/d.yml"),
         "sales.new": ("unmanaged", None),
         "sales.orders": ("managed", "policies/a.yml"),
@@ -107,12 +107,12 @@ def test_stubs_are_policies_and_never_replace_a_file(tmp_path: Path) -> None:
         entry("sales.new"), entry("lake/it's: odd"), entry("lake/it's/ odd"), entry("b.r", Care.RULED),
         entry("sales.orders", Care.MANAGED), entry("gone", Care.MISSING), entry("123"),
     ]  # fmt: skip
-    kept = tmp_path / "policies" / "inventory" / "b_r.yml"
-    kept.parent.mkdir(parents=True)
-    kept.write_text("version: 1\ntable: b.r\nowner: me\n")
+    own_file = tmp_path / "policies" / "inventory" / "b_r.yml"
+    own_file.parent.mkdir(parents=True)
+    own_file.write_text("version: 1\ntable: b.r\nowner: me\n")
     written = write_stubs(tmp_path, entries)
     assert [path.name for path in written] == ["sales_new.yml", "lake_it_s_odd.yml", "lake_it_s_odd_2.yml", "123.yml"]
-    assert kept.read_text().endswith("owner: me\n")
+    assert own_file.read_text().endswith("owner: me\n")
     assert write_stubs(tmp_path, entries) == ()
     project = loaded(tmp_path, {})
     assert project.diagnostics == ()

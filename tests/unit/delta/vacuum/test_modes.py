@@ -58,7 +58,7 @@ class TestNothingToDo:
         work.reader.place_of = lambda ref: pytest.fail("another table was looked at")  # type: ignore[method-assign]
         facts = facts_of(work, table)
         assert facts.storage is not None
-        assert (facts.removed_files, facts.storage.listing, facts.storage.kept) == ((), None, ())
+        assert (facts.removed_files, facts.storage.listing, facts.storage.protections) == ((), None, ())
 
 
 class TestLite:

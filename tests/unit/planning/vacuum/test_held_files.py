@@ -9,7 +9,13 @@ import pytest
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import VacuumStep
-from maintainer.model.table.storage_facts import Kept, KeptWhy, StorageLook, StreamPosition, VacuumHistory
+from maintainer.model.table.storage_facts import (
+    Protection,
+    ProtectionReason,
+    StorageLook,
+    StreamPosition,
+    VacuumHistory,
+)
 from maintainer.model.table.table_facts import TableFacts, TableRecord
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.vacuum.deletion_limits import Horizon, vacuum_horizon
@@ -75,43 +81,44 @@ def test_a_checkpoint_that_nobody_read_holds_everything() -> None:
     assert [reason.text for reason in planned.blocked] == ["the checkpoint of consumer audit was not read"]
 
 
-def kept(why: KeptWhy) -> TableFacts:
-    look = StorageLook((Kept(why, f"kept by {why}", 3, 30),))
+def kept(why: ProtectionReason) -> TableFacts:
+    look = StorageLook((Protection(why, f"kept by {why}", 3, 30),))
     return replace(make_facts(removed_files=(removed("old", days_ago=50),)), storage=look)
 
 
 KEPT_CODES = {
-    KeptWhy.CLONE: ReasonCode.KEPT_FOR_CLONE,
-    KeptWhy.NEEDED: ReasonCode.LIVE_AGAIN,
-    KeptWhy.NESTED_TABLE: ReasonCode.NESTED_TABLE,
-    KeptWhy.SYMLINK: ReasonCode.BEHIND_SYMLINK,
+    ProtectionReason.CLONE: ReasonCode.KEPT_FOR_CLONE,
+    ProtectionReason.NEEDED: ReasonCode.LIVE_AGAIN,
+    ProtectionReason.NESTED_TABLE: ReasonCode.NESTED_TABLE,
+    ProtectionReason.SYMLINK: ReasonCode.BEHIND_SYMLINK,
 }
-UNSURE = sorted(set(KeptWhy) - KEPT_CODES.keys())
+UNSURE = sorted(set(ProtectionReason) - KEPT_CODES.keys())
 """What stops all deletion: every other word."""
 
 
 @pytest.mark.parametrize(("why", "code"), KEPT_CODES.items())
-def test_what_is_kept_is_told_and_the_rest_goes(why: KeptWhy, code: ReasonCode) -> None:
+def test_what_is_kept_is_told_and_the_rest_goes(why: ProtectionReason, code: ReasonCode) -> None:
     planned = plan(policy_of(), kept(why))
     assert [step.kind for step in planned.steps] == ["vacuum"]
     assert planned.left_alone == (LeftAlone(Reason(code, f"kept by {why}")),)
 
 
 def test_a_log_that_cannot_be_read_elsewhere_holds_everything() -> None:
-    planned = plan(policy_of(), kept(KeptWhy.UNKNOWN_REFERENCE))
+    planned = plan(policy_of(), kept(ProtectionReason.UNKNOWN_REFERENCE))
     assert planned.blocked == (Reason(ReasonCode.CANNOT_BE_SURE, "kept by unknown_reference"),)
 
 
 @pytest.mark.parametrize(("why", "code"), KEPT_CODES.items())
-def test_what_storage_keeps_is_named_by_its_reason(why: KeptWhy, code: ReasonCode) -> None:
-    facts = replace(make_facts(removed_files=()), storage=StorageLook(kept=(Kept(why, "so it is", 1),)))
+def test_what_storage_keeps_is_named_by_its_reason(why: ProtectionReason, code: ReasonCode) -> None:
+    facts = replace(make_facts(removed_files=()), storage=StorageLook(protections=(Protection(why, "so it is", 1),)))
     assert plan(policy_of(), facts).left_alone == (LeftAlone(Reason(code, "so it is")),)
 
 
 @pytest.mark.parametrize("why", UNSURE)
-def test_what_makes_it_unsure_stops_all_deletion(why: KeptWhy) -> None:
+def test_what_makes_it_unsure_stops_all_deletion(why: ProtectionReason) -> None:
     facts = replace(
-        make_facts(removed_files=(removed("old", days_ago=9),)), storage=StorageLook(kept=(Kept(why, "who knows", 1),))
+        make_facts(removed_files=(removed("old", days_ago=9),)),
+        storage=StorageLook(protections=(Protection(why, "who knows", 1),)),
     )
     planned = plan(policy_of(), facts)
     assert planned.steps == ()
