@@ -106,9 +106,11 @@ def one_table(laps: Laps, engine: DeltaTableEngine, verifier: GreatExpectationsV
     step, batch = plan(facts)
     stamp = CommitStamp("bench", "t/compact", 0, "d")
     receipt = laps.time("rewrite with proof", lambda: engine.writer.rewrite(facts, step, batch, stamp, lambda *_: None))
-    found = laps.time("checks", lambda: verifier.after_rewrite(engine.versions, facts, batch, receipt, Checks()))
-    if found.verdict.value != "pass":
-        raise SystemExit(f"{path}: {found.detail}")
+    checks_result = laps.time(
+        "checks", lambda: verifier.after_rewrite(engine.versions, facts, batch, receipt, Checks())
+    )
+    if checks_result.verdict.value != "pass":
+        raise SystemExit(f"{path}: {checks_result.detail}")
     laps.time("the same by Great Expectations on Spark frames", lambda: on_frames(engine, facts))
 
 
@@ -128,9 +130,9 @@ def on_frames(engine: DeltaTableEngine, facts: TableFacts) -> None:
     for version in (0, 1):
         # Opened anew, as a check does that knows nothing of the one before.
         frame = engine.jvm.spark.read.format("delta").option("versionAsOf", version).load(facts.location)
-        found = gx.validate_frame(frame, "frames", suite, version=version)
-        if any(one.outcome != "pass" for one in found.assertions):
-            raise SystemExit(f"{facts.location}: {found.assertions}")
+        verification = gx.validate_frame(frame, "frames", suite, version=version)
+        if any(assertion.outcome != "pass" for assertion in verification.assertions):
+            raise SystemExit(f"{facts.location}: {verification.assertions}")
 
 
 def render(laps: Laps, tables: int, seed: int) -> str:

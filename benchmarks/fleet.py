@@ -65,9 +65,9 @@ KINDS = {
 
 def names() -> list[str]:
     """All tables, the kinds mixed as they are in a lake."""
-    found = [f"{kind}_{number:03d}" for kind, one in KINDS.items() for number in range(one.number)]
-    random.Random(7).shuffle(found)
-    return found
+    table_names = [f"{kind}_{number:03d}" for kind, shape in KINDS.items() for number in range(shape.number)]
+    random.Random(7).shuffle(table_names)
+    return table_names
 
 
 def build(lake: Path, seed: int, due: str) -> None:
@@ -113,7 +113,7 @@ def by_delta_rs(work: Path, lake: Path) -> None:
     """Compact and vacuum each table, in threads; with the sizes that our policy has by default."""
     import deltalake
 
-    def one(name: str) -> None:
+    def compact_and_vacuum(name: str) -> None:
         table = deltalake.DeltaTable(str(lake / name))
         table.optimize.compact(target_size=256 << 20)
         table.vacuum(retention_hours=168, dry_run=False)
@@ -121,7 +121,7 @@ def by_delta_rs(work: Path, lake: Path) -> None:
     for turn in ("first", "second"):
         started, cpu = time.monotonic(), time.process_time()
         with ThreadPoolExecutor(THREADS) as pool:
-            list(pool.map(one, names()))
+            list(pool.map(compact_and_vacuum, names()))
         _note(work, "delta-rs", turn, time.monotonic() - started, time.process_time() - cpu)
 
 
@@ -129,10 +129,10 @@ def by_loop(work: Path, lake: Path, arm: str) -> None:
     """OPTIMIZE and VACUUM of a sample of each kind, kind by kind; what was done before is not done again."""
     spark, seconds = start_spark(TUNED if arm == "tuned" else {})
     progress(f"session {seconds:.1f} s")
-    done = {one["table"] for one in _notes(work, arm)}
+    done = {note["table"] for note in _notes(work, arm)}
     spark.sql(f"OPTIMIZE delta.`{lake / 'healthy_074'}`").collect()  # warm, as it is for nearly all of a night
 
-    def one(name: str) -> float:
+    def seconds_of(name: str) -> float:
         started = time.monotonic()
         for statement in ("OPTIMIZE", "VACUUM"):
             spark.sql(f"{statement} delta.`{lake / name}`").collect()
@@ -144,14 +144,14 @@ def by_loop(work: Path, lake: Path, arm: str) -> None:
         if kind in done:
             continue
         with ThreadPoolExecutor(THREADS if arm == "tuned" else 1) as pool:
-            each = list(pool.map(one, [f"{kind}_{at:03d}" for at in range(number)]))
+            each = list(pool.map(seconds_of, [f"{kind}_{at:03d}" for at in range(number)]))
         _note(work, arm, kind, mean(each), watch.lap()[1] / number)
 
 
 def _note(work: Path, arm: str, table: str, seconds: float, cpu_seconds: float) -> None:
     with (work / f"{arm}.jsonl").open("a", encoding="utf-8") as file:
-        found = {"table": table, "seconds": round(seconds, 3), "cpu_seconds": round(cpu_seconds, 3)}
-        file.write(json.dumps(found) + "\n")
+        note = {"table": table, "seconds": round(seconds, 3), "cpu_seconds": round(cpu_seconds, 3)}
+        file.write(json.dumps(note) + "\n")
 
 
 def _notes(work: Path, arm: str) -> list[dict[str, str | float]]:
@@ -172,7 +172,7 @@ class Night:
 
 def night_of(work: Path, arm: str) -> Night | None:
     """An arm as it was measured, or reckoned from its sample; None where it was not run to its end."""
-    notes = {str(one["table"]): (float(one["seconds"]), float(one["cpu_seconds"])) for one in _notes(work, arm)}
+    notes = {str(note["table"]): (float(note["seconds"]), float(note["cpu_seconds"])) for note in _notes(work, arm)}
     if arm not in SAMPLES:
         if "second" not in notes:
             return None
@@ -181,15 +181,17 @@ def night_of(work: Path, arm: str) -> Night | None:
     if set(notes) != set(KINDS):
         return None
     threads = THREADS if arm == "tuned" else 1
-    seconds = {kind: one.number * notes[kind][0] / threads for kind, one in KINDS.items()}
-    cpu = sum(one.number * notes[kind][1] for kind, one in KINDS.items())
+    seconds = {kind: shape.number * notes[kind][0] / threads for kind, shape in KINDS.items()}
+    cpu = sum(shape.number * notes[kind][1] for kind, shape in KINDS.items())
     how = ", ".join(f"{SAMPLES[arm][kind]} {kind} of {notes[kind][0]:.1f} s" for kind in KINDS)
     return Night(sum(seconds.values()), cpu, seconds["healthy"], "-", how)
 
 
 def render(work: Path, seed: int) -> str:
     """The report as Markdown."""
-    sizes = "; ".join(f"{one.number} {kind} ({one.files} files of {one.rows:,} rows)" for kind, one in KINDS.items())
+    sizes = "; ".join(
+        f"{shape.number} {kind} ({shape.files} files of {shape.rows:,} rows)" for kind, shape in KINDS.items()
+    )
     lines = [
         f"# A night over {len(names())} tables",
         "",
@@ -245,8 +247,8 @@ def main() -> None:
                         help="small tables whose rewrite is due for a checkpoint, with `--arm build`")  # fmt: skip
     parser.add_argument("--seed", type=int, default=20261121)
     options = parser.parse_args()
-    for kind, one in KINDS.items():
-        KINDS[kind] = replace(one, number=max(1, round(one.number * options.scale)))
+    for kind, shape in KINDS.items():
+        KINDS[kind] = replace(shape, number=max(1, round(shape.number * options.scale)))
     work = options.dir.resolve()
     work.mkdir(parents=True, exist_ok=True)
     if options.arm:

@@ -61,8 +61,8 @@ def lineitem(scale: float) -> Array:
         )  # fmt: skip
         table = pq.read_table(next(Path(folder).rglob("*.parquet")), columns=list(COLUMNS))
     columns = [table[name].to_numpy() for name in COLUMNS]
-    numbers = [one.astype("datetime64[D]").astype(np.int64) if one.dtype.kind == "M" or one.dtype == object
-               else one.astype(np.int64) for one in columns]  # fmt: skip
+    numbers = [column.astype("datetime64[D]").astype(np.int64) if column.dtype.kind == "M" or column.dtype == object
+               else column.astype(np.int64) for column in columns]  # fmt: skip
     rows = np.column_stack(numbers)
     np.random.default_rng(SEED).shuffle(rows)
     return rows
@@ -84,11 +84,11 @@ class Lake:
     def addresses(self, rows: Array) -> Array:
         """Z-addresses by the revision's boundaries."""
         keys = [np.array(column.keys, dtype=np.int64) for column in self.revision.columns]
-        ranks = [np.searchsorted(one, rows[:, place], side="right") for place, one in enumerate(keys)]
-        found = np.zeros(len(rows), dtype=np.int64)
+        ranks = [np.searchsorted(boundaries, rows[:, place], side="right") for place, boundaries in enumerate(keys)]
+        address = np.zeros(len(rows), dtype=np.int64)
         for column, bit in bit_order(self.revision.bits):
-            found = found << 1 | ranks[column] >> bit & 1
-        return found
+            address = address << 1 | ranks[column] >> bit & 1
+        return address
 
     def add(self, rows: Array, strategy: Strategy | None = None, cube: int = -1) -> None:
         """One file."""
@@ -102,12 +102,12 @@ class Lake:
 
     def take(self, paths: Sequence[str]) -> Array:
         """Remove files and return their rows; they are to be written again."""
-        found = np.vstack([self.rows.pop(path) for path in paths])
+        rows = np.vstack([self.rows.pop(path) for path in paths])
         for path in paths:
             file = self.files.pop(path)
             del self.ranges[file.key], self.cubes[path]
-        self.written += len(found)
-        return found
+        self.written += len(rows)
+        return rows
 
     def along_curve(self, rows: Array, num_files: int, strategy: Strategy) -> None:
         """Write rows as the engine does: cut at the borders of cubes."""
@@ -127,19 +127,19 @@ class Lake:
     def by_count(self, rows: Array, cube: int = -1) -> None:
         """Write rows as OPTIMIZE does: floor(bytes / maxFileSize) files of equal size along the curve."""
         orders = [np.argsort(np.argsort(rows[:, place], kind="stable")) for place in range(rows.shape[1])]
-        ranks = [one * 1000 // len(rows) for one in orders]
+        ranks = [order * 1000 // len(rows) for order in orders]
         address = np.zeros(len(rows), dtype=np.int64)
         for bit in range(9, -1, -1):
-            for one in ranks:
-                address = address << 1 | one >> bit & 1
+            for rank in ranks:
+                address = address << 1 | rank >> bit & 1
         for part in np.array_split(rows[np.argsort(address, kind="stable")], max(1, len(rows) // self.file_rows)):
             self.add(part, cube=cube)
 
     def read(self, corners: Array, width: Array) -> tuple[float, float]:
         """Rows and files that an average query cannot skip."""
-        low = np.array([one.min(0) for one in self.rows.values()])
-        high = np.array([one.max(0) for one in self.rows.values()])
-        size = np.array([len(one) for one in self.rows.values()])
+        low = np.array([points.min(0) for points in self.rows.values()])
+        high = np.array([points.max(0) for points in self.rows.values()])
+        size = np.array([len(points) for points in self.rows.values()])
         hits = [((high >= corner) & (low <= corner + width)).all(1) for corner in corners]
         return float(np.mean([size[hit].sum() for hit in hits])), float(np.mean([hit.sum() for hit in hits]))
 
@@ -155,8 +155,8 @@ def turns(lake: Lake, strategies: tuple[Strategy, ...]) -> None:
         chosen = choose_turn(settings, candidates, lake.revision, lake.revision)
         if chosen is None:
             return
-        for one, num_files in zip(chosen.batch.bins, chosen.turn.num_files, strict=True):
-            rows = lake.take([file.path for file in one.files])
+        for bin_, num_files in zip(chosen.batch.bins, chosen.turn.num_files, strict=True):
+            rows = lake.take([file.path for file in bin_.files])
             lake.along_curve(rows, num_files, chosen.turn.strategy)
 
 
@@ -176,7 +176,7 @@ def compact(lake: Lake) -> None:
     small.sort(key=lambda file: file.size_bytes)
     bins: list[list[DataFile]] = []
     for file in small:
-        if bins and sum(one.size_bytes for one in bins[-1]) + file.size_bytes <= lake.file_rows:
+        if bins and sum(bin_.size_bytes for bin_ in bins[-1]) + file.size_bytes <= lake.file_rows:
             bins[-1].append(file)
         else:
             bins.append([file])
@@ -256,10 +256,10 @@ def table(courses: dict[str, Course]) -> list[str]:
         "| way | written | read, average | read, worst night | files read | files at the end |",
         "|---|---|---|---|---|---|",
     ]
-    for way, one in courses.items():
+    for way, course in courses.items():
         lines.append(
-            f"| {way} | {one.written[-1]:.3f} | {np.mean(one.read):.2f} | {max(one.read):.2f} | "
-            f"{np.mean(one.files_read):.2f} | {one.num_files} |"
+            f"| {way} | {course.written[-1]:.3f} | {np.mean(course.read):.2f} | {max(course.read):.2f} | "
+            f"{np.mean(course.files_read):.2f} | {course.num_files} |"
         )
     return lines
 
@@ -291,11 +291,16 @@ def main() -> None:
         if options.plots:
             options.plots.mkdir(parents=True, exist_ok=True)
             charts: list[tuple[str, str, Callable[[Course], list[float]], float]] = [
-                ("read", "rows that queries read, by those after a full Z-order", lambda one: one.read, 4.0),
-                ("written", "rows written so far, by those of a full Z-order each night", lambda one: one.written, 1.0),
+                ("read", "rows that queries read, by those after a full Z-order", lambda course: course.read, 4.0),
+                (
+                    "written",
+                    "rows written so far, by those of a full Z-order each night",
+                    lambda course: course.written,
+                    1.0,
+                ),
             ]
             for name, title, value, top in charts:
-                lines_of = {way: _points(value(one), options.nights) for way, one in courses.items()}
+                lines_of = {way: _points(value(course), options.nights) for way, course in courses.items()}
                 text = line_plot(
                     f"{title} ({number} columns)", lines_of, nights=options.nights, top=top, target=TARGETS[name]
                 )

@@ -89,10 +89,10 @@ def plan(facts: TableFacts, kind: str = "compact", lane: str = "spark") -> tuple
         batch = Batch((Bin(facts.files, choice),))
         return ZOrderStep((batch,), ZORDER_BY, MAX_FILE_BYTES, THREADS, ()), batch
     bins: list[list[DataFile]] = [[]]
-    for one in facts.files:
-        if bins[-1] and sum(file.size_bytes for file in bins[-1]) + one.size_bytes > MAX_FILE_BYTES:
+    for file in facts.files:
+        if bins[-1] and sum(packed.size_bytes for packed in bins[-1]) + file.size_bytes > MAX_FILE_BYTES:
             bins.append([])
-        bins[-1].append(one)
+        bins[-1].append(file)
     batch = Batch(tuple(Bin(tuple(group), choice) for group in bins))
     return CompactStep((batch,), MAX_FILE_BYTES, THREADS, ()), batch
 
@@ -150,7 +150,7 @@ def measure(
 
 
 def render(
-    found: dict[Shape, tuple[list[Lap], list[Lap]]], seed: int, kind: str = "compact", lane: str = "spark"
+    laps: dict[Shape, tuple[list[Lap], list[Lap]]], seed: int, kind: str = "compact", lane: str = "spark"
 ) -> str:
     """The report as Markdown: medians, their ratio, and where ours went."""
     lines = [
@@ -165,21 +165,22 @@ def render(
         "| tables | OPTIMIZE | its CPU | ours, with proof | its CPU | ours / OPTIMIZE | same by CPU | files after |",
         "|" + "---|" * 8,
     ]
-    for shape, (mine, theirs) in found.items():
+    for shape, (mine, theirs) in laps.items():
         pairs = list(zip(mine, theirs, strict=True))
-        seconds = median(one.seconds / other.seconds for one, other in pairs)
-        cpu = median(one.cpu_seconds / max(other.cpu_seconds, 0.01) for one, other in pairs)
+        seconds = median(sample.seconds / other.seconds for sample, other in pairs)
+        cpu = median(sample.cpu_seconds / max(other.cpu_seconds, 0.01) for sample, other in pairs)
         lines.append(
-            f"| {shape.describe()} | {median(one.seconds for one in theirs):.2f} s "
-            f"| {median(one.cpu_seconds for one in theirs):.2f} s | {median(one.seconds for one in mine):.2f} s "
-            f"| {median(one.cpu_seconds for one in mine):.2f} s | {seconds:.2f} | {cpu:.2f} "
+            f"| {shape.describe()} | {median(sample.seconds for sample in theirs):.2f} s "
+            f"| {median(sample.cpu_seconds for sample in theirs):.2f} s "
+            f"| {median(sample.seconds for sample in mine):.2f} s "
+            f"| {median(sample.cpu_seconds for sample in mine):.2f} s | {seconds:.2f} | {cpu:.2f} "
             f"| {theirs[0].files_after} and {mine[0].files_after} |"
         )
-    names = list(next(iter(found.values()))[0][0].parts)
+    names = list(next(iter(laps.values()))[0][0].parts)
     lines += ["", "Where the time of ours goes, seconds (medians):", "", f"| tables | {' | '.join(names)} |"]
     lines.append("|" + "---|" * (len(names) + 1))
-    for shape, (mine, _) in found.items():
-        cells = [f"{median(one.parts[name] for one in mine):.2f}" for name in names]
+    for shape, (mine, _) in laps.items():
+        cells = [f"{median(sample.parts[name] for sample in mine):.2f}" for name in names]
         lines.append(f"| {shape.name} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -205,7 +206,7 @@ def main() -> None:
     from maintainer.delta.spark.start_conf import SessionOptions
 
     work = Path(tempfile.mkdtemp(prefix="maintainer-bench-"))
-    found: dict[Shape, tuple[list[Lap], list[Lap]]] = {}
+    laps: dict[Shape, tuple[list[Lap], list[Lap]]] = {}
     try:
         with (
             open_session(SessionOptions(conf=(("spark.driver.memory", "3g"),), log_path=work / "spark.log")) as lease,
@@ -214,8 +215,8 @@ def main() -> None:
             measure(engine, work, WARM_UP, options.seed, options.kind, "spark")
             for shape in shapes:
                 if shape.name in options.shapes.split(","):
-                    found[shape] = measure(engine, work, shape, options.seed, options.kind, options.lane)
-            report = render(found, options.seed, options.kind, options.lane)
+                    laps[shape] = measure(engine, work, shape, options.seed, options.kind, options.lane)
+            report = render(laps, options.seed, options.kind, options.lane)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     print(report)

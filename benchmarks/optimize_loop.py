@@ -308,8 +308,8 @@ def main() -> None:
     for arm in [arm for arm in options.arms.split(",") if arm]:
         progress(f"arm {arm}")
         child(["--arm", arm, *common])
-    found = [work / f"{arm}.json" for arm in ARMS]
-    results = [ArmResult(**json.loads(path.read_text(encoding="utf-8"))) for path in found if path.exists()]
+    result_files = [work / f"{arm}.json" for arm in ARMS]
+    results = [ArmResult(**json.loads(path.read_text(encoding="utf-8"))) for path in result_files if path.exists()]
     report = render(results, size, options.seed)
     print(report)
     if options.out:

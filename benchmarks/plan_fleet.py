@@ -71,7 +71,7 @@ def build_large(project: Path, seed: int) -> None:
 def planned(name: str, project: Path, selection: tuple[str, ...], heap: str) -> Planned:
     """Run the command and watch its memory and that of its JVM."""
     command = [sys.executable, "-m", "maintainer", "plan", "--conf", f"spark.driver.memory={heap}"]
-    command += [part for one in selection for part in ("-s", one)]
+    command += [part for selector in selection for part in ("-s", selector)]
     started = time.monotonic()
     peaks = {"python": 0, "java": 0}
     first = last = 0.0
@@ -121,9 +121,9 @@ def render(rows: list[Planned], heap: str, seed: int) -> str:
         "|---|---|---|---|---|---|",
     ]
     lines += [
-        f"| {one.name} | {one.seconds:.1f} s | {one.planning_seconds:.1f} s | {one.python_bytes >> 20} MiB "
-        f"| {one.jvm_bytes >> 20} MiB | {one.last_line} |"
-        for one in rows
+        f"| {row.name} | {row.seconds:.1f} s | {row.planning_seconds:.1f} s | {row.python_bytes >> 20} MiB "
+        f"| {row.jvm_bytes >> 20} MiB | {row.last_line} |"
+        for row in rows
     ]
     return "\n".join(lines) + "\n"
 

@@ -50,10 +50,10 @@ class Folder:
 
 def plan_of(root: Path) -> TablePlan:
     """Replay a log and plan its table."""
-    found = replay_commits(cast(Any, Folder(root)))
-    if found is None:
+    replayed = replay_commits(cast(Any, Folder(root)))
+    if replayed is None:
         raise SystemExit(f"{root} cannot be replayed")
-    state, log = found.state, found
+    state, log = replayed.state, replayed
     table = TableState(str(root), state.version, log.committed_at_ms, state.metadata, state.protocol, None, NO_COLUMNS)
     facts = table.facts(TableRef(root.name), state.adds.values())
     policy = make_policy(name=root.name, optimize=make_optimize(min_size=64 * MIB, max_size=256 * MIB))

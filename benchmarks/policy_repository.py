@@ -76,17 +76,17 @@ def write_repository(root: Path, *, tables: int = 1_000, seed: int = 0) -> list[
 
 def rules() -> list[tuple[str, str, str]]:
     """Name, criteria and settings of each rule, from the lowest priority to the highest."""
-    found = [
+    all_rules = [
         ("bronze", 'tables: ["bronze_*"]', "optimize: {maxFileSize: 256MiB}\nvacuum: {retention: 14d, every: 7d}\n"),
         ("silver", 'tables: ["silver_*"]', "optimize: {maxFileSize: 512MiB}\nvacuum: {retention: 7d, every: 1d}\n"),
         ("gold", 'tables: ["gold_*"]', "tags: [gold]\noptimize: {maxFileSize: 1GiB, maxThreads: 8}\n"),
     ]
     for subject in SUBJECTS:
-        found.append((f"owner-{subject}", f'tables: ["*_{subject}.*"]', f"owner: team-{subject}\n"))
+        all_rules.append((f"owner-{subject}", f'tables: ["*_{subject}.*"]', f"owner: team-{subject}\n"))
     for subject in SUBJECTS:
-        found.append((f"hot-{subject}", f'tables: ["bronze_{subject}.*"]', "optimize: {quietFor: 30m}\n"))
-    found.append(("tier1", "tags: [tier1]", "limits: {timeout: 6h}\n"))
-    return found
+        all_rules.append((f"hot-{subject}", f'tables: ["bronze_{subject}.*"]', "optimize: {quietFor: 30m}\n"))
+    all_rules.append(("tier1", "tags: [tier1]", "limits: {timeout: 6h}\n"))
+    return all_rules
 
 
 def detailed(chance: random.Random, subject: str) -> str:

@@ -74,7 +74,7 @@ def build(lake: Path, tables: int, files: int, seed: int) -> None:
                     "customer": chance.integers(0, 1_000, ROWS_A_FILE),
                     "price": chance.random(ROWS_A_FILE),
                     "sold_at": pa.array(1_700_000_000_000_000 + ids * 1_000_000, pa.timestamp("us", tz="UTC")),
-                    "city": pa.array([f"city {one}" for one in chance.integers(0, 50, ROWS_A_FILE)]),
+                    "city": pa.array([f"city {city}" for city in chance.integers(0, 50, ROWS_A_FILE)]),
                     "note": digits,
                 }
             )
@@ -164,7 +164,7 @@ def resident_bytes(pid: int) -> int:
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
         threads = list(Path(f"/proc/{pid}/task").iterdir())
-        children = [child for one in threads for child in (one / "children").read_text(encoding="ascii").split()]
+        children = [child for thread in threads for child in (thread / "children").read_text(encoding="ascii").split()]
     except (OSError, IndexError, ValueError):
         return 0
     return pages * resource.getpagesize() + sum(resident_bytes(int(child)) for child in children)

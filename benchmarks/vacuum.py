@@ -125,7 +125,7 @@ def by_maintainer(worker: DeltaTableEngine, path: Path) -> float:
             tables=(policy.table,),
         )
         plan = plan_table(table)
-        (step,) = [one for one in plan.steps if isinstance(one, VacuumStep)]
+        (step,) = [step for step in plan.steps if isinstance(step, VacuumStep)]
         fresh = worker.reader.facts(policy.table)
         stamp = CommitStamp("benchmark", "t/vacuum", 0, "digest")
         receipt = worker.writer.vacuum(fresh, step, stamp, lambda version, proof: None)
@@ -143,10 +143,10 @@ def decision(spark: SparkSession, worker: DeltaTableEngine, path: Path, title: s
         moment = now_ms()
         wall, busy = time.monotonic(), time.process_time()
         history = worker.reader.vacuum_history(facts, (), removed_before_ms=moment - 7 * DAY_MS)
-        found = worker.reader.vacuum_look(replace(facts, history=history), VacuumQuestion(moment - 7 * DAY_MS, moment))
+        looked = worker.reader.vacuum_look(replace(facts, history=history), VacuumQuestion(moment - 7 * DAY_MS, moment))
         walls.append((time.monotonic() - wall) * 1000)
         processor.append((time.process_time() - busy) * 1000)
-        assert found.removed_files == ()
+        assert looked.removed_files == ()
     jobs = len(tracker.getJobIdsForGroup("benchmark")) - before
     said = (
         f"Deciding that there is nothing to do, {title}: median {statistics.median(walls):.1f} ms, best "
@@ -187,8 +187,10 @@ def main() -> None:
 def with_section(text: str, part: str, section: str) -> str:
     """The file's text with one part's section replaced, or put at its end."""
     sections = re.split(r"(?m)^(?=## )", text or "# Vacuum\n\n")
-    kept = [one for one in sections if not one.startswith(heading(part)[0])]
-    return "\n".join(one.rstrip("\n") + "\n" for one in (kept[0], *sorted([*kept[1:], section], reverse=True)))
+    others = [written for written in sections if not written.startswith(heading(part)[0])]
+    return "\n".join(
+        written.rstrip("\n") + "\n" for written in (others[0], *sorted([*others[1:], section], reverse=True))
+    )
 
 
 def small_part(folder: Path, spark: SparkSession, worker: DeltaTableEngine, args: argparse.Namespace) -> list[str]:
@@ -241,9 +243,9 @@ def compared(folder: Path, table: AgedTable, arms: list[Arm]) -> list[str]:
             shutil.rmtree(path)
     base = statistics.median(times[arms[0][0]])
     lines = ["| arm | seconds (median) | all | beside maintainer | just the expired files |", "|---|---|---|---|---|"]
-    for name, found in times.items():
-        listed = ", ".join(f"{one:.2f}" for one in found)
-        middle = statistics.median(found)
+    for name, laps in times.items():
+        listed = ", ".join(f"{seconds:.2f}" for seconds in laps)
+        middle = statistics.median(laps)
         lines.append(
             f"| {name} | {middle:.2f} | {listed} | {middle / base:.1f} times | {'yes' if good[name] else 'NO'} |"
         )
@@ -255,7 +257,7 @@ TITLES = {"small": "51 files, 40 of them expired", "big": "10,500 files in 500 p
 
 def heading(part: str) -> list[str]:
     """Title, machine, date and versions."""
-    versions = ", ".join(f"{one} {metadata.version(one)}" for one in ("pyspark", "delta-spark"))
+    versions = ", ".join(f"{package} {metadata.version(package)}" for package in ("pyspark", "delta-spark"))
     return [
         f"## {TITLES[part]}",
         "",

@@ -106,11 +106,13 @@ def lineitem(work: Path, scale: float) -> Lineitem:
 
 def as_numbers(columns: dict[str, Any]) -> Array:
     """Columns of an Arrow table as integers, one below another; days for dates."""
-    found = []
+    numbers = []
     for values in columns.values():
-        one = values.to_numpy(zero_copy_only=False) if hasattr(values, "combine_chunks") else np.asarray(values)
-        found.append(one.astype("datetime64[D]").astype(np.int64) if one.dtype.kind in "MO" else one.astype(np.int64))
-    return np.column_stack(found)
+        array = values.to_numpy(zero_copy_only=False) if hasattr(values, "combine_chunks") else np.asarray(values)
+        numbers.append(
+            array.astype("datetime64[D]").astype(np.int64) if array.dtype.kind in "MO" else array.astype(np.int64)
+        )
+    return np.column_stack(numbers)
 
 
 @dataclass
@@ -151,20 +153,20 @@ class Course:
             if time.monotonic() + 1.5 * longest > ends_at:
                 return
             began = time.monotonic()
-            found = replace(self._night(engine, night), cold=night == first)
+            result = replace(self._night(engine, night), cold=night == first)
             # The first table takes long, and with a session that has just begun.
             longest = max(longest, time.monotonic() - began) if night else 0.0
             with (self.work / f"{self.name}.jsonl").open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(found)) + "\n")
-            print(f"{self.name}: night {night}, {found.seconds:.1f} s, {found.turns} commits", flush=True)
+                file.write(json.dumps(asdict(result)) + "\n")
+            print(f"{self.name}: night {night}, {result.seconds:.1f} s, {result.turns} commits", flush=True)
 
     def _night(self, engine: DeltaTableEngine, night: int) -> Night:
         spark = engine.jvm.spark
         if night == 0:
             shutil.rmtree(self.table, ignore_errors=True)
             self._create(spark)
-        for one in range(max(0, night - self.every + 1), night + 1):
-            frame = spark.read.parquet(str(self.rows.part(one)))
+        for number in range(max(0, night - self.every + 1), night + 1):
+            frame = spark.read.parquet(str(self.rows.part(number)))
             frame.coalesce(1 if night else 4).write.format("delta").mode("append").save(str(self.table))
         before = self._version()
         began = time.monotonic()
@@ -175,7 +177,7 @@ class Course:
         seconds = time.monotonic() - began
         commits = [self._rewritten(version) for version in range(before + 1, self._version() + 1)]
         bytes_read, files_read, num_files, size = self._read()
-        written = [one for one in commits if one]
+        written = [commit for commit in commits if commit]
         return Night(
             night, self._version(), sum(written), len(written), seconds, bytes_read, files_read, num_files, size
         )
@@ -187,18 +189,18 @@ class Course:
         """An empty table with the rows' columns, so that liquid clustering can be declared."""
         spark.read.parquet(str(self.rows.part(0))).createOrReplaceTempView(f"v_{self.name.replace('-', '_')}")
         fields = spark.read.parquet(str(self.rows.part(0))).schema.fields
-        listed = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in fields)
+        listed = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in fields)
         clause = f" CLUSTER BY ({', '.join(self.columns)})" if self.way.startswith("liquid") else ""
         spark.sql(f"CREATE TABLE delta.`{self.table}` ({listed}) USING delta{clause}")
 
     def _version(self) -> int:
-        return max(int(one.stem) for one in (self.table / "_delta_log").glob("*.json") if one.stem.isdecimal())
+        return max(int(file.stem) for file in (self.table / "_delta_log").glob("*.json") if file.stem.isdecimal())
 
     def _rewritten(self, version: int) -> int:
         """Bytes that a commit added without new data."""
         lines = (self.table / "_delta_log" / f"{version:020}.json").read_text(encoding="utf-8").splitlines()
-        added = [one["add"] for one in map(json.loads, lines) if "add" in one]
-        return sum(int(one["size"]) for one in added if not one["dataChange"])
+        added = [action["add"] for action in map(json.loads, lines) if "add" in action]
+        return sum(int(add["size"]) for add in added if not add["dataChange"])
 
     def _read(self) -> tuple[float, float, int, int]:
         """Bytes and files that an average query cannot skip; number of files and bytes of all."""
@@ -231,7 +233,7 @@ def maintain(engine: DeltaTableEngine, course: Course) -> None:
         (root / "maintainer.yml").write_text("version: 1\n", encoding="utf-8")
         (root / "policies").mkdir()
         strategies = list(Strategy)[:2] if course.way == "leveled" else list(Strategy)
-        order = {"columns": list(course.columns), "strategies": [one.value for one in strategies]}
+        order = {"columns": list(course.columns), "strategies": [strategy.value for strategy in strategies]}
         settings = {"maxFileSize": course.rows.file_bytes, "zorder": order}
         text = json.dumps({"version": 1, "table": str(course.table), "optimize": settings})
         (root / "policies" / "t.yml").write_text(text, encoding="utf-8")
@@ -306,7 +308,7 @@ def main() -> None:
     parser.add_argument("--plots", type=Path, help="folder for the charts")
     options = parser.parse_args()
     if not options.report:
-        wanted = [one for one in COURSES if not options.only or f"{one[1]}-{one[0]}" in options.only]
+        wanted = [course for course in COURSES if not options.only or f"{course[1]}-{course[0]}" in options.only]
         run(options.work, lineitem(options.work, options.scale), wanted, options.seconds, options.jobs)
     text = report(options.work, COURSES, COLUMNS, options.plots)
     print(text)

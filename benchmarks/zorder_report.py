@@ -68,36 +68,36 @@ def nights_of(path: Path) -> list[Night]:
 
 def ratios(way: Sequence[Night], whole: Sequence[Night]) -> Ratios | None:
     """Compare a way with the full Z-order; None where there is no night of both."""
-    ours, theirs = {one.night: one for one in way}, {one.night: one for one in whole}
+    ours, theirs = {result.night: result for result in way}, {result.night: result for result in whole}
     both = sorted(night for night in ours.keys() & theirs.keys() if night)
     if not both:
         return None
     last = both[-1]
     written = (_written(ours, last), _written(theirs, last))
-    beside = {night: theirs[max(one for one in theirs if one <= night)] for night in ours if 0 < night <= last}
+    beside = {night: theirs[max(number for number in theirs if number <= night)] for night in ours if 0 < night <= last}
     return Ratios(
         written=tuple((night + 1, a / b) for night, (a, b) in enumerate(zip(*written, strict=True))),
         read=tuple((night, ours[night].bytes_read / full.bytes_read) for night, full in beside.items()),
         files_read=tuple(ours[night].files_read / full.files_read for night, full in beside.items()),
         files=ours[last].num_files / theirs[last].num_files,
         seconds=_seconds(ours, last) / _seconds(theirs, last),
-        turns=fmean(one.turns for night, one in ours.items() if 0 < night <= last),
+        turns=fmean(result.turns for night, result in ours.items() if 0 < night <= last),
     )
 
 
 def _written(nights: Mapping[int, Night], last: int) -> list[int]:
     """Bytes written up to each night from the first on; a night without a run as the one before it that has one."""
-    found, latest = [], nights[0].bytes_written
+    points, latest = [], nights[0].bytes_written
     for night in range(1, last + 1):
         latest = nights[night].bytes_written if night in nights else latest
-        found.append(latest)
-    return list(itertools.accumulate(found))
+        points.append(latest)
+    return list(itertools.accumulate(points))
 
 
 def _seconds(nights: Mapping[int, Night], last: int) -> float:
     """Mean of a run, without those of a session that had just begun where there are others."""
-    counted = [one for night, one in nights.items() if 0 < night <= last]
-    return fmean(one.seconds for one in [one for one in counted if not one.cold] or counted)
+    counted = [result for night, result in nights.items() if 0 < night <= last]
+    return fmean(night.seconds for night in [result for result in counted if not result.cold] or counted)
 
 
 HEAD = (
@@ -117,15 +117,16 @@ def report(work: Path, courses: Sequence[tuple[int, str]], columns: Sequence[str
         "same nights, by `OPTIMIZE ... ZORDER BY` in the same session; seconds and commits are of a run.",
     ]
     for number in sorted({number for number, _ in courses}):
-        found = {way: nights_of(work / f"{way}-{number}.jsonl") for size, way in courses if size == number}
-        compared = {way: ratios(nights, found["full"]) for way, nights in found.items()}
-        shown = {way: one for way, one in compared.items() if one is not None}
+        nights_by_way = {way: nights_of(work / f"{way}-{number}.jsonl") for size, way in courses if size == number}
+        compared = {way: ratios(nights, nights_by_way["full"]) for way, nights in nights_by_way.items()}
+        shown = {way: course for way, course in compared.items() if course is not None}
         lines += ["", f"## {', '.join(columns[:number])}", "", HEAD]
-        for way, one in shown.items():
+        for way, course in shown.items():
             lines.append(
-                f"| {way} | {one.read[-1][0]} | {one.written[-1][1]:.3f} | {fmean(v for _, v in one.read):.2f} | "
-                f"{max(v for _, v in one.read):.2f} | "
-                f"{fmean(one.files_read):.2f} | {one.files:.2f} | {one.seconds:.2f} | {one.turns:.1f} |"
+                f"| {way} | {course.read[-1][0]} | {course.written[-1][1]:.3f} "
+                f"| {fmean(v for _, v in course.read):.2f} | "
+                f"{max(v for _, v in course.read):.2f} | "
+                f"{fmean(course.files_read):.2f} | {course.files:.2f} | {course.seconds:.2f} | {course.turns:.1f} |"
             )
         if plots is not None and shown:
             draw(plots, number, shown)
@@ -135,10 +136,10 @@ def report(work: Path, courses: Sequence[tuple[int, str]], columns: Sequence[str
 def draw(folder: Path, number: int, shown: dict[str, Ratios]) -> None:
     """Write the two charts of one number of columns."""
     folder.mkdir(parents=True, exist_ok=True)
-    nights = max(one.read[-1][0] for one in shown.values())
+    nights = max(course.read[-1][0] for course in shown.values())
     # A way that is above the chart all the time would squeeze the others; the table has it.
-    read = {way: one.read for way, one in shown.items() if min(value for _, value in one.read) < MOST_DRAWN}
-    written = {way: one.written for way, one in shown.items()}
+    read = {way: course.read for way, course in shown.items() if min(value for _, value in course.read) < MOST_DRAWN}
+    written = {way: course.written for way, course in shown.items()}
     title = f"bytes that queries read, by those after a full Z-order ({number} columns)"
     highest = max(value for points in read.values() for _, value in points)
     text = line_plot(title, read, nights=nights, top=1.6 if highest < 1.6 else MOST_DRAWN, target=1.2)

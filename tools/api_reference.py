@@ -50,14 +50,16 @@ def page() -> str:
 
 def _class(member: griffe.Object | griffe.Alias) -> list[str]:
     lines = ["", f"## {member.name}", *_text(member)]
-    public = [one for one in member.members.values() if not one.name.startswith("_") and one.has_docstring]
-    properties = [one for one in public if isinstance(one, griffe.Attribute)]
-    if properties:
+    public = [child for child in member.members.values() if not child.name.startswith("_") and child.has_docstring]
+    attributes = [child for child in public if isinstance(child, griffe.Attribute)]
+    if attributes:
         lines += ["", "| property | type | what |", "|---|---|---|"]
-        lines += [f"| `{one.name}` | {_code(one.annotation)} | {_first(one)} |" for one in properties]
-    for one in public:
-        if one.is_function:
-            lines += ["", f"### {member.name}.{one.name}", *_documented(one, member.name)]
+        lines += [
+            f"| `{attribute.name}` | {_code(attribute.annotation)} | {_first(attribute)} |" for attribute in attributes
+        ]
+    for child in public:
+        if child.is_function:
+            lines += ["", f"### {member.name}.{child.name}", *_documented(child, member.name)]
     return lines
 
 
@@ -68,14 +70,14 @@ def _documented(function: griffe.Object | griffe.Alias, owner: str) -> list[str]
 
 def _signature(function: griffe.Function) -> list[str]:
     parameters, star = [], False
-    for one in function.parameters:
-        if one.name == "self":
+    for parameter in function.parameters:
+        if parameter.name == "self":
             continue
-        if one.kind is griffe.ParameterKind.keyword_only and not star:
+        if parameter.kind is griffe.ParameterKind.keyword_only and not star:
             parameters.append("*")
             star = True
-        default = "" if one.default is None else f" = {_value(function, str(one.default))}"
-        parameters.append(f"{one.name}: {one.annotation}{default}")
+        default = "" if parameter.default is None else f" = {_value(function, str(parameter.default))}"
+        parameters.append(f"{parameter.name}: {parameter.annotation}{default}")
     result = f" -> {function.returns}"
     whole = f"{function.name}({', '.join(parameters)}){result}"
     if len(whole) <= 100:
@@ -96,12 +98,12 @@ def _text(member: griffe.Object | griffe.Alias) -> list[str]:
         if section.kind is griffe.DocstringSectionKind.text:
             lines += ["", _markdown(section.value)]
         elif section.kind is griffe.DocstringSectionKind.parameters:
-            lines += ["", *(f"* `{one.name}`: {_line(one.description)}" for one in section.value)]
+            lines += ["", *(f"* `{item.name}`: {_line(item.description)}" for item in section.value)]
         elif section.kind is griffe.DocstringSectionKind.raises:
             lines += ["", "Raises:", ""]
-            lines += [f"* `{one.annotation}`: {_line(one.description)}" for one in section.value]
+            lines += [f"* `{item.annotation}`: {_line(item.description)}" for item in section.value]
         elif section.kind is griffe.DocstringSectionKind.returns:
-            lines += ["", *(f"Returns: {_line(one.description)}" for one in section.value)]
+            lines += ["", *(f"Returns: {_line(item.description)}" for item in section.value)]
         else:
             raise AssertionError(f"{member.path} has a section of another kind: {section.kind}")
     return lines

@@ -23,7 +23,7 @@ def operations() -> list[str]:
     """The kinds of all steps."""
     kinds = []
     for step in get_args(Step):
-        (kind,) = [one.default for one in fields(step) if one.name == "kind" and one.default is not MISSING]
+        (kind,) = [field.default for field in fields(step) if field.name == "kind" and field.default is not MISSING]
         kinds.append(kind)
     return sorted(kinds, key=lambda kind: (kind == "set_properties", kind == "vacuum"))
 
@@ -51,16 +51,16 @@ def cell(feature: str, kind: str) -> str:
 def lines() -> list[str]:
     """The table in Markdown, a line each."""
     kinds = operations()
-    found = [f"| table feature | {' | '.join(kinds)} | |", f"|---|{'---|' * len(kinds)}---|"]
-    names = sorted(one for one in REWRITABLE_FEATURES if not one.endswith(PREVIEW))
+    table_lines = [f"| table feature | {' | '.join(kinds)} | |", f"|---|{'---|' * len(kinds)}---|"]
+    names = sorted(feature for feature in REWRITABLE_FEATURES if not feature.endswith(PREVIEW))
     for name in [*names, *WHY_NOT, "any other"]:
         error = refusal(name)
         preview = f", `{name}{PREVIEW}`" if f"{name}{PREVIEW}" in REWRITABLE_FEATURES else ""
         cells = " | ".join("no" if error is not None else cell(name, kind) for kind in kinds)
         why = "" if error is None else f"{error.code}: {_why(name)}"
         shown = name if name == "any other" else f"`{name}`"
-        found.append(f"| {shown}{preview} | {cells} | {why} |".replace("|  |", "| |"))
-    return found
+        table_lines.append(f"| {shown}{preview} | {cells} | {why} |".replace("|  |", "| |"))
+    return table_lines
 
 
 def _why(name: str) -> str:

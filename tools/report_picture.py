@@ -102,9 +102,9 @@ def cut_to(picture: Path, lines: int) -> None:
         at += 12 + length
     width, high, depth, color = struct.unpack(">IIBB", head[:10])
     line = 1 + width * {2: 3, 6: 4}[color] * depth // 8  # a filter byte, then red, green, blue and, with 6, alpha
-    kept = min(lines, high)
-    pixels = zlib.compress(zlib.decompress(packed)[: line * kept], 9)
-    new_head = struct.pack(">II", width, kept) + head[8:]
+    height = min(lines, high)
+    pixels = zlib.compress(zlib.decompress(packed)[: line * height], 9)
+    new_head = struct.pack(">II", width, height) + head[8:]
     chunks = ((b"IHDR", new_head), (b"IDAT", pixels), (b"IEND", b""))
     picture.write_bytes(data[:8] + b"".join(map(_chunk, chunks)))
 

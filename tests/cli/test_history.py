@@ -27,8 +27,8 @@ def root(tmp_path: Path) -> Path:
 
 def history(root: Path, capsys: pytest.CaptureFixture[str], *args: str) -> list[dict[str, object]]:
     assert run(["--project", str(root), "history", *args, "-o", "json"]) == 0
-    found: list[dict[str, object]] = json.loads(capsys.readouterr().out)["history"]
-    return found
+    document: list[dict[str, object]] = json.loads(capsys.readouterr().out)["history"]
+    return document
 
 
 def test_who_ran_optimize_outside_of_maintainer(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

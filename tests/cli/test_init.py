@@ -37,8 +37,8 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture
 def jobs(project: Path) -> dict[str, Any]:
     loaded = yaml.safe_load((project / ".github/workflows/maintainer.yml").read_text(encoding="utf-8"))
-    found: dict[str, Any] = loaded["jobs"]
-    return found
+    jobs_document: dict[str, Any] = loaded["jobs"]
+    return jobs_document
 
 
 def scripts(job: dict[str, Any]) -> list[str]:

@@ -61,10 +61,10 @@ def test_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_explain_of_every_example(capsys: pytest.CaptureFixture[str]) -> None:
     document = printed(capsys, ROOT, "list")
     for table in document["tables"]:
-        found = printed(capsys, ROOT, "explain", table["table"])
-        check(found, "explain")
-        assert (found["digest"], found["file"]) == (table["digest"], table["file"])
-        assert found["named_by_file"] is True
+        explained = printed(capsys, ROOT, "explain", table["table"])
+        check(explained, "explain")
+        assert (explained["digest"], explained["file"]) == (table["digest"], table["file"])
+        assert explained["named_by_file"] is True
     assert len(document["tables"]) > 10
 
 

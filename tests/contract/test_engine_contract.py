@@ -63,7 +63,7 @@ def rewritten(lake: ContractLake, table: ContractTable, other: Callable[[], obje
             other()
 
     receipt = lake.engine.writer.rewrite(facts, step, batch, stamp(), act)
-    assert {one.outcome for one in audit(batch, receipt)} == {"pass"}
+    assert {assertion.outcome for assertion in audit(batch, receipt)} == {"pass"}
     return receipt
 
 
@@ -212,7 +212,7 @@ def test_a_row_that_is_lost_is_found_by_the_proof(contract: ContractLake) -> Non
     assert not receipt.proof.holds
     assert (receipt.proof.read.rows, receipt.proof.written.rows) == (5, 4)
     assert "has 4 rows, the log says 5" in receipt.proof.findings[0]
-    failed = {one.expectation for one in audit(batch, receipt) if one.outcome == "fail"}
+    failed = {assertion.expectation for assertion in audit(batch, receipt) if assertion.outcome == "fail"}
     assert {"audit: rows read = rows written", "audit: the proof found nothing wrong"} <= failed
 
 
@@ -329,7 +329,7 @@ def test_only_what_others_took_away_is_an_update(contract: ContractLake) -> None
     (update,) = reader.updates(facts, since_ms=FAR_FUTURE_MS, after_version=first)
     assert (update.version, update.operation) == (landed + 2, "DELETE")
     assert reader.updates(facts, since_ms=FAR_FUTURE_MS, after_version=update.version) == ()
-    assert [one.version for one in reader.updates(facts, since_ms=0, after_version=facts.version)] == [landed + 2]
+    assert [update.version for update in reader.updates(facts, since_ms=0, after_version=facts.version)] == [landed + 2]
 
 
 @NOT_BY_COMMANDS

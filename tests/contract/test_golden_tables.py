@@ -38,7 +38,7 @@ BROKEN = {
 @pytest.mark.skipif(not ROOT.is_dir(), reason=f"no golden tables at {ROOT}")
 @pytest.mark.long
 def test_facts_of_every_golden_table(lease: SessionLease, tmp_path: Path) -> None:
-    names = sorted(one.name for one in ROOT.iterdir() if one.is_dir())
+    names = sorted(file.name for file in ROOT.iterdir() if file.is_dir())
     assert names
     failed: dict[str, str] = {}
     traces = 0
@@ -55,8 +55,8 @@ def test_facts_of_every_golden_table(lease: SessionLease, tmp_path: Path) -> Non
                 assert SparkReader(engine.jvm).facts(facts.ref, engine.jvm.hadoop_path(str(copy))) == facts, name
                 odd |= set(unsupported_features(facts.protocol))
                 gone = removed_files(engine, facts, before_ms=facts.committed_at_ms)
-                live = {one.path for one in facts.files}
-                assert not live & {one.path for one in gone}
+                live = {file.path for file in facts.files}
+                assert not live & {file.path for file in gone}
             except (TableError, EnvironmentUnfit) as error:
                 failed[name] = error.code
                 traces += "\n\tat " in error.render()

@@ -54,22 +54,24 @@ def agreed(jvm: DeltaJvm, path: Path, *, kernel: bool | None = True) -> TableFac
         assert by_kernel == by_spark
         live = LiveFilesReader(jvm).of_snapshot(by_spark, snapshot, by_spark.file_keys)
         assert (frozenset(live.adds), live.version) == (by_spark.file_keys, by_spark.version)
-        wanted = {one["path"]: one for one in jvm.scan_files(snapshot)}
+        wanted = {file["path"]: file for file in jvm.scan_files(snapshot)}
         handles = jvm.add_files(live.adds.values())
         for number, (name, _) in enumerate(live.adds):
-            found = json.loads(handles.apply(number).json())["add"]
-            assert found == {**found, **{key: value for key, value in wanted[name].items() if value is not None}}
+            document = json.loads(handles.apply(number).json())["add"]
+            assert document == {**document, **{key: value for key, value in wanted[name].items() if value is not None}}
     return by_spark
 
 
 def assert_same_actions(jvm: DeltaJvm, snapshot: JavaObject) -> None:
     """Spark's files, once through Python and back, are what they were; of their statistics the record count is."""
     wanted = {
-        one["path"]: one for one in (json.loads(file.json())["add"] for file in snapshot.allFiles().collectAsList())
+        add["path"]: add for add in (json.loads(file.json())["add"] for file in snapshot.allFiles().collectAsList())
     }
     handles = jvm.add_files(jvm.scan_files(snapshot))
-    found = [json.loads(handles.apply(number).json())["add"] for number in range(handles.size())]
-    assert {one["path"]: _with_count(one) for one in found} == {path: _with_count(one) for path, one in wanted.items()}
+    kernel_adds = [json.loads(handles.apply(number).json())["add"] for number in range(handles.size())]
+    assert {add["path"]: _with_count(add) for add in kernel_adds} == {
+        path: _with_count(add) for path, add in wanted.items()
+    }
 
 
 def _with_count(add: dict[str, Any]) -> dict[str, Any]:
@@ -86,7 +88,7 @@ def alone_by_kernel(jvm: DeltaJvm, ref: TableRef, root: JavaObject) -> TableFact
 
 
 def values_sql(values: tuple[str | None, ...]) -> str:
-    return ", ".join("(NULL)" if one is None else "('" + one.replace("'", "''") + "')" for one in values)
+    return ", ".join("(NULL)" if value is None else "('" + value.replace("'", "''") + "')" for value in values)
 
 
 def make_partitioned(spark: SparkSession, path: Path) -> None:
@@ -135,11 +137,11 @@ def test_partitions_mapping_vectors_and_clustering(spark: SparkSession, engine: 
     make_partitioned(spark, lake / "partitioned")
     facts = agreed(engine.jvm, lake / "partitioned")
     assert len(facts.files) == len(APART)  # an empty text is stored as null; one more has no date
-    assert {one.partition_values[0][1] for one in facts.files} == {*APART, "x"} - {""}
+    assert {file.partition_values[0][1] for file in facts.files} == {*APART, "x"} - {""}
     make_mapped(spark, lake / "mapped")
     facts = agreed(engine.jvm, lake / "mapped")
     assert facts.columns_with_stats == ("id", "s.a", "s.b")
-    assert sum(one.deleted_records for one in facts.files) == 4
+    assert sum(file.deleted_records for file in facts.files) == 4
     make_clustered(spark, lake / "clustered")
     # Kernel leaves out who clustered a file, so Spark reads these tables.
     assert agreed(engine.jvm, lake / "clustered", kernel=False).clustering_columns == ("a", "s.b")
@@ -179,8 +181,8 @@ def test_logs_that_others_wrote(spark: SparkSession, engine: DeltaTableEngine, l
         spark.range(4).write.format("delta").mode("append").save(str(path))
     log = path / "_delta_log"
     lines = [line for number in range(3) for line in (log / f"{number:020d}.json").read_text().splitlines()]
-    kept = [line for line in lines if not line.startswith('{"commitInfo"')]
-    (log / f"{0:020d}.{2:020d}.compacted.json").write_text("\n".join(kept) + "\n")
+    kept_lines = [line for line in lines if not line.startswith('{"commitInfo"')]
+    (log / f"{0:020d}.{2:020d}.compacted.json").write_text("\n".join(kept_lines) + "\n")
     agreed(engine.jvm, path)
     add = next(json.loads(line)["add"] for line in lines if line.startswith('{"add"'))
     odd = [
@@ -194,10 +196,10 @@ def test_logs_that_others_wrote(spark: SparkSession, engine: DeltaTableEngine, l
         },
         {**add, "path": "a%20b/%25%E2%80%A8.parquet", "tags": {"k": 'quo"te\n'}},
     ]
-    (log / f"{3:020d}.json").write_text("".join(json.dumps({"add": one}) + "\n" for one in odd))
+    (log / f"{3:020d}.json").write_text("".join(json.dumps({"add": add}) + "\n" for add in odd))
     facts = agreed(engine.jvm, path)
-    records = {one.path: one.physical_records for one in facts.files}
-    assert [records[one["path"]] for one in odd[:3]] == [None, None, 17]
+    records = {file.path: file.physical_records for file in facts.files}
+    assert [records[add["path"]] for add in odd[:3]] == [None, None, 17]
     spark.sql(f"CREATE TABLE delta.`{lake}/bare` USING delta")
     assert agreed(engine.jvm, lake / "bare", kernel=None).columns == ()
 
@@ -223,7 +225,7 @@ def test_statistics_settings_and_clones(spark: SparkSession, engine: DeltaTableE
     spark.sql(f"INSERT INTO delta.`{path}` VALUES (2, NULL, 3, NULL)")
     facts = agreed(engine.jvm, path, kernel=False)
     assert engine.reader.facts(facts.ref) == facts
-    assert [one.physical_records for one in facts.files] == [1, 1]
+    assert [file.physical_records for file in facts.files] == [1, 1]
 
 
 def test_an_unchanged_table_is_not_read_again(
@@ -243,9 +245,9 @@ def test_an_unchanged_table_is_not_read_again(
     root = engine.jvm.hadoop_path(str(path))
 
     def look() -> TableFacts:
-        found = reader.facts(TableRef(str(path)), root)
-        assert found is not None
-        return found
+        facts = reader.facts(TableRef(str(path)), root)
+        assert facts is not None
+        return facts
 
     first = look()
     assert look() is first
@@ -259,4 +261,4 @@ def test_an_unchanged_table_is_not_read_again(
     for number in (5, 6):
         spark.range(number).write.format("delta").mode("append").save(str(path))
     assert look().version == 1
-    assert sum(one.physical_records or 0 for one in look().files) == 11
+    assert sum(file.physical_records or 0 for file in look().files) == 11

@@ -42,8 +42,8 @@ def test_worker_has_every_setting_although_the_base_session_says_otherwise(lease
     base.conf.set("spark.sql.parquet.compression.codec", "gzip")
     try:
         worker = worker_session(lease)
-        found = {key: worker.conf.get(key, None) for key in settings.worker_settings(lease.cores, lease.conf)}
-        assert found == settings.worker_settings(lease.cores, lease.conf)
+        settings_now = {key: worker.conf.get(key, None) for key in settings.worker_settings(lease.cores, lease.conf)}
+        assert settings_now == settings.worker_settings(lease.cores, lease.conf)
         assert base.conf.get("spark.sql.files.ignoreMissingFiles") == "true"
         assert base.conf.get("spark.sql.parquet.compression.codec") == "gzip"
     finally:
@@ -256,13 +256,13 @@ def test_doctor_on_the_real_thing(
         untuned.conf.set(key, default)
     monkeypatch.setattr("maintainer.delta.spark.spark_session.active_session", lambda: untuned)
     checks = run_checks(DoctorInput(lake, locations=("./t", "nobody.knows")))
-    found = {check.name: check for check in checks}
+    checks_by_name = {check.name: check for check in checks}
     assert [c.name for c in checks if c.status is Status.FAIL] == ["table nobody.knows"]
-    assert "TABLE_OR_VIEW_NOT_FOUND" in found["table nobody.knows"].detail
-    assert found["session"].detail.startswith("the active session is used: local[2]")
-    assert found["tables"].detail == "1 of 1 on local paths can be read"
-    assert found["session settings"].status is Status.WARN
-    assert found["delta"].status is Status.OK
+    assert "TABLE_OR_VIEW_NOT_FOUND" in checks_by_name["table nobody.knows"].detail
+    assert checks_by_name["session"].detail.startswith("the active session is used: local[2]")
+    assert checks_by_name["tables"].detail == "1 of 1 on local paths can be read"
+    assert checks_by_name["session settings"].status is Status.WARN
+    assert checks_by_name["delta"].status is Status.OK
 
 
 def test_a_variable_in_a_name_or_a_value_is_text(lease: SessionLease) -> None:

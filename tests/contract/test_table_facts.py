@@ -39,8 +39,8 @@ def test_plain_table(spark: SparkSession, engine: DeltaTableEngine, lake: Path) 
     assert (facts.version, facts.columns, facts.partition_columns) == (0, ("id", "half"), ())
     assert facts.columns_with_stats == ("id", "half")
     assert len(facts.files) == 3
-    assert sum(one.physical_records or 0 for one in facts.files) == 100
-    assert facts.size_bytes == sum(one.stat().st_size for one in path.glob("*.parquet"))
+    assert sum(file.physical_records or 0 for file in facts.files) == 100
+    assert facts.size_bytes == sum(file.stat().st_size for file in path.glob("*.parquet"))
     assert (facts.protocol.min_reader_version, facts.protocol.min_writer_version) == (1, 2)
     assert facts.clustering_columns == ()
     assert engine.reader.facts(facts.ref) == facts
@@ -63,7 +63,7 @@ def test_partitions_mapping_and_deletion_vectors_under_logical_names(
     facts = engine.reader.facts(TableRef(str(path)))
     assert facts.columns == ("id", "date")
     assert facts.partition_columns == ("date",)
-    by_value = {one.partition_values: one for one in facts.files}
+    by_value = {file.partition_values: file for file in facts.files}
     assert set(by_value) == {(("date", "a b"),), (("date", None),)}
     deleted = by_value[(("date", "a b"),)]
     assert deleted.deletion_vector is not None
@@ -159,7 +159,7 @@ def test_a_table_created_again_is_seen_as_the_new_one(
     new = engine.reader.facts(old.ref)
     assert (old.version, new.version) == (2, 0)
     assert new.table_id != old.table_id
-    assert sum(one.physical_records or 0 for one in new.files) == 7
+    assert sum(file.physical_records or 0 for file in new.files) == 7
 
 
 def test_java_quote_is_what_hadoop_says(engine: DeltaTableEngine, lake: Path) -> None:
@@ -167,7 +167,7 @@ def test_java_quote_is_what_hadoop_says(engine: DeltaTableEngine, lake: Path) ->
     names += ['p=#?[]{}|^`"\\<>', "p=é漢🎉", "p=a\u00a0b\u2003c", "p=~!$&'()*+,;=:@"]
     for name in names:
         (lake / name).mkdir()
-    listed = {one.as_posix() for one in lake.iterdir()}
+    listed = {file.as_posix() for file in lake.iterdir()}
     jvm = engine.jvm
     for text in listed:
         uri = str(jvm.hadoop_path(text).toUri().toString())

@@ -60,17 +60,17 @@ def test_what_optimize_and_purge_write_holds(spark: SparkSession, engine: DeltaT
         frame.toDF("id", "the value", "p p").coalesce(1).write.format("delta").mode("append").save(str(path))
     spark.sql(f"DELETE FROM delta.`{quoted}` WHERE id IN (3, 5, 44)")
     spark.sql(f"OPTIMIZE delta.`{quoted}` WHERE `p p` = 'a b/%' OR `p p` IS NULL")
-    files, found = _prove(engine, path, 4)
+    files, proof = _prove(engine, path, 4)
     assert (len(files.removed), len(files.added), files.data_changed) == (4, 2, False)
-    assert found.holds, found
-    assert (found.proof.read.rows, found.proof.written.rows) == (38, 38)
-    files, found = _prove(engine, path, 2)
+    assert proof.holds, proof
+    assert (proof.proof.read.rows, proof.proof.written.rows) == (38, 38)
+    files, proof = _prove(engine, path, 2)
     assert files.data_changed
-    assert (found.proof.read.rows, found.proof.written.rows) == (0, 40)
-    assert not found.holds
-    files, found = _prove(engine, path, 3)
-    assert found.proof.read.rows - found.proof.written.rows == 3
-    assert not found.holds
+    assert (proof.proof.read.rows, proof.proof.written.rows) == (0, 40)
+    assert not proof.holds
+    files, proof = _prove(engine, path, 3)
+    assert proof.proof.read.rows - proof.proof.written.rows == 3
+    assert not proof.holds
 
 
 def _change(column: str, change: Callable[[list[Any]], list[Any]]) -> Callable[[pa.Table], pa.Table]:
@@ -99,8 +99,8 @@ def test_forged_rewrites_do_not_hold(spark: SparkSession, engine: DeltaTableEngi
         forged = lake / f"forged-{number}"
         shutil.copytree(path, forged)
         _forge(forged, forge)
-        _, found = _prove(engine, forged, 1)
-        if found.holds or found.proof.read == found.proof.written or found.findings:
+        _, proof = _prove(engine, forged, 1)
+        if proof.holds or proof.proof.read == proof.proof.written or proof.findings:
             missed.append(name)
     assert missed == []
     assert _prove(engine, path, 1)[1].holds
@@ -110,13 +110,13 @@ def _forge(path: Path, forge: Callable[[pa.Table], pa.Table]) -> None:
     """Replace the one added file of version 1, and its size and statistics in the log."""
     entry = path / "_delta_log" / f"{1:020d}.json"
     actions = _log(path, 1)
-    (add,) = [one["add"] for one in actions if "add" in one]
+    (add,) = [action["add"] for action in actions if "add" in action]
     file = path / add["path"]
     table = forge(pq.read_table(file))
     pq.write_table(table, file)
     add["size"] = file.stat().st_size
     add["stats"] = json.dumps({"numRecords": len(table)})
-    entry.write_text("".join(json.dumps(one) + "\n" for one in actions))
+    entry.write_text("".join(json.dumps(action) + "\n" for action in actions))
     for checksum in [*path.rglob(".*.crc"), *path.rglob("*.crc")]:
         checksum.unlink(missing_ok=True)
 
@@ -130,15 +130,15 @@ def test_statistics_that_lie_are_found(spark: SparkSession, engine: DeltaTableEn
     lying = committed_files(
         1,
         [
-            {"add": {**one["add"], "stats": '{"numRecords":19}'}} if "add" in one else one
-            for one in _log(path, 1)
+            {"add": {**action["add"], "stats": '{"numRecords":19}'}} if "add" in action else action
+            for action in _log(path, 1)
         ],
         PartitionNames((), ()),
     )  # fmt: skip
-    found = prove_version(engine.jvm.spark, TablePlace(str(path), facts.location), lying)
-    assert found.proof.holds
-    assert not found.holds
-    assert found.findings == (f"{files.added[0].path} (added, at version 1) has 20 rows, the log says 19",)
+    verification = prove_version(engine.jvm.spark, TablePlace(str(path), facts.location), lying)
+    assert verification.proof.holds
+    assert not verification.holds
+    assert verification.findings == (f"{files.added[0].path} (added, at version 1) has 20 rows, the log says 19",)
     # A file that cannot be found by its name proves nothing, even if none is found on either side.
     elsewhere = prove_version(engine.jvm.spark, TablePlace(str(path), facts.location + "x"), files)
     assert (elsewhere.proof.read.rows, elsewhere.proof.written.rows) == (0, 0)

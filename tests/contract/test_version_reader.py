@@ -53,13 +53,13 @@ def test_counts_differences_and_missing_files(spark: SparkSession, engine: Delta
     spark.sql(f"UPDATE delta.`{path}` SET m = map('k', NULL) WHERE id = 2")
     assert versions.rows_differ(facts, after, after + 2) == 4
 
-    (victim,) = [one.path for one in engine.reader.facts(facts.ref).files][:1]
+    (victim,) = [file.path for file in engine.reader.facts(facts.ref).files][:1]
     (path / victim).unlink()
     newest = engine.reader.facts(facts.ref).version
     assert versions.missing_files(facts, newest) == (victim,)
     vector.unlink()
     missing = versions.missing_files(facts, before)
-    assert any(one.endswith(vector.name) for one in missing)
+    assert any(path.endswith(vector.name) for path in missing)
     # The log still knows a number; the files do not.
     assert versions.row_count(facts, newest, scan=False) == 19
     with pytest.raises(TableError):

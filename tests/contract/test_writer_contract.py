@@ -70,7 +70,7 @@ def test_a_rewrite_its_receipt_and_its_history(kind: str, spark: SparkSession, e
     rows = spark_rows(spark, path)
     facts = _facts(engine, path)
     assert len(facts.files) == 6
-    step, batch = compaction(facts, where=lambda one: one.partition_values != (("p", "é%"),))
+    step, batch = compaction(facts, where=lambda file: file.partition_values != (("p", "é%"),))
     calls: list[tuple[int, int | None]] = []
     receipt = engine.writer.rewrite(
         facts, step, batch, stamp(), lambda version, proof: calls.append((version, proof.read.rows if proof else None))
@@ -84,7 +84,7 @@ def test_a_rewrite_its_receipt_and_its_history(kind: str, spark: SparkSession, e
     assert receipt.proof is not None
     assert receipt.proof.holds
     assert (receipt.proof.read.rows, receipt.proof.rows_in_log) == (27, 27)
-    assert {one.outcome for one in audit(batch, receipt)} == {"pass"}
+    assert {assertion.outcome for assertion in audit(batch, receipt)} == {"pass"}
     after = _facts(engine, path)
     assert (after.version, len(after.files), after.schema_json) == (2, 4, facts.schema_json)
     assert receipt.bytes_added == after.size_bytes - (facts.size_bytes - batch.size_bytes)
@@ -93,7 +93,7 @@ def test_a_rewrite_its_receipt_and_its_history(kind: str, spark: SparkSession, e
     assert (entry["operation"], entry["userMetadata"]) == ("OPTIMIZE", stamp().to_json())
     assert entry["operationMetrics"]["numRemovedFiles"] == "4"
     assert all(
-        body["dataChange"] is False for one in log_of(path, 2) for key, body in one.items() if key != "commitInfo"
+        body["dataChange"] is False for action in log_of(path, 2) for key, body in action.items() if key != "commitInfo"
     )
     assert engine.reader.find_commit(facts, stamp(), after_version=1) == 2
     assert engine.reader.find_commit(facts, stamp(batch=1), after_version=1) is None
@@ -102,7 +102,7 @@ def test_a_rewrite_its_receipt_and_its_history(kind: str, spark: SparkSession, e
     assert engine.versions.row_count(after, 2, scan=True) == engine.versions.row_count(after, 1, scan=False) == 40
     assert engine.versions.rows_differ(after, 1, 2) == 0
     assert engine.versions.missing_files(after, 2) == ()
-    gone = next(one for one in after.files)
+    gone = next(file for file in after.files)
     (path / unquote(gone.path)).unlink()
     assert engine.versions.missing_files(after, 2) == (gone.path,)
 
@@ -128,13 +128,13 @@ def test_zorder_of_a_table_with_everything(spark: SparkSession, engine: TableEng
     step, batch = zorder(facts, "id", "`the value`")
     receipt = engine.writer.rewrite(facts, step, batch, stamp("t/zorder"), no_intent)
     assert (receipt.num_files_removed, receipt.num_files_added) == (len(facts.files), 2)
-    assert receipt.num_deletion_vectors_removed == sum(one.deletion_vector is not None for one in facts.files) > 0
+    assert receipt.num_deletion_vectors_removed == sum(file.deletion_vector is not None for file in facts.files) > 0
     assert receipt.proof is not None
     assert receipt.proof.holds
     assert receipt.difference is None
     assert spark_rows(spark, path, None, *tracked) == rows
     after = _facts(engine, path)
-    assert all(one.deletion_vector is None for one in after.files)
+    assert all(file.deletion_vector is None for file in after.files)
     assert (after.schema_json, after.properties, after.protocol) == (
         facts.schema_json,
         facts.properties,
@@ -247,7 +247,7 @@ def test_an_append_at_the_last_moment(kind: str, spark: SparkSession, engine: Ta
     assert spark.read.format("delta").load(str(path)).count() == 43
     assert receipt.proof is not None
     assert receipt.proof.holds
-    assert {one.outcome for one in audit(batch, receipt)} == {"pass"}
+    assert {assertion.outcome for assertion in audit(batch, receipt)} == {"pass"}
     if kind == "transaction":
         assert receipt.difference is None
         assert len(_facts(engine, path).files) == 4
@@ -277,9 +277,9 @@ def test_a_delete_at_the_last_moment(kind: str, spark: SparkSession, engine: Tab
         assert (receipt.difference.beyond.num_files, receipt.difference.left.num_files) == (1, 1)
         assert receipt.proof is not None
         assert receipt.proof.holds
-        assert {one.outcome for one in audit(batch, receipt)} == {"pass"}
+        assert {assertion.outcome for assertion in audit(batch, receipt)} == {"pass"}
     assert sorted(row.id for row in spark.read.format("delta").load(str(path)).collect()) == [
-        one for one in range(40) if one != 4
+        number for number in range(40) if number != 4
     ]
 
 
@@ -319,7 +319,7 @@ def test_settings_are_put_back_and_deletion_is_refused(spark: SparkSession, engi
     session = engine.session.spark
     keys = [
         *FORCED,
-        *(f"spark.databricks.delta.optimize.{one}" for one in ("minFileSize", "maxFileSize", "maxThreads")),
+        *(f"spark.databricks.delta.optimize.{name}" for name in ("minFileSize", "maxFileSize", "maxThreads")),
     ]
     before = {key: session.conf.get(key, None) for key in keys}
     step, batch = compaction(facts)

@@ -78,13 +78,13 @@ def test_no_writer_setting_of_the_session_gets_into_the_files(
             conf.set(key, old.get()) if old.isDefined() else conf.remove(key)
     assert receipt.num_files_added == 1
     actions = actions_of(path, receipt.version)
-    (add,) = [one["add"] for one in actions if "add" in one]
+    (add,) = [action["add"] for action in actions if "add" in action]
     stats = json.loads(add["stats"])
     assert (stats["numRecords"], stats["minValues"]["id"], stats["maxValues"]["id"]) == (4, 1, 2)
     assert stats["minValues"]["d"] == "1500-02-28"
     assert partition_values(actions, "add") == partition_values(actions, "remove")
-    removed = next(one["remove"]["path"] for one in actions if "remove" in one)
-    new, old = (pq.ParquetFile(_on_disk(path, one)) for one in (add["path"], removed))
+    removed = next(action["remove"]["path"] for action in actions if "remove" in action)
+    new, old = (pq.ParquetFile(_on_disk(path, name)) for name in (add["path"], removed))
     # As the table's own writer wrote it, column by column: the physical and logical types and the codec.
     assert _columns(new) == _columns(old)
     assert {new.metadata.row_group(0).column(n).compression for n in range(new.metadata.num_columns)} == {"SNAPPY"}
@@ -99,7 +99,7 @@ def _on_disk(path: Path, relative: str) -> str:
 def _columns(file: Any) -> list[tuple[str, str, str]]:
     """Path, physical and logical type of each column of a Parquet file."""
     columns = (file.schema.column(number) for number in range(len(file.schema)))
-    return [(one.path, one.physical_type, str(one.logical_type)) for one in columns]
+    return [(column.path, column.physical_type, str(column.logical_type)) for column in columns]
 
 
 WRITER_PROPERTIES = {
@@ -115,7 +115,7 @@ WRITER_PROPERTIES = {
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(one, marks=() if one.startswith("chosen") else (pytest.mark.long,)) for one in WRITER_PROPERTIES],
+    [pytest.param(key, marks=() if key.startswith("chosen") else (pytest.mark.long,)) for key in WRITER_PROPERTIES],
 )
 def test_the_tables_own_writer_properties_are_honoured_as_by_optimize(
     name: str, spark: SparkSession, engine: DeltaTableEngine, lake: Path
@@ -132,7 +132,7 @@ def test_the_tables_own_writer_properties_are_honoured_as_by_optimize(
     receipt = rewrite(engine, lake / "ours", TABLES["append only"], "compact")
     spark.sql(f"OPTIMIZE delta.`{lake}/theirs`")
     ours, theirs = (
-        next(one["add"] for one in actions_of(lake / table, receipt.version) if "add" in one)
+        next(action["add"] for action in actions_of(lake / table, receipt.version) if "add" in action)
         for table in ("ours", "theirs")
     )
     assert json.loads(ours["stats"]) == json.loads(theirs["stats"])
@@ -145,4 +145,4 @@ def test_the_tables_own_writer_properties_are_honoured_as_by_optimize(
     assert _columns(new) == _columns(reference)
     assert new.metadata.format_version == reference.metadata.format_version
     forget_logs(engine.jvm.spark)
-    assert [one.physical_records for one in engine.reader.facts(TableRef(f"{lake}/ours")).files] == [2]
+    assert [file.physical_records for file in engine.reader.facts(TableRef(f"{lake}/ours")).files] == [2]

@@ -88,5 +88,5 @@ def test_the_script_calls_whom_the_table_names(code: int) -> None:
     script = next(block for block in re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL) if "case $code" in block)
     stand_ins = f"maintainer() {{ return {code}; }}\npage() {{ echo page; }}\nnotify() {{ echo notify; }}\n"
     ran = subprocess.run(["sh", "-c", stand_ins + script], capture_output=True, text=True, timeout=30, check=False)
-    told = {0: "", 5: "page", 130: "", 143: ""}.get(code, "notify")
-    assert (ran.returncode, ran.stdout.strip(), ran.stderr) == (code, told, "")
+    called = {0: "", 5: "page", 130: "", 143: ""}.get(code, "notify")
+    assert (ran.returncode, ran.stdout.strip(), ran.stderr) == (code, called, "")

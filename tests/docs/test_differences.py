@@ -12,15 +12,15 @@ TEXT = (ROOT / "docs" / "differences-from-optimize.md").read_text(encoding="utf-
 
 def behaviours() -> dict[str, bool]:
     """Each behaviour that a parity test is named after, and whether one of its tests differs on purpose."""
-    found: dict[str, bool] = {}
+    behaviour_tests: dict[str, bool] = {}
     for file in sorted((ROOT / "tests" / "integration" / "parity").glob("test_parity_*.py")):
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
             match = re.match(r"test_((?:[a-j]\d+_)+)", node.name) if isinstance(node, ast.FunctionDef) else None
             if match is not None and isinstance(node, ast.FunctionDef):
                 differs = (ast.get_docstring(node) or "").startswith("On purpose:")
                 for number in match[1].rstrip("_").upper().split("_"):
-                    found[number] = found.get(number, False) or differs
-    return found
+                    behaviour_tests[number] = behaviour_tests.get(number, False) or differs
+    return behaviour_tests
 
 
 def test_every_difference_on_purpose_is_documented_and_tested() -> None:

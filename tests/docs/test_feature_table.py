@@ -20,7 +20,7 @@ def test_the_page_has_the_table_that_the_code_makes() -> None:
 def test_every_yes_is_shown_on_a_real_table() -> None:
     shown = frozenset().union(*(table.features for table in TABLES.values()))
     # Clustered tables are shown in tests/integration/rewrite/test_clustered_rewrite.py, by steps of their own.
-    assert shown == {one for one in REWRITABLE_FEATURES if not one.endswith(PREVIEW)} - {CLUSTERING}
+    assert shown == {feature for feature in REWRITABLE_FEATURES if not feature.endswith(PREVIEW)} - {CLUSTERING}
     assert {"compact", "zorder", "rewrite", "cluster", "purge", "vacuum", "set_properties"} <= set(operations())
 
 

@@ -193,8 +193,8 @@ def test_what_the_page_on_security_names_is_there() -> None:
     jobs = yaml.safe_load(workflow)["jobs"]
     assert [cells[0].strip("`") for cells in rows(SECURITY, "Pull requests, and forks")] == list(jobs)
     on_own_runner = [name for name, job in jobs.items() if "MAINTAINER_RUNNER" in job["runs-on"]]
-    told = [cells[0].strip("`") for cells in rows(SECURITY, "Pull requests, and forks") if cells[1].startswith("your")]
-    assert told == on_own_runner
+    named = [cells[0].strip("`") for cells in rows(SECURITY, "Pull requests, and forks") if cells[1].startswith("your")]
+    assert named == on_own_runner
     assert "pull_request_target" not in workflow
 
 

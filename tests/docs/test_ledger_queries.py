@@ -40,7 +40,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> deltalake.QueryBuilder:
         "version": pa.array(versions, pa.int64()),
         "readVersion": pa.array(read, pa.int64()),
         "operation": pa.array(operations),
-        "operationMetrics": pa.array([list(one.items()) for one in metrics], pa.map_(pa.string(), pa.string())),
+        "operationMetrics": pa.array([list(metric.items()) for metric in metrics], pa.map_(pa.string(), pa.string())),
         "isBlindAppend": pa.array(blind, pa.bool_()),
         "userMetadata": pa.array(metadata, pa.string()),
     }

@@ -45,9 +45,9 @@ def test_every_selector_is_one() -> None:
     rows = re.findall(
         r"^\| (`[^|]*) \| .* \|$", POLICIES[POLICIES.index("## Choosing") :].split("##")[1], flags=re.MULTILINE
     )
-    found = [text for row in rows for text in re.findall(r"`([^`]+)`", row)]
-    assert len(found) > 8
-    for text in found:
+    matches = [text for row in rows for text in re.findall(r"`([^`]+)`", row)]
+    assert len(matches) > 8
+    for text in matches:
         if text not in ("--since REF", "@tables.txt"):
             assert parse_selector([text], ROOT).alternatives
 

@@ -48,7 +48,9 @@ def small_table(spark: SparkSession, path: Path) -> str:
 
 def plan_tables(engine: DeltaTableEngine, *paths: str, timeout_seconds: int = 60) -> Plan:
     facts = [engine.reader.facts(TableRef(path)) for path in paths]
-    return plan_all(*(plan_for(one, compaction(one)[0], timeout_seconds=timeout_seconds) for one in facts))
+    return plan_all(
+        *(plan_for(table_facts, compaction(table_facts)[0], timeout_seconds=timeout_seconds) for table_facts in facts)
+    )
 
 
 def statuses(outcome: RunOutcome) -> dict[str, str]:

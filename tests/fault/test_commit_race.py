@@ -40,7 +40,10 @@ COMMITS = frozenset(
 
 _ARROW = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64(), "timestamp": pa.timestamp("us", "UTC")}
 LEDGER = pa.schema(
-    [pa.field(name, _ARROW[kind]) for name, kind in (one.split() for one in LEDGER_SCHEMA.replace("`", "").split(", "))]
+    [
+        pa.field(name, _ARROW[kind])
+        for name, kind in (column.split() for column in LEDGER_SCHEMA.replace("`", "").split(", "))
+    ]
 )
 
 
@@ -73,7 +76,7 @@ def apply(project: Path, holding_library: Path, **environment: str) -> subproces
 
 def operation_of(commit: Path) -> str:
     actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
-    return next(str(one["commitInfo"]["operation"]) for one in actions if "commitInfo" in one)
+    return next(str(action["commitInfo"]["operation"]) for action in actions if "commitInfo" in action)
 
 
 def append(table: Path, number: int) -> None:
@@ -123,9 +126,14 @@ def test_an_acknowledged_commit_of_another_process_is_never_overwritten(
     assert f"theirs-{raced['ledger', 'WRITE']}" in runs
     assert running.returncode == 0, (out + err)[-3000:]
     # Ours came after theirs: each kind once, and the run's record in the ledger.
-    log = [operation_of(one) for one in sorted((orders / "_delta_log").glob("*[0-9].json"))]
-    assert [one for one in log if one != "WRITE"] == ["SET TBLPROPERTIES", "OPTIMIZE", "VACUUM START", "VACUUM END"]
-    assert len([one for one in runs if not one.startswith("theirs")]) == 3
+    log = [operation_of(commit_file) for commit_file in sorted((orders / "_delta_log").glob("*[0-9].json"))]
+    assert [operation for operation in log if operation != "WRITE"] == [
+        "SET TBLPROPERTIES",
+        "OPTIMIZE",
+        "VACUUM START",
+        "VACUUM END",
+    ]
+    assert len([run for run in runs if not run.startswith("theirs")]) == 3
     assert not list(orders.rglob(".*.tmp"))
 
 

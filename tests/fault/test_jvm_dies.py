@@ -56,9 +56,9 @@ def test_the_jvm_dies_in_the_second_turn(
     dying, dead = json.loads(done.stdout.splitlines()[-1])
 
     # What is said: no bug, no traceback; the run failed, and a further one in that process cannot begin.
-    for one in (dying, dead):
-        assert "E699" not in one["out"] + one["err"], one
-        assert "Traceback" not in one["out"] + one["err"], one
+    for document in (dying, dead):
+        assert "E699" not in document["out"] + document["err"], document
+        assert "Traceback" not in document["out"] + document["err"], document
     assert dying["code"] == 1, dying
     assert "E612" in dying["out"] or "C703" in dying["out"], dying
     assert dead["code"] == 2, dead

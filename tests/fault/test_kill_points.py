@@ -65,8 +65,8 @@ def test_whatever_ends_an_apply_nothing_is_lost_and_the_next_one_converges(
     def apply() -> tuple[int, str]:
         capsys.readouterr()
         code = run(["--project", str(table.project), "apply", "--yes"])
-        told = capsys.readouterr()
-        return code, told.out + told.err
+        printed = capsys.readouterr()
+        return code, printed.out + printed.err
 
     environment, commit = {}, None
     if point == "published":

@@ -56,7 +56,9 @@ def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
 
 def files_below(path: Path) -> set[str]:
     """Every file of a table's folder, checksums too."""
-    return {str(one.relative_to(path)) for one in path.rglob("*") if one.is_file() and "_delta_log" not in one.parts}
+    return {
+        str(file.relative_to(path)) for file in path.rglob("*") if file.is_file() and "_delta_log" not in file.parts
+    }
 
 
 def wait_until(happened: Callable[[], object]) -> None:
@@ -88,7 +90,7 @@ def test_a_broken_file_in_a_bin_leaves_nothing_night_after_night(
     for number in range(3):
         spark.sql(f"INSERT INTO delta.`{path}` VALUES ({number}, DATE'2026-11-21', 'a/b:c')")
     facts = engine.reader.facts(TableRef(str(path)))
-    victim = next(one for one in path.rglob("*.parquet") if "_delta_log" not in one.parts)
+    victim = next(file for file in path.rglob("*.parquet") if "_delta_log" not in file.parts)
     damage, code = BROKEN[how]
     damage(victim)
     (path / FOREIGN).write_bytes(b"of another writer")

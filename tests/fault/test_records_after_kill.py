@@ -108,12 +108,12 @@ def test_commits_of_a_killed_run_are_in_every_record(
     assert len({row["step_id"] for row in rows}) == len(rows)
     history = deltalake.DeltaTable(str(path)).history()
     ours = {
-        one["version"]: json.loads(one["userMetadata"])["maintainer"]
-        for one in history
-        if dead in (one.get("userMetadata") or "")
+        row["version"]: json.loads(row["userMetadata"])["maintainer"]
+        for row in history
+        if dead in (row.get("userMetadata") or "")
     }
     for version, stamp in ours.items():
-        (row,) = [one for one in rows if (one["version_before"] or 0) < version <= (one["version_after"] or -1)]
+        (row,) = [row for row in rows if (row["version_before"] or 0) < version <= (row["version_after"] or -1)]
         assert stamp["step"].startswith(row["step_id"])
     if point == "compact landed":
         (compact,) = [row for row in rows if row["kind"] == "compact"]
@@ -121,8 +121,8 @@ def test_commits_of_a_killed_run_are_in_every_record(
         assert (compact["proof_level"], compact["proof_result"], compact["source"]) == (
             "fingerprint", "pass", "run folder"
         )  # fmt: skip
-    code, told = command(project, capsys, "history", "lake/t")
-    assert (code, "run folder is not here" in told) == (0, False), told
+    code, history_text = command(project, capsys, "history", "lake/t")
+    assert (code, "run folder is not here" in history_text) == (0, False), history_text
     assert command(project, capsys, "report", dead)[0] == 0
 
 
@@ -141,21 +141,21 @@ def test_a_deletion_that_was_killed_says_how_many_files_went(
     _, shown = command(project, capsys, "show", dead)
     assert f"of {NUM_OLD} files were deleted" in shown, shown
     assert "interrupted, at least " in shown, shown
-    _, told = command(project, capsys, "history", "lake/t")
-    vacuums = [line for line in told.splitlines() if "  vacuum  " in line]
-    assert any(f"at least 40 of {NUM_OLD} files were deleted" in line for line in vacuums), told
-    assert not any("  ok  " in line for line in vacuums), told
+    _, history_text = command(project, capsys, "history", "lake/t")
+    vacuums = [line for line in history_text.splitlines() if "  vacuum  " in line]
+    assert any(f"at least 40 of {NUM_OLD} files were deleted" in line for line in vacuums), history_text
+    assert not any("  ok  " in line for line in vacuums), history_text
 
     assert command(project, capsys, "apply", "--yes", "-o", "json")[0] == 0
-    (row,) = [one for one in ledger_rows(project, dead) if one["kind"] == "vacuum"]
+    (row,) = [row for row in ledger_rows(project, dead) if row["kind"] == "vacuum"]
     assert (row["status"], row["num_files_removed"]) == ("interrupted", DELETIONS)
     assert row["bytes_removed"] == sum(sizes[name] for name in gone)
     assert f"{DELETIONS} of {NUM_OLD} files" in row["error"]
     assert "has no VACUUM END" in row["error"]
     _, shown = command(project, capsys, "show", dead)
     assert f"{DELETIONS} of {NUM_OLD} files" in shown, shown
-    _, told = command(project, capsys, "history", "lake/t")
-    assert f"{DELETIONS} files" in told, told
+    _, history_text = command(project, capsys, "history", "lake/t")
+    assert f"{DELETIONS} files" in history_text, history_text
     assert not old & files_on_disk(path)
 
 
@@ -172,9 +172,9 @@ def test_turns_of_an_incremental_zorder_are_in_the_ledger_one_by_one(
     dead = kill(project, "turn landed")
     assert command(project, capsys, "apply", "--yes", "-o", "json")[0] == 0
     versions = [
-        one["version"]
-        for one in deltalake.DeltaTable(str(path)).history()
-        if dead in (one.get("userMetadata") or "") and one["operation"] == "OPTIMIZE"
+        row["version"]
+        for row in deltalake.DeltaTable(str(path)).history()
+        if dead in (row.get("userMetadata") or "") and row["operation"] == "OPTIMIZE"
     ]
     rows = [row for row in ledger_rows(project, dead) if row["kind"] == "zorder"]
     assert sorted(row["version_after"] for row in rows) == sorted(versions)

@@ -91,7 +91,7 @@ def test_a_run_that_is_terminated_in_a_rewrite_is_gone_in_time_and_complete(tmp_
     assert results["interrupted_by"] == "SIGTERM"
     assert [(table["status"], table["steps"][0]["status"]) for table in results["tables"]] == [("interrupted",) * 2]
     assert {"events.jsonl", "plan.json", "junit.xml", "report.html", PENDING_FILE} <= {
-        one.name for one in folder.iterdir()
+        file.name for file in folder.iterdir()
     }
 
     # The next run brings the rows of the terminated one into the ledger.

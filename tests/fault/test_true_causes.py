@@ -39,10 +39,10 @@ def test_both_engines_name_the_true_cause(tmp_path: Path) -> None:
     command = bound_by_permissions([sys.executable, "-m", "tests.support.faults.looks", str(tmp_path)])
     done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    for engine, found in json.loads(done.stdout.splitlines()[-1]).items():
+    for engine, causes in json.loads(done.stdout.splitlines()[-1]).items():
         expected = {name: code for name, code in CODES.items() if engine == "transaction" or "sample" not in name}
-        assert {name: said[0] for name, said in found.items()} == expected, engine
-        for name, (_, what, help) in found.items():
+        assert {name: said[0] for name, said in causes.items()} == expected, engine
+        for name, (_, what, help) in causes.items():
             assert "CONVERT" not in help, name
             assert "_delta_log" not in help, name
             if name.endswith("file"):

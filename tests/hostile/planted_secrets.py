@@ -112,9 +112,9 @@ SECRETS = (
 def spellings(secret: str) -> frozenset[str]:
     """Return the secret as it is, URL-encoded, in base64 at each of three places in a longer text, and in hex."""
     data = secret.encode()
-    found = {secret, quote(secret, safe=""), quote(secret), quote_plus(secret), data.hex(), repr(secret)[1:-1]}
+    texts = {secret, quote(secret, safe=""), quote(secret), quote_plus(secret), data.hex(), repr(secret)[1:-1]}
     for offset in range(3):
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             # The characters at both ends also depend on what stands around.
-            found.add(encode(b"\0" * offset + data).decode()[4 if offset else 0 :].rstrip("=")[:-1])
-    return frozenset(found)
+            texts.add(encode(b"\0" * offset + data).decode()[4 if offset else 0 :].rstrip("=")[:-1])
+    return frozenset(texts)

@@ -296,7 +296,7 @@ POLICY = (
 def _checked(tmp_path: Path, lake: FakeLake, *steps: Any, policy: str = POLICY) -> tuple[TableState, str]:
     """What `apply` makes of a signed plan by these steps: the table's state, and why it is blocked."""
     project = Project.load(write_project(tmp_path, {"maintainer.yml": "version: 1\n", "policies/t.yml": policy}))
-    (digest,) = [one.digest for one in project.policies if one.table.identifier == "s.t"]
+    (digest,) = [resolved.digest for resolved in project.policies if resolved.table.identifier == "s.t"]
     facts = lake.tables["s.t"].facts()
     plan = Plan(NOW_MS, NOW_MS + 86_400_000, (plan_for(facts, *steps, policy_digest=digest),))
     (table, *_) = check_saved_plan(project, lake, from_json(to_json(plan)), now_ms=NOW_MS + 1).tables

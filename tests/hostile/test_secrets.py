@@ -142,7 +142,7 @@ def test_there_are_enough_and_each_is_seen_where_nothing_takes_it_out() -> None:
 def test_no_output_of_a_run_shows_it(planted: PlantedSecret) -> None:
     outputs = dict(outputs_of_a_run(planted))
     assert len(outputs) == NUM_OUTPUTS
-    assert {name: found for name, text in outputs.items() if (found := hits(planted, text))} == {}
+    assert {name: leaked for name, text in outputs.items() if (leaked := hits(planted, text))} == {}
     # The rest of what was said is still there, so that the search was in the right place.
     assert not [name for name, text in outputs.items() if "***" not in text.replace("\\*", "*")]
 
@@ -173,7 +173,7 @@ def test_nothing_in_a_run_folder_has_it(planted: PlantedSecret, tmp_path: Path) 
     journal.close()
     files = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "runs").rglob("*") if path.is_file()}
     assert {"events.jsonl", "results.json", "traceback.txt", "s.t0.json"} <= files.keys()
-    assert {name: found for name, text in files.items() if (found := hits(planted, text))} == {}
+    assert {name: leaked for name, text in files.items() if (leaked := hits(planted, text))} == {}
     assert sum("***" in text for text in files.values()) >= 4
 
 

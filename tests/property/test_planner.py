@@ -47,7 +47,7 @@ def _rewrite(planned: TablePlan) -> RewriteStep | None:
 
 def _bins(planned: TablePlan) -> list[Bin]:
     steps = [step for step in planned.steps if isinstance(step, RewriteStep)]
-    return [one for step in steps for batch in step.batches for one in batch.bins]
+    return [bin_ for step in steps for batch in step.batches for bin_ in batch.bins]
 
 
 def _rewritten(planned: TablePlan) -> list[DataFile]:
@@ -91,9 +91,9 @@ def test_a_compaction_bin_holds_its_bound_and_gains_something(inputs: Inputs) ->
     policy, facts, record = inputs
     step = _rewrite(_plan(policy, facts, record))
     if isinstance(step, CompactStep):
-        for one in (one for batch in step.batches for one in batch.bins):
-            assert one.size_bytes <= step.max_file_size_bytes or len(one.files) == 1
-            assert len(one.files) > 1 or one.files[0].deletion_vector is not None
+        for bin_ in (bin_ for batch in step.batches for bin_ in batch.bins):
+            assert bin_.size_bytes <= step.max_file_size_bytes or len(bin_.files) == 1
+            assert len(bin_.files) > 1 or bin_.files[0].deletion_vector is not None
 
 
 @given(planning_inputs())
@@ -104,24 +104,24 @@ def test_a_table_held_back_or_quarantined_has_no_steps(inputs: Inputs) -> None:
     assert [reason.code for reason in planned.blocked] == [ReasonCode.QUARANTINED]
 
 
-def _pieces(step: RewriteStep, one: Bin) -> int:
+def _pieces(step: RewriteStep, bin_: Bin) -> int:
     match step:
         case CompactStep() | PurgeStep():
             return 1
         case ZOrderStep() | ClusterStep():
-            return max(1, one.size_bytes // step.max_file_size_bytes)
+            return max(1, bin_.size_bytes // step.max_file_size_bytes)
         case PartitionRewriteStep():
-            return step.request.num_files_of(one.size_bytes)
+            return step.request.num_files_of(bin_.size_bytes)
         case _:
             assert_never(step)
 
 
-def _tags(step: RewriteStep, one: Bin, cube: str) -> tuple[tuple[str, str], ...]:
+def _tags(step: RewriteStep, bin_: Bin, cube: str) -> tuple[tuple[str, str], ...]:
     tags = dict(step.file_tags)
     if isinstance(step, ClusterStep):
         tags[ZCUBE_ID_TAG] = cube
     if isinstance(step, PurgeStep):
-        tags.update(step.row_order_tags(one))
+        tags.update(step.row_order_tags(bin_))
     return tuple(sorted(tags.items()))
 
 
@@ -132,18 +132,18 @@ def _after(planned: TablePlan, facts: TableFacts, share: float) -> TableFacts:
         return facts
     gone = {file.key for file in _rewritten(planned)}
     files = [file for file in facts.files if file.key not in gone]
-    bins = [(step, one) for step in steps for batch in step.batches for one in batch.bins]
-    for number, (step, one) in enumerate(bins):
-        pieces = _pieces(step, one)
+    bins = [(step, bin_) for step in steps for batch in step.batches for bin_ in batch.bins]
+    for number, (step, bin_) in enumerate(bins):
+        pieces = _pieces(step, bin_)
         files += [
             DataFile(
                 path=f"new-{facts.version}-{number}-{piece}",
-                size_bytes=int(one.size_bytes * share) // pieces,
+                size_bytes=int(bin_.size_bytes * share) // pieces,
                 modification_time_ms=NOW_MS,
-                partition_values=one.partition_values,
-                physical_records=one.live_records,
-                tags=_tags(step, one, f"cube-{facts.version}-{number}"),
-                clustering_provider=LIQUID if isinstance(step, ClusterStep) else one.files[0].clustering_provider,
+                partition_values=bin_.partition_values,
+                physical_records=bin_.live_records,
+                tags=_tags(step, bin_, f"cube-{facts.version}-{number}"),
+                clustering_provider=LIQUID if isinstance(step, ClusterStep) else bin_.files[0].clustering_provider,
             )
             for piece in range(pieces)
         ]
@@ -199,7 +199,7 @@ def test_what_is_rechecked_runs_only_bins_whose_files_are_all_live(inputs: Input
     now = replace(facts, files=kept, version=facts.version + 1)
     checked = recheck(planned, now, policy.digest)
     assert isinstance(checked, TablePlan)
-    live = [one for one in _bins(planned) if all(file.key in now.file_keys for file in one.files)]
+    live = [bin_ for bin_ in _bins(planned) if all(file.key in now.file_keys for file in bin_.files)]
     assert _bins(checked) == live
 
 

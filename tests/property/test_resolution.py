@@ -150,12 +150,16 @@ def test_neither_names_nor_order_of_files_matter(
     profile = {"policies/_profiles/p.yml": body(settings_[7])}
     shuffled = list(files)
     random.Random(seed).shuffle(shuffled)
-    one = in_folder({**{f"policies/{at}.yml": text for at, text in enumerate(files)}, **profile})
-    other = in_folder({**profile, **{f"policies/x/{9 - at}/y.yml": text for at, text in enumerate(shuffled)}})
-    assert sorted(finding.code for finding in one.diagnostics) == sorted(finding.code for finding in other.diagnostics)
-    if not one.has_errors:
+    in_order = in_folder({**{f"policies/{at}.yml": text for at, text in enumerate(files)}, **profile})
+    shuffled_project = in_folder(
+        {**profile, **{f"policies/x/{9 - at}/y.yml": text for at, text in enumerate(shuffled)}}
+    )
+    assert sorted(finding.code for finding in in_order.diagnostics) == sorted(
+        finding.code for finding in shuffled_project.diagnostics
+    )
+    if not in_order.has_errors:
 
         def digests(project: LoadedProject) -> dict[str, str]:
             return {table.written: project.resolve_table(table.written).digest for table in project.tables}
 
-        assert digests(one) == digests(other)
+        assert digests(in_order) == digests(shuffled_project)

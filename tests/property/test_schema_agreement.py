@@ -83,9 +83,9 @@ def test_both_agree_on_validity(seed: int, name: str) -> None:
         ours = check_schema(read(data, file), kind)
         verdicts[theirs] += 1
         if theirs:
-            assert {one.code for one in ours} <= ONLY_OURS, (data, ours)
+            assert {diagnostic.code for diagnostic in ours} <= ONLY_OURS, (data, ours)
         else:
-            assert any(one.is_error for one in ours), (data, list(VALIDATORS[name].iter_errors(data)))
+            assert any(diagnostic.is_error for diagnostic in ours), (data, list(VALIDATORS[name].iter_errors(data)))
     assert verdicts[False] > 20
 
 

@@ -88,7 +88,7 @@ def test_mutated_policies_never_raise(seed: int) -> None:
         content = mutate(rng.choice(POLICIES), rng)
         check(content, "maintainer.yml")
         _, findings = check(content)
-        refused += any(one.is_error for one in findings)
+        refused += any(finding.is_error for finding in findings)
     # The mutations do damage; and not every file is beyond repair.
     assert 100 < refused < 400
 

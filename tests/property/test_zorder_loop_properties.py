@@ -35,13 +35,13 @@ def test_the_loop_ends_and_a_second_run_finds_nothing(
     lake = lake_of(batches)
     if lake.revision.num_bits == 0:
         return
-    before = sorted(row for found in lake.rows.values() for row in found)
+    before = sorted(row for rows_of_file in lake.rows.values() for row in rows_of_file)
     options = settings_of(
         lake.revision, strategies=order, max_file_size_bytes=file_size,
         batch_bytes=batch_bytes, bytes_per_iteration=batch_bytes,
     )  # fmt: skip
     lake.run(options, max_turns=600)
-    assert sorted(row for found in lake.rows.values() for row in found) == before
+    assert sorted(row for rows_of_file in lake.rows.values() for row in rows_of_file) == before
     assert lake.choose(options) is None
 
 
@@ -54,10 +54,10 @@ def test_the_loop_ends_when_files_are_larger_or_smaller_than_their_rows(
     lake = lake_of(batches, overhead=overhead)
     if lake.revision.num_bits == 0:
         return
-    before = sorted(row for found in lake.rows.values() for row in found)
+    before = sorted(row for rows_of_file in lake.rows.values() for row in rows_of_file)
     options = settings_of(lake.revision, strategies=order, max_file_size_bytes=file_size)
     lake.run(options, max_turns=600)
-    assert sorted(row for found in lake.rows.values() for row in found) == before
+    assert sorted(row for rows_of_file in lake.rows.values() for row in rows_of_file) == before
     assert lake.choose(options) is None
 
 
@@ -87,8 +87,8 @@ def test_no_turn_is_without_progress(batches: list[list[Row]], file_size: int) -
 def measure(lake: CurveLake) -> tuple[int, int, int, int]:
     """(unindexed files, unsettled files, rows by the depth that their cubes lack, files)."""
     indexed = curve_files(lake.files.values(), lake.revision, lake.ranges)
-    lacking = sum(one.elements * (lake.revision.num_bits - len(one.cube)) for one in indexed)
-    unsettled = sum(not one.settled for one in indexed)
+    lacking = sum(file.elements * (lake.revision.num_bits - len(file.cube)) for file in indexed)
+    unsettled = sum(not file.settled for file in indexed)
     return (len(lake.files) - len(indexed), unsettled, lacking, len(indexed))
 
 

@@ -111,9 +111,9 @@ def main(arguments: list[str] | None = None) -> int:
     folder = Path(options.folder or tempfile.mkdtemp(prefix="maintainer-soak-")).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     verdict = run_soak(SoakSettings(str(folder), options.minutes * 60, options.seed))
-    told = f"python -m tests.soak.run_soak --minutes {options.minutes:g} --seed {options.seed} --out {options.out}"
+    command = f"python -m tests.soak.run_soak --minutes {options.minutes:g} --seed {options.seed} --out {options.out}"
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(page(verdict, told), encoding="utf-8")
+    options.out.write_text(page(verdict, command), encoding="utf-8")
     if verdict.failures:
         sys.stdout.write(f"{options.out}: FAILED; its tables and records are in {folder}\n")
         return 1

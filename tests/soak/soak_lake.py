@@ -35,8 +35,8 @@ class SoakTable:
 
     def create_statement(self, settings: SoakSettings) -> str:
         """SQL that makes the table, with the retention that its policy has: no step has to change it."""
-        kept = f"'delta.deletedFileRetentionDuration' = 'interval {settings.retention_seconds} seconds'"
-        properties = ", ".join(filter(None, (kept, self.properties)))
+        retention = f"'delta.deletedFileRetentionDuration' = 'interval {settings.retention_seconds} seconds'"
+        properties = ", ".join(filter(None, (retention, self.properties)))
         partitions = "PARTITIONED BY (part)" if self.partitioned else ""
         return (
             f"CREATE TABLE delta.`{self.path(settings)}` ({COLUMNS}) USING delta {partitions} "

@@ -14,6 +14,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long, pytest.mark
 def test_nothing_is_lost_in_a_short_soak(tmp_path: Path) -> None:
     result = tmp_path / "soak.md"
     code = main(["--minutes", "1.5", "--seed", "7", "--out", str(result), "--folder", str(tmp_path / "soaked")])
-    told = result.read_text(encoding="utf-8")
-    assert code == 0, told
-    assert told.endswith("PASSED\n")
+    text = result.read_text(encoding="utf-8")
+    assert code == 0, text
+    assert text.endswith("PASSED\n")

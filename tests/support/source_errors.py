@@ -63,13 +63,13 @@ def texts() -> Iterator[tuple[str, str]]:
 @cache
 def patterns() -> tuple[re.Pattern[str], ...]:
     """What every text of some length in the source may look like when it is printed."""
-    found = {
+    texts = {
         text_of(node, {})
         for _, tree in modules()
         for node in ast.walk(tree)
         if isinstance(node, ast.JoinedStr | ast.BinOp | ast.Constant)
     }
-    return tuple(_pattern(text) for text in sorted(found) if len(text.replace(_HOLE, "").strip()) >= 6)
+    return tuple(_pattern(text) for text in sorted(texts) if len(text.replace(_HOLE, "").strip()) >= 6)
 
 
 def is_printed(text: str) -> bool:
@@ -86,14 +86,14 @@ def words_itself() -> frozenset[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
         and name != "maintainer/errors/__init__.py"
-        and any(isinstance(one, ast.FunctionDef) and one.name == "__init__" for one in node.body)
+        and any(isinstance(statement, ast.FunctionDef) and statement.name == "__init__" for statement in node.body)
     )
 
 
 @cache
 def default_codes() -> dict[str, str | None]:
     """The error classes by name, with the code that each has by itself or from its base."""
-    found: dict[str, str | None] = {"Problem": None, "MaintainerError": "E600"}
+    codes: dict[str, str | None] = {"Problem": None, "MaintainerError": "E600"}
     bases: dict[str, list[str]] = {}
     own: dict[str, str] = {}
     for _, tree in modules():
@@ -108,10 +108,10 @@ def default_codes() -> dict[str, str | None]:
                     own[node.name] = str(value.value)
     for _ in bases:
         for name, parents in bases.items():
-            parent = next((one for one in parents if one in found), None)
+            parent = next((parent for parent in parents if parent in codes), None)
             if parent is not None and parent not in ("Problem",):
-                found[name] = own.get(name, found[parent])
-    return found
+                codes[name] = own.get(name, codes[parent])
+    return codes
 
 
 def text_of(node: ast.expr | None, constants: dict[str, ast.expr]) -> str:
@@ -146,7 +146,7 @@ def made_errors() -> Iterator[MadeError]:
             kind = node.func.id
             if kind in words_itself():
                 continue
-            named = {one.arg: one.value for one in node.keywords}
+            named = {keyword.arg: keyword.value for keyword in node.keywords}
             positional = list(node.args)
             if kind == "Problem":
                 fields = ("code", "what", "where", "help")

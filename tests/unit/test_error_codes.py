@@ -73,9 +73,9 @@ def test_messages_have_one_style_and_a_way_out() -> None:
 
 @pytest.mark.parametrize("kind", ["Refused", "TableError", "EnvironmentUnfit"])
 def test_classes_of_many_meanings_are_given_a_code_each_time(kind: str) -> None:
-    found = [error for error in errors() if error.kind == kind]
-    assert len(found) > 3
-    assert [error.place for error in found if error.code == "E600"] == []
+    matching = [error for error in errors() if error.kind == kind]
+    assert len(matching) > 3
+    assert [error.place for error in matching if error.code == "E600"] == []
 
 
 def test_only_commands_that_exist_are_recommended() -> None:
@@ -88,4 +88,4 @@ def test_only_commands_that_exist_are_recommended() -> None:
     in_page = [("docs/codes.md", name) for name in re.findall(r"`maintainer ([a-z]+)\b", PAGE)]
     assert len(in_source) > 10
     assert len(in_page) > 10
-    assert [one for one in (*in_source, *in_helps, *in_page) if one[1] not in COMMANDS] == []
+    assert [mention for mention in (*in_source, *in_helps, *in_page) if mention[1] not in COMMANDS] == []

@@ -78,8 +78,8 @@ class Learned:
 class Trials:
     """A plugin of pytest that runs mutants in the place of the tests."""
 
-    def __init__(self, root: Path, mutants: Sequence[Mutant], jobs: int, told: Callable[[str], None]) -> None:
-        self._root, self._mutants, self._jobs, self._told = root, mutants, jobs, told
+    def __init__(self, root: Path, mutants: Sequence[Mutant], jobs: int, report: Callable[[str], None]) -> None:
+        self._root, self._mutants, self._jobs, self._report = root, mutants, jobs, report
         self._trees = {mutant.file: ast.parse((root / mutant.file).read_text(encoding="utf-8")) for mutant in mutants}
         self.fates: dict[Mutant, Fate] = {}
         self.failed: list[str] = []
@@ -94,7 +94,9 @@ class Trials:
         self.failed = learned.failed
         slow = sum(seconds > SLOW_SECONDS for seconds in learned.seconds.values())
         took = time.monotonic() - started
-        self._told(f"{len(session.items):,} tests ran unchanged in {took:.0f} s, {slow} of them are slow and not asked")
+        self._report(
+            f"{len(session.items):,} tests ran unchanged in {took:.0f} s, {slow} of them are slow and not asked"
+        )
         if not learned.failed:
             self._run_all(session, learned)
         return True
@@ -166,9 +168,9 @@ class Trials:
     def _note(self, mutant: Mutant, fate: Fate) -> None:
         self.fates[mutant] = fate
         if fate in (Fate.SURVIVED, Fate.NOT_RUN):
-            self._told(f"{fate.name.lower()}: {mutant.file}:{mutant.line}: {mutant.change}")
+            self._report(f"{fate.name.lower()}: {mutant.file}:{mutant.line}: {mutant.change}")
         if len(self.fates) % 100 == 0:
-            self._told(f"{len(self.fates):,} of {len(self._mutants):,} mutants")
+            self._report(f"{len(self.fates):,} of {len(self._mutants):,} mutants")
 
     def _run_one(self, session: pytest.Session, mutant: Mutant, tests: Sequence[int]) -> int:
         try:
@@ -204,7 +206,7 @@ def silence() -> Iterator[None]:
     """Send what pytest, the tests and their processes print to nowhere within the block."""
     global _screen
     _screen = os.fdopen(os.dup(1), "w")
-    kept = os.dup(1), os.dup(2)
+    descriptors = os.dup(1), os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     sys.stdout.flush()
     os.dup2(nowhere, 1)
@@ -213,7 +215,7 @@ def silence() -> Iterator[None]:
         yield
     finally:
         sys.stdout.flush()
-        for number, descriptor in enumerate(kept, start=1):
+        for number, descriptor in enumerate(descriptors, start=1):
             os.dup2(descriptor, number)
 
 

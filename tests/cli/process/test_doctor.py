@@ -150,7 +150,7 @@ def test_places_on_other_storage_are_left_to_a_session_and_an_empty_list_is_said
     for roots in ('["s3://b/lake"]', "[]"):
         (tmp_path / "maintainer.yml").write_text(f"version: 1\nroots: {roots}\n")
         checks = json.loads(doctor(tmp_path, "--no-spark", "-o", "json").stdout)["checks"]
-        said[roots] = [(one["status"], one["detail"]) for one in checks if one["name"] == "tables of rules"]
+        said[roots] = [(check["status"], check["detail"]) for check in checks if check["name"] == "tables of rules"]
     assert said == {
         '["s3://b/lake"]': [("ok", "not looked for: that needs a session (1 rule)")],
         "[]": [("warn", "`roots` in maintainer.yml is empty, so no table is managed")],

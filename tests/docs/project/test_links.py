@@ -33,11 +33,13 @@ def test_every_link_leads_somewhere(file: Path) -> None:
         if re.match(r"https?://", target):
             continue
         path, _, anchor = target.partition("#")
-        found = (file.parent / path).resolve() if path else file
-        assert found.exists(), target
-        if anchor and found.suffix == ".md":
-            headings = re.findall(r"^#+ (.*)$", without_code(found.read_text(encoding="utf-8")), flags=re.MULTILINE)
-            assert anchor in {slug(one) for one in headings}, target
+        target_path = (file.parent / path).resolve() if path else file
+        assert target_path.exists(), target
+        if anchor and target_path.suffix == ".md":
+            headings = re.findall(
+                r"^#+ (.*)$", without_code(target_path.read_text(encoding="utf-8")), flags=re.MULTILINE
+            )
+            assert anchor in {slug(heading) for heading in headings}, target
 
 
 def test_every_page_is_in_the_site() -> None:

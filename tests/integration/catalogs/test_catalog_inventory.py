@@ -31,7 +31,7 @@ def test_catalog_and_folders(spark: SparkSession, tmp_path: Path, capsys: pytest
         capsys.readouterr()
         assert run(["--project", str(tmp_path), "inventory", "-o", "json", *options]) == 0
         document: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return {one["table"]: one["care"] for one in document["tables"]}
+        return {table["table"]: table["care"] for table in document["tables"]}
 
     try:
         assert tables() == {"stock.known": "managed", "stock.new_one": "unmanaged"}

@@ -63,7 +63,7 @@ def test_tables_of_a_catalog_and_of_folders_are_managed_by_one_rule(
         spark.sql(f"CREATE TABLE {database}.{name} USING delta LOCATION '{lake / name}'")
     try:
         document: dict[str, Any] = json.loads(said("list", "-o", "json"))
-        assert {one["table"]: (one["file"], one["rule_line"]) for one in document["tables"]} == {
+        assert {table["table"]: (table["file"], table["rule_line"]) for table in document["tables"]} == {
             "hr.people": ("policies/people.yml", None),
             "lake/a": ("policies/rule.yml", 2),
             "lake/b": ("policies/rule.yml", 2),
@@ -76,7 +76,7 @@ def test_tables_of_a_catalog_and_of_folders_are_managed_by_one_rule(
         assert {rows(lake / name) for name in ("a", "b", "people", "named", "x_tmp")} == {6}
 
         verified = json.loads(said("verify", "-s", "lake/a stock.named", "-o", "json"))
-        assert [(one["ref"]["identifier"], one["result"]) for one in verified["tables"]] == [
+        assert [(table["ref"]["identifier"], table["result"]) for table in verified["tables"]] == [
             ("lake/a", "proven"), ("stock.named", "proven"),
         ]  # fmt: skip
         ledger = tmp_path / ".maintainer" / "ledger"
@@ -89,10 +89,10 @@ def test_tables_of_a_catalog_and_of_folders_are_managed_by_one_rule(
         make_table(lake / "fresh")
         shutil.rmtree(lake / "b")
         plan = json.loads(said("plan", "-o", "json"))
-        assert [one["ref"]["identifier"] for one in plan["tables"] if one["is_new"]] == ["lake/fresh"]
-        assert [one["ref"]["identifier"] for one in plan["gone"]] == ["lake/b"]
+        assert [table["ref"]["identifier"] for table in plan["tables"] if table["is_new"]] == ["lake/fresh"]
+        assert [table["ref"]["identifier"] for table in plan["gone"]] == ["lake/b"]
         inventory = json.loads(said("inventory", "-o", "json"))
-        cares = {one["table"]: one["care"] for one in inventory["tables"]}
+        cares = {table["table"]: table["care"] for table in inventory["tables"]}
         assert {cares.pop(name) for name in ("lake/a", "lake/fresh", "stock.named", "hr.people")} == {"managed"}
         assert cares == {"lake/x_tmp": "unmanaged"}
         assert "rule.yml:2" in said("why", "lake/fresh")

@@ -165,13 +165,13 @@ def test_apply_beside_another_writer(
     assert (step["status"], len(step["commits"])) == (status, commits), step
     assert says in json.dumps(step)
     history = deltalake.DeltaTable(str(path)).history()
-    assert sum(one["operation"] == "OPTIMIZE" for one in history) == commits
+    assert sum(row["operation"] == "OPTIMIZE" for row in history) == commits
     # The other writer's work stands, all of it, and nothing of ours lies about.
     assert len(history) == 1 + len(acted) + commits
-    named = {one for log in (path / "_delta_log").glob("*.json") for one in _added(log)}
+    named = {action for log in (path / "_delta_log").glob("*.json") for action in _added(log)}
     assert files_on_disk(path) <= named
 
 
 def _added(log: Path) -> list[str]:
     actions = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    return [one["add"]["path"] for one in actions if "add" in one]
+    return [action["add"]["path"] for action in actions if "add" in action]

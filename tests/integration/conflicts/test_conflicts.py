@@ -43,7 +43,7 @@ def _rewrite_while(
     engine: DeltaTableEngine, facts: TableFacts, other: Callable[[], object], partition: str | None = None
 ) -> CommitReceipt:
     """Compact (one partition of) the table; the other writer acts once, after the proof and before the commit."""
-    step, batch = compaction(facts, where=lambda one: partition in (None, dict(one.partition_values)["p"]))
+    step, batch = compaction(facts, where=lambda file: partition in (None, dict(file.partition_values)["p"]))
 
     acted: list[int] = []
 
@@ -85,11 +85,11 @@ def test_a_delete_of_a_chosen_file_wins(
     assert after.version == facts.version + 1
     assert spark.read.format("delta").load(str(path)).count() == 39
     # What we wrote is gone; what is on disk is what the two versions refer to.
-    assert files_on_disk(path) == {one.path for one in (*facts.files, *after.files)}
+    assert files_on_disk(path) == {file.path for file in (*facts.files, *after.files)}
     with pytest.raises(CommitConflict) as caught:
         _rewrite_while(engine, facts, lambda: None)
     assert f"version {facts.version + 1}, DELETE" in caught.value.what
-    assert files_on_disk(path) == {one.path for one in (*facts.files, *after.files)}
+    assert files_on_disk(path) == {file.path for file in (*facts.files, *after.files)}
 
 
 def test_a_delete_in_another_partition_does_not_concern_us(
@@ -144,7 +144,7 @@ def test_we_yield_and_name_the_winner(
     assert f"(version {facts.version + 1}, {WINNERS[statement]}, " in caught.value.what
     after = engine.reader.facts(facts.ref)
     assert after.version == facts.version + 1
-    referenced = {one.path for one in (*facts.files, *after.files)}
+    referenced = {file.path for file in (*facts.files, *after.files)}
     assert files_on_disk(path) == referenced, "nothing of ours is left"
     assert engine.reader.find_commit(facts, stamp(), after_version=-1) is None
 

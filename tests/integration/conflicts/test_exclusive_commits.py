@@ -105,7 +105,7 @@ def test_one_of_two_creators_of_a_version_is_acknowledged_and_its_text_stands(
             refused = str(error)
         other.join()
         assert "ours" in acknowledged or "FileAlreadyExistsException" in refused
-        assert [f"{one}\n" for one in acknowledged] == [target.read_text(encoding="utf-8")]
+        assert [f"{number}\n" for number in acknowledged] == [target.read_text(encoding="utf-8")]
         winners += acknowledged
     assert len(winners) == 200
     assert not list((path / "_delta_log").glob(".*.tmp"))

@@ -105,8 +105,8 @@ def apply_once(lease: SessionLease, root: Path, path: Path, policy: str = "") ->
 
 def ours(path: Path) -> list[dict[str, object]]:
     """What our commits say of themselves."""
-    found = [commit_info(path, version) for version in range(newest_version(path) + 1)]
-    return [one for one in found if "maintainer" in str(one.get("userMetadata"))]
+    infos = [commit_info(path, version) for version in range(newest_version(path) + 1)]
+    return [row for row in infos if "maintainer" in str(row.get("userMetadata"))]
 
 
 def fill(spark: SparkSession, path: Path, *days: str) -> None:
@@ -198,16 +198,16 @@ def test_both_engines_know_which_days_each_statement_read(spark: SparkSession, l
     path = lake / "t"
     fill(spark, path, "2026-11-20", "2026-11-21", TODAY)
     table = f"delta.`{path}`"
-    one, two, every = {TODAY}, {"2026-11-21", TODAY}, None
+    one_day, two_days, every_day = {TODAY}, {"2026-11-21", TODAY}, None
     statements: list[tuple[str, set[str] | None]] = [
-        (f"DELETE FROM {table} WHERE day = '{TODAY}' AND id = 100", one),
-        (f"UPDATE {table} SET v = 'x' WHERE day >= DATE'2026-11-21' AND id = 101", two),
-        (f"DELETE FROM {table} WHERE day IN ('2026-11-21', '{TODAY}') AND id = 102", two),
-        (OF_TODAY[1].format(t=table, n=1003), one),
+        (f"DELETE FROM {table} WHERE day = '{TODAY}' AND id = 100", one_day),
+        (f"UPDATE {table} SET v = 'x' WHERE day >= DATE'2026-11-21' AND id = 101", two_days),
+        (f"DELETE FROM {table} WHERE day IN ('2026-11-21', '{TODAY}') AND id = 102", two_days),
+        (OF_TODAY[1].format(t=table, n=1003), one_day),
         (f"MERGE INTO {table} t USING (SELECT 104L id, DATE'{TODAY}' day) s ON t.id = s.id AND t.day = s.day "
-         "WHEN MATCHED THEN UPDATE SET v = 'y'", every),
-        (f"UPDATE {table} SET v = 'z' WHERE id = 105", every),
-        (f"INSERT INTO {table} REPLACE WHERE day = '{TODAY}' SELECT 1L, 'w', DATE'{TODAY}'", one),
+         "WHEN MATCHED THEN UPDATE SET v = 'y'", every_day),
+        (f"UPDATE {table} SET v = 'z' WHERE id = 105", every_day),
+        (f"INSERT INTO {table} REPLACE WHERE day = '{TODAY}' SELECT 1L, 'w', DATE'{TODAY}'", one_day),
         (f"OPTIMIZE {table} WHERE day = '2026-11-20'", {"2026-11-20"}),
         (f"INSERT INTO {table} VALUES (1, 'v', DATE'{TODAY}')", set()),
     ]  # fmt: skip
@@ -218,5 +218,5 @@ def test_both_engines_know_which_days_each_statement_read(spark: SparkSession, l
         with engine.worker("updates") as worker:
             facts = worker.reader.facts(TableRef(str(path)))
             updates = worker.reader.updates(facts, since_ms=0, after_version=-1)
-        found = [None if u.partitions is None else {str(dict(v)["day"]) for v in u.partitions} for u in updates]
-        assert found == expected, engine
+        days_read = [None if u.partitions is None else {str(dict(v)["day"]) for v in u.partitions} for u in updates]
+        assert days_read == expected, engine

@@ -121,8 +121,8 @@ class Case:
 
     def rows(self) -> Rows:
         """The rows as Spark reads them; where delta-rs can read the table, as both do."""
-        found = self.lake.spark.read.format("delta").load(str(self.path)).collect()
-        rows = [(row[0], row[1], row[2]) for row in found]
+        spark_rows = self.lake.spark.read.format("delta").load(str(self.path)).collect()
+        rows = [(row[0], row[1], row[2]) for row in spark_rows]
         assert len(rows) == len(set(rows))
         try:
             second = deltalake.DeltaTable(str(self.path)).to_pyarrow_table().to_pylist()
@@ -149,12 +149,12 @@ class Case:
     def new_operations(self) -> list[str]:
         """Operations of the versions that came after the facts, in order."""
         logs = sorted((self.path / "_delta_log").glob("*.json"))
-        found = []
+        operations = []
         for log in logs:
             if int(log.stem) > self.facts.version:
                 infos = [json.loads(line).get("commitInfo") for line in log.read_text(encoding="utf-8").splitlines()]
-                found += [one["operation"] for one in infos if one]
-        return found
+                operations += [info["operation"] for info in infos if info]
+        return operations
 
 
 @pytest.fixture
@@ -178,7 +178,11 @@ def _check_yielded(case: Case, error: BaseException | None, ours: CommitStamp) -
     assert isinstance(error, CommitConflict), (error, case.new_operations())
     winner = case.writer.operation
     if winner:
-        versions = [case.facts.version + 1 + place for place, one in enumerate(case.new_operations()) if one == winner]
+        versions = [
+            case.facts.version + 1 + place
+            for place, operation in enumerate(case.new_operations())
+            if operation == winner
+        ]
         assert any(f"(version {version}, {winner}, " in error.what for version in versions), error.what
     assert case.lake.engine.reader.find_commit(case.facts, ours, after_version=-1) is None
     assert case.rows() == case.writer.rows(BEFORE)
@@ -233,7 +237,7 @@ def _marks(operation: str, name: str, at: Point) -> list[pytest.MarkDecorator]:
 def test_a_rewrite_beside(kind: str, name: str, at: Point, make_case: Callable[..., Case]) -> None:
     case = make_case(name)
     facts, writer = case.facts, case.lake.engine.writer
-    compact, batch = compaction(facts, where=lambda one: dict(one.partition_values)["p"] == "0")
+    compact, batch = compaction(facts, where=lambda file: dict(file.partition_values)["p"] == "0")
     step: RewriteStep = zorder(facts, "id")[0] if kind == "zorder" else compact
     if " in " in kind:
         step, batch = in_lane(facts, compact, batch, Lane(kind.split(" in ")[1]))

@@ -59,7 +59,7 @@ def test_plan_and_apply_and_apply_again(spark: SparkSession, connect_url: str, t
     assert (code, bytes_of(table) == before) == (3, True), err
     (planned,) = json.loads(out)["tables"]
     assert [step["kind"] for step in planned["steps"]] == ["set_properties", "compact"]
-    assert "not_by_engine" in [one["reason"]["code"] for one in planned["left_alone"]]
+    assert "not_by_engine" in [entry["reason"]["code"] for entry in planned["left_alone"]]
 
     code, out, err = _maintainer(tmp_path, "apply", "--yes", "-o", "json", SPARK_REMOTE=connect_url)
     assert code == 0, err
@@ -67,18 +67,18 @@ def test_plan_and_apply_and_apply_again(spark: SparkSession, connect_url: str, t
     outcome = json.loads(out)
     assert outcome["counts"]["done"] == 1
     steps: list[dict[str, Any]] = outcome["tables"][0]["steps"]
-    assert [one["status"] for one in steps] == ["succeeded", "succeeded"]
+    assert [step["status"] for step in steps] == ["succeeded", "succeeded"]
     proof = steps[1]["commits"][0]["proof"]
     assert proof["read"] == proof["written"]
-    assert {one["outcome"] for one in steps[1]["assertions"]} == {"pass"}
-    named = {one["expectation"] for one in steps[1]["assertions"]}
+    assert {assertion["outcome"] for assertion in steps[1]["assertions"]} == {"pass"}
+    named = {assertion["expectation"] for assertion in steps[1]["assertions"]}
     counted = "expect_column_pair_values_to_be_equal: rows before, by scan = rows after, by scan"
     assert {counted, "expect_column_values_to_not_be_null"} <= named
     assert _rows(table) == rows
-    found = deltalake.DeltaTable(str(table))
-    assert (found.version(), len(found.file_uris())) == (5, 2)
-    assert found.metadata().configuration["delta.autoOptimize.autoCompact"] == "true"
-    assert [one["operation"] for one in found.history(2)] == ["OPTIMIZE", "SET TBLPROPERTIES"]
+    delta_table = deltalake.DeltaTable(str(table))
+    assert (delta_table.version(), len(delta_table.file_uris())) == (5, 2)
+    assert delta_table.metadata().configuration["delta.autoOptimize.autoCompact"] == "true"
+    assert [row["operation"] for row in delta_table.history(2)] == ["OPTIMIZE", "SET TBLPROPERTIES"]
     assert not (tmp_path / ".maintainer" / "ledger").exists()
 
     code, out, err = _maintainer(tmp_path, "apply", "--yes", "--remote", connect_url, "-o", "json")
@@ -108,7 +108,7 @@ def test_a_table_that_others_update_is_left_alone_as_hot(spark: SparkSession, co
     code, out, err = _maintainer(tmp_path, "plan", "--remote", connect_url, "-o", "json")
     (planned,) = json.loads(out)["tables"]
     assert (code, planned["steps"], bytes_of(table) == before) == (0, [], True), err
-    assert "hot" in [one["reason"]["code"] for one in planned["left_alone"]]
+    assert "hot" in [entry["reason"]["code"] for entry in planned["left_alone"]]
 
     for number in range(3):
         code, out, err = _maintainer(tmp_path, "apply", "--yes", "--remote", connect_url, "-o", "json")
@@ -130,14 +130,14 @@ def test_the_rows_of_a_run_wait_for_one_that_can_write_the_ledger(
     code, out, err = _maintainer(tmp_path, "apply", "--yes", "--remote", connect_url, "-o", "json")
     assert code == 0, err
     run_id = json.loads(out)["run_id"]
-    commits = [one["commits"][0]["version"] for one in json.loads(out)["tables"][0]["steps"]]
+    commits = [step["commits"][0]["version"] for step in json.loads(out)["tables"][0]["steps"]]
     for command in (("history", "--ledger"), ("ledger", "rebuild")):
         code, out, err = _maintainer(tmp_path, *command, "--remote", connect_url)
         assert (code, "error[E620]" in err, "Traceback" in err) == (2, True, False), err
     code, out, err = _maintainer(tmp_path, "history", "lake/orders", "-o", "json")
-    told = json.loads(out)["history"]
-    assert (code, [row["version_after"] for row in told]) == (0, [5, 4, 3, 2, 1, 0]), err
-    assert [row["run_id"] for row in told if row["version_after"] in commits] == [run_id]
+    history = json.loads(out)["history"]
+    assert (code, [row["version_after"] for row in history]) == (0, [5, 4, 3, 2, 1, 0]), err
+    assert [row["run_id"] for row in history if row["version_after"] in commits] == [run_id]
 
     # The same commands where there is a session of this machine: what waited is in the ledger, once.
     for _ in range(2):

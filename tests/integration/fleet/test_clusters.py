@@ -46,15 +46,17 @@ class Cluster:
     def state(self) -> dict[str, Any]:
         """What the master knows of its workers and applications."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.ui_port}/json/", timeout=5) as answer:
-            found: dict[str, Any] = json.load(answer)
-            return found
+            document: dict[str, Any] = json.load(answer)
+            return document
 
     def workers_of(self, name: str) -> set[str]:
         """The workers that ran executors of applications of a name; waits until the master knows of their end."""
         until = time.monotonic() + 30
-        while time.monotonic() < until and not any(one["name"] == name for one in self.state()["completedapps"]):
+        while time.monotonic() < until and not any(
+            finished["name"] == name for finished in self.state()["completedapps"]
+        ):
             time.sleep(0.3)
-        ids = {str(one["id"]) for one in self.state()["completedapps"] if one["name"] == name}
+        ids = {str(finished["id"]) for finished in self.state()["completedapps"] if finished["name"] == name}
         return {path.parent.name for path in self.folder.glob("work*/app-*") if path.name in ids}
 
     def wait_for_workers(self, number: int, seconds: float = 60) -> None:
@@ -102,17 +104,17 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     port, ui_port = free_port(), free_port()
     start = str(spark_home() / "bin" / "spark-class")
     deploy = "org.apache.spark.deploy"
-    found = Cluster(f"spark://127.0.0.1:{port}", ui_port, folder)
+    started = Cluster(f"spark://127.0.0.1:{port}", ui_port, folder)
     with ExitStack() as running:
         master = ("--host", "127.0.0.1", "--port", str(port), "--webui-port", str(ui_port))
         running.enter_context(process(folder / "master.log", start, f"{deploy}.master.Master", *master))
-        found.wait_for_workers(0)
+        started.wait_for_workers(0)
         for number in (1, 2):
             size = ("--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(folder / f"work{number}"))
-            worker = (start, f"{deploy}.worker.Worker", *size, found.url)
+            worker = (start, f"{deploy}.worker.Worker", *size, started.url)
             running.enter_context(process(folder / f"worker{number}.log", *worker))
-        found.wait_for_workers(2)
-        yield found
+        started.wait_for_workers(2)
+        yield started
 
 
 @pytest.fixture
@@ -184,11 +186,11 @@ def test_a_local_cluster_of_two_executors(project: Path, tmp_path: Path) -> None
     # Its executors work in folders below SPARK_HOME, so that is one of our own, of links to the real one.
     home = tmp_path / "spark"
     home.mkdir()
-    for one in spark_home().iterdir():
-        if one.name != "work":
-            (home / one.name).symlink_to(one)
+    for file in spark_home().iterdir():
+        if file.name != "work":
+            (home / file.name).symlink_to(file)
     apply(project, "--master", "local-cluster[2,1,1024]", SPARK_HOME=str(home), SPARK_LOCAL_IP="127.0.0.1")
     (application,) = (home / "work").glob("app-*")
-    logs = [(application / one / "stderr").read_text(encoding="utf-8", errors="replace") for one in ("0", "1")]
+    logs = [(application / attempt / "stderr").read_text(encoding="utf-8", errors="replace") for attempt in ("0", "1")]
     # One bin is one task, and its proof reads the files in the driver: which executor gets it is chance.
     assert any("Finished task" in log for log in logs)

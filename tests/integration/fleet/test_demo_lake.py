@@ -92,11 +92,11 @@ def test_a_look_up_counts_the_files_left_after_skipping(spark: SparkSession, tmp
     for start in (0, 100, 200):
         append(spark.range(start, start + 100), table)
 
-    found = look_up(spark, table, "id BETWEEN 150 AND 159", ["count(*)", "sum(id)"])
+    rows = look_up(spark, table, "id BETWEEN 150 AND 159", ["count(*)", "sum(id)"])
 
-    assert (found.files_read, found.files_total) == (1, 3)
-    assert found.answer == ("10", "1545")
-    assert 0 < found.bytes_read < sum(path.stat().st_size for path in data_files(table))
+    assert (rows.files_read, rows.files_total) == (1, 3)
+    assert rows.answer == ("10", "1545")
+    assert 0 < rows.bytes_read < sum(path.stat().st_size for path in data_files(table))
 
 
 @pytest.mark.long

@@ -56,7 +56,7 @@ def test_93_end_well_and_7_are_explained(tmp_path: Path) -> None:
     for name in SICK:
         table = tables[name]
         problems = [table["problem"], *(step["error"] for step in table["steps"])]
-        explained[name] = next(one["code"] for one in problems if one is not None)
+        explained[name] = next(problem["code"] for problem in problems if problem is not None)
     assert explained == CODES
     assert ended["unknown_feature"] == "unsupported"
     assert [ended[name] for name in sorted(SICK)].count("failed") == 6

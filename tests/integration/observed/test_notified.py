@@ -37,5 +37,5 @@ def test_a_failed_run_is_told(
     assert (table["table"], table["owner"], table["status"]) == ("./gone", "team", "failed")
     printed = capfd.readouterr()
     assert ("warning[E657]: notifications were not all delivered: HTTP 410" in printed.err) == (answer == 410)
-    kept = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()]
-    assert not any(SECRET.encode() in content for content in [*kept, printed.out.encode(), printed.err.encode()])
+    contents = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()]
+    assert not any(SECRET.encode() in content for content in [*contents, printed.out.encode(), printed.err.encode()])

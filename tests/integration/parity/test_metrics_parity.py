@@ -73,7 +73,8 @@ def alike(
     new = of_new_files or key in OF_NEW_FILES
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return ours.keys() == theirs.keys() and all(
-            alike(one, ours[one], theirs[one], of_new_files=new, rel=rel, bytes_apart=bytes_apart) for one in ours
+            alike(metric, ours[metric], theirs[metric], of_new_files=new, rel=rel, bytes_apart=bytes_apart)
+            for metric in ours
         )
     if ours == theirs or not new or key == "totalFiles":
         return bool(ours == theirs)

@@ -36,15 +36,15 @@ def apply_to(lease: SessionLease, root: Path, path: Path, optimize: str) -> Appl
 
 
 def size_of(path: Path) -> int:
-    return sum(int(one["size"]) for one in live_files(path))
+    return sum(int(file["size"]) for file in live_files(path))
 
 
 def test_e7_full_asks_nothing_of_a_plain_table(spark: SparkSession, lease: SessionLease, tmp_path: Path) -> None:
     """On purpose: OPTIMIZE FULL fails there; a policy for many tables says it once, and it concerns the clustered."""
     path = tmp_path / "t"
     create(spark, path, "", 4)
-    found = apply_to(lease, tmp_path, path, "cluster: {full: true}")
-    assert (found.table_plan.steps[0].kind, len(live_files(path))) == ("compact", 1)
+    outcome = apply_to(lease, tmp_path, path, "cluster: {full: true}")
+    assert (outcome.table_plan.steps[0].kind, len(live_files(path))) == ("compact", 1)
 
 
 def test_e8_a_predicate_or_a_zorder_is_refused_on_a_clustered_table(
@@ -79,8 +79,8 @@ def test_e10_one_commit_a_batch_of_cubes(
     # Files differ by some bytes: room for any two of them, and not for three.
     rows, half = second_engine_rows(path), size_of(path) // 2 + 100
     bounds = f"cluster: {{minCubeSize: {half}, targetCubeSize: {half}}}, batchSize: {batch_bytes}"
-    found = apply_to(lease, tmp_path, path, bounds)
-    assert len(found.step.commits) == newest_version(path) - 1 == commits
+    outcome = apply_to(lease, tmp_path, path, bounds)
+    assert len(outcome.step.commits) == newest_version(path) - 1 == commits
     assert second_engine_rows(path) == rows
 
 

@@ -175,7 +175,7 @@ def test_a7_no_partition_is_skipped_or_stops_the_rest(lake: Applied) -> None:
 
 def test_a8_null_is_a_partition(lake: Applied) -> None:
     assert lake.files("a8") == {("a",): 1, ("b",): 1, (None,): 1}
-    rows = {one["partitionValues"]["k"]: one["stats"] for one in live_files(lake.path("a8"))}
+    rows = {file["partitionValues"]["k"]: file["stats"] for file in live_files(lake.path("a8"))}
     assert ['"numRecords":10' in rows[None], '"numRecords":5' in rows["a"]] == [True, True]
     lake.check_only_layout_changed("a8")
 
@@ -218,8 +218,8 @@ def test_a13_bins_run_at_the_same_time(lease: SessionLease, tmp_path: Path, monk
         return write(job, *arguments)
 
     monkeypatch.setattr(bin_writer, "_write_bin", together)
-    found = applied(DeltaEngine(lease), tmp_path, f"table: {tmp_path / 't'}\noptimize: {{maxThreads: 2}}\n")
-    assert found.step.status.value == "succeeded"
+    outcome = applied(DeltaEngine(lease), tmp_path, f"table: {tmp_path / 't'}\noptimize: {{maxThreads: 2}}\n")
+    assert outcome.step.status.value == "succeeded"
     assert len(live_files(tmp_path / "t")) == 2
 
 
@@ -234,11 +234,11 @@ def test_a14_two_spellings_of_one_instant_are_one_partition(
         session.conf.set("spark.databricks.delta.write.utcTimestampPartitionValues", normalized)
         for _ in range(2):
             session.sql(f"INSERT INTO delta.`{path}` VALUES (1, TIMESTAMP'2000-01-01 12:00:00')")
-    spellings = {one["partitionValues"]["at"] for one in live_files(path)}
+    spellings = {file["partitionValues"]["at"] for file in live_files(path)}
     assert spellings == {"2000-01-01T12:00:00.000000Z", "2000-01-01 12:00:00"}
-    found = applied(DeltaEngine(lease), tmp_path, f"table: {path}\n")
-    assert found.step.metrics is not None
-    assert (found.step.metrics.num_files_removed, found.step.metrics.num_files_added) == (4, 1)
+    outcome = applied(DeltaEngine(lease), tmp_path, f"table: {path}\n")
+    assert outcome.step.metrics is not None
+    assert (outcome.step.metrics.num_files_removed, outcome.step.metrics.num_files_added) == (4, 1)
     assert len(live_files(path)) == 1
 
 
@@ -280,11 +280,11 @@ def test_a18_column_mapping(spark: SparkSession, lease: SessionLease, tmp_path: 
     for _ in range(2):
         spark.sql(f"INSERT INTO delta.`{path}` VALUES {values}")
     rows, files = spark_rows(spark, path), len(live_files(path))
-    found = applied(DeltaEngine(lease), tmp_path, f"table: {path}\noptimize: {{where: \"day = '2017-10-10'\"}}\n")
-    assert found.step.metrics is not None
+    outcome = applied(DeltaEngine(lease), tmp_path, f"table: {path}\noptimize: {{where: \"day = '2017-10-10'\"}}\n")
+    assert outcome.step.metrics is not None
     # Spark writes an empty text as null: that day has the partitions a and null.
-    assert (found.step.metrics.partitions_optimized, found.step.metrics.num_files_added) == (2, 2)
-    assert len(live_files(path)) == files - found.step.metrics.num_files_removed + 2
+    assert (outcome.step.metrics.partitions_optimized, outcome.step.metrics.num_files_added) == (2, 2)
+    assert len(live_files(path)) == files - outcome.step.metrics.num_files_removed + 2
     assert spark_rows(spark, path) == rows
 
 
@@ -294,8 +294,8 @@ def test_a19_columns_with_statistics_are_counted(lake: Applied) -> None:
 
 
 def test_a20_figures_of_a_whole_table(lake: Applied) -> None:
-    metrics, before = lake.metrics("a5"), [one["size"] for one in lake.before["a5"].files]
-    after = [one["size"] for one in live_files(lake.path("a5"))]
+    metrics, before = lake.metrics("a5"), [file["size"] for file in lake.before["a5"].files]
+    after = [file["size"] for file in live_files(lake.path("a5"))]
     added, removed = metrics.files_added, metrics.files_removed
     assert (added.min, added.max, added.total_size) == (min(after), max(after), sum(after))
     assert (removed.min, removed.max, removed.total_size) == (min(before), max(before), sum(before))
@@ -311,14 +311,14 @@ def test_a21_the_history_has_the_keys_of_optimize(lake: Applied) -> None:
 def test_a22_a_file_that_fits_beside_no_other_survives(lease: SessionLease, tmp_path: Path) -> None:
     path = tmp_path / "t"
     by_sizes(path)
-    files = sorted(live_files(path), key=lambda one: int(one["size"]))
-    small, largest = sum(int(one["size"]) for one in files[:3]), int(files[3]["size"])
+    files = sorted(live_files(path), key=lambda add: int(add["size"]))
+    small, largest = sum(int(file["size"]) for file in files[:3]), int(files[3]["size"])
     assert small < largest
-    found = applied(DeltaEngine(lease), tmp_path, f"table: {path}\noptimize: {{maxFileSize: {largest + 1}, "
+    outcome = applied(DeltaEngine(lease), tmp_path, f"table: {path}\noptimize: {{maxFileSize: {largest + 1}, "
                     f"minFileSize: {largest + 1}}}\n")  # fmt: skip
-    assert found.step.metrics is not None
-    assert (found.step.metrics.num_files_removed, found.step.metrics.num_files_added) == (3, 1)
-    assert files[3]["path"] in {one["path"] for one in live_files(path)}
+    assert outcome.step.metrics is not None
+    assert (outcome.step.metrics.num_files_removed, outcome.step.metrics.num_files_added) == (3, 1)
+    assert files[3]["path"] in {file["path"] for file in live_files(path)}
 
 
 def test_a23_a_lone_file_with_many_deleted_rows_is_rewritten(
@@ -328,9 +328,9 @@ def test_a23_a_lone_file_with_many_deleted_rows_is_rewritten(
     path = tmp_path / "t"
     spark.range(0, 100, 1, 1).write.format("delta").option("delta.enableDeletionVectors", "true").save(str(path))
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id < 50")
-    found = applied(DeltaEngine(lease), tmp_path, f"table: {path}\n")
-    assert found.step.metrics is not None
-    assert (found.step.metrics.num_files_removed, found.step.metrics.num_files_added) == (1, 1)
+    outcome = applied(DeltaEngine(lease), tmp_path, f"table: {path}\n")
+    assert outcome.step.metrics is not None
+    assert (outcome.step.metrics.num_files_removed, outcome.step.metrics.num_files_added) == (1, 1)
     (left,) = live_files(path)
     assert left.get("deletionVector") is None
     assert commit_info(path, newest_version(path))["operationMetrics"]["numDeletionVectorsRemoved"] == "1"

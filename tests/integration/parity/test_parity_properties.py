@@ -72,8 +72,10 @@ def lake(lease: SessionLease, tmp_path_factory: pytest.TempPathFactory) -> Appli
 def properties_of(lake: Applied, case: str) -> dict[str, str]:
     path = lake.path(case)
     actions = [action for version in range(newest_version(path) + 1) for action in commit_actions(path, version)]
-    found: dict[str, str] = [action["metaData"]["configuration"] for action in actions if "metaData" in action][-1]
-    return found
+    configuration: dict[str, str] = [action["metaData"]["configuration"] for action in actions if "metaData" in action][
+        -1
+    ]
+    return configuration
 
 
 def test_j1_the_log_is_kept_at_least_as_long_as_deleted_files(lake: Applied) -> None:

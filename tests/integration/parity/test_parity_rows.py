@@ -45,7 +45,7 @@ def table(
 
 
 def vectors(path: Path) -> int:
-    return sum(one.get("deletionVector") is not None for one in live_files(path))
+    return sum(file.get("deletionVector") is not None for file in live_files(path))
 
 
 def test_b1_files_with_many_deleted_rows_and_small_ones(
@@ -55,7 +55,7 @@ def test_b1_files_with_many_deleted_rows_and_small_ones(
     table(spark, path, 10_000, 10)
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id < 60 OR (id >= 1000 AND id < 1060) OR (id >= 2000 AND id < 2010)")
     spark.range(1).coalesce(1).write.format("delta").mode("append").save(str(path))
-    tiny = min(int(one["size"]) for one in live_files(path))
+    tiny = min(int(file["size"]) for file in live_files(path))
     metrics = apply_to(
         lease, tmp_path, path, f"optimize: {{minFileSize: {tiny + 10}, maxFileSize: 1GiB}}\n"
     ).step.metrics
@@ -72,8 +72,10 @@ def test_b2_deletion_vectors_are_counted(spark: SparkSession, lease: SessionLeas
     metrics = apply_to(lease, tmp_path, path).step.metrics
     assert metrics is not None
     assert metrics.deletion_vector_stats == DeletionVectorStats(5, 10)
-    found = commit_info(path, newest_version(path))["operationMetrics"]
-    assert {key: value for key, value in found.items() if "DeletionVector" in key} == {"numDeletionVectorsRemoved": "5"}
+    of_delta = commit_info(path, newest_version(path))["operationMetrics"]
+    assert {key: value for key, value in of_delta.items() if "DeletionVector" in key} == {
+        "numDeletionVectorsRemoved": "5"
+    }
 
 
 def test_b3_purging_takes_what_has_deleted_rows_and_is_done_then(
@@ -108,7 +110,7 @@ def test_b4_b5_only_partitions_inside_where_and_only_files_with_deleted_rows(
 
 def columns_in(path: Path) -> list[int]:
     """How many columns each live file stores."""
-    return [len(pq.ParquetFile(path / one["path"]).schema_arrow.names) for one in live_files(path)]
+    return [len(pq.ParquetFile(path / file["path"]).schema_arrow.names) for file in live_files(path)]
 
 
 def test_b6_b7_a_dropped_column_is_purged_and_a_renamed_one_stays(
@@ -127,7 +129,7 @@ def test_b6_b7_a_dropped_column_is_purged_and_a_renamed_one_stays(
     assert metrics is not None
     assert (metrics.num_files_removed, metrics.num_files_added, columns_in(path)) == (5, 1, [2])
     rows = spark.read.format("delta").load(str(path)).orderBy("id").collect()
-    assert [(row.id, row.c) for row in rows] == [(one, one + 1) for one in range(50)]
+    assert [(row.id, row.c) for row in rows] == [(number, number + 1) for number in range(50)]
 
 
 def test_b8_what_a_purge_leaves_a_vacuum_takes(spark: SparkSession, lease: SessionLease, tmp_path: Path) -> None:
@@ -142,8 +144,8 @@ def test_b8_what_a_purge_leaves_a_vacuum_takes(spark: SparkSession, lease: Sessi
     # As long ago as a vacuum asks for: by the log's own times, and by those of the files.
     age(path, 30)
     vacuum = "vacuum: {retention: 7d, mode: full, allowLargeDelete: true}\n"
-    found = apply_to(lease, tmp_path, path, purge + vacuum)
-    assert [step.status.value for step in found.table.steps] == ["succeeded"]
+    outcome = apply_to(lease, tmp_path, path, purge + vacuum)
+    assert [step.status.value for step in outcome.table.steps] == ["succeeded"]
     assert len(list(path.glob("*.parquet"))) == 5
     assert list(path.glob("deletion_vector_*.bin")) == []
     assert spark.read.format("delta").load(str(path)).count() == 30
@@ -173,8 +175,8 @@ def test_f1_a_delete_wins(
     path = tmp_path / "t"
     table(spark, path, 100, 10)
     meanwhile(monkeypatch, lambda: spark.sql(f"DELETE FROM delta.`{path}` WHERE id % 2 = 0"))
-    found = apply_to(lease, tmp_path, path)
-    assert found.step.status.value == "succeeded"
+    outcome = apply_to(lease, tmp_path, path)
+    assert outcome.step.status.value == "succeeded"
     assert [name for name in operations(path, 0) if name in ("DELETE", "OPTIMIZE")] == ["DELETE", "OPTIMIZE"]
     assert spark.read.format("delta").load(str(path)).count() == 50
 
@@ -186,8 +188,8 @@ def test_f2_f3_appends_and_properties_do_not_stop_it(
     path = tmp_path / "t"
     table(spark, path, 100, 10)
     meanwhile(monkeypatch, lambda: spark.sql(statement.format(f"delta.`{path}`")))
-    found = apply_to(lease, tmp_path, path)
-    assert found.step.status.value == "succeeded"
+    outcome = apply_to(lease, tmp_path, path)
+    assert outcome.step.status.value == "succeeded"
     assert operations(path, 0)[-1] == "OPTIMIZE"
     assert len(live_files(path)) == (2 if "INSERT" in statement else 1)
     assert spark.read.format("delta").load(str(path)).count() == (101 if "INSERT" in statement else 100)
@@ -212,9 +214,9 @@ def test_f4_f5_f6_readers_feeds_streams_and_row_ids_see_nothing(
         return sum(counts)
 
     assert new_rows() == 44
-    found = apply_to(lease, tmp_path, path)
-    assert found.step.metrics is not None
-    assert (found.step.metrics.num_files_removed, found.step.metrics.num_files_added) == (5, 1)
+    outcome = apply_to(lease, tmp_path, path)
+    assert outcome.step.metrics is not None
+    assert (outcome.step.metrics.num_files_removed, outcome.step.metrics.num_files_added) == (5, 1)
     after = newest_version(path)
     assert spark_rows(spark, path, None, *ids) == rows, "F5"
     assert new_rows() == 0, "F4: a stream sees nothing new"
@@ -224,5 +226,5 @@ def test_f4_f5_f6_readers_feeds_streams_and_row_ids_see_nothing(
         for row in feed.select("_change_type", "_commit_version").collect()
     }
     assert kinds == {("insert", 0), ("insert", version)}, "F4: the feed has the inserts only"
-    actions = [one.get("add") or one.get("remove") for one in commit_actions(path, after)]
-    assert {one["dataChange"] for one in actions if one is not None} == {False}, "F6"
+    actions = [action.get("add") or action.get("remove") for action in commit_actions(path, after)]
+    assert {action["dataChange"] for action in actions if action is not None} == {False}, "F6"

@@ -104,7 +104,7 @@ def test_c3_nested_and_dotted_columns(lake: Applied, case: str, columns: str) ->
 
 def test_c4_figures_of_a_zorder(lake: Applied) -> None:
     metrics = lake.metrics("c4")
-    size = sum(int(one["size"]) for one in lake.before["c4"].files)
+    size = sum(int(file["size"]) for file in lake.before["c4"].files)
     every = ZOrderFileStats(20, size)
     stats = metrics.z_order_stats
     assert (metrics.num_files_added, metrics.num_files_removed, metrics.total_considered_files) == (10, 20, 20)
@@ -131,13 +131,13 @@ def test_c5_one_file_is_cut_along_the_curve(lease: SessionLease, tmp_path: Path)
     first = applied(engine, tmp_path, f"table: {path}\n" + zorder("a", "b", "c", more=", maxFileSize: 1000000"))
     assert first.step.metrics is not None
     assert (first.step.metrics.num_files_removed, first.step.metrics.num_files_added) == (4, 1)
-    (one,) = live_files(path)
-    size = int(one["size"]) // 4
+    (add,) = live_files(path)
+    size = int(add["size"]) // 4
     second = applied(engine, tmp_path, f"table: {path}\n" + zorder("a", "b", "c", more=f", maxFileSize: {size}"))
     assert second.step.metrics is not None
     assert second.step.metrics.z_order_stats is not None
     assert second.step.metrics.z_order_stats.merged_files.num == 1
-    rows = [int(json.loads(one["stats"])["numRecords"]) for one in live_files(path)]
+    rows = [int(json.loads(file["stats"])["numRecords"]) for file in live_files(path)]
     # Of equal size but for the noise that Delta adds to the curve.
     assert (len(rows), sum(rows)) == (4, 100)
     assert 15 <= min(rows) <= max(rows) <= 35

@@ -133,7 +133,7 @@ def predicted_commits(step: CompactStep | ZOrderStep) -> list[Commit]:
     return [
         Commit(
             frozenset(file.path for file in batch.files),
-            tuple(sorted((one.partition_values[0][1], one.live_records or 0) for one in batch.bins)),
+            tuple(sorted((bin_.partition_values[0][1], bin_.live_records or 0) for bin_ in batch.bins)),
             frozenset({False}),
         )
         for batch in step.batches
@@ -157,12 +157,12 @@ def test_compaction_plans_exactly_what_optimize_does(
     facts, planned = plan(engine, table, policy)
     step = rewrite_of(planned)
     copy = Path(shutil.copytree(table, table.with_name("copy")))
-    sizes = [one.size_bytes for batch in step.batches for one in batch.bins]
+    sizes = [bin_.size_bytes for batch in step.batches for bin_ in batch.bins]
     assert len(set(sizes)) == len(sizes), "of equal bins Delta takes any first: choose another seed"
     num_bins = optimize(lease, copy, policy)
     assert num_bins == sum(len(batch.bins) for batch in step.batches)
     assert commits_after(copy, facts.version) == predicted_commits(step)
-    left = sum(one.num_files for one in planned.left_alone)
+    left = sum(entry.num_files for entry in planned.left_alone)
     assert left == len(facts.files) - sum(len(batch.files) for batch in step.batches)
     check_engine(engine, facts, step, table, copy)
 
@@ -210,8 +210,8 @@ def test_zorder_takes_the_partitions_that_optimize_takes(
     policy = make_optimize(max_size=MAX_BYTES, zorder=ZOrderPolicy(("id",), ZOrderMode.FULL))
     facts, planned = plan(engine, table, policy)
     step = rewrite_of(planned)
-    assert {one.reason.code for one in planned.left_alone} <= {ReasonCode.NO_PARTNER}
-    lone = sum(one.num_files for one in planned.left_alone)
+    assert {entry.reason.code for entry in planned.left_alone} <= {ReasonCode.NO_PARTNER}
+    lone = sum(entry.num_files for entry in planned.left_alone)
     copy = Path(shutil.copytree(table, table.with_name("copy")))
     assert optimize(lease, copy, policy, zorder="ZORDER BY (id)", batches=False) == 6
     (commit,) = commits_after(copy, facts.version)
@@ -221,8 +221,8 @@ def test_zorder_takes_the_partitions_that_optimize_takes(
     rows_added: Counter[str | None] = Counter()
     for partition, rows in commit.added:
         rows_added[partition] += rows
-    for one in (one for batch in step.batches for one in batch.bins):
-        assert rows_added[one.partition_values[0][1]] == one.live_records
+    for bin_ in (bin_ for batch in step.batches for bin_ in batch.bins):
+        assert rows_added[bin_.partition_values[0][1]] == bin_.live_records
     # A partition with few rows may fill fewer ranges than asked for, never more.
     assert len(commit.added) <= step.num_files_added + lone
 
@@ -242,7 +242,7 @@ def test_after_our_rewrite_there_is_nothing_left_to_plan(
     after, second = plan(engine, path, policy)
     assert second.state == "up_to_date"
     assert after.version == facts.version + len(step.batches)
-    assert sum(one.num_files for one in second.left_alone) == len(after.files)
+    assert sum(entry.num_files for entry in second.left_alone) == len(after.files)
     written = [file for file in after.files if file.key not in facts.file_keys]
     assert {file.tags for file in written} == {tuple(sorted(step.file_tags))}
 
@@ -264,7 +264,7 @@ def test_deletion_vectors_are_selected_as_optimize_selects_them(
     (commit,) = commits_after(copy, facts.version)
     assert commit.removed == {file.path for batch in step.batches for file in batch.files}
     assert commit.added == ((None, 940 + 940 + 1),)
-    assert [one.live_records for batch in step.batches for one in batch.bins] == [1881]
+    assert [bin_.live_records for batch in step.batches for bin_ in batch.bins] == [1881]
 
 
 def test_a_lone_file_with_deleted_rows_is_planned_where_optimize_leaves_it(

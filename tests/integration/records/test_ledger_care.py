@@ -30,8 +30,8 @@ def small_files(spark: SparkSession, path: Path, first: int, num_files: int = 3)
 
 
 def rows_in(ledger: Path) -> list[dict[str, Any]]:
-    found = deltalake.DeltaTable(str(ledger)).to_pyarrow_table().to_pylist()
-    return sorted(found, key=lambda row: (row["started_at"], row["step_id"]))
+    rows = deltalake.DeltaTable(str(ledger)).to_pyarrow_table().to_pylist()
+    return sorted(rows, key=lambda row: (row["started_at"], row["step_id"]))
 
 
 def ended(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
@@ -105,8 +105,10 @@ def test_a_lost_ledger_is_rebuilt_from_run_folders_and_from_histories(
 
     # Whoever reads the ledger sees the runs of which no folder is left.
     assert run([*project, "history", "--ledger", "-o", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)["history"]
-    assert [(row["table"], row["run_id"]) for row in told] == [(row["table"], row["run_id"]) for row in reversed(after)]
+    history = json.loads(capsys.readouterr().out)["history"]
+    assert [(row["table"], row["run_id"]) for row in history] == [
+        (row["table"], row["run_id"]) for row in reversed(after)
+    ]
     assert run([*project, "history", "--ledger", "--failed", "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["history"] == []
 

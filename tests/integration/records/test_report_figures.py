@@ -34,8 +34,8 @@ def in_log(path: Path) -> tuple[int, int]:
 def rows_of(page: Path) -> dict[str, list[int]]:
     """The figures in each table's row, by which the page sorts."""
     text = page.read_text(encoding="utf-8")
-    found = ROW.findall(text[text.index('<h2 id="tables">') :])
-    return {name: [int(figure) for figure in FIGURE.findall(row)] for name, row in found}
+    matches = ROW.findall(text[text.index('<h2 id="tables">') :])
+    return {name: [int(figure) for figure in FIGURE.findall(row)] for name, row in matches}
 
 
 def test_pages_say_of_each_table_what_its_log_says(

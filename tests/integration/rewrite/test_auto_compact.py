@@ -77,15 +77,15 @@ def test_it_compacts_what_has_enough_small_files_and_says_so_as_delta_does(
     set_properties(path, {**ON, "maintainer.autoCompact.minNumFiles": "4"})
     rows, version = second_engine_rows(path), newest_version(path)
     with caplog.at_level(logging.INFO, "maintainer.auto_compact"):
-        found = maintainer.auto_compact(writer, str(path))
-    assert (found.status, found.partitions, found.version) == (AutoCompactStatus.COMPACTED, ("p=a",), version + 1)
-    assert found.switch is not None
-    assert found.switch.source is SwitchSource.PROPERTY
+        result = maintainer.auto_compact(writer, str(path))
+    assert (result.status, result.partitions, result.version) == (AutoCompactStatus.COMPACTED, ("p=a",), version + 1)
+    assert result.switch is not None
+    assert result.switch.source is SwitchSource.PROPERTY
     assert partitions_of(path) == {"a": 1, "b": 3}
     assert second_engine_rows(path) == rows
     info = commit_info(path, version + 1)
     assert (info["operation"], info["operationParameters"]["auto"]) == ("OPTIMIZE", True)
-    metrics = found.metrics
+    metrics = result.metrics
     assert metrics is not None
     assert (metrics.num_files_removed, metrics.num_files_added, metrics.num_bins) == (4, 1, 1)
     assert info["operationMetrics"]["numRemovedBytes"] == str(metrics.files_removed.total_size)
@@ -114,15 +114,15 @@ def test_only_partitions_written_since_the_last_auto_compaction_are_looked_at(wr
     assert hook(min_num_files=3).partitions == ("p=b",)
     assert partitions_of(path) == {"a": 3, "b": 1, "c": 1}
     # Without the restriction one partition with enough small files opens the whole table.
-    found = hook(min_num_files=3, modified_partitions_only=False)
-    assert (found.status, partitions_of(path)) == (AutoCompactStatus.COMPACTED, {"a": 1, "b": 1, "c": 1})
+    result = hook(min_num_files=3, modified_partitions_only=False)
+    assert (result.status, partitions_of(path)) == (AutoCompactStatus.COMPACTED, {"a": 1, "b": 1, "c": 1})
 
 
 def test_large_files_do_not_count_and_sizes_are_kept(writer: SparkSession, lake: Path) -> None:
     path = lake / "t"
     for _ in range(4):
         append(path, "a")
-    size = max(one.stat().st_size for one in path.rglob("p=a/*.parquet"))
+    size = max(file.stat().st_size for file in path.rglob("p=a/*.parquet"))
     small = maintainer.auto_compact(
         writer, path, enabled=True, min_num_files=4, min_file_size=1, max_file_size=size * 9
     )
@@ -145,9 +145,9 @@ def test_a_disabled_table_is_left_alone_whoever_disables_it(writer: SparkSession
     assert newest_version(path) == 3
     set_properties(path, {"delta.autoOptimize.autoCompact": "false", "delta.autoOptimize": "true"})
     writer.conf.unset("spark.databricks.delta.autoCompact.enabled")
-    found = maintainer.auto_compact(writer, path, min_num_files=2)
-    assert found.switch is not None
-    assert (found.status, found.switch.source) == (AutoCompactStatus.COMPACTED, SwitchSource.LEGACY_PROPERTY)
+    result = maintainer.auto_compact(writer, path, min_num_files=2)
+    assert result.switch is not None
+    assert (result.status, result.switch.source) == (AutoCompactStatus.COMPACTED, SwitchSource.LEGACY_PROPERTY)
 
 
 def test_the_writers_session_is_left_exactly_as_it_was(writer: SparkSession, lake: Path) -> None:
@@ -164,7 +164,7 @@ def test_the_writers_session_is_left_exactly_as_it_was(writer: SparkSession, lak
 
     def state() -> tuple[Any, ...]:
         active = classic.getActiveSession().get().equals(writer._jsparkSession)
-        return dict(writer.conf.getAll), active, [context.getLocalProperty(one) for one in properties]
+        return dict(writer.conf.getAll), active, [context.getLocalProperty(key) for key in properties]
 
     try:
         before = state()
@@ -188,9 +188,9 @@ def test_a_writer_that_is_faster_wins_and_nobody_is_hurt(
         DeltaTable(str(path)).delete("p = 'a' AND id = 1")
 
     monkeypatch.setattr(table_engine, "write_bins", meanwhile)
-    found = maintainer.auto_compact(writer, path, enabled=True, min_num_files=3, quiet_after_updates="0s")
-    assert (found.status, found.error_code, found.version) == (AutoCompactStatus.YIELDED, "C701", None)
-    assert "another writer won" in found.reason
+    result = maintainer.auto_compact(writer, path, enabled=True, min_num_files=3, quiet_after_updates="0s")
+    assert (result.status, result.error_code, result.version) == (AutoCompactStatus.YIELDED, "C701", None)
+    assert "another writer won" in result.reason
     assert newest_version(path) == 3
     assert sorted(partitions_of(path).values()) == [2, 3]
     assert len(files_on_disk(path)) == 6, "what was written is removed"
@@ -209,8 +209,8 @@ def test_a_table_that_others_update_is_hot_and_the_callers_own_merge_is_none_of_
     # The session of the writer updates and calls: nobody else is at work.
     writer.conf.set("spark.databricks.delta.autoCompact.enabled", "false")
     writer.sql(f"UPDATE delta.`{path}` SET id = 100 WHERE id = 1")
-    found = hook()
-    assert (found.status, partitions_of(path)) == (AutoCompactStatus.COMPACTED, {"a": 1}), found.reason
+    result = hook()
+    assert (result.status, partitions_of(path)) == (AutoCompactStatus.COMPACTED, {"a": 1}), result.reason
     for _ in range(3):
         append(path, "a")
     # Somebody else updates while the hook writes, a file that it does not take.
@@ -222,16 +222,16 @@ def test_a_table_that_others_update_is_hot_and_the_callers_own_merge_is_none_of_
 
     rows, files = second_engine_rows(path), len(files_on_disk(path))
     monkeypatch.setattr(table_engine, "write_bins", meanwhile)
-    found = hook()
-    assert (found.status, found.error_code) == (AutoCompactStatus.YIELDED, "C718"), found.reason
-    assert found.reason.startswith("hot: UPDATE by another writer ")
+    result = hook()
+    assert (result.status, result.error_code) == (AutoCompactStatus.YIELDED, "C718"), result.reason
+    assert result.reason.startswith("hot: UPDATE by another writer ")
     assert len(files_on_disk(path)) == files + 2, "what was written is removed"
     assert sum(second_engine_rows(path).values()) == sum(rows.values()) + 1
     monkeypatch.undo()
     # And a moment after it.
-    found = hook()
-    assert (found.status, found.error_code) == (AutoCompactStatus.NOT_QUALIFIED, "C718")
-    assert "(quietAfterUpdates 10m)" in found.reason
+    result = hook()
+    assert (result.status, result.error_code) == (AutoCompactStatus.NOT_QUALIFIED, "C718")
+    assert "(quietAfterUpdates 10m)" in result.reason
     assert maintainer.auto_compact(writer, path, enabled=True, min_num_files=3, quiet_after_updates="0s").compacted
 
 
@@ -250,9 +250,9 @@ def test_a_failure_is_a_result_and_nothing_is_committed(
         (path / add["path"].replace("%3D", "=")).write_bytes(Path(lost).read_bytes())
 
     monkeypatch.setattr(table_engine, "write_bins", losing)
-    found = maintainer.auto_compact(writer, path, enabled=True, min_num_files=3)
-    assert found.status is AutoCompactStatus.FAILED
-    assert found.error_code in ("V501", "V502", "C702")
+    result = maintainer.auto_compact(writer, path, enabled=True, min_num_files=3)
+    assert result.status is AutoCompactStatus.FAILED
+    assert result.error_code in ("V501", "V502", "C702")
     assert newest_version(path) == 2
     assert len(files_on_disk(path)) == 3
     monkeypatch.undo()
@@ -276,9 +276,9 @@ def test_an_attempt_that_is_too_slow_commits_nothing_later(
         return proof
 
     monkeypatch.setattr(table_engine, "prove_rewrite", slow)
-    found = maintainer.auto_compact(writer, path, enabled=True, min_num_files=3, timeout_seconds=5)
-    assert (found.status, found.error_code, found.version) == (AutoCompactStatus.FAILED, "C711", None), found.reason
-    assert found.reason == "not done within 5 s and cancelled; nothing was committed"
+    result = maintainer.auto_compact(writer, path, enabled=True, min_num_files=3, timeout_seconds=5)
+    assert (result.status, result.error_code, result.version) == (AutoCompactStatus.FAILED, "C711", None), result.reason
+    assert result.reason == "not done within 5 s and cancelled; nothing was committed"
     assert not any(thread.name.startswith(RUN_PREFIX) for thread in threading.enumerate())
     assert (newest_version(path), len(files_on_disk(path))) == (2, 3), "what was written is removed"
 
@@ -307,6 +307,6 @@ def test_a_stream_that_calls_it_for_each_batch_goes_on(writer: SparkSession, lak
     query.awaitTermination(200)
     assert query.exception() is None
     # One file at first; every second batch makes three of it and what the last one wrote.
-    assert [one.status.value for one in results] == ["not_qualified", "compacted"] * 2 + ["not_qualified"]
+    assert [result.status.value for result in results] == ["not_qualified", "compacted"] * 2 + ["not_qualified"]
     assert partitions_of(target) == {"a": 2}
     assert DeltaTable(str(target)).to_pyarrow_table().num_rows == 6

@@ -33,7 +33,7 @@ def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
 
 def checksums(path: Path) -> list[int]:
     """Versions that have a checksum file."""
-    return sorted(int(one.name[:20]) for one in (path / "_delta_log").glob("*.crc") if not one.name.startswith("."))
+    return sorted(int(file.name[:20]) for file in (path / "_delta_log").glob("*.crc") if not file.name.startswith("."))
 
 
 def jobs_of_commit(engine: DeltaTableEngine, path: Path) -> int:

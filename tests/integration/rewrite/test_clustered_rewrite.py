@@ -98,7 +98,7 @@ def test_the_life_of_a_clustered_table(
     assert {file.clustering_provider for file in files} == {LIQUID}
     assert {file.tag(ZCUBE_COLUMNS_TAG) for file in files} == {'["id","v"]'}
     assert len({file.tag(ZCUBE_ID_TAG) for file in files}) == 1
-    ours, delta = (history(spark, one)[0] for one in (path, copy))
+    ours, delta = (history(spark, table_path)[0] for table_path in (path, copy))
     assert ours["operationParameters"] == delta["operationParameters"]
     assert set(ours["operationMetrics"]) == set(delta["operationMetrics"])
 
@@ -135,7 +135,7 @@ def test_the_life_of_a_clustered_table(
     # One column: files are ranges of it, one after the other.
     ranges = sorted(_range_of(path, file.path, "v") for file in again)
     assert len(ranges) > 1
-    assert all(one[1] <= other[0] for one, other in itertools.pairwise(ranges))
+    assert all(lower[1] <= upper[0] for lower, upper in itertools.pairwise(ranges))
     assert maintenance.plan(path, full).steps == ()
     assert second_engine_rows(path) == rows
 

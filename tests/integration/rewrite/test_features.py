@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.takes_turns, pytest.mark.sampled(1)]
 
-PREVIEWS = frozenset(one for one in REWRITABLE_FEATURES if one.endswith("-preview"))
+PREVIEWS = frozenset(feature for feature in REWRITABLE_FEATURES if feature.endswith("-preview"))
 
 
 @pytest.mark.parametrize("previews", [False, True], ids=["final", "preview"])

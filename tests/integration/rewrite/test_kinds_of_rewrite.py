@@ -167,7 +167,7 @@ class TestRewriteOfPartitions:
                 assert keys == sorted(keys)
                 ranges.append((keys[0], keys[-1]))
             ranges.sort()
-            assert all(one[1] <= other[0] for one, other in itertools.pairwise(ranges))
+            assert all(lower[1] <= upper[0] for lower, upper in itertools.pairwise(ranges))
         assert second_engine_rows(path) == before
         assert maintenance.plan(path, optimize).steps == ()
 

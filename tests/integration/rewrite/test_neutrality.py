@@ -63,23 +63,25 @@ def built(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Call
 def check_commit(path: Path, version: int) -> None:
     """The commit adds and removes files, says that no data changed, and says nothing else."""
     actions = actions_of(path, version)
-    kinds = Counter(next(iter(one)) for one in actions)
+    kinds = Counter(next(iter(action)) for action in actions)
     assert set(kinds) <= {"commitInfo", "add", "remove", "domainMetadata"}
     # Row tracking's high-water mark moves with every file that is added; no other domain does.
-    assert {one["domainMetadata"]["domain"] for one in actions if "domainMetadata" in one} <= {"delta.rowTracking"}
-    assert {one[kind]["dataChange"] for one in actions for kind in ("add", "remove") if kind in one} == {False}
+    assert {action["domainMetadata"]["domain"] for action in actions if "domainMetadata" in action} <= {
+        "delta.rowTracking"
+    }
+    assert {action[kind]["dataChange"] for action in actions for kind in ("add", "remove") if kind in action} == {False}
     assert partition_values(actions, "add") == partition_values(actions, "remove")
 
 
 def last_of(path: Path, kind: str) -> str:
     """The newest ``metaData`` or ``protocol`` action, as text."""
-    found = ""
+    last_line = ""
     for log in sorted((path / "_delta_log").glob("*.json")):
         for line in log.read_text(encoding="utf-8").splitlines():
             if line.startswith(f'{{"{kind}"'):
-                found = line
-    assert found
-    return found
+                last_line = line
+    assert last_line
+    return last_line
 
 
 @pytest.mark.long
@@ -196,13 +198,15 @@ def test_what_cannot_be_handled_safely_ends_as_unsupported_and_untouched(
                     "minReaderVersion": 3 if both else 1, "minWriterVersion": 7, "writerFeatures": [feature],
                     **({"readerFeatures": both} if both else {}),
                 }  # fmt: skip
-        (log / f"{0:020d}.json").write_text("".join(json.dumps(one) + "\n" for one in actions), encoding="utf-8")
+        (log / f"{0:020d}.json").write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
     policies.mkdir()
     for feature in ODD_FEATURES:
         (policies / f"{feature}.yaml").write_text(f"version: 1\ntable: lake/{feature}\n", encoding="utf-8")
     before = bytes_of(lake)
     assert run(["--project", str(tmp_path), "apply", "--yes", "-o", "json"]) == ExitCode.FINDINGS
-    tables = {one["ref"]["identifier"].split("/")[-1]: one for one in json.loads(capsys.readouterr().out)["tables"]}
+    tables = {
+        table["ref"]["identifier"].split("/")[-1]: table for table in json.loads(capsys.readouterr().out)["tables"]
+    }
     assert set(tables) == set(ODD_FEATURES)
     for feature, (code, says) in ODD_FEATURES.items():
         assert (tables[feature]["status"], tables[feature]["problem"]["code"]) == ("unsupported", code), feature
@@ -227,18 +231,18 @@ def test_everything_stays(
     shutil.copytree(built(name), path)
     facts = engine.reader.facts(TableRef(str(path)))
     features = (*facts.protocol.reader_features, *facts.protocol.writer_features)
-    named = {one.removesuffix("-preview") for one in features}
+    named = {feature.removesuffix("-preview") for feature in features}
     # Old protocols imply their features by number.
     assert facts.protocol.min_writer_version < 7 or table.features <= named
     assert unsupported_features(facts.protocol) == ()
-    before = [last_of(path, one) for one in ("metaData", "protocol")]
+    before = [last_of(path, action) for action in ("metaData", "protocol")]
     rows = spark_rows(spark, path, None, *table.extra)
     second = second_engine_rows(path) if table.second_engine else None
     receipt = rewrite(engine, path, table, kind, lane)
     assert receipt.num_files_removed == len(facts.files)
-    assert receipt.num_files_removed > receipt.num_files_added == len({one.partition_values for one in facts.files})
+    assert receipt.num_files_removed > receipt.num_files_added == len({file.partition_values for file in facts.files})
     check_commit(path, receipt.version)
-    assert [last_of(path, one) for one in ("metaData", "protocol")] == before
+    assert [last_of(path, action) for action in ("metaData", "protocol")] == before
     assert spark_rows(spark, path, None, *table.extra) == rows
     # And as somebody reads it who begins with the newest checkpoint.
     forget_logs(engine.jvm.spark)
@@ -246,6 +250,6 @@ def test_everything_stays(
     assert (after.version, after.schema_json, after.properties, after.protocol, after.partition_columns) == (
         receipt.version, facts.schema_json, facts.properties, facts.protocol, facts.partition_columns
     )  # fmt: skip
-    assert {one.partition_values for one in after.files} == {one.partition_values for one in facts.files}
+    assert {file.partition_values for file in after.files} == {file.partition_values for file in facts.files}
     if second is not None:
         assert second_engine_rows(path) == second

@@ -54,14 +54,14 @@ class TestPurge:
         plan = maintenance.plan(path, optimize)
         (step,) = plan.steps
         assert isinstance(step, PurgeStep)
-        assert [len(one.files) for batch in step.batches for one in batch.bins] == [1, 1]
+        assert [len(bin_.files) for batch in step.batches for bin_ in batch.bins] == [1, 1]
         outcome = maintenance.apply(plan)
         assert outcome.status is TableStatus.DONE
         (commit,) = outcome.steps[0].commits
         assert (commit.num_files_removed, commit.num_files_added) == (2, 2)
         (row,) = worker_session(lease).sql(f"REORG TABLE delta.`{copy}` APPLY (PURGE)").collect()
         assert (row["metrics"]["numFilesRemoved"], row["metrics"]["numFilesAdded"]) == (2, 2)
-        ours, theirs = (history(spark, one)[0] for one in (path, copy))
+        ours, theirs = (history(spark, table_path)[0] for table_path in (path, copy))
         assert ours["operation"] == theirs["operation"] == "REORG"
         assert ours["operationParameters"] == theirs["operationParameters"]
         assert ours["operationMetrics"]["numDeletionVectorsRemoved"] == "2"
@@ -210,7 +210,7 @@ def _columns_in_files(path: Path, maintenance: Maintenance) -> set[frozenset[str
     schema = json.loads(maintenance.facts(path).schema_json)
     names = {field["metadata"]["delta.columnMapping.physicalName"]: field["name"] for field in schema["fields"]}
     files = maintenance.facts(path).files
-    return {frozenset(names.get(one, one) for one in pq.read_schema(path / file.path).names) for file in files}
+    return {frozenset(names.get(name, name) for name in pq.read_schema(path / file.path).names) for file in files}
 
 
 def _nested_in_files(path: Path, maintenance: Maintenance, column: str) -> set[frozenset[str]]:
@@ -218,8 +218,8 @@ def _nested_in_files(path: Path, maintenance: Maintenance, column: str) -> set[f
     schema = json.loads(maintenance.facts(path).schema_json)
     (field,) = (field for field in schema["fields"] if field["name"] == column)
     physical = "delta.columnMapping.physicalName"
-    names = {one["metadata"][physical]: one["name"] for one in field["type"]["fields"]}
+    names = {inner_field["metadata"][physical]: inner_field["name"] for inner_field in field["type"]["fields"]}
     files = maintenance.facts(path).files
     kinds = [pq.read_schema(path / file.path).field(field["metadata"][physical]) for file in files]
-    inner = [{one.name.rpartition(".")[2] for one in kind.flatten()} for kind in kinds]
-    return {frozenset(names.get(one, one) for one in fields) for fields in inner}
+    inner = [{field.name.rpartition(".")[2] for field in kind.flatten()} for kind in kinds]
+    return {frozenset(names.get(field, field) for field in fields) for fields in inner}

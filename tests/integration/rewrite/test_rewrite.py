@@ -57,7 +57,7 @@ def test_plain_compaction_and_its_receipt(spark: SparkSession, engine: DeltaTabl
     assert (receipt.proof.rows_in_log, receipt.proof.uncovered_columns) == (200, ())
     after = engine.reader.facts(facts.ref)
     assert receipt.bytes_added == after.size_bytes
-    assert [dict(one.tags) for one in after.files] == [dict(step.file_tags)]
+    assert [dict(file.tags) for file in after.files] == [dict(step.file_tags)]
     assert spark_rows(spark, path) == rows
     assert second_engine_rows(path) == other
     (entry,) = history(spark, path)
@@ -93,13 +93,13 @@ def test_partitions_with_odd_values(spark: SparkSession, engine: DeltaTableEngin
         spark.sql(union).coalesce(1).write.format("delta").partitionBy("p").mode("append").save(str(path))
     rows = spark_rows(spark, path)
     facts = engine.reader.facts(TableRef(str(path)))
-    step, batch = compaction(facts, where=lambda one: one.partition_values != (("p", "a b"),), max_threads=3)
+    step, batch = compaction(facts, where=lambda file: file.partition_values != (("p", "a b"),), max_threads=3)
     receipt = engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
     # null and the empty string are one partition in Delta.
     assert len(batch.bins) == len(VALUES) - 2
     assert receipt.num_files_added == len(batch.bins)
     after = engine.reader.facts(facts.ref)
-    assert {one.partition_values for one in after.files} == {one.partition_values for one in facts.files}
+    assert {file.partition_values for file in after.files} == {file.partition_values for file in facts.files}
     assert len(after.files) == len(batch.bins) + 2
     assert spark_rows(spark, path) == rows
     assert spark_rows(spark, path, 1) == rows
@@ -131,7 +131,7 @@ def test_everything_at_once(spark: SparkSession, engine: DeltaTableEngine, lake:
         facts = engine.reader.facts(facts.ref)
         batch = Batch(
             tuple(
-                Bin(tuple(f for f in facts.files if f.partition_values == one.partition_values)) for one in batch.bins
+                Bin(tuple(f for f in facts.files if f.partition_values == bin_.partition_values)) for bin_ in batch.bins
             )
         )
         receipt = engine.writer.rewrite(facts, step, batch, stamp(step.kind), no_intent)
@@ -141,7 +141,7 @@ def test_everything_at_once(spark: SparkSession, engine: DeltaTableEngine, lake:
         feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", version)
         assert feed.option("endingVersion", version).load(str(path)).count() == 0
     after = engine.reader.facts(facts.ref)
-    assert all(one.deletion_vector is None for one in after.files)
+    assert all(file.deletion_vector is None for file in after.files)
     assert (after.schema_json, after.properties, after.protocol) == (
         facts.schema_json,
         facts.properties,
@@ -181,7 +181,7 @@ def test_constraints_generated_identity_and_nested_types(
     ]
     names = ", ".join(["d", *kinds])
     for _ in range(2):
-        spark.sql(f"INSERT INTO delta.`{path}` ({names}) " + " UNION ALL ".join(f"SELECT {one}" for one in values))
+        spark.sql(f"INSERT INTO delta.`{path}` ({names}) " + " UNION ALL ".join(f"SELECT {value}" for value in values))
     rows = spark_rows(spark, path)
     facts = engine.reader.facts(TableRef(str(path)))
     step, batch = compaction(facts)
@@ -218,16 +218,16 @@ def test_a_batch_whose_rows_are_all_deleted_is_committed(
     add = {**other, "deletionVector": first["deletionVector"], "stats": stats}
     remove = {"path": other["path"], "deletionTimestamp": 1, "dataChange": True, "size": other["size"]}
     actions = [{"commitInfo": {"timestamp": 1, "operation": "DELETE"}}, {"remove": remove}, {"add": add}]
-    (log / f"{4:020d}.json").write_text("".join(json.dumps(one) + "\n" for one in actions))
+    (log / f"{4:020d}.json").write_text("".join(json.dumps(action) + "\n" for action in actions))
     facts = engine.reader.facts(TableRef(str(path)))
     assert (facts.version, len(facts.files)) == (4, 2)
-    step, batch = compaction(facts, where=lambda one: one.path == other["path"])
+    step, batch = compaction(facts, where=lambda file: file.path == other["path"])
     receipt = engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
     assert (receipt.num_files_removed, receipt.num_files_added) == (1, 0)
     assert receipt.num_deletion_vectors_removed == 1
     assert receipt.proof is not None
     assert (receipt.proof.read.rows, receipt.proof.rows_in_log) == (0, 0 if with_stats else None)
-    assert [one.path for one in engine.reader.facts(facts.ref).files] == [first["path"]]
+    assert [file.path for file in engine.reader.facts(facts.ref).files] == [first["path"]]
     assert [row.id for row in spark.read.format("delta").load(str(path)).collect()] == [9]
     assert history(spark, path)[0]["operationMetrics"]["numAddedFiles"] == "0"
 
@@ -244,9 +244,10 @@ def test_zorder_writes_as_many_files_as_optimize(spark: SparkSession, engine: De
     receipt = engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
     assert receipt.num_files_added == step.num_files_added == 3
     assert second_engine_rows(path) == rows
-    ranges = [json.loads(one) for one in _stats(path, receipt.version)]
+    ranges = [json.loads(text) for text in _stats(path, receipt.version)]
     spans = [
-        one["maxValues"]["a"] - one["minValues"]["a"] + one["maxValues"]["b"] - one["minValues"]["b"] for one in ranges
+        stats["maxValues"]["a"] - stats["minValues"]["a"] + stats["maxValues"]["b"] - stats["minValues"]["b"]
+        for stats in ranges
     ]
     # Without an order every file spans nearly the whole square: 3 x 4000.
     assert sum(spans) < 0.9 * 3 * 3998
@@ -263,14 +264,14 @@ def test_only_the_planned_files_are_touched_and_bins_are_bins(
     path = lake / "some"
     spark.range(60).repartition(6).write.format("delta").save(str(path))
     facts = engine.reader.facts(TableRef(str(path)))
-    first, second, kept = facts.files[:2], facts.files[2:4], facts.files[4:]
+    first, second, untouched = facts.files[:2], facts.files[2:4], facts.files[4:]
     batch = Batch((Bin(first), Bin(second)))
     receipt = engine.writer.rewrite(facts, CompactStep((batch,), GIB, 4, ()), batch, stamp(), no_intent)
     assert (receipt.num_files_removed, receipt.num_files_added) == (4, 2)
     after = engine.reader.facts(facts.ref)
-    assert set(kept) <= set(after.files)
+    assert set(untouched) <= set(after.files)
     assert len(after.files) == 4
-    assert sorted(one.physical_records or 0 for one in after.files if one not in kept) == sorted(
+    assert sorted(file.physical_records or 0 for file in after.files if file not in untouched) == sorted(
         sum(f.physical_records or 0 for f in files) for files in (first, second)
     )
-    assert {one.path for one in after.files} | {one.path for one in facts.files} == files_on_disk(path)
+    assert {file.path for file in after.files} | {file.path for file in facts.files} == files_on_disk(path)

@@ -86,15 +86,17 @@ class Machines:
         assert victim.code == -signal.SIGKILL, victim.err[-3000:]
         shutil.rmtree(self.root / machine)
         shutil.rmtree(project)
-        (run,) = {found.path.split("/")[3] for found in self.objects(".jsonl") if "/runs/" in found.path}
+        (run,) = {
+            state_object.path.split("/")[3] for state_object in self.objects(".jsonl") if "/runs/" in state_object.path
+        }
         return str(run)
 
     def objects(self, part: str) -> list[Any]:
         """The objects of the state whose names have a part in them."""
         from pyarrow.fs import FileSelector
 
-        found = store_of(self.server).get_file_info(FileSelector(self.state, recursive=True))
-        return [file for file in found if file.is_file and part in file.path]
+        listed = store_of(self.server).get_file_info(FileSelector(self.state, recursive=True))
+        return [file for file in listed if file.is_file and part in file.path]
 
     def document(self, path: str) -> Any:
         """A document of the state."""

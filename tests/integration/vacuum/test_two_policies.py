@@ -137,7 +137,7 @@ WAYS: dict[Callable[[Case], None], str] = {
 }
 
 
-@pytest.mark.parametrize(("way", "spelling"), WAYS.items(), ids=lambda one: getattr(one, "__name__", one))
+@pytest.mark.parametrize(("way", "spelling"), WAYS.items(), ids=lambda value: getattr(value, "__name__", value))
 def test_neither_is_touched(case: Case, mount: BindMount, way: Callable[[Case], None], spelling: str) -> None:
     case.second(spelling, mount)
     way(case)

@@ -71,15 +71,15 @@ def test_exactly_the_planned_files_go(spark: SparkSession, engine: DeltaTableEng
     (path / "p=a b" / "untracked.parquet").write_bytes(b"not ours")
     removed = removed_files(engine, facts)
     assert len(removed) == 3
-    assert all((one.kind, one.size_bytes > 0) == ("data", True) for one in removed)
+    assert all((file.kind, file.size_bytes > 0) == ("data", True) for file in removed)
     kept = files_on_disk(path)
     chosen = removed[:2]
     calls: list[int] = []
     receipt = engine.writer.vacuum(facts, _step(chosen), stamp("t/vacuum"), lambda version, _: calls.append(version))
     assert calls == [facts.version]
     assert (receipt.num_files_deleted, receipt.remaining) == (2, ())
-    assert receipt.bytes_deleted == sum(one.size_bytes for one in chosen)
-    gone = {one.path.replace("%20", " ") for one in chosen}
+    assert receipt.bytes_deleted == sum(file.size_bytes for file in chosen)
+    gone = {file.path.replace("%20", " ") for file in chosen}
     assert files_on_disk(path) == kept - gone
     assert spark_rows(spark, path) == rows
     end, start = history(spark, path, 2)
@@ -93,7 +93,7 @@ def test_exactly_the_planned_files_go(spark: SparkSession, engine: DeltaTableEng
     assert not (path / "_delta_log" / "_last_vacuum_info").exists()
     later = engine.reader.facts(facts.ref)
     left = removed_files(engine, later)
-    assert [one.path for one in left] == [removed[2].path]
+    assert [file.path for file in left] == [removed[2].path]
 
 
 def test_a_writer_whose_clock_is_behind_makes_no_file_look_old(
@@ -116,7 +116,7 @@ def test_a_writer_whose_clock_is_behind_makes_no_file_look_old(
     facts = engine.reader.facts(TableRef(str(path)))
     assert removed_files(engine, facts, before_ms=before - DAY_MS) == ()
     removed = removed_files(engine, facts)
-    assert [one.removed_in_version for one in removed] == [1, 1, 1]
+    assert [file.removed_in_version for file in removed] == [1, 1, 1]
 
 
 def test_deletion_vector_files_and_shared_data_files(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
@@ -130,14 +130,14 @@ def test_deletion_vector_files_and_shared_data_files(spark: SparkSession, engine
         spark.sql(f"DELETE FROM delta.`{path}` WHERE id = {number}")
     rows = spark_rows(spark, path)
     facts = engine.reader.facts(TableRef(str(path)))
-    vectors = {one.name for one in path.rglob("deletion_vector*.bin")}
+    vectors = {file.name for file in path.rglob("deletion_vector*.bin")}
     assert len(vectors) == 2
     removed = removed_files(engine, facts)
     # The data file was removed twice and added again twice: it is live. Only the first vector's file is not needed.
-    assert [one.kind for one in removed] == ["deletion_vector"]
+    assert [file.kind for file in removed] == ["deletion_vector"]
     receipt = engine.writer.vacuum(facts, _step(removed), stamp("t/vacuum"), no_intent)
     assert receipt.num_files_deleted == 1
-    assert len({one.name for one in path.rglob("deletion_vector*.bin")}) == 1
+    assert len({file.name for file in path.rglob("deletion_vector*.bin")}) == 1
     assert spark_rows(spark, path) == rows
 
 
@@ -154,13 +154,13 @@ def test_vector_files_are_named_as_delta_names_them(engine: DeltaTableEngine, la
     jvm = engine.jvm
     root = jvm.path(f"file:{lake}")
     for number in range(200):
-        one = uuid.UUID(int=random.Random(number).getrandbits(128))
+        vector_id = uuid.UUID(int=random.Random(number).getrandbits(128))
         prefix = "" if number % 3 == 0 else f"a{number}Z"
-        text = prefix + "".join(_five_digits(one.bytes[start : start + 4]) for start in range(0, 16, 4))
+        text = prefix + "".join(_five_digits(vector_id.bytes[start : start + 4]) for start in range(0, 16, 4))
         ours = vector_path(text)
         assert ours is not None
         assert str(jvm.vector_path("u", text, root).toUri().getPath()) == f"{lake}/{ours}"
-        assert str(one) in ours
+        assert str(vector_id) in ours
 
 
 def test_the_horizon_is_the_time_of_the_commit(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_restore_in_between_stops_the_deletion(spark: SparkSession, engine: De
         engine.writer.vacuum(facts, _step(removed), stamp("t/vacuum"), no_intent)
     # Also with facts that already know the restored version: the files are live again.
     restored = engine.reader.facts(facts.ref)
-    assert not {one.path for one in restored.files} & {one.path for one in removed_files(engine, restored)}
+    assert not {file.path for file in restored.files} & {file.path for file in removed_files(engine, restored)}
     with pytest.raises(CommitConflict, match="live again"):
         engine.writer.vacuum(restored, _step(removed), stamp("t/vacuum"), no_intent)
     assert files_on_disk(path) == before
@@ -226,12 +226,12 @@ def test_nothing_outside_the_table_and_nothing_behind_a_symlink(
         assert caught.value.code == "A431", bad
     assert (outside / "x.parquet").read_bytes() == b"precious"
     # A link in the place of a removed file is no file of the table.
-    (one, *_) = removed_files(engine, facts)
-    place = path / one.path.replace("%20", " ")
+    (removed, *_) = removed_files(engine, facts)
+    place = path / removed.path.replace("%20", " ")
     place.unlink()
     place.symlink_to(outside / "x.parquet")
     left = removed_files(engine, facts)
-    assert one.path not in {other.path for other in left}
+    assert removed.path not in {other.path for other in left}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs chattr")
@@ -249,5 +249,5 @@ def test_what_will_not_go_is_named(spark: SparkSession, engine: DeltaTableEngine
     finally:
         subprocess.run(["chattr", "-i", str(stuck)], check=True)
     assert receipt.num_files_deleted == 2
-    assert [one.split(" (")[0] for one in receipt.remaining] == [removed[1].path]
+    assert [line.split(" (")[0] for line in receipt.remaining] == [removed[1].path]
     assert receipt.bytes_deleted == removed[0].size_bytes + removed[2].size_bytes

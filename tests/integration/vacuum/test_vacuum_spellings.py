@@ -98,7 +98,7 @@ def test_a_clone_without_a_policy_beside_its_source_keeps_its_files(
     code = run(["--project", str(tmp_path), "plan", "-o", "json"])
     out = capsys.readouterr().out
     (planned,) = json.loads(out)["tables"]
-    texts = [one["reason"]["text"] for one in planned["left_alone"] if one["reason"]["code"] == "kept_for_clone"]
+    texts = [entry["reason"]["text"] for entry in planned["left_alone"] if entry["reason"]["code"] == "kept_for_clone"]
     assert (code, planned["steps"]) == (0, []), out
     assert len(texts) == 1
     assert texts[0].endswith("that lake/nobodys refers to, as a shallow clone does")

@@ -77,10 +77,12 @@ def test_a_real_clone_keeps_its_files_and_reads_them(
     before, conf = tree(project / "lake"), settings(lease.spark)
     code, out = command(project, capsys, "plan", "-o", "json")
     plans = {table["ref"]["identifier"]: table for table in json.loads(out)["tables"]}
-    kept = [one["reason"] for one in plans["lake/source"]["left_alone"] if one["reason"]["code"] == "kept_for_clone"]
+    reasons = [
+        entry["reason"] for entry in plans["lake/source"]["left_alone"] if entry["reason"]["code"] == "kept_for_clone"
+    ]
     assert (code, plans["lake/source"]["steps"]) == (0, [])
-    assert kept[0]["text"].startswith("3 files (")
-    assert kept[0]["text"].endswith("that lake/clone refers to, as a shallow clone does")
+    assert reasons[0]["text"].startswith("3 files (")
+    assert reasons[0]["text"].endswith("that lake/clone refers to, as a shallow clone does")
     assert command(project, capsys, "apply", "--yes", "-s", "lake/source", "-o", "json")[0] == 0
     assert tree(project / "lake") == before
     assert needed <= files_on_disk(source)
@@ -136,7 +138,7 @@ def test_the_trash_and_back(spark: SparkSession, project: Path, capsys: pytest.C
     assert before.keys() - after.keys() == old
     assert spark_rows(spark, table) == rows
     (trash,) = (project / "lake" / ".maintainer-trash").iterdir()
-    assert {one.name for one in (trash / run_id / "files").iterdir()} == old
+    assert {file.name for file in (trash / run_id / "files").iterdir()} == old
     # Nothing is overwritten: a file in the place of one that comes back stays, and the other stays in the trash.
     taken = sorted(old)[0]
     (table / taken).write_bytes(b"somebody else's")
@@ -220,6 +222,6 @@ def test_deciding_that_nothing_is_to_be_deleted_costs_no_spark_job(
         moment = table.made_at_ms
         history = worker.reader.vacuum_history(facts, (), removed_before_ms=moment - 7 * DAY_MS)
         facts = replace(facts, history=history)
-        found = worker.reader.vacuum_look(facts, VacuumQuestion(moment - 7 * DAY_MS, moment))
+        looked = worker.reader.vacuum_look(facts, VacuumQuestion(moment - 7 * DAY_MS, moment))
         assert set(tracker.getJobIdsForGroup("quiet")) == before
-    assert (history.longest_write_ms, found.removed_files) == (None, ())
+    assert (history.longest_write_ms, looked.removed_files) == (None, ())

@@ -60,8 +60,8 @@ def expectation(name: str, **arguments: Any) -> CheckedExpectation:
     return CheckedExpectation(name, json.dumps(arguments))
 
 
-def outcomes(found: Verification) -> list[tuple[str, int | None, str]]:
-    return [(one.expectation, one.version, one.outcome) for one in found.assertions]
+def outcomes(verification: Verification) -> list[tuple[str, int | None, str]]:
+    return [(assertion.expectation, assertion.version, assertion.outcome) for assertion in verification.assertions]
 
 
 @pytest.mark.every_run
@@ -87,20 +87,26 @@ def test_a_run_proves_its_commit_and_keeps_the_results(
     assert (table.status, table.problem) == (TableStatus.DONE, None)
     (done,) = table.steps
     assert (done.version_before, done.version_after, done.error, done.note) == (0, 1, None, None)
-    asserted = [(one.expectation, one.version) for one in done.assertions if not one.expectation.startswith("audit")]
+    asserted = [
+        (assertion.expectation, assertion.version)
+        for assertion in done.assertions
+        if not assertion.expectation.startswith("audit")
+    ]
     counted = "expect_column_pair_values_to_be_equal: rows before, by scan = rows after, by scan"
     assert (counted, 1) in asserted
-    assert [(one.expected, one.observed) for one in done.assertions if one.expectation == counted] == [("100", "100")]
+    assert [
+        (assertion.expected, assertion.observed) for assertion in done.assertions if assertion.expectation == counted
+    ] == [("100", "100")]
     columns = "expect_column_pair_values_to_be_equal: columns planned, for {when} = columns {when}"
     assert (columns.format(when="before"), 1) in asserted
     assert (columns.format(when="after"), 1) in asserted
     assert ("expect_column_values_to_not_be_null", 1) in asserted
-    names = [one.expectation for one in done.assertions]
+    names = [assertion.expectation for assertion in done.assertions]
     assert len(names) == len(set(names))  # no equality is asserted twice
     assert "audit: rows read = rows written" in names
     assert not any("rows read = rows written" in name for name, _ in asserted)
-    assert {one.outcome for one in done.assertions} == {"pass"}
-    documents = [json.loads(one.read_text()) for one in (journal.folder.path / "assertions").iterdir()]
+    assert {assertion.outcome for assertion in done.assertions} == {"pass"}
+    documents = [json.loads(file.read_text()) for file in (journal.folder.path / "assertions").iterdir()]
     assert len(documents) == 2  # a suite for rows and columns, one for the policy's expectations
     assert all(document["success"] for document in documents)
     assert spark_rows(spark, path) == before
@@ -129,9 +135,9 @@ def test_a_forged_commit_is_checked_and_wrong(
 ) -> None:
     path = make_table(spark, lake / "t")
     forge(spark, path, change)
-    found = check(engine, path)
-    assert found.verdict is Verdict.FAIL
-    assert failing in {name for name, _, outcome in outcomes(found) if outcome == "fail"}
+    verification = check(engine, path)
+    assert verification.verdict is Verdict.FAIL
+    assert failing in {name for name, _, outcome in outcomes(verification) if outcome == "fail"}
 
 
 def test_a_changed_value_is_found_by_comparing_the_rows(
@@ -140,9 +146,9 @@ def test_a_changed_value_is_found_by_comparing_the_rows(
     path = make_table(spark, lake / "t")
     forge(spark, path, lambda df: df.selectExpr("id", "if(id = 3, day + 1, day) AS day", "note"))
     assert check(engine, path).verdict is Verdict.PASS  # counts alone cannot see it
-    found = check(engine, path, Checks(content=ContentCheck.EXACT))
-    assert (found.verdict, found.content_equal) == (Verdict.FAIL, False)
-    assert "rows in one version only" in (found.detail or "")
+    verification = check(engine, path, Checks(content=ContentCheck.EXACT))
+    assert (verification.verdict, verification.content_equal) == (Verdict.FAIL, False)
+    assert "rows in one version only" in (verification.detail or "")
 
 
 def test_a_missing_file_cannot_be_checked_and_a_count_from_the_log_would_not_notice(
@@ -153,9 +159,9 @@ def test_a_missing_file_cannot_be_checked_and_a_count_from_the_log_would_not_not
     facts = engine.reader.facts(TableRef(path))
     assert engine.versions.row_count(facts, facts.version, scan=False) == 100
     (lake / "t" / facts.files[0].path).unlink()
-    found = check(engine, path)
-    assert found.verdict is Verdict.ERROR
-    assert "error" in {outcome for _, _, outcome in outcomes(found)}
+    verification = check(engine, path)
+    assert verification.verdict is Verdict.ERROR
+    assert "error" in {outcome for _, _, outcome in outcomes(verification)}
     by_log = GreatExpectationsVerifier()
     missing = by_log.after_vacuum(engine.versions, facts, _nothing_deleted(), Checks())
     assert missing is not None
@@ -181,16 +187,18 @@ def test_an_expectation_that_failed_before_as_well_is_reported_and_not_blamed(
             expectation("expect_column_values_to_be_unique", column="id"),
         )
     )
-    found = check(engine, path, checks)
-    assert found.verdict is Verdict.PASS
-    mine = [(name, outcome) for name, _, outcome in outcomes(found)][-3:]
+    verification = check(engine, path, checks)
+    assert verification.verdict is Verdict.PASS
+    mine = [(name, outcome) for name, _, outcome in outcomes(verification)][-3:]
     assert mine == [
         ("expect_column_values_to_be_between", "fail"),
         ("expect_column_values_to_not_be_null", "error"),
         ("expect_column_values_to_be_unique", "pass"),
     ]
-    assert "expect_column_values_to_be_between failed before as well, at version 0" in (found.note or "")
-    assert "expect_column_values_to_not_be_null could not be checked before as well, at version 0" in (found.note or "")
+    assert "expect_column_values_to_be_between failed before as well, at version 0" in (verification.note or "")
+    assert "expect_column_values_to_not_be_null could not be checked before as well, at version 0" in (
+        verification.note or ""
+    )
 
 
 def test_an_expectation_that_held_before_is_this_commits_fault(
@@ -198,9 +206,11 @@ def test_an_expectation_that_held_before_is_this_commits_fault(
 ) -> None:
     path = make_table(spark, lake / "t")
     forge(spark, path, lambda df: df.selectExpr("nullif(id, 3) AS id", "day", "note"))
-    found = check(engine, path, Checks(expectations=(expectation("expect_column_values_to_not_be_null", column="id"),)))
-    assert found.verdict is Verdict.FAIL
-    assert (found.detail or "").startswith("expect_column_values_to_not_be_null at version 1")
+    verification = check(
+        engine, path, Checks(expectations=(expectation("expect_column_values_to_not_be_null", column="id"),))
+    )
+    assert verification.verdict is Verdict.FAIL
+    assert (verification.detail or "").startswith("expect_column_values_to_not_be_null at version 1")
 
 
 def test_verdicts_are_carried_over_commits_that_are_proven_equal(
@@ -227,41 +237,46 @@ def test_verdicts_are_carried_over_commits_that_are_proven_equal(
     (table,) = outcome.tables
     assert (table.status, table.problem) == (TableStatus.DONE, None)
     verdicts = [
-        (one.outcome, one.version, one.carried_from)
-        for one in table.steps[0].assertions
-        if one.expectation in {each.type for each in asked}
+        (assertion.outcome, assertion.version, assertion.carried_from)
+        for assertion in table.steps[0].assertions
+        if assertion.expectation in {each.type for each in asked}
     ]
     assert verdicts[:5] == [
         ("pass", 1, None), ("fail", 1, None), ("fail", 1, None), ("pass", 2, 1), ("fail", 2, 1)]  # fmt: skip
     assert verdicts[5][1:] == (2, None), "the order of rows may have changed"
     assert "version 0 has the same rows by proof" in (table.steps[0].note or "")
-    documents = [json.loads(one.read_text()) for one in (journal.folder.path / "assertions").iterdir()]
+    documents = [json.loads(file.read_text()) for file in (journal.folder.path / "assertions").iterdir()]
     (evidence,) = [document for document in documents if "carried" in document]
     assert evidence["carried_because"] == "versions 1 and 2 hold the same rows by proof"
 
 
 def test_pairs_are_compared_as_text_and_two_missing_figures_are_not_equal() -> None:
     big = str(2**80)
-    found = gx.validate_pairs((Pair("a", big, "b", big),), "t")
-    assert {one.outcome for one in found.assertions} == {"pass"}
-    assert found.document["figures"] == {"a": big, "b": big}
+    verification = gx.validate_pairs((Pair("a", big, "b", big),), "t")
+    assert {assertion.outcome for assertion in verification.assertions} == {"pass"}
+    assert verification.document["figures"] == {"a": big, "b": big}
     near = gx.validate_pairs((Pair("a", big, "b", str(2**80 + 1)),), "t")
-    (wrong,) = [one for one in near.assertions if one.outcome == "fail"]
+    (wrong,) = [assertion for assertion in near.assertions if assertion.outcome == "fail"]
     assert (wrong.expected, wrong.observed) == (big, str(2**80 + 1))
-    assert "fail" in {one.outcome for one in gx.validate_pairs((Pair("a", None, "b", None),), "t").assertions}
+    assert "fail" in {
+        assertion.outcome for assertion in gx.validate_pairs((Pair("a", None, "b", None),), "t").assertions
+    }
 
 
 def test_each_pair_is_asserted_once_by_its_name() -> None:
     pairs = (Pair("a", "1", "b", "1"), Pair("c", "2", "d", "3"), Pair("e", "4", "f", None), Pair("g", None, "h", None))
     validated = gx.validate_pairs(pairs, "t", version=7)
     equal = "expect_column_pair_values_to_be_equal"
-    assert [(one.expectation, one.outcome, one.expected, one.observed) for one in validated.assertions] == [
+    assert [
+        (assertion.expectation, assertion.outcome, assertion.expected, assertion.observed)
+        for assertion in validated.assertions
+    ] == [
         (f"{equal}: a = b", "pass", "1", "1"),
         (f"{equal}: c = d", "fail", "2", "3"),
         (f"{equal}: e = f", "fail", "4", None),
         (f"{equal}: g = h", "fail", None, None),
     ]
-    assert {one.version for one in validated.assertions} == {7}
+    assert {assertion.version for assertion in validated.assertions} == {7}
     figures = {"a": "1", "b": "1", "c": "2", "d": "3", "e": "4", "f": None, "g": None, "h": None}
     assert validated.document["figures"] == figures
     assert len(validated.document["results"]) == 1
@@ -333,7 +348,7 @@ def test_a_failing_check_in_a_run_stops_the_vacuum_and_quarantines_the_table(
     outcome: RunOutcome = run_fleet(plan_all(plan), DeltaEngine(lease), journal=journal, verifier=Suspicious())
     (table,) = outcome.tables
     assert table.status is TableStatus.VERIFY_FAILED
-    assert [one.status.value for one in table.steps] == ["verify_failed", "skipped"]
+    assert [step.status.value for step in table.steps] == ["verify_failed", "skipped"]
     assert table.steps[0].error is not None
     assert "expected" in table.steps[0].error.what
     assert len(engine.reader.facts(TableRef(path)).files) == 1  # the commit stays; the old files stay, too

@@ -102,6 +102,8 @@ def test_what_a_policy_may_name_runs_on_spark(spark: SparkSession) -> None:
     frame = spark.createDataFrame(ROWS, "number int, other int, text string, day string, json string").coalesce(1)
     names = sorted(ARGUMENTS)
     suite = [CheckedExpectation(name, json.dumps(ARGUMENTS[name])) for name in names]
-    found = validate_frame(frame, "every expectation", suite, version=0)
-    problems = {one.expectation: one.error for one in found.assertions if one.outcome == "error"}
+    verification = validate_frame(frame, "every expectation", suite, version=0)
+    problems = {
+        assertion.expectation: assertion.error for assertion in verification.assertions if assertion.outcome == "error"
+    }
     assert set(problems) == set(WITHOUT_SPARK), problems

@@ -47,12 +47,12 @@ shapes = pytest.mark.parametrize(
     ("shape", "lane"),
     [
         pytest.param(
-            one,
+            shape,
             lane,
-            id=f"{one.name.replace(' ', '-')}-{lane}",
-            marks=() if one.name in IN_EVERY_RUN else pytest.mark.long,
+            id=f"{shape.name.replace(' ', '-')}-{lane}",
+            marks=() if shape.name in IN_EVERY_RUN else pytest.mark.long,
         )
-        for one in SHAPES
+        for shape in SHAPES
         for lane in Lane
     ],
 )
@@ -84,7 +84,7 @@ def _written(spark: SparkSession, engine: DeltaTableEngine, shape: Shape, lane: 
 
 
 def _log(path: Path) -> list[str]:
-    return sorted(one.name for one in (path / "_delta_log").iterdir())
+    return sorted(file.name for file in (path / "_delta_log").iterdir())
 
 
 def _caught(job: RewriteJob, forgery: Forgery) -> MaintainerError | None:
@@ -112,18 +112,18 @@ def test_every_forged_rewrite_is_caught(
         before, missed, planted = _log(path), [], 0
         for name, plant in FAULTS.items():
             forgery = forge(path, job.written, f"{SEED}/{shape.name}/{name}")
-            copies = [forgery.path(one) for one in forgery.written]
+            copies = [forgery.path(file) for file in forgery.written]
             if not plant(forgery):
                 continue
             planted += 1
             error = _caught(job, forgery)
             if not isinstance(error, UNREADABLE.get(name, VerificationFailed)):
                 missed.append(f"{name}: {error!r}")
-            offered = {forgery.path(one) for one in forgery.written}
-            missed += [f"{name}: left {one.name}" for one in copies if one in offered and one.exists()]
+            offered = {forgery.path(file) for file in forgery.written}
+            missed += [f"{name}: left {copy.name}" for copy in copies if copy in offered and copy.exists()]
         assert (missed, planted >= LEAST_FAULTS) == ([], True), f"{planted} faults planted"
         assert _log(path) == before
-        assert all((path / one.path).exists() for one in job.written if "%" not in one.path)
+        assert all((path / file.path).exists() for file in job.written if "%" not in file.path)
 
 
 @pytest.mark.long

@@ -82,15 +82,15 @@ def _build(spark: SparkSession, path: Path, mapping: str = "none") -> None:
 
 def _rewrite_with(change: Fault, sort: bool = True) -> Callable[[TableStorage, list[WrittenFile]], None]:
     def plant(storage: TableStorage, written: list[WrittenFile]) -> None:
-        (one,) = written
-        path = Path(storage.uri(one.path).removeprefix("file:"))
+        (written_file,) = written
+        path = Path(storage.uri(written_file.path).removeprefix("file:"))
         table = pq.read_table(path)
         if sort:
             table = table.take(pc.sort_indices(table, [("id", "ascending")]))
         pq.write_table(change(table), path)
         path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
         # The reader takes the file's size from the log.
-        one.add["size"] = path.stat().st_size
+        written_file.add["size"] = path.stat().st_size
 
     return plant
 
@@ -148,7 +148,7 @@ def test_damage_of_before_is_named_and_not_blamed_on_us(spark: SparkSession, lea
     good = commit.read_text(encoding="utf-8")
 
     def count_wrong(actions: list[dict[str, Any]]) -> None:
-        add = next(one["add"] for one in actions if "add" in one)
+        add = next(action["add"] for action in actions if "add" in action)
         add["stats"] = json.dumps({**json.loads(add["stats"]), "numRecords": 99})
 
     def rewrite(*, may_leave: bool) -> TableError:
@@ -206,19 +206,19 @@ def test_rows_are_added_up_on_their_way_and_read_again_where_that_does_not_fit(
     observed = ObservedRows.fingerprint
 
     def tell(rows: ObservedRows, jvm: DeltaJvm) -> Fingerprint | None:
-        found = observed(rows, jvm)
-        assert found is not None
-        assert found.rows == 8
+        observation = observed(rows, jvm)
+        assert observation is not None
+        assert observation.rows == 8
         # A shuffle task that ran twice is counted twice.
-        return {"the truth": found, "too much": found + found, "nothing": None}[said]
+        return {"the truth": observation, "too much": observation + observation, "nothing": None}[said]
 
     monkeypatch.setattr(ObservedRows, "fingerprint", tell)
     sources_away: list[Path] = []
 
     def hide(storage: TableStorage, written: list[WrittenFile]) -> None:
-        for one in path.rglob("*.parquet"):
-            if "_delta_log" not in one.parts and one.relative_to(path).as_posix() not in {f.path for f in written}:
-                sources_away.append(one.rename(one.with_suffix(".away")))
+        for file in path.rglob("*.parquet"):
+            if "_delta_log" not in file.parts and file.relative_to(path).as_posix() not in {f.path for f in written}:
+                sources_away.append(file.rename(file.with_suffix(".away")))
 
     # Without its sources a rewrite can be proven only if they are not read a second time.
     with DeltaEngine(lease, between_write_and_proof=hide).worker("observed") as engine:
@@ -229,8 +229,8 @@ def test_rows_are_added_up_on_their_way_and_read_again_where_that_does_not_fit(
         else:
             with pytest.raises(TableError, match="T422"):
                 engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
-    for one in sources_away:
-        one.rename(one.with_suffix(".parquet"))
+    for source in sources_away:
+        source.rename(source.with_suffix(".parquet"))
     if said != "the truth":
         with DeltaEngine(lease).worker("observed") as engine:
             _assert_proven(engine.writer.rewrite(facts, step, batch, stamp(), no_intent).proof)

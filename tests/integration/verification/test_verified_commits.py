@@ -44,12 +44,12 @@ def _verify(engine: DeltaTableEngine, path: Path, version: int | None = None, **
     return prover.prove(facts, prover.newest_maintenance(facts) if version is None else version, **how)
 
 
-def _results(found: CommitVerification) -> dict[str, CheckResult]:
-    return {f"{one.level}: {one.name}": one.result for one in found.checks}
+def _results(verification: CommitVerification) -> dict[str, CheckResult]:
+    return {f"{check.level}: {check.name}": check.result for check in verification.checks}
 
 
 def _adds(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [one["add"] for one in actions if "add" in one]
+    return [action["add"] for action in actions if "add" in action]
 
 
 def test_commits_of_everybody_are_proven(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
@@ -61,7 +61,7 @@ def test_commits_of_everybody_are_proven(spark: SparkSession, lease: SessionLeas
         optimized = _verify(engine, path)
         assert (optimized.version, optimized.operation, optimized.kind) == (3, "OPTIMIZE", "rewrite")
         assert (optimized.result, optimized.rows_removed, optimized.rows_added) == (PROVEN, 19, 19), optimized.checks
-        assert {one.level for one in optimized.checks} == {"actions", "rows", "statistics", "files"}
+        assert {check.level for check in optimized.checks} == {"actions", "rows", "statistics", "files"}
         assert _verify(engine, path, 3, exact=True).result is PROVEN
         # A change of data: only its files can be checked, and they are as many rows as the log says.
         deleted = _verify(engine, path, 2)
@@ -77,8 +77,10 @@ def test_commits_of_everybody_are_proven(spark: SparkSession, lease: SessionLeas
         step, batch = compaction(facts, where=lambda file: file.partition_values[0][1] == "a")
         ours = engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
         spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('some.property' = '1')")
-        found = _verify(engine, path)
-        assert (found.version, found.run_id, found.result) == (ours.version, "test", PROVEN), found.checks
+        verification = _verify(engine, path)
+        assert (verification.version, verification.run_id, verification.result) == (ours.version, "test", PROVEN), (
+            verification.checks
+        )
         with pytest.raises(TableError, match="no version 99"):
             _verify(engine, path, 99)
 
@@ -92,7 +94,7 @@ def test_without_a_version_a_repair_counts_as_maintenance(spark: SparkSession, l
         spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('{key}' = '1')")
 
     def repair(actions: list[dict[str, Any]]) -> None:
-        next(one for one in actions if "commitInfo" in one)["commitInfo"]["operation"] = "FSCK REPAIR TABLE"
+        next(action for action in actions if "commitInfo" in action)["commitInfo"]["operation"] = "FSCK REPAIR TABLE"
 
     forge_commit(path, 3, repair)
     with DeltaEngine(lease).worker("verify") as engine:
@@ -105,8 +107,10 @@ def test_another_engine_s_compaction_is_proven(spark: SparkSession, lease: Sessi
     _build(spark, path)
     deltalake.DeltaTable(str(path)).optimize.compact()
     with DeltaEngine(lease).worker("verify") as engine:
-        found = _verify(engine, path)
-        assert (found.operation, found.result, found.rows_added) == ("OPTIMIZE", PROVEN, 20), found.checks
+        verification = _verify(engine, path)
+        assert (verification.operation, verification.result, verification.rows_added) == ("OPTIMIZE", PROVEN, 20), (
+            verification.checks
+        )
 
 
 @pytest.mark.every_run
@@ -118,21 +122,21 @@ def test_a_wrong_commit_is_named(spark: SparkSession, lease: SessionLease, lake:
     good = commit.read_text(encoding="utf-8")
 
     def lost_file(actions: list[dict[str, Any]]) -> None:
-        actions.remove(next(one for one in actions if "add" in one))
+        actions.remove(next(action for action in actions if "add" in action))
 
     def wrong_partition(actions: list[dict[str, Any]]) -> None:
         _adds(actions)[0]["partitionValues"]["p"] = "elsewhere"
 
     def wrong_bound(actions: list[dict[str, Any]]) -> None:
-        one = _adds(actions)[0]
-        one["stats"] = json.dumps({**json.loads(one["stats"]), "maxValues": {"id": 3, "s": "s9"}})
+        first_add = _adds(actions)[0]
+        first_add["stats"] = json.dumps({**json.loads(first_add["stats"]), "maxValues": {"id": 3, "s": "s9"}})
 
     def data_change(actions: list[dict[str, Any]]) -> None:
-        for one in _adds(actions):
-            one["dataChange"] = True
+        for action in _adds(actions):
+            action["dataChange"] = True
 
     def kept_source(actions: list[dict[str, Any]]) -> None:
-        actions.remove(next(one for one in actions if "remove" in one))
+        actions.remove(next(action for action in actions if "remove" in action))
 
     expected = {
         lost_file: "rows",
@@ -145,16 +149,16 @@ def test_a_wrong_commit_is_named(spark: SparkSession, lease: SessionLease, lake:
         assert _verify(engine, path).result is PROVEN
         for forged, level in expected.items():
             forge_commit(path, 2, forged)
-            found = _verify(engine, path, 2)
-            assert [one.level for one in found.checks if one.result is WRONG] == [level], (
+            verification = _verify(engine, path, 2)
+            assert [check.level for check in verification.checks if check.result is WRONG] == [level], (
                 forged.__name__,
-                found.checks,
+                verification.checks,
             )
-            assert found.content_is_wrong is (level != "statistics")
+            assert verification.content_is_wrong is (level != "statistics")
             commit.write_text(good, encoding="utf-8")
         # A row of an added file is changed on storage, with the same size in the log.
         actions = [json.loads(line) for line in good.splitlines()]
-        add = max(_adds(actions), key=lambda one: one["size"])
+        add = max(_adds(actions), key=lambda candidate: candidate["size"])
         file = path / add["path"].replace("%20", " ")
         table = pq.read_table(file, partitioning=None)
         names = table.column("s").to_pylist()
@@ -162,14 +166,14 @@ def test_a_wrong_commit_is_named(spark: SparkSession, lease: SessionLease, lake:
         file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
         def resize(actions: list[dict[str, Any]]) -> None:
-            for one in _adds(actions):
-                if one["path"] == add["path"]:
-                    one["size"] = file.stat().st_size
+            for action in _adds(actions):
+                if action["path"] == add["path"]:
+                    action["size"] = file.stat().st_size
 
         forge_commit(path, 2, resize)
-        found = _verify(engine, path, 2)
-        assert WRONG in {one.result for one in found.checks if one.level == "rows"}
-        assert WRONG in {one.result for one in _verify(engine, path, 2, exact=True).checks if one.level == "rows"}
+        verification = _verify(engine, path, 2)
+        assert WRONG in {check.result for check in verification.checks if check.level == "rows"}
+        assert WRONG in {check.result for check in _verify(engine, path, 2, exact=True).checks if check.level == "rows"}
 
 
 def test_what_cannot_be_checked_is_not_called_wrong(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
@@ -178,25 +182,25 @@ def test_what_cannot_be_checked_is_not_called_wrong(spark: SparkSession, lease: 
     spark.sql(f"OPTIMIZE delta.`{path}`")
     with DeltaEngine(lease).worker("verify") as engine:
         facts = engine.reader.facts(TableRef(str(path)))
-        live = {one.path for one in facts.files}
+        live = {file.path for file in facts.files}
         actions = [json.loads(line) for line in (path / "_delta_log" / f"{2:020d}.json").read_text().splitlines()]
-        removed = [one["remove"]["path"] for one in actions if "remove" in one]
-        for one in removed:
-            (path / one.replace("%20", " ")).unlink()
-        found = _verify(engine, path, 2)
-        assert {one.level: one.result for one in found.checks} == {
+        removed = [action["remove"]["path"] for action in actions if "remove" in action]
+        for removed_path in removed:
+            (path / removed_path.replace("%20", " ")).unlink()
+        verification = _verify(engine, path, 2)
+        assert {check.level: check.result for check in verification.checks} == {
             "actions": PROVEN,
             "rows": NOT_CHECKED,
             "statistics": NOT_CHECKED,
             "files": PROVEN,
         }
-        assert found.result is NOT_CHECKED
+        assert verification.result is NOT_CHECKED
         # The version before needs the files that are gone; the newest does not, so that is no damage.
         before = _verify(engine, path, 1)
-        assert [one.result for one in before.checks] == [NOT_CHECKED]
+        assert [check.result for check in before.checks] == [NOT_CHECKED]
         # A file that the newest version needs is another matter.
         (path / sorted(live)[0].replace("%20", " ")).unlink()
-        assert WRONG in {one.result for one in _verify(engine, path, 2).checks if one.level == "files"}
+        assert WRONG in {check.result for check in _verify(engine, path, 2).checks if check.level == "files"}
 
 
 def test_the_command_proves_records_and_holds(
@@ -219,7 +223,7 @@ def test_the_command_proves_records_and_holds(
     assert json.loads(capsys.readouterr().out) == document
 
     def lost_file(actions: list[dict[str, Any]]) -> None:
-        actions.remove(next(one for one in actions if "add" in one))
+        actions.remove(next(action for action in actions if "add" in action))
 
     forge_commit(path, 2, lost_file)
     forget_logs(spark)

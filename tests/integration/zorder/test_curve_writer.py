@@ -65,9 +65,9 @@ def test_addresses_are_those_that_python_computes(spark: SparkSession, type_name
     column = make_column("`a.b c`", type_name, [text_of(value) for value in values], max_bits=3)
     revision = Revision(1, (column,))
     frame = spark.createDataFrame([(value,) for value in values], f"`a.b c` {type_name}")
-    found = [row[0] for row in with_address(frame, revision).select(ADDRESS).collect()]
+    rows = [row[0] for row in with_address(frame, revision).select(ADDRESS).collect()]
     keys = [None if value is None else key_of(type_name, str(text_of(value))) for value in values]
-    assert found == [column.rank_of(key) for key in keys]
+    assert rows == [column.rank_of(key) for key in keys]
 
 
 def test_two_columns_are_interleaved(spark: SparkSession) -> None:
@@ -75,8 +75,8 @@ def test_two_columns_are_interleaved(spark: SparkSession) -> None:
     columns = tuple(make_column(n, "integer", [str(r[p]) for r in rows], max_bits=3) for p, n in enumerate("xy"))
     revision = Revision(1, columns)
     frame = with_address(spark.createDataFrame(rows, "x int, y int"), revision)
-    for x, y, found in frame.collect():
-        assert found == address_of([columns[0].rank_of(x), columns[1].rank_of(y)], revision.bits)
+    for x, y, address in frame.collect():
+        assert address == address_of([columns[0].rank_of(x), columns[1].rank_of(y)], revision.bits)
 
 
 def make_table(spark: SparkSession, path: Path, *, properties: str = "", rows: int = 4000) -> None:
@@ -138,18 +138,18 @@ def test_a_turn_writes_files_along_the_curve(
         assert second_engine_rows(path) == second_engine_rows(path, version=facts.version)
     after = engine.reader.facts(TableRef(str(path)))
     ranges = engine.reader.column_ranges(after, tuple(columns)).by_file
-    found = curve_files(after.files, revision, ranges)
-    assert len(found) == len(after.files)
-    assert 8 <= len(found) <= 16
-    assert sum(one.elements for one in found) == sum(before.values())
-    cubes = [one.cube for one in found]
+    files = curve_files(after.files, revision, ranges)
+    assert len(files) == len(after.files)
+    assert 8 <= len(files) <= 16
+    assert sum(file.elements for file in files) == sum(before.values())
+    cubes = [file.cube for file in files]
     assert all(not a.startswith(b) for a in cubes for b in cubes if a is not b)
-    for one in found:
-        assert one.file.tag(STRATEGY_TAG) == "unindexed"
-        assert one.file.tag(ELEMENTS_TAG) == str(one.file.physical_records)
-        assert one.file.tag(CURVE_CUBE_TAG) == one.cube
+    for file in files:
+        assert file.file.tag(STRATEGY_TAG) == "unindexed"
+        assert file.file.tag(ELEMENTS_TAG) == str(file.file.physical_records)
+        assert file.file.tag(CURVE_CUBE_TAG) == file.cube
         # The ranges that the log has are inside of the cube.
-        assert all(a >= 0 and b <= 255 for a, b in zip(one.low, one.high, strict=True))
+        assert all(a >= 0 and b <= 255 for a, b in zip(file.low, file.high, strict=True))
 
 
 def test_turns_within_a_cube_stay_in_it(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:

@@ -53,8 +53,8 @@ def command(project: Path, *args: str) -> int:
 
 
 def ledger(project: Path) -> list[dict[str, Any]]:
-    found = deltalake.DeltaTable(str(project / ".maintainer" / "ledger")).to_pyarrow_table().to_pylist()
-    return sorted((row for row in found if row["kind"] == "zorder"), key=lambda row: row["version_after"])
+    rows = deltalake.DeltaTable(str(project / ".maintainer" / "ledger")).to_pyarrow_table().to_pylist()
+    return sorted((row for row in rows if row["kind"] == "zorder"), key=lambda row: row["version_after"])
 
 
 def test_turns_until_nothing_is_left(spark: SparkSession, project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,8 +74,8 @@ class Lake:
 
     def properties(self, prefix: str) -> dict[str, str]:
         """Table properties that begin so."""
-        found = deltalake.DeltaTable(str(self.path)).metadata().configuration
-        return {key: value for key, value in found.items() if key.startswith(prefix)}
+        configuration = deltalake.DeltaTable(str(self.path)).metadata().configuration
+        return {key: value for key, value in configuration.items() if key.startswith(prefix)}
 
     def files(self) -> dict[str, int]:
         """Live files and the revision that their tag names, 0 without."""
@@ -91,8 +91,8 @@ class Lake:
 
     def turns(self) -> list[dict[str, Any]]:
         """The ledger's rows of turns that were done, oldest first."""
-        found = deltalake.DeltaTable(str(self.project / ".maintainer" / "ledger")).to_pyarrow_table().to_pylist()
-        return sorted((row for row in found if row["strategy"] is not None), key=lambda row: row["version_after"])
+        rows = deltalake.DeltaTable(str(self.project / ".maintainer" / "ledger")).to_pyarrow_table().to_pylist()
+        return sorted((row for row in rows if row["strategy"] is not None), key=lambda row: row["version_after"])
 
 
 @pytest.fixture
@@ -216,7 +216,7 @@ def test_a_request_on_the_table_is_done_once_and_only_where_it_may(lake: Lake, c
     # While another run works on the table it is ignored.
     leases = Leases(lake.project / ".maintainer" / "runs", "20261121T220000Z-7f3a", lambda: time.time_ns() // 1_000_000)
     log = actions_of(lake.path, 0)
-    table_id = next(one["metaData"]["id"] for one in log if "metaData" in one)
+    table_id = next(action["metaData"]["id"] for action in log if "metaData" in action)
     lease = leases.acquire(table_id, "lake/t")
     capsys.readouterr()
     assert lake.run("apply", "--yes") == 4, capsys.readouterr()
@@ -252,4 +252,6 @@ def location_of(lake: Lake, capsys: Capture) -> str:
     capsys.readouterr()
     assert lake.run("plan", "-o", "json") == 0
     tables = json.loads(capsys.readouterr().out)["tables"]
-    return next(str(one["observed"]["location"]) for one in tables if one["observed"]["location"].endswith("lake/t"))
+    return next(
+        str(table["observed"]["location"]) for table in tables if table["observed"]["location"].endswith("lake/t")
+    )

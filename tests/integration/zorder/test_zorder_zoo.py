@@ -35,11 +35,11 @@ def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
 
 def newest(path: Path, kind: str) -> dict[str, Any]:
     """The newest ``metaData`` or ``protocol`` action."""
-    found: dict[str, Any] = {}
+    newest_action: dict[str, Any] = {}
     for log in sorted((path / "_delta_log").glob("*.json")):
         for action in actions_of(path, int(log.stem)) if log.stem.isdecimal() else ():
-            found = action.get(kind, found)
-    return found
+            newest_action = action.get(kind, newest_action)
+    return newest_action
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -104,8 +104,8 @@ def _watch(verdict: Verdict) -> Iterator[str]:
     after = sum(kill.after_intent for kill in verdict.life.kills)
     yield "## The watch"
     yield ""
-    told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    yield f"Started {verdict.life.starts} times; ended by {told}; {after} of these right after an intent was written."
+    ends = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    yield f"Started {verdict.life.starts} times; ended by {ends}; {after} of these right after an intent was written."
     yield ""
     yield "| at second | how | after an intent | exit code | Python ended after | JVM ended after |"
     yield "|---|---|---|---|---|---|"
@@ -138,8 +138,8 @@ def _memory(verdict: Verdict) -> Iterator[str]:
         yield "| at second | process | Python MiB | JVM MiB | data files of the lake MiB | runs and ledger MiB |"
         yield "|---|---|---|---|---|---|"
         step = max(1, len(samples) // 24)
-        for one in samples[::step]:
-            figures = (one.python_bytes, one.jvm_bytes, one.lake_bytes, one.project_bytes)
-            told = " | ".join(f"{figure / MIB:.1f}" for figure in figures)
-            yield f"| {one.seconds:.0f} | {one.process_id} | {told} |"
+        for sample in samples[::step]:
+            figures = (sample.python_bytes, sample.jvm_bytes, sample.lake_bytes, sample.project_bytes)
+            sizes_text = " | ".join(f"{figure / MIB:.1f}" for figure in figures)
+            yield f"| {sample.seconds:.0f} | {sample.process_id} | {sizes_text} |"
         yield ""

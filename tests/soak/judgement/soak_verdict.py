@@ -149,17 +149,17 @@ def memory_figures(samples: list[MemorySample]) -> MemoryFigures | None:
     """Return the growth in the last life, None where it was too short to say."""
     if not samples:
         return None
-    last = [one for one in samples if one.process_id == samples[-1].process_id and one.jvm_bytes]
+    last = [sample for sample in samples if sample.process_id == samples[-1].process_id and sample.jvm_bytes]
     warm = last[int(len(last) * WARM_UP_SHARE) :]
     if len(warm) < 2:
         return None
     return MemoryFigures(
         (warm[-1].seconds - warm[0].seconds) / 60,
         len(warm),
-        slope_a_minute([(one.seconds, one.python_bytes / MIB) for one in warm]),
-        slope_a_minute([(one.seconds, one.jvm_bytes / MIB) for one in warm]),
-        max(one.python_bytes for one in samples) / MIB,
-        max(one.jvm_bytes for one in samples) / MIB,
+        slope_a_minute([(sample.seconds, sample.python_bytes / MIB) for sample in warm]),
+        slope_a_minute([(sample.seconds, sample.jvm_bytes / MIB) for sample in warm]),
+        max(sample.python_bytes for sample in samples) / MIB,
+        max(sample.jvm_bytes for sample in samples) / MIB,
     )
 
 

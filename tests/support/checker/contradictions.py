@@ -73,5 +73,7 @@ def assert_truth(project: Path, **circumstances: Any) -> None:
     Raises:
         AssertionError: Something that was left behind is not true.
     """
-    found = contradictions(project, **circumstances)
-    assert not found, "what the runs left behind contradicts itself:\n" + "\n".join(f"  {one}" for one in found)
+    reported = contradictions(project, **circumstances)
+    assert not reported, "what the runs left behind contradicts itself:\n" + "\n".join(
+        f"  {contradiction}" for contradiction in reported
+    )

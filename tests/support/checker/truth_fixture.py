@@ -69,13 +69,13 @@ def truth_is_left_behind(request: pytest.FixtureRequest, tmp_path: Path) -> Iter
     if not request.node.stash.get(_PASSED, False):
         return
     left_out = [rule for marker in request.node.iter_markers("contradicts") for rule in _rules(marker)]
-    found = [
-        one
+    reported = [
+        contradiction
         for project in folders_of_projects(tmp_path) or [tmp_path]
-        for one in _contradictions_of(project, tmp_path, codes.by_run, left_out)
+        for contradiction in _contradictions_of(project, tmp_path, codes.by_run, left_out)
     ]
-    if found:
-        lines = "\n".join(f"  {one}" for one in found)
+    if reported:
+        lines = "\n".join(f"  {contradiction}" for contradiction in reported)
         pytest.fail(f"what the runs left behind contradicts itself:\n{lines}", pytrace=False)
 
 

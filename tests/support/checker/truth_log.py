@@ -168,7 +168,10 @@ def replay_table(root: Path) -> LogTable:
     state = _State(root)
     start = 0
     if oldest > 0:
-        start = max((one for one in _checkpoints(root) if one + 1 >= oldest), default=-1)
+        start = max(
+            (checkpoint_version for checkpoint_version in _checkpoints(root) if checkpoint_version + 1 >= oldest),
+            default=-1,
+        )
         if start < 0:
             raise LogUnreadable(f"{root / LOG} begins at version {oldest} and has no checkpoint")
         for action in _checkpoint_actions(root, start):
@@ -255,15 +258,15 @@ def _checkpoints(root: Path) -> list[int]:
     parts: dict[int, int] = {}
     whole: set[int] = set()
     for path in (root / LOG).iterdir():
-        found = _CHECKPOINT.fullmatch(path.name)
-        if found is None:
+        match = _CHECKPOINT.fullmatch(path.name)
+        if match is None:
             continue
-        version = int(found[1])
-        if found[3] is None:
+        version = int(match[1])
+        if match[3] is None:
             whole.add(version)
             continue
         parts[version] = parts.get(version, 0) + 1
-        if parts[version] == int(found[3]):
+        if parts[version] == int(match[3]):
             whole.add(version)
     return sorted(whole)
 

@@ -156,8 +156,8 @@ def intents_are_settled(evidence: Evidence) -> Iterator[str]:
         for event in open_intents(run):
             if run.is_finished:
                 # An unknown fate is left open on purpose; the table must not be called done then.
-                told = [one["fate"] for one in run.of_type("result") if _same_try(one, event)]
-                if told[-1:] != ["unknown"]:
+                fates = [result["fate"] for result in run.of_type("result") if _same_try(result, event)]
+                if fates[-1:] != ["unknown"]:
                     yield (
                         f"run {run.run_id} is finished, but its INTENT of {event['step']} batch "
                         f"{event['batch']} is open"
@@ -173,7 +173,9 @@ def intents_are_settled(evidence: Evidence) -> Iterator[str]:
 def is_open_and_unknown(run: RunRecord, stamp: LogStamp) -> bool:
     """Whether a run says that it does not know what came of a try to commit, and nobody has settled that."""
     tries = [event for event in open_intents(run) if _is_of(event, stamp)]
-    return any(told["fate"] == "unknown" for event in tries for told in run.of_type("result") if _same_try(told, event))
+    return any(
+        result["fate"] == "unknown" for event in tries for result in run.of_type("result") if _same_try(result, event)
+    )
 
 
 def open_intents(run: RunRecord) -> list[dict[str, Any]]:
@@ -221,7 +223,9 @@ def proofs_come_before_commits(evidence: Evidence) -> Iterator[str]:
         for event in [event for event in run.of_type("intent") if _is_of(event, stamp)][-1:]:
             proof = event.get("proof")
             if proof is None:
-                checked = any(one.get("version") == commit.version for one in run.of_type("verified"))
+                checked = any(
+                    verified_event.get("version") == commit.version for verified_event in run.of_type("verified")
+                )
                 if run.is_finished and (event["proven"] or not checked):
                     yield f"{where} landed without a proof in the INTENT of {_name(stamp)}, and no check is recorded"
             elif not event["proven"] or (proof["rows_read"], proof["sums_read"]) != (

@@ -56,15 +56,15 @@ def waiting_rows_are_said(evidence: Evidence) -> Iterator[str]:
         # A later run may have made them: only one that ended after that had them before it.
         known_ms = max((event["at_ms"] for event in run.of_type("ledger_rows")), default=0)
         later = [
-            one.run_id
-            for one in evidence.runs[number + 1 :]
-            if one.run_id in appended and any(end["at_ms"] >= known_ms for end in one.of_type("run_finished"))
+            later.run_id
+            for later in evidence.runs[number + 1 :]
+            if later.run_id in appended and any(end["at_ms"] >= known_ms for end in later.of_type("run_finished"))
         ]
-        told = any(event.get("about") == "ledger" for event in run.of_type("note"))
+        has_note = any(event.get("about") == "ledger" for event in run.of_type("note"))
         by_itself = (run.path / "undelete.json").exists()
         if later:
             yield f"rows of run {run.run_id} still wait, though run {later[0]} appended its own after it"
-        elif run.is_finished and not told and not by_itself and run.run_id > min(appended):
+        elif run.is_finished and not has_note and not by_itself and run.run_id > min(appended):
             yield f"rows of run {run.run_id} wait for the ledger, and its record does not say why"
 
 
@@ -121,15 +121,15 @@ def rows_stand_in_the_log(evidence: Evidence) -> Iterator[str]:
             continue
         before = row["version_before"] if row["version_before"] is not None else after - 1
         own = [
-            one
-            for one, stamp in table.stamped()
-            if (stamp.run_id, stamp.step_id) == (row["run_id"], step_id) and before < one.version <= after
+            commit
+            for commit, stamp in table.stamped()
+            if (stamp.run_id, stamp.step_id) == (row["run_id"], step_id) and before < commit.version <= after
         ]
         for name in _FIGURES:
-            figures = [figures_of(one) for one in own]
+            figures = [figures_of(commit) for commit in own]
             counts = row["kind"] == _BY_HOOK or (row["kind"] in REWRITES and row["proof_level"] != "none")
-            if counts and all(name in one for one in figures):
-                counted = sum(one[name] for one in figures)
+            if counts and all(name in figure for figure in figures):
+                counted = sum(figure[name] for figure in figures)
                 if row[name] != counted:
                     yield f"{where}: {name} is {row[name]}, the log has {counted}"
 
@@ -147,9 +147,9 @@ def commits_have_rows(evidence: Evidence) -> Iterator[str]:
             run = evidence.run(stamp.run_id)
             if run is None or run.is_alive or is_open_and_unknown(run, stamp):
                 continue
-            if not run.is_finished and not any(one > run.run_id for one in appended):
+            if not run.is_finished and not any(run_id > run.run_id for run_id in appended):
                 continue
-            told = any(
+            has_row = any(
                 row["run_id"] == stamp.run_id
                 and row["step_id"].partition("#")[0] == stamp.step_id
                 and row["version_after"] is not None
@@ -158,7 +158,7 @@ def commits_have_rows(evidence: Evidence) -> Iterator[str]:
                 <= row["version_after"]
                 for row in rows
             )
-            if not told and (run.is_finished or run.run_id < max(appended, default="")):
+            if not has_row and (run.is_finished or run.run_id < max(appended, default="")):
                 yield (
                     f"{table.root}@{commit.version} is from run {stamp.run_id} step {stamp.step_id}, and "
                     "no row tells it"
@@ -255,10 +255,10 @@ def history_tells_each_step(evidence: Evidence) -> Iterator[str]:
                     said = ", ".join(str(row["status"]) for row in telling)
                     yield f"{title} says {step['step_id']} of run {run.run_id} {said}, results.json {step['status']}"
                 for figure in _FIGURES if telling else ():
-                    told, counted = sum(row[figure] for row in telling), _row_of(step)[figure]
-                    if told != counted:
+                    in_history, counted = sum(row[figure] for row in telling), _row_of(step)[figure]
+                    if in_history != counted:
                         where = f"{step['step_id']}, run {run.run_id}"
-                        yield f"{title}: {figure} of {where}, is {told}, results.json {counted}"
+                        yield f"{title}: {figure} of {where}, is {in_history}, results.json {counted}"
         yield from _versions_told(evidence, name, rows)
 
 

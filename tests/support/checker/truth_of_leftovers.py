@@ -59,7 +59,7 @@ def no_unknown_files(evidence: Evidence) -> Iterator[str]:
     ]
     if not spans:
         return
-    told: str | None = None
+    texts_of_runs: str | None = None
     for table in ours(evidence):
         for path in _data_files(table):
             if path in table.known or path in evidence.before:
@@ -67,9 +67,13 @@ def no_unknown_files(evidence: Evidence) -> Iterator[str]:
             written = path.stat().st_mtime_ns
             if not any(start <= written <= end for start, end in spans):
                 continue
-            if told is None:
-                told = "".join(run.text_of("events.jsonl") + run.text_of("results.json") for run in evidence.runs)
-            if path.name not in told and not path.name.startswith(tuple(_NAMED_BY_PREFIX.findall(told))):
+            if texts_of_runs is None:
+                texts_of_runs = "".join(
+                    run.text_of("events.jsonl") + run.text_of("results.json") for run in evidence.runs
+                )
+            if path.name not in texts_of_runs and not path.name.startswith(
+                tuple(_NAMED_BY_PREFIX.findall(texts_of_runs))
+            ):
                 yield f"{path} was written during a run; no version of {table.root} knows it, and no record names it"
 
 

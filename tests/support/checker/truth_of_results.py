@@ -36,11 +36,11 @@ def one_outcome_for_each_table(evidence: Evidence) -> Iterator[str]:
                         f"run {run.run_id}: {ref} is {planned[ref]} times in plan.json, {ended[ref]} "
                         "times in results.json"
                     )
-        told = Counter(event["table"] for event in run.of_type("table_finished"))
+        finished = Counter(event["table"] for event in run.of_type("table_finished"))
         names = Counter(table["ref"]["identifier"] for table in results["tables"])
-        for name in sorted(told.keys() | names.keys()):
-            if told[name] != names[name]:
-                yield f"run {run.run_id}: {name} has {names[name]} outcomes and {told[name]} events table_finished"
+        for name in sorted(finished.keys() | names.keys()):
+            if finished[name] != names[name]:
+                yield f"run {run.run_id}: {name} has {names[name]} outcomes and {finished[name]} events table_finished"
 
 
 def _user_tables(results: dict[str, Any]) -> list[dict[str, Any]]:
@@ -75,9 +75,9 @@ def statuses_follow_from_steps(evidence: Evidence) -> Iterator[str]:
 def _status_troubles(table: dict[str, Any]) -> Iterator[str]:
     status, steps = table["status"], [step["status"] for step in table["steps"]]
     commits = sum(len(step["commits"]) for step in table["steps"])
-    if status == "done" and ("succeeded" not in steps or any(one not in _WELL for one in steps)):
+    if status == "done" and ("succeeded" not in steps or any(step not in _WELL for step in steps)):
         yield f"the table is done, its steps are {steps}"
-    if status == "up_to_date" and (commits or any(one not in ("nothing_left",) for one in steps)):
+    if status == "up_to_date" and (commits or any(step not in ("nothing_left",) for step in steps)):
         yield f"the table was up to date, but has {commits} commits and steps {steps}"
     if status == "blocked" and commits:
         yield f"the table was refused before anything was touched, but has {commits} commits"
@@ -85,15 +85,15 @@ def _status_troubles(table: dict[str, Any]) -> Iterator[str]:
         yield f"the table is {status}, but has steps {steps}"
     if status != "verify_failed" and "verify_failed" in steps:
         yield f"the table is {status}, but a step failed its verification"
-    if status not in ("failed", "verify_failed") and any(one in _FAILED_STEPS for one in steps):
+    if status not in ("failed", "verify_failed") and any(step in _FAILED_STEPS for step in steps):
         yield f"the table is {status}, its steps are {steps}"
-    if status == "failed" and table["problem"] is None and not any(one in _FAILED_STEPS for one in steps):
+    if status == "failed" and table["problem"] is None and not any(step in _FAILED_STEPS for step in steps):
         yield f"the table failed without a problem, its steps are {steps}"
     seen_bad = False
-    for one in steps:
-        if seen_bad and one != "skipped":
+    for step in steps:
+        if seen_bad and step != "skipped":
             yield f"a step was run after one that did not succeed: {steps}"
-        seen_bad = seen_bad or one not in _WELL
+        seen_bad = seen_bad or step not in _WELL
 
 
 def _step_troubles(step: dict[str, Any]) -> Iterator[str]:
@@ -276,7 +276,7 @@ def report_agrees_with_results(evidence: Evidence) -> Iterator[str]:
         for label, figure in expected.items():
             if text and tiles.get(label) != figure:
                 yield f"{run.path / 'report.html'} says {tiles.get(label)} {label}, results.json {figure}"
-        removed, added = (sum(one[f"num_files_{how}"] for one in receipts) for how in ("removed", "added"))
+        removed, added = (sum(receipt[f"num_files_{how}"] for receipt in receipts) for how in ("removed", "added"))
         for figure in (figure for label, figure in tiles.items() if _OF_FILES.fullmatch(label)):
             before, after = (int(number.replace(",", "")) for number in figure.split("\u2192"))
             if before - after != removed - added:

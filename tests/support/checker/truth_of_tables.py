@@ -50,7 +50,7 @@ def logs_can_be_read(evidence: Evidence) -> Iterator[str]:
     for folder, error in evidence.unreadable.items():
         for run in evidence.runs[-1:]:
             for table in run.planned_tables:
-                status = next((one["status"] for one in run.tables if one["ref"] == table["ref"]), None)
+                status = next((result["status"] for result in run.tables if result["ref"] == table["ref"]), None)
                 path = table["ref"].get("path")
                 if path and Path(os.path.realpath(path)) == folder and status in ("done", "up_to_date"):
                     yield f"run {run.run_id} calls {path} {status}, but its log cannot be read: {error}"
@@ -108,15 +108,13 @@ def partition_folders_agree(evidence: Evidence) -> Iterator[str]:
         for add in commit.named("add"):
             folders = dict(part.split("=", 1) for part in unquote(add["path"]).split("/")[:-1] if "=" in part)
             for column, value in (add.get("partitionValues") or {}).items():
-                told = folders.get(column)
+                value_in_path = folders.get(column)
                 # The folder of a time is written in other words than the log's value.
-                if told is None or ":" in str(value) or ":" in unquote(told):
+                if value_in_path is None or ":" in str(value) or ":" in unquote(value_in_path):
                     continue
-                if unquote(told) != (_NULL_FOLDER if value in (None, "") else value):
-                    text = (
-                        f"{table.root}@{commit.version}: {add['path']} lies in {column}={told}, the log says {value!r}"
-                    )
-                    yield text
+                if unquote(value_in_path) != (_NULL_FOLDER if value in (None, "") else value):
+                    lies_in = f"{add['path']} lies in {column}={value_in_path}"
+                    yield f"{table.root}@{commit.version}: {lies_in}, the log says {value!r}"
 
 
 def stamps_are_single(evidence: Evidence) -> Iterator[str]:

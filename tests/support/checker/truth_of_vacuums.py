@@ -53,7 +53,7 @@ def vacuums(evidence: Evidence) -> Iterator[Vacuum]:
             if step["vacuum"] is None or plan is None or not plan.get("observed"):
                 continue
             table = evidence.table_at(plan["observed"]["location"], plan["observed"]["table_id"])
-            planned = next((one for one in plan["steps"] if one["kind"] == "vacuum"), None)
+            planned = next((planned_step for planned_step in plan["steps"] if planned_step["kind"] == "vacuum"), None)
             if table is not None and planned is not None:
                 yield Vacuum(run, table, step, tuple(planned["files"]))
 
@@ -79,8 +79,8 @@ def deleted_files_are_gone(evidence: Evidence) -> Iterator[str]:
             checksum = file.with_name(f".{file.name}.crc")
             if checksum.exists():
                 yield f"{vacuum.where} deleted {file} and left {checksum}"
-        told = [name.split(" (")[0] for name in receipt["remaining"]]
-        for name in told:
+        remaining = [name.split(" (")[0] for name in receipt["remaining"]]
+        for name in remaining:
             if not local_file(vacuum.table.root, name).exists():
                 yield f"{vacuum.where} says {name} remains, it is gone"
 
@@ -175,8 +175,9 @@ def interrupted_deletions_are_told(evidence: Evidence) -> Iterator[str]:
                 if (row["run_id"], row["step_id"].partition("#")[0]) == (run.run_id, event["step"])
             ]
             if gone and sum(rows) != len(gone):
-                told = f"the ledger says {sum(rows)}" if rows else "no row of the ledger tells it"
-                yield f"run {run.run_id} was killed in {event['step']} when {len(gone)} of its files were gone; {told}"
+                ledger_text = f"the ledger says {sum(rows)}" if rows else "no row of the ledger tells it"
+                killed = f"run {run.run_id} was killed in {event['step']} when {len(gone)} of its files were gone"
+                yield f"{killed}; {ledger_text}"
 
 
 def _planned_paths(run: RunRecord, step_id: str) -> set[str]:

@@ -280,10 +280,10 @@ def folders_of_tables(top: Path) -> Iterator[Path]:
 
 def folders_of_projects(top: Path) -> list[Path]:
     """Folders with a `maintainer.yml` or a `.maintainer/runs`, at or below a folder."""
-    found = []
+    projects = []
     for folder, names, files in os.walk(top):
         if LOG in names:
             names.remove(LOG)
         if "maintainer.yml" in files or (Path(folder) / ".maintainer" / "runs").is_dir():
-            found.append(Path(folder))
-    return found
+            projects.append(Path(folder))
+    return projects

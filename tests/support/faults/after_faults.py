@@ -97,9 +97,9 @@ def assert_nobody_holds(table: FaultTable) -> None:
 def assert_leftovers_are_told(table: FaultTable, log: LogTable, said: str) -> None:
     """Check that each data file that no version knows is told of: by its name, or by how its run had it begin."""
     unknown = {name for name in files_on_disk(table.path) if table.path / name not in log.known}
-    told = said + "".join(path.read_text(encoding="utf-8") for path in _records(table.project))
-    begun = tuple(f"part-{run.run_id}-" for run in Evidence(table.project).runs if f"part-{run.run_id}- and" in told)
-    untold = {name for name in unknown if Path(name).name not in told and not Path(name).name.startswith(begun)}
+    text = said + "".join(path.read_text(encoding="utf-8") for path in _records(table.project))
+    begun = tuple(f"part-{run.run_id}-" for run in Evidence(table.project).runs if f"part-{run.run_id}- and" in text)
+    untold = {name for name in unknown if Path(name).name not in text and not Path(name).name.startswith(begun)}
     assert untold == set()
 
 

@@ -72,41 +72,41 @@ def said(look: Callable[[], object]) -> list[str]:
 
 def look_at_all(worker: TableEngine, root: Path, *, samples: bool) -> dict[str, list[str]]:
     """What is said of each table."""
-    found: dict[str, list[str]] = {}
+    causes: dict[str, list[str]] = {}
     for name, (inner, mode) in CLOSED.items():
         path = root / name.replace(" ", "_") / "t"
         make_table(path)
         with closed(path.parent / inner, mode):
-            found[name] = said(lambda path=path: worker.reader.facts(TableRef(str(path))))  # type: ignore[misc]
+            causes[name] = said(lambda path=path: worker.reader.facts(TableRef(str(path))))  # type: ignore[misc]
     for name, features in FEATURES.items():
         path = root / name
         make_table(path)
         of_catalog(path, features)
-        found[name] = said(lambda path=path: worker.reader.facts(TableRef(str(path))))  # type: ignore[misc]
+        causes[name] = said(lambda path=path: worker.reader.facts(TableRef(str(path))))  # type: ignore[misc]
     for name, location in ELSEWHERE.items():
-        found[name] = said(lambda location=location: worker.reader.facts(TableRef(location)))  # type: ignore[misc]
+        causes[name] = said(lambda location=location: worker.reader.facts(TableRef(location)))  # type: ignore[misc]
     for name, damage in DAMAGE.items():
         path = root / name.replace(" ", "_")
         make_table(path)
         facts = worker.reader.facts(TableRef(str(path)))
         step, batch = compaction(facts)
         damage(sorted(path.glob("*.parquet"))[0])
-        found[f"rewrite of {name}"] = said(
+        causes[f"rewrite of {name}"] = said(
             lambda facts=facts, step=step, batch=batch: worker.writer.rewrite(  # type: ignore[misc]
                 facts, step, batch, stamp(), no_intent
             )
         )
         if samples:
-            found[f"sample of {name}"] = said(
+            causes[f"sample of {name}"] = said(
                 lambda facts=facts: worker.reader.column_sample(facts, ("id",), max_rows=5)  # type: ignore[misc]
             )
-    return found
+    return causes
 
 
 def main(root: Path) -> None:
     """Print what both engines say."""
     options = SessionOptions(master="local[2]", conf=(("spark.driver.memory", "1g"),), log_path=root / "l")
-    found = {}
+    causes = {}
     with open_session(options) as lease:
         engines: dict[str, Engine] = {
             "transaction": DeltaEngine(lease),
@@ -114,8 +114,8 @@ def main(root: Path) -> None:
         }
         for name, engine in engines.items():
             with engine.worker(name) as worker:
-                found[name] = look_at_all(worker, root / name, samples=name == "transaction")
-    sys.stdout.write(json.dumps(found) + "\n")
+                causes[name] = look_at_all(worker, root / name, samples=name == "transaction")
+    sys.stdout.write(json.dumps(causes) + "\n")
 
 
 if __name__ == "__main__":

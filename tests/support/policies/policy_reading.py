@@ -20,7 +20,7 @@ def findings_of(content: str | bytes, file: str = "policies/t.yml") -> list[Diag
 
 def places_of(content: str | bytes, file: str = "policies/t.yml") -> list[tuple[str, int, int]]:
     """Return code, line and column of every finding."""
-    return [(one.code, one.span.line, one.span.column) for one in findings_of(content, file)]
+    return [(finding.code, finding.span.line, finding.span.column) for finding in findings_of(content, file)]
 
 
 def only_finding(content: str, file: str = "policies/t.yml") -> Diagnostic:

@@ -72,10 +72,10 @@ def commit_actions(table: Path, version: int) -> list[dict[str, Any]]:
 
 def commit_info(table: Path, version: int) -> dict[str, Any]:
     """The ``commitInfo`` of one commit."""
-    (found,) = (one["commitInfo"] for one in commit_actions(table, version) if "commitInfo" in one)
-    return dict(found)
+    (info,) = (action["commitInfo"] for action in commit_actions(table, version) if "commitInfo" in action)
+    return dict(info)
 
 
 def newest_version(table: Path) -> int:
     """The newest version that the log has a commit file of."""
-    return max(int(one.stem) for one in (table / "_delta_log").glob("*.json") if one.stem.isdigit())
+    return max(int(file.stem) for file in (table / "_delta_log").glob("*.json") if file.stem.isdigit())

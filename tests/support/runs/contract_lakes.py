@@ -98,7 +98,7 @@ class MemoryTable:
 
     def delete(self, row: int) -> None:
         path, rows = next((path, rows) for path, rows in self.table.live.items() if row in rows)
-        left = tuple(one for one in rows if one != row)
+        left = tuple(other for other in rows if other != row)
         self.table.commit({path}, {f"{path}-without-{row}": left} if left else {})
 
     def create_again(self) -> None:

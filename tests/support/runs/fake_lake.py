@@ -255,10 +255,10 @@ class FakeWorker:
         where = Station(self.lake, table, stamp)
         paths = {file.path for file in batch.files}
         _check_live(table, paths)
-        for one in batch.bins:
+        for bin_ in batch.bins:
             if self.cancelled.is_set():
                 raise CommitNotLanded("stopped while new files were written", where=facts.ref.identifier)
-            rows = [row for file in one.files for row in table.versions[read_version].files[file.path]]
+            rows = [row for file in bin_.files for row in table.versions[read_version].files[file.path]]
             read.update(rows)
             where.rows = list(rows)
             self.lake.reach("write", where)

@@ -137,9 +137,9 @@ EXPECTED: Mapping[str, list[tuple[object, ...]]] = {
 
 def query(about: str) -> str:
     """The ready query whose introduction begins so; the table of the last one is the ledger's here."""
-    found = re.search(re.escape(about) + r".*?```sql\n(.*?)```", PAGES, re.DOTALL)
-    assert found is not None, about
-    return found[1].replace("sales.orders", "lake/orders") if about.startswith("How the layout") else found[1]
+    match = re.search(re.escape(about) + r".*?```sql\n(.*?)```", PAGES, re.DOTALL)
+    assert match is not None, about
+    return match[1].replace("sales.orders", "lake/orders") if about.startswith("How the layout") else match[1]
 
 
 def answers(rows: Iterable[Mapping[str, object]]) -> list[tuple[object, ...]]:

@@ -33,7 +33,7 @@ class PlainVerifier:
     ) -> Verification:
         self.asked.append(("rewrite", facts.ref.identifier, receipt.version))
         assertions = audit(batch, receipt)
-        if any(one.outcome != "pass" for one in assertions):
+        if any(assertion.outcome != "pass" for assertion in assertions):
             return Verification(Verdict.FAIL, assertions, detail="the audit found something")
         return self._counts(versions, facts, receipt.version)
 
@@ -51,7 +51,7 @@ class PlainVerifier:
         return self._found(not missing, Verification(Verdict.PASS, version_after=facts.version, detail=str(missing)))
 
     def _counts(self, versions: Any, facts: TableFacts, version: int) -> Verification:
-        before, after = (versions.row_count(facts, one, scan=True) for one in (version - 1, version))
+        before, after = (versions.row_count(facts, number, scan=True) for number in (version - 1, version))
         document = Document(f"{facts.ref}@v{version}", {"before": before, "after": after})
         return self._found(
             before == after,

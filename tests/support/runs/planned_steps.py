@@ -55,4 +55,4 @@ def properties(**after: str) -> SetPropertiesStep:
 
 def plan_all(*tables: TablePlan) -> Plan:
     """A plan of a run."""
-    return Plan(NOW_MS, NOW_MS + 86_400_000, tuple(sorted(tables, key=lambda one: one.ref.identifier)))
+    return Plan(NOW_MS, NOW_MS + 86_400_000, tuple(sorted(tables, key=lambda table: table.ref.identifier)))

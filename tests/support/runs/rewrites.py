@@ -46,8 +46,8 @@ def actions_of(path: Path, version: int) -> list[dict[str, Any]]:
 
 def partition_values(actions: list[dict[str, Any]], kind: str) -> set[str]:
     """The partition values of adds or removes, letter for letter; Delta leaves nulls out of removes."""
-    found = [one[kind]["partitionValues"] for one in actions if kind in one]
-    return {json.dumps({k: v for k, v in one.items() if v is not None}, sort_keys=True) for one in found}
+    values = [action[kind]["partitionValues"] for action in actions if kind in action]
+    return {json.dumps({k: v for k, v in row.items() if v is not None}, sort_keys=True) for row in values}
 
 
 LANES = tuple(

@@ -71,13 +71,13 @@ def fake_gcs_program() -> Path:
 
 
 def _install(tool: str, *arguments: str, **environ: str) -> None:
-    found = shutil.which(tool)
-    if found is None:
+    program = shutil.which(tool)
+    if program is None:
         raise NotInstalled(f"{tool} is not installed")
     HOME.mkdir(parents=True, exist_ok=True)
     try:
         done = subprocess.run(
-            (found, *arguments), env={**os.environ, **environ}, capture_output=True, text=True,
+            (program, *arguments), env={**os.environ, **environ}, capture_output=True, text=True,
             timeout=INSTALL_SECONDS, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:

@@ -75,7 +75,9 @@ def mark_cells(items: Sequence[pytest.Item], by: str) -> dict[str, tuple[int, in
             (counts[matrix],) = marker.args
             break  # the closest one
     for matrix, cells in matrices.items():
-        candidates = [cell for cell in cells if not {"long", "every_run"} & {one.name for one in cell.iter_markers()}]
+        candidates = [
+            cell for cell in cells if not {"long", "every_run"} & {marker.name for marker in cell.iter_markers()}
+        ]
         chosen = draw((cell.nodeid for cell in candidates), counts[matrix], matrix, by)
         for cell in candidates:
             if cell.nodeid not in chosen:

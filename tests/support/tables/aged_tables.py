@@ -51,16 +51,16 @@ def touch(path: Path, moment_ms: int) -> None:
 
 def tree(root: Path) -> dict[str, str]:
     """Every file and link below a folder with its content's hash; links by where they point."""
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for folder, folders, names in os.walk(root):
-        for name in (*names, *(one for one in folders if os.path.islink(os.path.join(folder, one)))):
+        for name in (*names, *(child for child in folders if os.path.islink(os.path.join(folder, child)))):
             path = os.path.join(folder, name)
             relative = os.path.relpath(path, root)
             if os.path.islink(path):
-                found[relative] = f"-> {os.readlink(path)}"
+                digests[relative] = f"-> {os.readlink(path)}"
             else:
-                found[relative] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    return found
+                digests[relative] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    return digests
 
 
 @dataclass
@@ -78,9 +78,9 @@ class AgedTable:
     @classmethod
     def at_path(cls, path: Path) -> AgedTable:
         """A table that is there already, reached by another path."""
-        found = cls.__new__(cls)
-        found.path, found.made_at_ms = path, now_ms()
-        return found
+        table = cls.__new__(cls)
+        table.path, table.made_at_ms = path, now_ms()
+        return table
 
     def __post_init__(self) -> None:
         (self.path / "_delta_log").mkdir(parents=True)
@@ -105,7 +105,7 @@ class AgedTable:
     @property
     def head(self) -> int:
         """The newest version."""
-        return max(int(one.name[:20]) for one in (self.path / "_delta_log").glob("*.json"))
+        return max(int(file.name[:20]) for file in (self.path / "_delta_log").glob("*.json"))
 
     def at(self, days_ago: float) -> int:
         """A moment so many days ago."""
@@ -120,7 +120,7 @@ class AgedTable:
         said = {"timestamp": self.at(days_ago), "operation": operation, **(info or {})}
         lines = [{"commitInfo": said}, *actions]
         file = log / f"{version:020}.json"
-        file.write_text("".join(json.dumps(one, separators=(",", ":")) + "\n" for one in lines))
+        file.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
         touch(file, self.at(days_ago))
         return version
 

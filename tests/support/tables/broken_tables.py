@@ -26,7 +26,7 @@ def make_breakable_table(path: Path, chance: random.Random) -> int:
     num_old, num_live = chance.randint(1, 3), chance.randint(3, 6)
     for number in range(num_old + num_live):
         ids = list(range(number * 100, number * 100 + chance.randint(5, 30)))
-        rows = pa.table({"id": ids, "text": [f"row {one}" for one in ids]})
+        rows = pa.table({"id": ids, "text": [f"row {row_id}" for row_id in ids]})
         deltalake.write_deltalake(str(path), rows, mode="overwrite" if number == num_old else "append")
     age(path, days=30)
     return num_old + num_live - 1

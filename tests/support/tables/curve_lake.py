@@ -106,19 +106,19 @@ class CurveLake:
     def carry_out(self, chosen: Chosen) -> None:
         """Rewrite what a turn takes."""
         self.commits += 1
-        for one, num_files in zip(chosen.batch.bins, chosen.turn.num_files, strict=True):
-            rows = [row for file in one.files for row in self.rows.pop(file.path)]
-            for file in one.files:
+        for bin_, num_files in zip(chosen.batch.bins, chosen.turn.num_files, strict=True):
+            rows = [row for file in bin_.files for row in self.rows.pop(file.path)]
+            for file in bin_.files:
                 del self.files[file.path], self.ranges[file.key]
             self.bytes_rewritten += len(rows)
-            self._write(rows, num_files, one.partition_values, chosen.turn.strategy)
+            self._write(rows, num_files, bin_.partition_values, chosen.turn.strategy)
 
     def _write(self, rows: list[Row], num_files: int, partition: PartitionValues, strategy: Strategy) -> None:
         bits = self.revision.bits
         keys = [column.keys for column in self.revision.columns]
 
         def ranks(row: Row) -> list[int]:
-            return [bisect.bisect_right(found, value) for found, value in zip(keys, row, strict=True)]
+            return [bisect.bisect_right(boundaries, value) for boundaries, value in zip(keys, row, strict=True)]
 
         addresses = [address_of(ranks(row), bits) for row in rows]
         starts = cut_curve(

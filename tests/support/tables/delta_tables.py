@@ -48,8 +48,8 @@ def stamp(step: str = "table/compact", batch: int = 0) -> CommitStamp:
 def bins_by_partition(files: Iterable[DataFile]) -> tuple[Bin, ...]:
     """One bin for each partition."""
     groups: dict[object, list[DataFile]] = defaultdict(list)
-    for one in files:
-        groups[one.partition_values].append(one)
+    for file in files:
+        groups[file.partition_values].append(file)
     return tuple(Bin(tuple(group)) for group in groups.values())
 
 
@@ -57,7 +57,7 @@ def compaction(
     facts: TableFacts, *, where: Callable[[DataFile], bool] = lambda _: True, max_threads: int = 2
 ) -> tuple[CompactStep, Batch]:
     """A step that compacts every partition's files (those that ``where`` takes) in one batch."""
-    batch = Batch(bins_by_partition(one for one in facts.files if where(one)))
+    batch = Batch(bins_by_partition(file for file in facts.files if where(file)))
     return CompactStep((batch,), GIB, max_threads, ()), batch
 
 
@@ -86,12 +86,12 @@ def age_by_hours(path: Path, hours: float) -> None:
         written = log.stat()
         log.write_text("\n".join(lines) + "\n")
         os.utime(log, (written.st_atime, written.st_mtime))
-    for one in path.rglob("*"):
-        if one.name.endswith(".crc"):
-            one.unlink()
-        elif one.is_file():
-            moment = one.stat().st_mtime - hours * HOUR_MS / 1000
-            os.utime(one, (moment, moment))
+    for file in path.rglob("*"):
+        if file.name.endswith(".crc"):
+            file.unlink()
+        elif file.is_file():
+            moment = file.stat().st_mtime - hours * HOUR_MS / 1000
+            os.utime(file, (moment, moment))
 
 
 def removed_files(
@@ -100,9 +100,9 @@ def removed_files(
     """What a deletion may take of the files removed before a moment (now, if none is given)."""
     moment = int(time.time() * 1000) + 1
     question = VacuumQuestion(moment if before_ms is None else before_ms, moment)
-    found = engine.reader.vacuum_look(facts, question).removed_files
-    assert found is not None
-    return found
+    removed_files_ = engine.reader.vacuum_look(facts, question).removed_files
+    assert removed_files_ is not None
+    return removed_files_
 
 
 def spark_rows(spark: SparkSession, path: Path | str, version: int | None = None, *extra: str) -> Counter[str]:
@@ -133,9 +133,9 @@ def files_on_disk(path: Path | str) -> set[str]:
     """All data files below the table's root, by relative path; not its log, no checksums."""
     root = Path(path)
     return {
-        str(one.relative_to(root))
-        for one in root.rglob("*.parquet")
-        if "_delta_log" not in one.parts and not one.name.startswith(".")
+        str(file.relative_to(root))
+        for file in root.rglob("*.parquet")
+        if "_delta_log" not in file.parts and not file.name.startswith(".")
     }
 
 
@@ -144,8 +144,8 @@ def bytes_of(root: Path, *, checksums: bool = True) -> dict[str, bytes]:
 
     ``checksums=False`` leaves the log's checksum files out: a rewrite writes a missing one, also one that fails then.
     """
-    files = (one for one in sorted(root.rglob("*")) if one.is_file() and (checksums or one.suffix != ".crc"))
-    return {str(one.relative_to(root)): one.read_bytes() for one in files}
+    files = (path for path in sorted(root.rglob("*")) if path.is_file() and (checksums or path.suffix != ".crc"))
+    return {str(file.relative_to(root)): file.read_bytes() for file in files}
 
 
 def forge_commit(path: Path, version: int, change: Callable[[list[dict[str, Any]]], object]) -> None:
@@ -153,7 +153,7 @@ def forge_commit(path: Path, version: int, change: Callable[[list[dict[str, Any]
     commit = path / "_delta_log" / f"{version:020d}.json"
     actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
     change(actions)
-    commit.write_text("".join(json.dumps(one) + "\n" for one in actions), encoding="utf-8")
+    commit.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
     # Checksums would tell the true state; Delta does without them.
     for checksum in [*path.glob("_delta_log/*.crc"), *path.glob("_delta_log/.*.crc")]:
         checksum.unlink(missing_ok=True)

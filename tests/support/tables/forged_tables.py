@@ -41,17 +41,20 @@ class Shape:
     def build(self, spark: SparkSession, path: Path, seed: int) -> None:
         """Write the table: three commits of ``ROWS`` rows in all, then the statements of ``after``."""
         rng = random.Random(f"{self.name}/{seed}")
-        listed = ", ".join(f"`{one.name}` {one.kind}" for one in self.columns)
+        listed = ", ".join(f"`{column.name}` {column.kind}" for column in self.columns)
         by = f" PARTITIONED BY ({', '.join(self.partition_by)})" if self.partition_by else ""
         with_ = ", ".join(f"'{key}' = '{value}'" for key, value in self.properties)
         spark.sql(
             f"CREATE TABLE delta.`{path}` ({listed}) USING delta{by}" + (f" TBLPROPERTIES ({with_})" if with_ else "")
         )
         rows = [
-            tuple(None if rng.random() < one.nulls else one.values(rng) for one in self.columns) for _ in range(ROWS)
+            tuple(None if rng.random() < column.nulls else column.values(rng) for column in self.columns)
+            for _ in range(ROWS)
         ]
         # Frames have no CHAR and no VARCHAR; the table makes them so.
-        schema = ", ".join(f"`{one.name}` {'STRING' if 'CHAR' in one.kind else one.kind}" for one in self.columns)
+        schema = ", ".join(
+            f"`{column.name}` {'STRING' if 'CHAR' in column.kind else column.kind}" for column in self.columns
+        )
         for start in range(0, ROWS, 14):
             frame = spark.createDataFrame(rows[start : start + 14], schema).coalesce(1)
             frame.write.format("delta").mode("append").save(str(path))

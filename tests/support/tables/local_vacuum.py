@@ -168,11 +168,11 @@ def _place(text: str) -> tuple[FileStore, str]:
 
 def _data_file(add: dict[str, Any]) -> DataFile:
     vector = add.get("deletionVector")
-    found = None
+    deletion_vector = None
     if vector:
         offset = "" if vector.get("offset") is None else f"@{vector['offset']}"
-        found = DeletionVector(f"{vector['storageType']}{vector['pathOrInlineDv']}{offset}", 1, 1)
-    return DataFile(add["path"], int(add["size"]), int(add["modificationTime"]), (), 1, found)
+        deletion_vector = DeletionVector(f"{vector['storageType']}{vector['pathOrInlineDv']}{offset}", 1, 1)
+    return DataFile(add["path"], int(add["size"]), int(add["modificationTime"]), (), 1, deletion_vector)
 
 
 class PlainCommits:
@@ -194,7 +194,7 @@ class PlainCommits:
         return self._commit("VACUUM END", operationParameters={"status": status}, numDeletedFiles=num_deleted)
 
     def _commit(self, operation: str, **info: Any) -> int:
-        version = max(int(one.name[:20]) for one in self._log.glob("*.json")) + 1
+        version = max(int(file.name[:20]) for file in self._log.glob("*.json")) + 1
         line = json.dumps({"commitInfo": {"timestamp": now_ms(), "operation": operation, **info}})
         (self._log / f"{version:020}.json").write_text(line + "\n")
         return version
@@ -223,7 +223,7 @@ class Vacuuming:
 
     def step(self, table: AgedTable) -> VacuumStep | None:
         """The vacuum step of the plan; None where there is none."""
-        return next((one for one in self.plan(table).steps if isinstance(one, VacuumStep)), None)
+        return next((step for step in self.plan(table).steps if isinstance(step, VacuumStep)), None)
 
     def delete(
         self,

@@ -62,12 +62,12 @@ class Applied:
 
     def planned(self, case: str, plan: Plan | None = None) -> TablePlan:
         wanted = f"policies/{case}.yml"
-        (found,) = (table for table in (plan or self.plan).tables if table.policy_file == wanted)
-        return found
+        (table_of_case,) = (table for table in (plan or self.plan).tables if table.policy_file == wanted)
+        return table_of_case
 
     def ended(self, case: str) -> TableOutcome:
-        (found,) = (table for table in self.outcome.tables if table.policy_file == f"policies/{case}.yml")
-        return found
+        (table_of_case,) = (table for table in self.outcome.tables if table.policy_file == f"policies/{case}.yml")
+        return table_of_case
 
     def metrics(self, case: str) -> OptimizeMetrics:
         """The figures of the case's only rewrite, which succeeded."""
@@ -83,7 +83,9 @@ class Applied:
     def commits(self, case: str) -> list[dict[str, Any]]:
         """``commitInfo`` of every commit since, oldest first."""
         path = self.path(case)
-        return [commit_info(path, one) for one in range(self.before[case].version + 1, newest_version(path) + 1)]
+        return [
+            commit_info(path, version) for version in range(self.before[case].version + 1, newest_version(path) + 1)
+        ]
 
     def check_only_layout_changed(self, case: str) -> None:
         """The same rows by the second engine, and no action of ours says that it changed data."""
@@ -91,8 +93,8 @@ class Applied:
         if before.rows is not None:
             assert second_engine_rows(path) == before.rows
         for version in range(before.version + 1, newest_version(path) + 1):
-            actions = [one.get("add") or one.get("remove") for one in commit_actions(path, version)]
-            assert {one["dataChange"] for one in actions if one is not None} <= {False}
+            actions = [action.get("add") or action.get("remove") for action in commit_actions(path, version)]
+            assert {action["dataChange"] for action in actions if action is not None} <= {False}
 
     def check_nothing_is_left(self, case: str) -> None:
         """A second apply would commit nothing."""
@@ -138,7 +140,9 @@ def live_files(path: Path) -> list[dict[str, Any]]:
 
 def files_by_partition(files: Sequence[Mapping[str, Any]]) -> dict[tuple[str | None, ...], int]:
     """Files by partition values, columns in alphabetical order."""
-    return dict(Counter(tuple(one["partitionValues"][key] for key in sorted(one["partitionValues"])) for one in files))
+    return dict(
+        Counter(tuple(file["partitionValues"][key] for key in sorted(file["partitionValues"])) for file in files)
+    )
 
 
 def table_of(

@@ -16,7 +16,7 @@ def make_table(path: Path, num_files: int = 2, rows_each: int = 10) -> None:
     """A table of small files, one commit each."""
     for number in range(num_files):
         ids = list(range(number * rows_each, (number + 1) * rows_each))
-        deltalake.write_deltalake(str(path), pa.table({"id": ids, "k": [one % 3 for one in ids]}), mode="append")
+        deltalake.write_deltalake(str(path), pa.table({"id": ids, "k": [row_id % 3 for row_id in ids]}), mode="append")
 
 
 def let_rest(path: Path, seconds: float = 60) -> None:
@@ -95,7 +95,7 @@ def unknown_feature(path: Path) -> None:
 
 
 SICK: dict[str, Callable[[Path], None]] = {
-    one.__name__: one
-    for one in (truncated_json, log_gap, corrupt_checkpoint, unreadable, dropped, fifo, unknown_feature)
+    sickness.__name__: sickness
+    for sickness in (truncated_json, log_gap, corrupt_checkpoint, unreadable, dropped, fifo, unknown_feature)
 }
 """Each way by its name."""

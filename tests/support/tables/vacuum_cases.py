@@ -56,7 +56,7 @@ def vacuum(lake: Path, table: AgedTable, work: Vacuuming, *gone: str) -> VacuumR
     assert tree(lake) == before, "planning changed something"
     receipt = work.delete(table, step) if step is not None else None
     name = table.path.relative_to(lake)
-    assert_only(lake, before, *(f"{name}/{one}" for one in gone))
+    assert_only(lake, before, *(f"{name}/{path}" for path in gone))
     if receipt is not None:
         assert (receipt.num_files_deleted, receipt.remaining, receipt.stopped) == (len(gone), (), None)
         assert work.step(table) is None, "a second run found something"
@@ -65,7 +65,7 @@ def vacuum(lake: Path, table: AgedTable, work: Vacuuming, *gone: str) -> VacuumR
 
 def codes(plan: TablePlan) -> set[ReasonCode]:
     """Why something is left alone, but for what compaction says."""
-    return {one.reason.code for one in plan.left_alone} - {ReasonCode.AT_TARGET, ReasonCode.NO_PARTNER}
+    return {entry.reason.code for entry in plan.left_alone} - {ReasonCode.AT_TARGET, ReasonCode.NO_PARTNER}
 
 
 def write_checkpoint(folder: Path, table: AgedTable, version: int, *, committed: int = 3) -> Path:

@@ -16,10 +16,10 @@ from tests.support.writers.forged_rows import Forgery, Plant, StatsChange, forge
 
 
 def _leaves(tree: dict[str, Any], path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    found = []
+    leaves = []
     for name, value in tree.items():
-        found += _leaves(value, (*path, name)) if isinstance(value, dict) else [(*path, name)]
-    return found
+        leaves += _leaves(value, (*path, name)) if isinstance(value, dict) else [(*path, name)]
+    return leaves
 
 
 def _parent(tree: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
@@ -151,7 +151,7 @@ STATS_FAULTS: dict[str, StatsChange] = {
 
 def _partition(value: Callable[[Any], Any]) -> Plant:
     def plant(forgery: Forgery) -> bool:
-        values = forgery.one().add["partitionValues"]
+        values = forgery.victim().add["partitionValues"]
         if not values:
             return False
         name = sorted(values)[0]
@@ -163,7 +163,9 @@ def _partition(value: Callable[[Any], Any]) -> Plant:
 
 def _partitions_exchanged(forgery: Forgery) -> bool:
     first, *others = forgery.written
-    other = next((one for one in others if one.add["partitionValues"] != first.add["partitionValues"]), None)
+    other = next(
+        (candidate for candidate in others if candidate.add["partitionValues"] != first.add["partitionValues"]), None
+    )
     if other is None:
         return False
     first.add["partitionValues"], other.add["partitionValues"] = (
@@ -175,39 +177,39 @@ def _partitions_exchanged(forgery: Forgery) -> bool:
 
 def _set(**fields: Any) -> Plant:
     def plant(forgery: Forgery) -> bool:
-        forgery.one().add.update(fields)
+        forgery.victim().add.update(fields)
         return True
 
     return plant
 
 
 def _size(forgery: Forgery) -> bool:
-    forgery.one().add["size"] += 1
+    forgery.victim().add["size"] += 1
     return True
 
 
 def _twice(forgery: Forgery) -> bool:
-    forgery.written.append(forgery.one())
+    forgery.written.append(forgery.victim())
     return True
 
 
 def _copied(forgery: Forgery) -> bool:
-    forgery.written += forge(forgery.root, [forgery.one()], f"copy {forgery.rng.random()}").written
+    forgery.written += forge(forgery.root, [forgery.victim()], f"copy {forgery.rng.random()}").written
     return True
 
 
 def _left_out(forgery: Forgery) -> bool:
-    forgery.written.remove(forgery.one())
+    forgery.written.remove(forgery.victim())
     return True
 
 
 def _deleted(forgery: Forgery) -> bool:
-    forgery.path(forgery.one()).unlink()
+    forgery.path(forgery.victim()).unlink()
     return True
 
 
 def _truncated(forgery: Forgery) -> bool:
-    path = forgery.path(forgery.one())
+    path = forgery.path(forgery.victim())
     path.write_bytes(path.read_bytes()[:-20])
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
     return True
@@ -215,26 +217,26 @@ def _truncated(forgery: Forgery) -> bool:
 
 def _truncated_with_its_size(forgery: Forgery) -> bool:
     _truncated(forgery)
-    forgery.one().add["size"] -= 20
+    forgery.victim().add["size"] -= 20
     return True
 
 
 def _elsewhere(forgery: Forgery) -> bool:
-    one = forgery.one()
+    victim = forgery.victim()
     outside = forgery.root.parent / "elsewhere.parquet"
-    shutil.copyfile(forgery.path(one), outside)
-    one.add["path"] = f"../{outside.name}"
+    shutil.copyfile(forgery.path(victim), outside)
+    victim.add["path"] = f"../{outside.name}"
     return True
 
 
 def _absolute(forgery: Forgery) -> bool:
-    one = forgery.one()
-    one.add["path"] = forgery.path(one).as_uri()
+    victim = forgery.victim()
+    victim.add["path"] = forgery.path(victim).as_uri()
     return True
 
 
 def _no_stats(forgery: Forgery) -> bool:
-    forgery.one().add["stats"] = None
+    forgery.victim().add["stats"] = None
     return True
 
 
@@ -263,12 +265,12 @@ ACTION_FAULTS: dict[str, Plant] = {
 
 def _again(**options: Any) -> Plant:
     def plant(forgery: Forgery) -> bool:
-        for one in forgery.written:
-            table = read(forgery.path(one))
+        for file in forgery.written:
+            table = read(forgery.path(file))
             if options.get("reverse"):
                 table = table.take(pa.array(range(table.num_rows)[::-1]))
-            write(table, forgery.path(one), **{key: value for key, value in options.items() if key != "reverse"})
-            one.add["size"] = forgery.path(one).stat().st_size
+            write(table, forgery.path(file), **{key: value for key, value in options.items() if key != "reverse"})
+            file.add["size"] = forgery.path(file).stat().st_size
         return True
 
     return plant
@@ -276,8 +278,8 @@ def _again(**options: Any) -> Plant:
 
 def _read_back(forgery: Forgery) -> bool:
     """The same statistics in another spelling; False where Python's floats cannot hold a bound of 38 digits."""
-    for one in forgery.written:
-        text = str(one.add["stats"])
+    for file in forgery.written:
+        text = str(file.add["stats"])
         spelled = json.dumps(json.loads(text))
         if json.loads(text, parse_float=Decimal) != json.loads(spelled, parse_float=Decimal):
             return False

@@ -34,39 +34,39 @@ class Forgery:
     written: list[WrittenFile]
     rng: random.Random
 
-    def one(self) -> WrittenFile:
+    def victim(self) -> WrittenFile:
         """A file to change, the one with most rows."""
         return max(
-            self.written, key=lambda one: json.loads(one.add["stats"])["numRecords"] if one.add.get("stats") else 0
+            self.written, key=lambda file: json.loads(file.add["stats"])["numRecords"] if file.add.get("stats") else 0
         )
 
-    def path(self, one: WrittenFile) -> Path:
+    def path(self, file: WrittenFile) -> Path:
         """Where it lies."""
-        return self.root / unquote(one.path)
+        return self.root / unquote(file.path)
 
     def change_rows(self, change: RowChange) -> bool:
         """Rewrite one file's rows; False where the change does not apply to it.
 
         Delta 4.4 writes partition columns into the files, too, and readers take them from the log: they are left out.
         """
-        one = self.one()
-        table = read(self.path(one))
-        copies = [name for name in table.column_names if name in one.add["partitionValues"]]
+        file = self.victim()
+        table = read(self.path(file))
+        copies = [name for name in table.column_names if name in file.add["partitionValues"]]
         changed = change(table.drop_columns(copies), self.rng)
         if changed is None:
             return False
-        write(changed, self.path(one))
+        write(changed, self.path(file))
         # The reader takes the file's size from the log.
-        one.add["size"] = self.path(one).stat().st_size
+        file.add["size"] = self.path(file).stat().st_size
         return True
 
     def change_stats(self, change: StatsChange) -> bool:
         """Change the statistics of one file; False where the change does not apply."""
-        one = self.one()
-        stats = json.loads(one.add["stats"])
+        file = self.victim()
+        stats = json.loads(file.add["stats"])
         if not change(stats, self.rng):
             return False
-        one.add["stats"] = json.dumps(stats, ensure_ascii=False)
+        file.add["stats"] = json.dumps(stats, ensure_ascii=False)
         return True
 
 
@@ -74,20 +74,20 @@ def read(path: Path) -> pa.Table:
     """A data file's rows. Spark's INT96 become timestamps with a zone, so that Spark reads them again as they were."""
     file = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
     columns = [file.schema.column(number) for number in range(len(file.schema))]
-    old = {one.path for one in columns if one.physical_type == "INT96"}
+    old = {column.path for column in columns if column.physical_type == "INT96"}
     table = file.read()
-    schema = pa.schema([_zoned(one, one.name, old) for one in table.schema], metadata=table.schema.metadata)
+    schema = pa.schema([_zoned(column, column.name, old) for column in table.schema], metadata=table.schema.metadata)
     return table.cast(schema)
 
 
-def _zoned(one: pa.Field, path: str, old: set[str]) -> pa.Field:
-    kind = one.type
+def _zoned(field: pa.Field, path: str, old: set[str]) -> pa.Field:
+    kind = field.type
     if pa.types.is_struct(kind):
         kind = pa.struct([_zoned(kind.field(number), f"{path}.{kind.field(number).name}", old)
                           for number in range(kind.num_fields)])  # fmt: skip
     elif path in old:
         kind = pa.timestamp("us", tz="UTC")
-    return one.with_type(kind)
+    return field.with_type(kind)
 
 
 def write(table: pa.Table, path: Path, **options: Any) -> None:
@@ -100,13 +100,13 @@ def forge(root: Path, written: list[WrittenFile], seed: str) -> Forgery:
     """Copy the files of a rewrite under new names."""
     rng = random.Random(seed)
     copies = []
-    for one in written:
-        source = root / unquote(one.path)
+    for file in written:
+        source = root / unquote(file.path)
         name = f"{source.stem.split('.')[0]}-f{rng.getrandbits(48):x}.parquet"
         shutil.copyfile(source, source.with_name(name))
-        add = copy.deepcopy(one.add)
-        add["path"] = "/".join([*one.path.split("/")[:-1], name])
-        copies.append(WrittenFile(add, one.tags, one.bin_number))
+        add = copy.deepcopy(file.add)
+        add["path"] = "/".join([*file.path.split("/")[:-1], name])
+        copies.append(WrittenFile(add, file.tags, file.bin_number))
     return Forgery(root, copies, rng)
 
 
@@ -145,10 +145,10 @@ def other_value(value: Any, kind: pa.DataType, rng: random.Random) -> Any:
 
 def put(table: pa.Table, column: int, row: int, value: Any) -> pa.Table:
     """The table with one value changed."""
-    one = table.schema.field(column)
+    field = table.schema.field(column)
     values = table.column(column).to_pylist()
     values[row] = value
-    return table.set_column(column, one, pa.array(values, one.type))
+    return table.set_column(column, field, pa.array(values, field.type))
 
 
 def change_value(place: int) -> RowChange:
@@ -183,7 +183,7 @@ def null_for_empty(table: pa.Table, rng: random.Random) -> pa.Table | None:
 
 
 def _twins(table: pa.Table) -> list[tuple[int, int]]:
-    kinds = [one.type for one in table.schema]
+    kinds = [column.type for column in table.schema]
     return [(a, b) for a in range(1, len(kinds)) for b in range(a + 1, len(kinds)) if kinds[a] == kinds[b]]
 
 

@@ -39,7 +39,7 @@ def engine_of(
     def after(version: int) -> None:
         assert fault is not None
         assert path is not None
-        (added,) = [one["add"] for one in log_of(path, version) if "add" in one]
+        (added,) = [action["add"] for action in log_of(path, version) if "add" in action]
         fault(path / added["path"])
         admit_size(path, version)
         forget_logs(lease.spark)
@@ -72,11 +72,11 @@ def log_of(path: Path, version: int) -> list[dict[str, Any]]:
 def admit_size(path: Path, version: int) -> None:
     """Make the log say the size that its added files have now."""
     actions = log_of(path, version)
-    for one in actions:
-        if "add" in one:
-            one["add"]["size"] = (path / one["add"]["path"]).stat().st_size
+    for action in actions:
+        if "add" in action:
+            action["add"]["size"] = (path / action["add"]["path"]).stat().st_size
     entry = path / "_delta_log" / f"{version:020d}.json"
-    entry.write_text("".join(json.dumps(one) + "\n" for one in actions))
+    entry.write_text("".join(json.dumps(action) + "\n" for action in actions))
     for checksum in (path / "_delta_log").rglob("*.crc"):
         checksum.unlink()
     for checksum in (path / "_delta_log").rglob(".*.crc"):

@@ -81,8 +81,8 @@ def lake(monkeypatch: pytest.MonkeyPatch) -> FakeLake:
 
 def hook(name: str = "t", last_commit: int | None = None, **arguments: Any) -> AutoCompactResult:
     untyped: Any = maintainer.auto_compact
-    found: AutoCompactResult = untyped(Writer(last_commit), name, **arguments)
-    return found
+    result: AutoCompactResult = untyped(Writer(last_commit), name, **arguments)
+    return result
 
 
 def now_ms() -> int:
@@ -97,14 +97,14 @@ def table_of(lake: FakeLake, num_files: int, **properties: str) -> FakeTable:
 
 def test_it_compacts_and_returns_the_figures(lake: FakeLake) -> None:
     table = table_of(lake, 4)
-    found = hook()
-    assert (found.status, found.version, found.error_code) == (AutoCompactStatus.COMPACTED, 2, None)
-    assert found.compacted
-    assert found.metrics is not None
-    assert (found.metrics.num_files_removed, found.metrics.num_files_added, found.metrics.num_batches) == (4, 1, 1)
-    assert found.metrics.files_removed.total_size == 32
-    assert found.settings is not None
-    assert found.settings.min_num_files == 3, "from the session"
+    result = hook()
+    assert (result.status, result.version, result.error_code) == (AutoCompactStatus.COMPACTED, 2, None)
+    assert result.compacted
+    assert result.metrics is not None
+    assert (result.metrics.num_files_removed, result.metrics.num_files_added, result.metrics.num_batches) == (4, 1, 1)
+    assert result.metrics.files_removed.total_size == 32
+    assert result.settings is not None
+    assert result.settings.min_num_files == 3, "from the session"
     assert (table.rows, len(table.live)) == ([0, 1, 2, 3], 1)
     stamp = table.versions[-1].stamp
     assert stamp is not None
@@ -113,16 +113,16 @@ def test_it_compacts_and_returns_the_figures(lake: FakeLake) -> None:
 
 def test_too_few_files_and_the_tables_own_setting_wins_over_the_session(lake: FakeLake) -> None:
     table = table_of(lake, 4, **{"maintainer.autoCompact.minNumFiles": "5"})
-    found = hook()
-    assert (found.status, table.version) == (AutoCompactStatus.NOT_QUALIFIED, 1)
-    assert found.reason.startswith("at most 4 files under 64 MiB")
+    result = hook()
+    assert (result.status, table.version) == (AutoCompactStatus.NOT_QUALIFIED, 1)
+    assert result.reason.startswith("at most 4 files under 64 MiB")
     assert hook(min_num_files=4).compacted
 
 
 def test_a_table_that_does_not_want_it(lake: FakeLake) -> None:
     table = table_of(lake, 4, **{AUTO_COMPACT: "false"})
-    found = hook()
-    assert (found.status, found.reason) == (
+    result = hook()
+    assert (result.status, result.reason) == (
         AutoCompactStatus.DISABLED,
         "auto compaction is off (delta.autoOptimize.autoCompact)",
     )
@@ -135,17 +135,17 @@ def test_a_table_that_does_not_want_it(lake: FakeLake) -> None:
 def test_a_faster_writer_wins(lake: FakeLake) -> None:
     table = table_of(lake, 4)
     lake.at("commit", lambda where: where.table.delete_file("f0"), times=1)
-    found = hook()
-    assert (found.status, found.error_code, found.version) == (AutoCompactStatus.YIELDED, "C701", None)
+    result = hook()
+    assert (result.status, result.error_code, result.version) == (AutoCompactStatus.YIELDED, "C701", None)
     assert (table.version, table.rows) == (2, [1, 2, 3])
 
 
 def test_a_table_that_others_updated_a_moment_ago_is_hot(lake: FakeLake) -> None:
     table = table_of(lake, 5)
     table.delete_file("f4", at_ms=now_ms() - 120_000)
-    found = hook()
-    assert (found.status, found.error_code, table.version) == (AutoCompactStatus.NOT_QUALIFIED, "C718", 2)
-    assert found.reason == "hot: DELETE by another writer 2m ago (quietAfterUpdates 10m)"
+    result = hook()
+    assert (result.status, result.error_code, table.version) == (AutoCompactStatus.NOT_QUALIFIED, "C718", 2)
+    assert result.reason == "hot: DELETE by another writer 2m ago (quietAfterUpdates 10m)"
     assert hook(quiet_after_updates="1m").compacted
 
 
@@ -153,10 +153,10 @@ def test_a_table_that_others_updated_a_moment_ago_is_hot(lake: FakeLake) -> None
 def test_who_knows_that_nobody_else_updates_says_so(lake: FakeLake, said: str) -> None:
     properties = {"maintainer.autoCompact.quietAfterUpdates": "0s"} if said == "property" else {}
     table_of(lake, 5, **properties).delete_file("f4", at_ms=now_ms())
-    found = hook(quiet_after_updates="0s") if said == "argument" else hook()
-    assert found.compacted
-    assert found.settings is not None
-    assert found.settings.quiet_after_updates_seconds == 0
+    result = hook(quiet_after_updates="0s") if said == "argument" else hook()
+    assert result.compacted
+    assert result.settings is not None
+    assert result.settings.quiet_after_updates_seconds == 0
 
 
 def test_an_update_while_we_write_holds_the_commit_back_though_it_took_none_of_our_files(lake: FakeLake) -> None:
@@ -167,9 +167,9 @@ def test_an_update_while_we_write_holds_the_commit_back_though_it_took_none_of_o
         where.table.delete_file("new", at_ms=now_ms())
 
     lake.at("write", update, times=1)
-    found = hook()
-    assert (found.status, found.error_code) == (AutoCompactStatus.YIELDED, "C718")
-    assert found.reason.startswith("hot: DELETE by another writer")
+    result = hook()
+    assert (result.status, result.error_code) == (AutoCompactStatus.YIELDED, "C718")
+    assert result.reason.startswith("hot: DELETE by another writer")
     assert (table.version, sorted(table.live)) == (3, ["f0", "f1", "f2", "f3"])
 
 
@@ -182,8 +182,8 @@ def test_an_update_of_the_session_that_calls_is_nobody_elses_and_is_remembered(l
     for number in range(4):
         table.commit(set(), {f"more{number}": (number,)})
     table.delete_file("more3", at_ms=now_ms())
-    found = hook(last_commit=table.version - 1)
-    assert (found.status, found.error_code) == (AutoCompactStatus.NOT_QUALIFIED, "C718")
+    result = hook(last_commit=table.version - 1)
+    assert (result.status, result.error_code) == (AutoCompactStatus.NOT_QUALIFIED, "C718")
 
 
 def test_after_its_own_compaction_a_table_that_others_update_rests(lake: FakeLake) -> None:
@@ -193,9 +193,9 @@ def test_after_its_own_compaction_a_table_that_others_update_rests(lake: FakeLak
     table.versions[-1].at_ms = now_ms()
     for number in range(4):
         table.commit(set(), {f"more{number}": (number,)})
-    found = hook()
-    assert (found.status, found.error_code) == (AutoCompactStatus.NOT_QUALIFIED, "C718")
-    assert found.reason.startswith("resting: our last rewrite was ")
+    result = hook()
+    assert (result.status, result.error_code) == (AutoCompactStatus.NOT_QUALIFIED, "C718")
+    assert result.reason.startswith("resting: our last rewrite was ")
 
 
 def test_a_table_that_is_only_appended_to_never_rests(lake: FakeLake) -> None:
@@ -214,8 +214,8 @@ def test_what_is_not_proven_is_not_committed(lake: FakeLake) -> None:
         where.rows.pop()
 
     lake.at("write", lose)
-    found = hook()
-    assert (found.status, found.error_code, table.version) == (AutoCompactStatus.FAILED, "V501", 1)
+    result = hook()
+    assert (result.status, result.error_code, table.version) == (AutoCompactStatus.FAILED, "V501", 1)
 
 
 @pytest.mark.parametrize("error", [RuntimeError("boom"), SystemExit(1)])
@@ -226,29 +226,29 @@ def test_whatever_the_engine_does_is_a_result(lake: FakeLake, error: BaseExcepti
         raise error
 
     lake.at("write", fail, times=1)
-    found = hook()
-    assert (found.status, table.version) == (AutoCompactStatus.FAILED, 1)
-    assert type(error).__name__ in found.reason
+    result = hook()
+    assert (result.status, table.version) == (AutoCompactStatus.FAILED, 1)
+    assert type(error).__name__ in result.reason
     assert hook().compacted, "the next one is not held up"
 
 
 def test_no_such_table_and_a_setting_that_cannot_be_read(lake: FakeLake) -> None:
-    found = hook("nothing")
-    assert (found.status, found.error_code) == (AutoCompactStatus.FAILED, "T401")
+    result = hook("nothing")
+    assert (result.status, result.error_code) == (AutoCompactStatus.FAILED, "T401")
     table_of(lake, 4, **{"maintainer.autoCompact.maxFileSize": "big"})
-    found = hook()
-    assert (found.status, "maxFileSize is `big`" in found.reason) == (AutoCompactStatus.FAILED, True)
+    result = hook()
+    assert (result.status, "maxFileSize is `big`" in result.reason) == (AutoCompactStatus.FAILED, True)
     table_of(lake, 4, **{AUTO_COMPACT: "perhaps"})
-    found = hook()
-    assert (found.status, "neither true nor false" in found.reason) == (AutoCompactStatus.FAILED, True)
+    result = hook()
+    assert (result.status, "neither true nor false" in result.reason) == (AutoCompactStatus.FAILED, True)
 
 
 def test_a_table_that_cannot_be_maintained_is_not_a_failure(lake: FakeLake, monkeypatch: pytest.MonkeyPatch) -> None:
     table, facts = table_of(lake, 4), FakeTable.facts
     managed = Protocol(3, 7, (), ("catalogManaged",))
     monkeypatch.setattr(FakeTable, "facts", lambda self: replace(facts(self), protocol=managed))
-    found = hook()
-    assert (found.status, found.error_code, table.version) == (AutoCompactStatus.NOT_QUALIFIED, "T407", 1)
+    result = hook()
+    assert (result.status, result.error_code, table.version) == (AutoCompactStatus.NOT_QUALIFIED, "T407", 1)
 
 
 def test_one_at_a_time_for_one_table(lake: FakeLake) -> None:
@@ -256,7 +256,7 @@ def test_one_at_a_time_for_one_table(lake: FakeLake) -> None:
     inner: list[AutoCompactResult] = []
     lake.at("write", lambda where: inner.append(hook()), times=1)
     assert hook().compacted
-    assert [one.status for one in inner] == [AutoCompactStatus.NOT_QUALIFIED]
+    assert [result.status for result in inner] == [AutoCompactStatus.NOT_QUALIFIED]
     assert "is running in this process" in inner[0].reason
 
 
@@ -276,10 +276,10 @@ def leave() -> None:
 def test_an_attempt_that_is_too_slow_while_it_writes_commits_nothing_later(lake: FakeLake) -> None:
     table = table_of(lake, 4)
     lake.at("write", until_cancelled, times=1)
-    found = hook(timeout_seconds=0.2)
+    result = hook(timeout_seconds=0.2)
     leave()
-    assert (found.status, found.error_code, found.version) == (AutoCompactStatus.FAILED, "C711", None)
-    assert found.reason == "not done within 0.2 s and cancelled; nothing was committed"
+    assert (result.status, result.error_code, result.version) == (AutoCompactStatus.FAILED, "C711", None)
+    assert result.reason == "not done within 0.2 s and cancelled; nothing was committed"
     assert table.version == 1
     assert hook().compacted, "the next one is not held up"
 
@@ -299,10 +299,10 @@ def test_an_attempt_that_is_too_slow_before_its_commit_commits_nothing_later(
 
     monkeypatch.setattr(auto_compact_run, "check_no_update", slow)
     monkeypatch.setattr(auto_compact_hook, "CANCEL_SECONDS", 0.1 if ends == "late" else 20)
-    found = hook(timeout_seconds=0.2)
+    result = hook(timeout_seconds=0.2)
     release.set()
     leave()
-    assert (found.status, found.error_code, table.version) == (AutoCompactStatus.FAILED, "C711", 1)
+    assert (result.status, result.error_code, table.version) == (AutoCompactStatus.FAILED, "C711", 1)
 
 
 def test_what_had_landed_before_it_was_cancelled_is_in_the_result(
@@ -311,18 +311,18 @@ def test_what_had_landed_before_it_was_cancelled_is_in_the_result(
     table = table_of(lake, 4)
     monkeypatch.setattr(auto_compact_plan, "BATCH_SIZE_BYTES", 1)
     lake.at("landed", until_cancelled, times=1)
-    found = hook(timeout_seconds=0.5, max_file_size=18)
-    assert (found.status, found.error_code, found.version) == (AutoCompactStatus.FAILED, "C711", 2)
-    assert found.reason == "not done within 0.5 s and cancelled; what had landed stays, up to version 2"
-    assert found.metrics is not None
-    assert (found.metrics.num_files_removed, table.version) == (2, 2)
+    result = hook(timeout_seconds=0.5, max_file_size=18)
+    assert (result.status, result.error_code, result.version) == (AutoCompactStatus.FAILED, "C711", 2)
+    assert result.reason == "not done within 0.5 s and cancelled; what had landed stays, up to version 2"
+    assert result.metrics is not None
+    assert (result.metrics.num_files_removed, table.version) == (2, 2)
 
 
 def test_a_commit_that_is_under_way_is_waited_for_and_told(lake: FakeLake) -> None:
     table = table_of(lake, 4)
     lake.at("commit", until_cancelled, times=1)
-    found = hook(timeout_seconds=0.2)
-    assert (found.status, found.version, table.version) == (AutoCompactStatus.COMPACTED, 2, 2)
+    result = hook(timeout_seconds=0.2)
+    assert (result.status, result.version, table.version) == (AutoCompactStatus.COMPACTED, 2, 2)
 
 
 def test_a_commit_that_may_still_land_is_said_and_how_to_find_it(
@@ -332,11 +332,11 @@ def test_a_commit_that_may_still_land_is_said_and_how_to_find_it(
     monkeypatch.setattr(auto_compact_hook, "CANCEL_SECONDS", 0.3)
     monkeypatch.setattr(auto_compact_hook, "CANCEL_AGAIN_SECONDS", 0.05)
     lake.at("commit", lambda where: release.wait(20), times=1)
-    found = hook(timeout_seconds=0.2)
+    result = hook(timeout_seconds=0.2)
     (run,) = lake.workers
-    assert (found.status, found.error_code, table.version) == (AutoCompactStatus.FAILED, "C711", 1)
-    assert "a commit may still land" in found.reason
-    assert f"`maintainer show {run}`" in found.reason
+    assert (result.status, result.error_code, table.version) == (AutoCompactStatus.FAILED, "C711", 1)
+    assert "a commit may still land" in result.reason
+    assert f"`maintainer show {run}`" in result.reason
     assert len(lake.cancelled) > 1, "Spark jobs that start a moment later are cancelled, too"
     release.set()
     leave()

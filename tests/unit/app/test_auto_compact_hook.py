@@ -43,10 +43,10 @@ def call(session: Session, **arguments: Any) -> Any:
 
 def test_switched_off_it_does_nothing_at_all() -> None:
     session = Session({"spark.databricks.delta.autoCompact.enabled": "FALSE"})
-    found = call(session)
-    assert (found.status, found.reason) == (AutoCompactStatus.DISABLED, "auto compaction is off (session)")
-    found = call(Session({"spark.databricks.delta.autoCompact.enabled": "true"}), enabled=False)
-    assert (found.status, found.switch.source) == (AutoCompactStatus.DISABLED, SwitchSource.ARGUMENT)
+    result = call(session)
+    assert (result.status, result.reason) == (AutoCompactStatus.DISABLED, "auto compaction is off (session)")
+    result = call(Session({"spark.databricks.delta.autoCompact.enabled": "true"}), enabled=False)
+    assert (result.status, result.switch.source) == (AutoCompactStatus.DISABLED, SwitchSource.ARGUMENT)
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_switched_off_it_does_nothing_at_all() -> None:
 )
 def test_whatever_happens_is_a_result(error: BaseException, reason: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "maintainer.auto_compact"):
-        found = call(Session(error=error))
-    assert (found.status, found.reason) == (AutoCompactStatus.FAILED, reason)
+        result = call(Session(error=error))
+    assert (result.status, result.reason) == (AutoCompactStatus.FAILED, reason)
     (record,) = caplog.records
     said = json.loads(record.getMessage())
     assert record.levelno == logging.WARNING
@@ -69,8 +69,8 @@ def test_whatever_happens_is_a_result(error: BaseException, reason: str, caplog:
 
 
 def test_a_session_of_spark_connect_is_refused_with_its_code() -> None:
-    found = call(Session())
-    assert (found.status, found.error_code) == (AutoCompactStatus.FAILED, "E620")
+    result = call(Session())
+    assert (result.status, result.error_code) == (AutoCompactStatus.FAILED, "E620")
 
 
 def test_it_works_on_a_thread_of_its_own() -> None:
@@ -99,18 +99,18 @@ def test_an_attempt_that_takes_too_long_is_cancelled_and_left(monkeypatch: pytes
     session: Any = Session()
     session.conf, session.sparkContext = Slow({}), Context()
     started = time.monotonic()
-    found = call(session, timeout_seconds=0.05)
+    result = call(session, timeout_seconds=0.05)
     release.set()
     assert time.monotonic() - started < 20
-    assert (found.status, found.error_code) == (AutoCompactStatus.FAILED, "C711")
+    assert (result.status, result.error_code) == (AutoCompactStatus.FAILED, "C711")
     assert len(cancelled) == 1
 
 
 def test_importing_the_package_imports_neither_spark_nor_the_engine() -> None:
     code = (
         "import maintainer, sys; maintainer.auto_compact; "
-        "print([one for one in sys.modules if one.split('.')[0] in ('pyspark', 'py4j', 'delta')"
-        " or one.startswith('maintainer.') and one != 'maintainer.model.product_version'])"
+        "print([name for name in sys.modules if name.split('.')[0] in ('pyspark', 'py4j', 'delta')"
+        " or name.startswith('maintainer.') and name != 'maintainer.model.product_version'])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "['maintainer.model']"

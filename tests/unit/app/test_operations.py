@@ -83,7 +83,7 @@ def test_the_engine_of_maintainer_yml(tmp_path: Path, monkeypatch: pytest.Monkey
     session = object()
     with pytest.raises(Opened):
         call(Project.load(tmp_path), session)  # type: ignore[operator] # one of the two methods
-    assert [(one.engine, one.single_writer, one.spark) for one in given] == [("command", True, session)]
+    assert [(options.engine, options.single_writer, options.spark) for options in given] == [("command", True, session)]
 
 
 def test_no_ledger_over_spark_connect_is_a_problem_that_is_handed_on(tmp_path: Path) -> None:

@@ -67,10 +67,10 @@ def test_a_test_passes_when_the_plan_is_the_one_expected(tmp_path: Path) -> None
 )
 def test_a_test_that_fails_is_a_finding_at_its_line(tmp_path: Path, old: str, new: str, expected: list[str]) -> None:
     assert old in TEST
-    found = failures(tmp_path, TEST.replace(old, new))
-    assert len(found) >= len(expected)
+    reported = failures(tmp_path, TEST.replace(old, new))
+    assert len(reported) >= len(expected)
     for line in expected:
-        assert any(one.startswith(line) for one in found), found
+        assert any(failure.startswith(line) for failure in reported), reported
 
 
 def test_history_and_problems_can_be_expected(tmp_path: Path) -> None:

@@ -23,17 +23,17 @@ from tests.support.policies.projects import write_project
 
 
 def options(*args: str) -> EngineOptions:
-    found: list[EngineOptions] = []
+    seen_options: list[EngineOptions] = []
 
     @click.command()
     @spec_options(ENGINE)
     def command(spec: RunSpec) -> None:
-        found.append(spec.engine)
+        seen_options.append(spec.engine)
 
     done = CliRunner().invoke(command, list(args))
     if done.exception is not None:
         raise AssertionError(done.output)
-    return found[0]
+    return seen_options[0]
 
 
 def test_the_command_line_wins_over_the_project(tmp_path: Path) -> None:

@@ -279,7 +279,7 @@ def test_paths_choose_what_is_shown_and_the_project_is_still_read(bad: Path) -> 
     (bad / "policies" / "other.yml").write_text("version: 1\ntable: sales.items\n")
     assert run("validate", "policies/good.yml").exit_code == 0
     other = run("validate", "policies/other.yml", "-o", "json")
-    assert [one["code"] for one in json.loads(other.stdout)["diagnostics"]] == ["P350"]
+    assert [diagnostic["code"] for diagnostic in json.loads(other.stdout)["diagnostics"]] == ["P350"]
     assert json.loads(run("validate", "policies", "-o", "json").stdout)["files"] == 3
     assert run("validate", "no-such-file.yml").exit_code == 2
 
@@ -370,9 +370,9 @@ def test_two_paths_that_reach_one_table_are_found_on_this_machine(project: Path)
     for name, table in (("a", "lake/t"), ("b", "link/t"), ("c", "lake/u"), ("d", "lake/not_made_yet")):
         (project / "policies" / f"{name}.yml").write_text(f"version: 1\ntable: {table}\n", encoding="utf-8")
     for selected in ((), ("-s", "link/t"), (str(project / "policies" / "b.yml"),)):
-        found = run("validate", "-o", "concise", *selected)
-        assert found.exit_code == 1
-        (line,) = [line for line in found.stdout.splitlines() if "P350" in line]
+        shown = run("validate", "-o", "concise", *selected)
+        assert shown.exit_code == 1
+        (line,) = [line for line in shown.stdout.splitlines() if "P350" in line]
         assert line.startswith(
             "policies/b.yml:2:8: error[P350] `link/t` has a policy already: `lake/t` is the same table"
         )

@@ -30,8 +30,8 @@ def root(tmp_path: Path) -> Path:
 
 
 def shown(root: Path, *select: str, exclude: tuple[str, ...] = (), since: str | None = None) -> set[str]:
-    found = check_selected(root, None, SelectionOptions(select, exclude, since))
-    return {finding.file.removeprefix("policies/").removesuffix(".yml") for finding in found.diagnostics}
+    checked = check_selected(root, None, SelectionOptions(select, exclude, since))
+    return {finding.file.removeprefix("policies/").removesuffix(".yml") for finding in checked.diagnostics}
 
 
 def test_a_table_is_shown_with_the_rules_and_profiles_that_it_has(root: Path) -> None:

@@ -155,14 +155,14 @@ def test_of_many_at_once_exactly_one_gets_it(tmp_path: Path) -> None:
     everyone = [leases(tmp_path, clock, number) for number in range(8)]
     start, won = threading.Barrier(8), []
 
-    def ask(one: Leases) -> None:
+    def ask(leases: Leases) -> None:
         start.wait()
         try:
-            won.append(one.acquire(KEY, TABLE))
+            won.append(leases.acquire(KEY, TABLE))
         except Refused:
             return
 
-    threads = [threading.Thread(target=ask, args=(one,)) for one in everyone]
+    threads = [threading.Thread(target=ask, args=(leases,)) for leases in everyone]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -177,9 +177,9 @@ def test_who_works_on_what_can_be_asked_without_taking_anything(tmp_path: Path) 
     dead = leases(tmp_path, clock, 3, alive=False)
     lease, other = first.acquire(KEY, TABLE), second.acquire("another@file:/lake/u", "u")
     dead.acquire("third@file:/lake/v", "v")
-    found = current_holders(tmp_path / "runs", clock.now)
-    assert {table: one.token for table, one in found.items()} == {TABLE: lease.token, "u": other.token}
-    assert found[TABLE].run_id != found["u"].run_id
+    holders = current_holders(tmp_path / "runs", clock.now)
+    assert {table: held.token for table, held in holders.items()} == {TABLE: lease.token, "u": other.token}
+    assert holders[TABLE].run_id != holders["u"].run_id
     first.release(lease)
     assert list(current_holders(tmp_path / "runs", clock.now)) == ["u"]
     assert current_holders(tmp_path / "runs", clock.now + 120_000) == {}

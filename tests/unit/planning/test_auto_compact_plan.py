@@ -62,9 +62,9 @@ class TestSwitch:
     def test_precedence_is_that_of_delta(
         self, session: str | None, properties: dict[str, str], enabled: bool, source: SwitchSource
     ) -> None:
-        found = switch_of(session, properties)
-        assert (found.enabled, found.source) == (enabled, source)
-        assert found.text == f"{'on' if enabled else 'off'} ({source.value})"
+        switch = switch_of(session, properties)
+        assert (switch.enabled, switch.source) == (enabled, source)
+        assert switch.text == f"{'on' if enabled else 'off'} ({source.value})"
 
     @pytest.mark.parametrize(("session", "properties"), [("auto", {}), (None, {AUTO_COMPACT: "legacy"})])
     def test_what_delta_would_refuse_is_refused(self, session: str | None, properties: dict[str, str]) -> None:
@@ -115,18 +115,18 @@ class TestSettings:
 def test_only_small_files_count() -> None:
     """Delta counts every file when no minFileSize is set in the session (delta issue 4045)."""
     assert decide(partition("a", 10, 10, 50, 80, 90)).step is None
-    found = decide(partition("a", 10, 10, 49, 80, 90))
-    assert paths(found) == {"a0", "a1", "a2"}
-    assert found.step is not None
-    assert found.step.auto
-    assert "3 files under 50 B in one partition" in found.reason
+    decision = decide(partition("a", 10, 10, 49, 80, 90))
+    assert paths(decision) == {"a0", "a1", "a2"}
+    assert decision.step is not None
+    assert decision.step.auto
+    assert "3 files under 50 B in one partition" in decision.reason
 
 
 def test_a_first_write_alone_does_not_qualify() -> None:
     """Delta compacts two files at the first write to a partition after a restart of the driver (delta issue 4043)."""
-    found = decide(partition("a", 10, 10), {"a"})
-    assert (found.step, found.partitions) == (None, ())
-    assert found.reason.startswith("at most 2 files under 50 B in a partition written since")
+    decision = decide(partition("a", 10, 10), {"a"})
+    assert (decision.step, decision.partitions) == (None, ())
+    assert decision.reason.startswith("at most 2 files under 50 B in a partition written since")
 
 
 def test_only_partitions_written_since_the_last_one_are_looked_at() -> None:
@@ -151,15 +151,15 @@ def test_zero_files_are_enough_if_the_caller_says_so() -> None:
 
 def test_what_the_last_one_wrote_is_not_written_again() -> None:
     packed = partition("a", 20, 20, 20, tags={"maintainer.packed": "100"})
-    found = decide(packed, {"a"})
-    assert (found.step, found.partitions) == (None, ("p=a",))
+    decision = decide(packed, {"a"})
+    assert (decision.step, decision.partitions) == (None, ("p=a",))
 
 
 def test_the_partitions_with_most_small_files_come_first_and_there_is_a_bound() -> None:
     files = [file for number in range(MAX_PARTITIONS + 5) for file in partition(f"x{number}", 1, 1, 1)]
-    found = decide([*files, *partition("z", 1, 1, 1, 1)])
-    assert len(found.partitions) == MAX_PARTITIONS
-    assert found.partitions[0] == "p=z"
+    decision = decide([*files, *partition("z", 1, 1, 1, 1)])
+    assert len(decision.partitions) == MAX_PARTITIONS
+    assert decision.partitions[0] == "p=z"
 
 
 def test_a_table_that_cannot_be_maintained_says_so() -> None:

@@ -30,15 +30,15 @@ BLOCKS = ["yaml policy", "yaml table", "text plan"]
 
 def blocks_of(text: str) -> dict[str, str]:
     """The fenced blocks of a page by what stands behind their fence."""
-    found = re.findall(r"^```([^\n]+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert [name for name, _ in found] == BLOCKS
-    return dict(found)
+    matches = re.findall(r"^```([^\n]+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert [name for name, _ in matches] == BLOCKS
+    return dict(matches)
 
 
 def planned(root: Path, policy_text: str, table_text: str) -> str:
     """The plan of the one policy for the table, as text."""
     project = loaded(root, {"maintainer.yml": "", "policies/t.yml": policy_text})
-    assert [one.message for one in project.diagnostics if one.is_error] == []
+    assert [diagnostic.message for diagnostic in project.diagnostics if diagnostic.is_error] == []
     (source,) = project.tables
     policy = project.resolve_table(source.ref.identifier)
     given: dict[str, Any] = yaml.safe_load(table_text)
@@ -46,8 +46,8 @@ def planned(root: Path, policy_text: str, table_text: str) -> str:
     now_ms = int(now.timestamp()) * 1000
     facts = with_made_up_sample(policy, facts_of(policy.table, given, now_ms))
     updates = tuple(
-        Update(facts.version, now_ms - parse_duration(one["age"]) * 1000, one["operation"])
-        for one in given.get("updates", ())
+        Update(facts.version, now_ms - parse_duration(update["age"]) * 1000, update["operation"])
+        for update in given.get("updates", ())
     )
     facts = replace(facts, updates=updates)
     today = datetime.fromtimestamp(now_ms / 1000, timezone.utc).date()

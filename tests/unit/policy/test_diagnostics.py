@@ -47,10 +47,10 @@ def test_the_example_gives_the_code(code: str, tmp_path: Path) -> None:
         _, findings = read_document(tmp_path / "policies" / "t.yml", tmp_path)
     else:
         findings = findings_of(example.encode().decode("unicode_escape") if kind == "yaml escaped" else example)
-    assert code in {one.code for one in findings}
+    assert code in {finding.code for finding in findings}
     # The examples of what a policy means are policies, and show one thing only.
     if code.startswith("P3"):
-        assert {one.code for one in findings} == {code}
+        assert {finding.code for finding in findings} == {code}
 
 
 @pytest.mark.parametrize("code", CROSS_FILE)
@@ -60,4 +60,4 @@ def test_the_example_of_several_files_gives_the_code(code: str, tmp_path: Path) 
     run_in(tmp_path, example)
     project = load_project(tmp_path)
     findings = run_policy_tests(project).diagnostics if code.startswith("P36") else project.diagnostics
-    assert {one.code for one in findings} == {code}
+    assert {finding.code for finding in findings} == {code}

@@ -13,10 +13,10 @@ from tests.support.policies.policy_reading import HEAD, findings_of, only_findin
 @pytest.mark.parametrize("name", sorted(WITHOUT_SPARK))
 def test_an_expectation_that_spark_does_not_have_is_refused_with_another(name: str) -> None:
     text = f"version: 1\ntable: s.t\nverify: {{expectations: [{{type: {name}, column: a}}]}}\n"
-    (found,) = findings_of(text)
-    assert (found.code, found.span.line, found.span.column) == ("P316", 3, 32)
-    assert "but not for Spark" in found.message
-    (instead,) = re.findall(r"`(\w+)`", found.help or "")
+    (diagnostics,) = findings_of(text)
+    assert (diagnostics.code, diagnostics.span.line, diagnostics.span.column) == ("P316", 3, 32)
+    assert "but not for Spark" in diagnostics.message
+    (instead,) = re.findall(r"`(\w+)`", diagnostics.help or "")
     assert instead in EXPECTATIONS
 
 

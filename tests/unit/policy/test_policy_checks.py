@@ -14,7 +14,7 @@ from tests.support.policies.projects import complaints, loaded, write_project
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("spelling", "other"),
     [
         ("sales.orders", "sales.orders"),
         ("sales.orders", "Sales.`ORDERS`"),
@@ -26,8 +26,8 @@ from tests.support.policies.projects import complaints, loaded, write_project
         ("s3://b/x", "S3A://b/x/"),
     ],
 )
-def test_two_files_for_one_table_are_an_error_in_any_spelling(tmp_path: Path, one: str, other: str) -> None:
-    project = loaded(tmp_path, {"policies/a.yml": f"table: {one}\n", "policies/b.yml": f"table: {other}\n"})
+def test_two_files_for_one_table_are_an_error_in_any_spelling(tmp_path: Path, spelling: str, other: str) -> None:
+    project = loaded(tmp_path, {"policies/a.yml": f"table: {spelling}\n", "policies/b.yml": f"table: {other}\n"})
     assert complaints(project) == ["policies/b.yml:2:8 P350"]
     assert project.diagnostics[0].help == "one table, one file: the other is policies/a.yml:2"
 

@@ -169,8 +169,10 @@ from tests.support.policies.policy_reading import HEAD, findings_of, only_findin
     ],
 )
 def test_one_error(line: str, code: str, column: int, message: str) -> None:
-    findings = [one for one in findings_of(f"{HEAD}{line}\n") if one.code != "P312"]
-    assert [(one.code, one.span.line, one.span.column, one.message) for one in findings] == [(code, 3, column, message)]
+    findings = [finding for finding in findings_of(f"{HEAD}{line}\n") if finding.code != "P312"]
+    assert [(finding.code, finding.span.line, finding.span.column, finding.message) for finding in findings] == [
+        (code, 3, column, message)
+    ]
     assert findings[0].is_error
     assert findings[0].help
 
@@ -245,14 +247,14 @@ def test_not_built_keys_of_rules_and_projects() -> None:
     assert (rule.code, rule.message) == ("P312", "match.minSize: not supported yet")
     assert rule.is_error
     findings = findings_of("version: 1\nenvironments: {dev: {catalog: c}}\n", "maintainer.yml")
-    assert [one.message for one in findings] == ["environments.dev.catalog: not supported yet"]
+    assert [finding.message for finding in findings] == ["environments.dev.catalog: not supported yet"]
 
 
 def test_a_rule_says_what_it_reaches() -> None:
     finding = only_finding('version: 1\nmatch: {exclude: ["*.tmp"]}\n')
     assert (finding.code, finding.span.line, finding.span.column) == ("P307", 2, 1)
     assert findings_of("version: 1\nmatch: {tags: [a]}\n") == []
-    assert [one.code for one in findings_of("version: 1\nmatch: {exclude: [a], tables: *x}\n")] == ["Y109"]
+    assert [finding.code for finding in findings_of("version: 1\nmatch: {exclude: [a], tables: *x}\n")] == ["Y109"]
 
 
 def test_settings_of_a_project_are_checked_wherever_they_stand() -> None:
@@ -262,7 +264,7 @@ def test_settings_of_a_project_are_checked_wherever_they_stand() -> None:
         "environments: {dev: {overrides: {window: [{from: 01:00, to: 01:00}], limits: {maxBytes: 0}}}}\n"
     )
     findings = findings_of(content, "maintainer.yml")
-    assert [(one.code, one.span.line, one.message.partition(":")[0]) for one in findings] == [
+    assert [(finding.code, finding.span.line, finding.message.partition(":")[0]) for finding in findings] == [
         ("P307", 2, "maxPlanAge"),
         ("P307", 3, "limits.timeout"),
         ("P304", 4, "defaults.vacuum.retention"),
@@ -275,4 +277,4 @@ def test_values_of_a_wrong_type_give_one_finding_only() -> None:
     content = (
         HEAD + "optimize: {minFileSize: [1], maxFileSize: x, zorder: 7}\nvacuum: x\nconsumers: {a: b}\nwindow: [x]\n"
     )
-    assert [one.code for one in findings_of(content)] == ["P203", "P205", "P203", "P203", "P203", "P203"]
+    assert [finding.code for finding in findings_of(content)] == ["P203", "P205", "P203", "P203", "P203", "P203"]

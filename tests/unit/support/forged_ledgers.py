@@ -139,5 +139,5 @@ def history_tells_a_commit_twice(project: ForgedProject) -> None:
 
 def past_step(project: ForgedProject, run_id: str) -> dict[str, Any]:
     """The row of `history -o json` for a run's step."""
-    (row,) = (one for one in project.rows if one["run_id"] == run_id)
+    (row,) = (row for row in project.rows if row["run_id"] == run_id)
     return {**row, "step": row["kind"]}

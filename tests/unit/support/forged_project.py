@@ -94,11 +94,11 @@ class ForgedProject:
 
     def events(self, run_id: str, kind: str) -> list[dict[str, Any]]:
         """Events of a type."""
-        return [one for one in self.runs[run_id].events if one["type"] == kind]
+        return [event for event in self.runs[run_id].events if event["type"] == kind]
 
     def action(self, version: int, name: str) -> dict[str, Any]:
         """The first action of a name in a commit."""
-        action: dict[str, Any] = next(one[name] for one in self.log[version] if name in one)
+        action: dict[str, Any] = next(action[name] for action in self.log[version] if name in action)
         return action
 
     def write(self) -> None:
@@ -132,7 +132,7 @@ class ForgedProject:
     def _write_run(self, folder: Path, run: ForgedRun) -> None:
         texts = {
             "results.json": None if run.results is None else json.dumps(run.results),
-            "events.jsonl": run.damage + "".join(event_line(one) + "\n" for one in run.events),
+            "events.jsonl": run.damage + "".join(event_line(event) + "\n" for event in run.events),
             "junit.xml": run.junit,
             "report.html": run.report,
             "ledger_pending.jsonl": "\n".join(map(json.dumps, run.pending)) or None,
@@ -186,10 +186,10 @@ def _log() -> dict[int, list[dict[str, Any]]]:
     stats = json.dumps({"numRecords": ROWS})
     schema = json.dumps({"type": "struct", "fields": [{"name": "id", "type": "long"}]})
     adds = [
-        {"add": {"path": one, "size": OLD_BYTES, "partitionValues": {}, "dataChange": True, "stats": stats}}
-        for one in OLD
+        {"add": {"path": name, "size": OLD_BYTES, "partitionValues": {}, "dataChange": True, "stats": stats}}
+        for name in OLD
     ]
-    removes = [{"remove": {"path": one, "size": OLD_BYTES, "dataChange": False}} for one in OLD]
+    removes = [{"remove": {"path": name, "size": OLD_BYTES, "dataChange": False}} for name in OLD]
     metrics = {"numRemovedFiles": "2", "numAddedFiles": "1", "numRemovedBytes": str(2 * OLD_BYTES),
                "numAddedBytes": str(NEW_BYTES)}  # fmt: skip
     optimize = {"operation": "OPTIMIZE", "operationMetrics": metrics, "userMetadata": stamp(COMPACTED, "compact")}

@@ -28,15 +28,15 @@ def registering(cases: list[Case]) -> Callable[[str, str], Callable[[Forgery], F
 def judged(project: ForgedProject) -> list[tuple[str, str]]:
     """Rule and text of each contradiction of a written project."""
     project.write()
-    found = contradictions(
+    reported = contradictions(
         project.root, exit_codes=project.exit_codes, stdout=project.stdout, histories=project.histories
     )
-    return [(one.rule, one.text) for one in found]
+    return [(contradiction.rule, contradiction.text) for contradiction in reported]
 
 
 def judged_again(project: ForgedProject) -> list[str]:
     """What contradicts itself when the events are written anew."""
     for run_id, run in project.runs.items():
-        text = "".join(event_line(one) + "\n" for one in run.events)
+        text = "".join(event_line(event) + "\n" for event in run.events)
         (project.runs_dir / run_id / "events.jsonl").write_text(text)
-    return [one.text for one in contradictions(project.root)]
+    return [contradiction.text for contradiction in contradictions(project.root)]

@@ -56,7 +56,7 @@ def test_a_mutant_differs_from_the_code_in_its_change_alone(tmp_path: Path) -> N
     tree = ast.parse(CODE)
     for mutant in mutants_of(tmp_path, "code.py"):
         before, after = ast.unparse(tree).splitlines(), ast.unparse(mutant.applied(tree)).splitlines()
-        assert sum(one != other for one, other in zip(before, after, strict=True)) == 1, mutant.change
+        assert sum(line != other for line, other in zip(before, after, strict=True)) == 1, mutant.change
 
 
 def test_a_mutant_is_known_by_its_line_and_not_by_the_lines_number(tmp_path: Path) -> None:

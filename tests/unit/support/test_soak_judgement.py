@@ -78,9 +78,9 @@ def test_a_soak_that_went_well_has_no_complaint(settings: SoakSettings) -> None:
 def test_a_row_that_is_there_twice_is_noticed(settings: SoakSettings) -> None:
     row = deltalake.DeltaTable(str(PLAIN.path(settings))).to_pyarrow_table().to_pylist()[0]
     append_again(settings, [row])
-    told = "\n".join(complaints(settings))
-    assert "rows in the table: 1 too many" in told
-    assert "is nobody's" in told
+    complained = "\n".join(complaints(settings))
+    assert "rows in the table: 1 too many" in complained
+    assert "is nobody's" in complained
 
 
 def test_a_row_that_is_gone_is_noticed(settings: SoakSettings) -> None:
@@ -93,8 +93,8 @@ def test_an_acknowledged_commit_that_is_overwritten_is_noticed(settings: SoakSet
     log = PLAIN.path(settings) / "_delta_log"
     last = sorted(log.glob("*.json"))[-1]
     last.write_text(json.dumps({"commitInfo": {"operation": "WRITE", "userMetadata": "somebody"}}) + "\n")
-    told = "\n".join(complaints(settings))
-    assert "rust-appender-1-2 was acknowledged, and no commit names it" in told
+    complained = "\n".join(complaints(settings))
+    assert "rust-appender-1-2 was acknowledged, and no commit names it" in complained
 
 
 def test_an_operation_that_landed_twice_is_noticed(settings: SoakSettings) -> None:
@@ -190,4 +190,4 @@ def test_a_ledger_is_read_on_from_where_it_ended(tmp_path: Path) -> None:
     second = Operation("w-1", "w", "plain", "merge", 3, 3, updated=(1,))
     ledger.begin(second)
     ledger.end(second, RuntimeError("ConcurrentAppendException: someone"))
-    assert [(one.operation, one.outcome) for one in ledgers.read_on()] == [(second, "refused")]
+    assert [(row.operation, row.outcome) for row in ledgers.read_on()] == [(second, "refused")]

@@ -36,8 +36,8 @@ CASES = [*LOG_FORGERIES, *RESULT_FORGERIES, *LEDGER_FORGERIES]
 def test_a_forged_contradiction_is_noticed(tmp_path: Path, rule: str, words: str, change: Forgery) -> None:
     project = forged_project(tmp_path)
     change(project)
-    found = judged(project)
-    assert [text for name, text in found if name == rule and words in text], found
+    reported = judged(project)
+    assert [text for name, text in reported if name == rule and words in text], reported
 
 
 @pytest.mark.parametrize("fate", ["unknown", None])
@@ -192,7 +192,10 @@ def test_rules_can_be_left_out_by_name(tmp_path: Path) -> None:
     project = forged_project(tmp_path)
     a_live_file_is_gone(project)
     project.write()
-    assert {one.rule for one in contradictions(project.root)} == {"live_files_are_there", "promised_versions_are_whole"}
+    assert {contradiction.rule for contradiction in contradictions(project.root)} == {
+        "live_files_are_there",
+        "promised_versions_are_whole",
+    }
     left_out = ("live_files_are_there", "promised_versions_are_whole")
     assert contradictions(project.root, but_not=left_out) == []
     with pytest.raises(ValueError, match="no such rules"):
@@ -219,7 +222,7 @@ def test_a_checkpoint_stands_for_the_commits_before_it(tmp_path: Path, kept_from
         (log / f"{version:020d}.json").unlink()
     assert contradictions(project.root) == []
     (tmp_path / TABLE / NEW).unlink()
-    assert "live_files_are_there" in {one.rule for one in contradictions(project.root)}
+    assert "live_files_are_there" in {contradiction.rule for contradiction in contradictions(project.root)}
 
 
 def test_names_with_a_percent_of_their_own_are_found(tmp_path: Path) -> None:

@@ -59,8 +59,10 @@ class Frames:
         raise AssertionError("not asked for")
 
     def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
-        one, other = (Counter(self.frame(v, "rows").itertuples(index=False, name=None)) for v in (version_a, version_b))
-        return sum(((one - other) + (other - one)).values())
+        before, after = (
+            Counter(self.frame(v, "rows").itertuples(index=False, name=None)) for v in (version_a, version_b)
+        )
+        return sum(((before - after) + (after - before)).values())
 
 
 def expectation(name: str, **arguments: Any) -> CheckedExpectation:

@@ -22,7 +22,11 @@ RECEIPT = CommitReceipt(
 
 
 def failed(receipt: CommitReceipt, batch: Batch = BATCH) -> list[str]:
-    return [one.expectation.removeprefix("audit: ") for one in audit(batch, receipt) if one.outcome == "fail"]
+    return [
+        assertion.expectation.removeprefix("audit: ")
+        for assertion in audit(batch, receipt)
+        if assertion.outcome == "fail"
+    ]
 
 
 def test_an_honest_commit_passes() -> None:
@@ -71,9 +75,9 @@ def test_what_a_command_took_beside_the_plan_is_expected_and_no_more() -> None:
 
 
 def test_what_a_proof_found_is_a_failure() -> None:
-    found = replace(GOOD, findings=("f1 has 3 rows, the log says 4",))
-    assert not found.holds
-    assert failed(replace(RECEIPT, proof=found)) == ["the proof found nothing wrong"]
+    changed = replace(GOOD, findings=("f1 has 3 rows, the log says 4",))
+    assert not changed.holds
+    assert failed(replace(RECEIPT, proof=changed)) == ["the proof found nothing wrong"]
 
 
 def test_without_counts_in_the_log_the_proof_alone_decides() -> None:

@@ -28,7 +28,7 @@ TONIGHT: Plan = sample_plans.plan(sample_plans.orders())
 
 
 def lessons(*runs: Run) -> list[Lessons]:
-    return [lessons_of(*one) for one in runs]
+    return [lessons_of(*run) for run in runs]
 
 
 def run(created_at_ms: int, *, waits: bool, status: StepStatus = StepStatus.SUCCEEDED) -> Run:
@@ -74,9 +74,9 @@ def test_lessons_beside_the_results_say_what_the_whole_run_says(tmp_path: Path) 
     for number, made in enumerate(runs):
         folder_of(tmp_path / "kept", number, made, with_lessons=True)
         folder_of(tmp_path / "whole", number, made, with_lessons=False)
-    kept, whole = list(past_lessons(tmp_path / "kept")), list(past_lessons(tmp_path / "whole"))
-    assert kept == whole == lessons(*reversed(runs))
-    assert learn(kept, TONIGHT).waiting_since_ms == {"sales.orders": 5}
+    beside, whole = list(past_lessons(tmp_path / "kept")), list(past_lessons(tmp_path / "whole"))
+    assert beside == whole == lessons(*reversed(runs))
+    assert learn(beside, TONIGHT).waiting_since_ms == {"sales.orders": 5}
 
 
 def test_what_cannot_be_read_is_passed_over_and_damaged_lessons_are_drawn_anew(tmp_path: Path) -> None:
@@ -89,9 +89,9 @@ def test_what_cannot_be_read_is_passed_over_and_damaged_lessons_are_drawn_anew(t
     assert list(past_lessons(tmp_path / "nowhere")) == []
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_a_table_keeps_its_past_under_another_policy_name(tmp_path: Path, kept: bool) -> None:
-    folder_of(tmp_path, 1, run(3, waits=True, status=StepStatus.YIELDED), with_lessons=kept)
+@pytest.mark.parametrize("with_lessons", [True, False])
+def test_a_table_keeps_its_past_under_another_policy_name(tmp_path: Path, with_lessons: bool) -> None:
+    folder_of(tmp_path, 1, run(3, waits=True, status=StepStatus.YIELDED), with_lessons=with_lessons)
     renamed = replace(sample_plans.orders(), ref=TableRef("lake/orders", "/lake/orders"))
     learned = learn(past_lessons(tmp_path), sample_plans.plan(renamed, replace(renamed, ref=TableRef("crm.orders"))))
     assert learned.yielded == {"lake/orders": (1, 1), "crm.orders": (1, 1)}

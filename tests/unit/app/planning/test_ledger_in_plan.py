@@ -83,7 +83,7 @@ def test_the_ledger_holds_up_no_deletion_of_another_table(tmp_path: Path) -> Non
 
 
 def test_progress_of_planning_counts_the_tables_of_the_user(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    project = with_ledger(tmp_path, {f"policies/{one}.yml": f"table: lake/{one}\n" for one in "ab"})
+    project = with_ledger(tmp_path, {f"policies/{letter}.yml": f"table: lake/{letter}\n" for letter in "ab"})
     lake: Any = Lake()
     make_plan(project, lake, PlanRequest(project.policies, NOW_MS, jobs=1, on_table=print_table_planned))
     lines = capsys.readouterr().err.splitlines()

@@ -66,8 +66,8 @@ class Case:
 
     def document(self) -> dict[str, Any]:
         """What the run folder keeps of it."""
-        found: dict[str, Any] = json.loads((self.runs_dir / RUN_ID / "undelete.json").read_text())
-        return found
+        record: dict[str, Any] = json.loads((self.runs_dir / RUN_ID / "undelete.json").read_text())
+        return record
 
 
 @pytest.fixture
@@ -84,15 +84,15 @@ def test_what_came_back_stands_in_the_run_folder_the_history_and_the_ledger(case
     assert (row.table, row.table_id, row.policy_file) == ("lake/t", case.table.table_id, "policies/t.yml")
     assert (row.reason, row.run_id) == ("run run-1 had moved the files into the trash", RUN_ID)
     assert case.document()["refused"] == []
-    (told,), unread = history_rows(case.runs_dir, of_table=lambda row: row.table == "lake/t")
-    assert (told.step, told.status, told.run_id, told.num_files_added, unread) == (
+    (history,), unread = history_rows(case.runs_dir, of_table=lambda row: row.table == "lake/t")
+    assert (history.step, history.status, history.run_id, history.num_files_added, unread) == (
         "undelete",
         "succeeded",
         RUN_ID,
         3,
         [],
     )
-    assert "3 files brought back" in render_history([told])
+    assert "3 files brought back" in render_history([history])
     kinds = [event["type"] for event in read_events(case.runs_dir / RUN_ID / EVENTS_FILE).events]
     assert kinds == ["run_started", "note", "ledger_rows", "ledger_rows", "run_finished"]
     assert history_rows(case.runs_dir, failed=True) == ([], [])
@@ -104,18 +104,18 @@ def test_files_that_stay_behind_are_incomplete(case: Case) -> None:
     receipt = case.undelete("run-1")
     assert receipt.refused == ("b.parquet (there is a file in its place)",)
     assert case.document()["refused"] == list(receipt.refused)
-    ((told,), _) = history_rows(case.runs_dir, failed=True)
-    assert (told.status, told.num_files_added) == ("incomplete", 2)
-    assert "INCOMPLETE" in render_history([told])
-    assert told.error == "1 file not brought back, such as b.parquet (there is a file in its place)"
+    ((history,), _) = history_rows(case.runs_dir, failed=True)
+    assert (history.status, history.num_files_added) == ("incomplete", 2)
+    assert "INCOMPLETE" in render_history([history])
+    assert history.error == "1 file not brought back, such as b.parquet (there is a file in its place)"
 
 
 def test_a_run_that_moved_nothing_is_recorded_as_failed(case: Case) -> None:
     with pytest.raises(TableError) as caught:
         case.undelete("20200101T000000Z-ffff")
     assert caught.value.code == "T430"
-    ((told,), _) = history_rows(case.runs_dir)
-    assert (told.status, told.error_code, told.num_files_added) == ("failed", "T430", 0)
+    ((history,), _) = history_rows(case.runs_dir)
+    assert (history.status, history.error_code, history.num_files_added) == ("failed", "T430", 0)
 
 
 def test_a_damaged_record_is_told_and_stops_nothing(case: Case) -> None:

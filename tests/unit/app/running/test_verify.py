@@ -198,7 +198,7 @@ def test_wrong_rows_put_the_table_into_quarantine_until_a_person_accepts_it(benc
         json.loads(line)
         for line in (bench.project.runs_dir / run.run_id / "events.jsonl").read_text(encoding="utf-8").splitlines()
     ]
-    (accepted,) = [one for one in events if one.get("type") == "accepted"]
+    (accepted,) = [event for event in events if event.get("type") == "accepted"]
     assert (accepted["reason"], accepted["versions"]) == ("rows compared with the export", [8])
     assert accepted["by"]
 
@@ -242,7 +242,7 @@ def test_nothing_to_accept_is_refused(bench: Bench) -> None:
 
 def test_a_table_that_cannot_be_read_stops_no_other(bench: Bench) -> None:
     run = bench.verify(Answers({"a.t": GOOD}), "a.gone", "a.t")
-    assert [one.result for one in run.tables] == [NOT_CHECKED, PROVEN]
+    assert [table.result for table in run.tables] == [NOT_CHECKED, PROVEN]
     assert run.tables[0].problem is not None
     assert run.tables[0].problem.code == "T401"
     assert _exit_code(run, accepted=False) is ExitCode.FINDINGS
@@ -252,7 +252,7 @@ def test_a_table_that_cannot_be_read_stops_no_other(bench: Bench) -> None:
     ("commits", "code"), [((GOOD,), 0), ((GOOD, GONE), 1), ((GONE, BAD_BOUNDS), 5), ((BAD_ROWS, GOOD), 5), ((), 0)]
 )
 def test_the_gravest_answer_is_the_exit_code(bench: Bench, commits: tuple[CommitVerification, ...], code: int) -> None:
-    answers = Answers({f"a.t{number}": one for number, one in enumerate(commits)})
+    answers = Answers({f"a.t{number}": table_commits for number, table_commits in enumerate(commits)})
     assert _exit_code(bench.verify(answers, *answers.known), accepted=False) == code
 
 
@@ -286,8 +286,8 @@ def test_every_document_says_the_same(bench: Bench) -> None:
     jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert document == json.loads(json.dumps(verification_document(run)))
     assert document["counts"] == {"proven": 1, "wrong": 1, "not_checked": 2}
-    kept = json.loads((bench.project.runs_dir / run.run_id / "verification.json").read_text(encoding="utf-8"))
-    assert kept == document
+    stored = json.loads((bench.project.runs_dir / run.run_id / "verification.json").read_text(encoding="utf-8"))
+    assert stored == document
     suites = ElementTree.fromstring(verify_junit(run))
     assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("8", "1", "2")
     annotations = render_annotations(verify_findings(run)).splitlines()

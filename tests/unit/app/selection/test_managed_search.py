@@ -77,21 +77,21 @@ def opened(finder: Finder | Exception) -> OpenedEngine:
     )  # fmt: skip
 
 
-def names(found: Project) -> dict[str, str]:
-    return {policy.table.identifier: policy.source for policy in found.policies}
+def names(search: Project) -> dict[str, str]:
+    return {policy.table.identifier: policy.source for policy in search.policies}
 
 
-def problems(found: Project) -> list[tuple[str, str | None]]:
-    return [(problem.table.identifier, problem.error.code) for problem in found.loaded.problems]
+def problems(search: Project) -> list[tuple[str, str | None]]:
+    return [(problem.table.identifier, problem.error.code) for problem in search.loaded.problems]
 
 
 def test_folders_of_this_machine_are_searched_without_spark(tmp_path: Path) -> None:
     lake(tmp_path, "lake/a", "lake/raw/b c", "other/d")
     before = project(tmp_path)
     assert not needs_session(before)
-    found = search_tables(before, EngineOptions())
-    assert names(found) == {"lake/a": "policies/rule.yml:2", "lake/raw/b c": "policies/rule.yml:2"}
-    assert search_tables(found, EngineOptions()) is found
+    search = search_tables(before, EngineOptions())
+    assert names(search) == {"lake/a": "policies/rule.yml:2", "lake/raw/b c": "policies/rule.yml:2"}
+    assert search_tables(search, EngineOptions()) is search
 
 
 def test_a_project_without_managing_rules_is_not_searched(tmp_path: Path) -> None:
@@ -117,9 +117,9 @@ def test_a_link_to_a_table_with_a_file_is_that_table(tmp_path: Path) -> None:
 
 def test_a_missing_root_is_a_problem_and_the_others_are_searched(tmp_path: Path) -> None:
     lake(tmp_path, "lake/a")
-    found = search_tables(project(tmp_path, "roots: [gone, lake]"), EngineOptions())
-    assert list(names(found)) == ["lake/a"]
-    assert problems(found) == [("./gone", "E645")]
+    search = search_tables(project(tmp_path, "roots: [gone, lake]"), EngineOptions())
+    assert list(names(search)) == ["lake/a"]
+    assert problems(search) == [("./gone", "E645")]
 
 
 def test_a_catalog_and_a_store_are_asked(tmp_path: Path) -> None:
@@ -136,8 +136,8 @@ def test_a_named_table_below_a_root_stays_its_files(tmp_path: Path) -> None:
     lake(tmp_path, "lake/people", "lake/a")
     loaded = project(tmp_path, own="table: hr.people")
     assert needs_session(loaded)
-    found = search_tables(loaded, opened(Finder([("hr.people", f"file:{tmp_path}/lake/people")])))
-    assert names(found) == {"hr.people": "policies/own.yml", "lake/a": "policies/rule.yml:2"}
+    search = search_tables(loaded, opened(Finder([("hr.people", f"file:{tmp_path}/lake/people")])))
+    assert names(search) == {"hr.people": "policies/own.yml", "lake/a": "policies/rule.yml:2"}
 
 
 def test_what_was_found_before_a_failure_counts(tmp_path: Path) -> None:
@@ -145,19 +145,19 @@ def test_what_was_found_before_a_failure_counts(tmp_path: Path) -> None:
     finder = Finder(
         [("sales.a", "s3a://b/a"), failing], ["s3a://b/c", ProjectError("deep", code="E648", where="s3a://b/d")]
     )
-    found = search_tables(project(tmp_path, "roots: ['s3://b']\ndatabases: [sales]"), opened(finder))
-    assert list(names(found)) == ["s3://b/c", "sales.a"]
-    assert problems(found) == [("catalog", "E647")]
-    assert found.loaded.search is not None
-    assert [note.code for note in found.loaded.search.notes] == ["E648"]
+    search = search_tables(project(tmp_path, "roots: ['s3://b']\ndatabases: [sales]"), opened(finder))
+    assert list(names(search)) == ["s3://b/c", "sales.a"]
+    assert problems(search) == [("catalog", "E647")]
+    assert search.loaded.search is not None
+    assert [note.code for note in search.loaded.search.notes] == ["E648"]
 
 
 def test_where_nothing_can_be_listed_every_place_is_a_problem(tmp_path: Path) -> None:
     lake(tmp_path, "lake/a")
     loaded = project(tmp_path, "roots: [lake, 's3://b']\ndatabases: [sales]")
-    found = search_tables(loaded, opened(NotSupportedYet("over Spark Connect", code="E620")))
-    assert list(names(found)) == ["lake/a"]
-    assert problems(found) == [("catalog", "E620"), ("s3://b", "E620")]
+    search = search_tables(loaded, opened(NotSupportedYet("over Spark Connect", code="E620")))
+    assert list(names(search)) == ["lake/a"]
+    assert problems(search) == [("catalog", "E620"), ("s3://b", "E620")]
 
 
 # -- what is chosen
@@ -165,10 +165,10 @@ def test_where_nothing_can_be_listed_every_place_is_a_problem(tmp_path: Path) ->
 
 def test_a_problem_is_chosen_like_a_table(tmp_path: Path) -> None:
     lake(tmp_path, "lake/a", "lake/b")
-    found = search_tables(project(tmp_path, "roots: [gone, lake]"), EngineOptions())
+    search = search_tables(project(tmp_path, "roots: [gone, lake]"), EngineOptions())
 
     def chosen(*select: str, shard: Shard | None = None) -> tuple[list[str], list[str]]:
-        tables = chosen_tables(found, RunSpec(SelectionOptions(select), shard), command="plan")
+        tables = chosen_tables(search, RunSpec(SelectionOptions(select), shard), command="plan")
         return [policy.table.identifier for policy in tables.policies], [
             problem.table.identifier for problem in tables.problems
         ]
@@ -183,11 +183,11 @@ def test_a_place_that_was_not_searched_is_chosen_wherever_its_tables_may_be_mean
     lake(tmp_path, "lake/a")
     tagged = "match: {tables: [lake/a, 'gone/*']}\nmanage: true\ntags: [nightly]\nowner: bi"
     own = "table: lake/own\ntags: [own]"
-    found = search_tables(project(tmp_path, "roots: [gone, lake]", tagged=tagged, own=own), EngineOptions())
+    search = search_tables(project(tmp_path, "roots: [gone, lake]", tagged=tagged, own=own), EngineOptions())
 
     def chosen(select: str, exclude: str = "", *, empty: bool = False) -> tuple[list[str], list[str]]:
         options = SelectionOptions((select,), (exclude,), allow_empty=empty)
-        tables = chosen_tables(found, RunSpec(options), command="plan")
+        tables = chosen_tables(search, RunSpec(options), command="plan")
         return [policy.table.identifier for policy in tables.policies], [
             problem.table.identifier for problem in tables.problems
         ]
@@ -198,7 +198,7 @@ def test_a_place_that_was_not_searched_is_chosen_wherever_its_tables_may_be_mean
     assert chosen("gone/*") == ([], ["./gone"])
     assert chosen("gone/*", empty=True) == ([], ["./gone"])
     with pytest.raises(ProjectError, match="there is no such folder") as caught:
-        chosen_policies(found, RunSpec(SelectionOptions(("gone/x",))), command="verify")
+        chosen_policies(search, RunSpec(SelectionOptions(("gone/x",))), command="verify")
     assert caught.value.code == "E645"
     with pytest.raises(ProjectError, match="selects nothing"):
         chosen("tag:nightli")
@@ -207,8 +207,8 @@ def test_a_place_that_was_not_searched_is_chosen_wherever_its_tables_may_be_mean
 def test_a_table_that_a_run_names_is_planned_also_where_it_is_gone(tmp_path: Path) -> None:
     lake(tmp_path, "lake/a")
     spec = RunSpec(tables=frozenset({"lake/a", "lake/gone"}))
-    found = searched(project(tmp_path), spec, EngineOptions())
-    tables = chosen_tables(found, spec, command="apply").policies
+    search = searched(project(tmp_path), spec, EngineOptions())
+    tables = chosen_tables(search, spec, command="apply").policies
     assert [policy.table.identifier for policy in tables] == ["lake/a", "lake/gone"]
 
 
@@ -228,16 +228,16 @@ def test_the_catalog_that_a_run_names_means_all_tables_of_rules_in_it(tmp_path: 
     finder = Finder([("sales.orders", "s3a://b/orders")], ["s3a://b/x"])
     loaded = project(tmp_path, "roots: ['s3://b']\ndatabases: [sales]", own="table: hr.people")
     spec = RunSpec(tables=frozenset({"catalog"}))
-    found = with_recorded_tables(search_tables(loaded, opened(finder)), [TableRef("catalog")])
-    tables = chosen_tables(found, spec, command="apply").policies
+    search = with_recorded_tables(search_tables(loaded, opened(finder)), [TableRef("catalog")])
+    tables = chosen_tables(search, spec, command="apply").policies
     assert [policy.table.identifier for policy in tables] == ["sales.orders"]
 
 
 def test_a_watch_looks_for_new_tables_from_time_to_time(tmp_path: Path) -> None:
     lake(tmp_path, "lake/a")
     spec = RunSpec()
-    found = search_tables(project(tmp_path), EngineOptions())
-    watched = WatchedTables(found, spec, opened(Finder()), chosen_tables(found, spec, command="watch"), float("inf"))
+    search = search_tables(project(tmp_path), EngineOptions())
+    watched = WatchedTables(search, spec, opened(Finder()), chosen_tables(search, spec, command="watch"), float("inf"))
     lake(tmp_path, "lake/b")
     assert [policy.table.identifier for policy in watched.policies()] == ["lake/a"]
     watched.searched_at = float("-inf")
@@ -251,8 +251,8 @@ def refuse(problem: Problem) -> None:
     pytest.fail(problem.what)
 
 
-def again(found: Project) -> Project:
-    return search_tables(replace(found, loaded=replace(found.loaded, search=None)), EngineOptions())
+def again(search: Project) -> Project:
+    return search_tables(replace(search, loaded=replace(search.loaded, search=None)), EngineOptions())
 
 
 def test_a_table_that_is_gone_is_named_until_the_next_run(tmp_path: Path) -> None:
@@ -300,20 +300,20 @@ def test_a_table_that_got_a_file_or_lost_its_rule_is_not_gone(tmp_path: Path) ->
 )
 def test_a_memory_that_cannot_be_read_says_nothing(tmp_path: Path, content: str) -> None:
     lake(tmp_path, "lake/a")
-    found = search_tables(project(tmp_path), EngineOptions())
-    found.runs_dir.parent.mkdir(parents=True)
-    (found.runs_dir.parent / "found_tables.json").write_text(content)
-    assert gone_tables(found) == ()
+    search = search_tables(project(tmp_path), EngineOptions())
+    search.runs_dir.parent.mkdir(parents=True)
+    (search.runs_dir.parent / "found_tables.json").write_text(content)
+    assert gone_tables(search) == ()
 
 
 def test_a_memory_that_cannot_be_written_is_said_and_the_run_goes_on(tmp_path: Path) -> None:
     lake(tmp_path, "lake/a")
-    found = search_tables(project(tmp_path), EngineOptions())
-    found.runs_dir.parent.parent.mkdir(parents=True, exist_ok=True)
-    found.runs_dir.parent.write_text("a file where the folder should be")
-    told: list[Problem] = []
-    remember_found(found, EMPTY, told.append)
-    assert [problem.code for problem in told] == ["E651"]
+    search = search_tables(project(tmp_path), EngineOptions())
+    search.runs_dir.parent.parent.mkdir(parents=True, exist_ok=True)
+    search.runs_dir.parent.write_text("a file where the folder should be")
+    reported: list[Problem] = []
+    remember_found(search, EMPTY, reported.append)
+    assert [problem.code for problem in reported] == ["E651"]
 
 
 # -- bounds of the walk through folders

@@ -88,7 +88,7 @@ def history(root: Path, capsys: pytest.CaptureFixture[str], name: str) -> tuple[
 
 def failed(root: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
     assert run(["--project", str(root), "list", "-o", "json", "-s", "result:failed", "--allow-empty"]) == 0
-    return [one["table"] for one in json.loads(capsys.readouterr().out)["tables"]]
+    return [table["table"] for table in json.loads(capsys.readouterr().out)["tables"]]
 
 
 def taken_up(root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> tuple[set[str], str]:

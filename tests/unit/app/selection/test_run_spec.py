@@ -99,8 +99,8 @@ def test_what_may_be_meant_is_looked_at_and_what_is_meant_is_kept(
     assert {policy.table.identifier for policy in first} == {f"s.{name}" for name in before}
     seen = {policy.table for policy in first}
     plan = Plan(0, 1, tuple(table for table in looked("drifts").tables if table.ref in seen))
-    kept = narrowed(plan, project, options, command="plan")
-    assert {str(table.ref) for table in kept.tables} == {f"s.{name}" for name in after}
+    narrowed_plan = narrowed(plan, project, options, command="plan")
+    assert {str(table.ref) for table in narrowed_plan.tables} == {f"s.{name}" for name in after}
 
 
 def test_what_could_not_be_looked_at_is_never_taken_for_done(project: LoadedProject) -> None:
@@ -111,8 +111,8 @@ def test_what_could_not_be_looked_at_is_never_taken_for_done(project: LoadedProj
         TablePlan(TableRef("s3://away"), "maintainer.yml", "", problem=Problem("T435", "the storage is away")),
     )
     for select in ("due", "drifted"):
-        kept = narrowed(Plan(0, 1, tables), project, SelectionOptions((select,)), command="plan")
-        assert [str(table.ref) for table in kept.tables] == ["s.drifts", "s.idle", "s3://away"]
+        narrowed_plan = narrowed(Plan(0, 1, tables), project, SelectionOptions((select,)), command="plan")
+        assert [str(table.ref) for table in narrowed_plan.tables] == ["s.drifts", "s.idle", "s3://away"]
 
 
 def test_that_nothing_is_due_is_an_answer_and_a_misspelt_name_beside_it_is_not(project: LoadedProject) -> None:

@@ -97,6 +97,6 @@ def test_a_table_whose_store_is_away_is_a_problem_and_is_not_opened(tmp_path: Pa
     lake: Any = Lake()
     away = tables_out_of_reach(opened([]), (policy.table for policy in project.policies))
     plan = make_plan(project, lake, PlanRequest(project.policies, NOW_MS, away=away))
-    found = {table.ref.identifier: table.problem.code for table in plan.tables if table.problem}
-    assert found == {"s3://gone/a": "T435", "s3://here/b": "T401"}
+    problem_codes = {table.ref.identifier: table.problem.code for table in plan.tables if table.problem}
+    assert problem_codes == {"s3://gone/a": "T435", "s3://here/b": "T401"}
     assert lake.opened == ["s3://here/b"]

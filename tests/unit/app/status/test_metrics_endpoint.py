@@ -147,10 +147,12 @@ def test_the_last_look_at_each_table(endpoint: MetricsEndpoint) -> None:
 def expressions() -> list[tuple[str, str]]:
     """Every expression of the dashboard and of the rules for a watch, with where it stands."""
     dashboard = json.loads((EXAMPLES / "grafana_dashboard.json").read_text(encoding="utf-8"))
-    found = [(panel["title"], target["expr"]) for panel in dashboard["panels"] for target in panel.get("targets", ())]
+    named_expressions = [
+        (panel["title"], target["expr"]) for panel in dashboard["panels"] for target in panel.get("targets", ())
+    ]
     rules = yaml.safe_load((EXAMPLES / "prometheus_watch_rules.yml").read_text(encoding="utf-8"))
-    found += [(rule["alert"], rule["expr"]) for group in rules["groups"] for rule in group["rules"]]
-    return found
+    named_expressions += [(rule["alert"], rule["expr"]) for group in rules["groups"] for rule in group["rules"]]
+    return named_expressions
 
 
 @pytest.mark.parametrize(("place", "expr"), expressions())

@@ -38,9 +38,9 @@ def _compact(*bins: Bin) -> CompactStep:
 def test_small_files_of_a_table_without_partitions() -> None:
     small, large = make_files(10, 20, 30), make_file("large", size=90)
     step = _compact(Bin(small))
-    found = select(make_facts(files=[*small, large]), step, step.batches[0], "t")
-    assert found.statement == "OPTIMIZE t"
-    assert dict(found.settings) == {
+    selection = select(make_facts(files=[*small, large]), step, step.batches[0], "t")
+    assert selection.statement == "OPTIMIZE t"
+    assert dict(selection.settings) == {
         f"{_OPTIMIZE}maxFileSize": "100",
         f"{_OPTIMIZE}maxThreads": "4",
         f"{_OPTIMIZE}batchSize": None,
@@ -48,32 +48,32 @@ def test_small_files_of_a_table_without_partitions() -> None:
         f"{_OPTIMIZE}minFileSize": "31",
         f"{_OPTIMIZE}maxDeletedRowsRatio": "1.000000000000",
     }
-    assert (set(found.takes), found.beyond, found.untaken) == (set(small), (), ())
+    assert (set(selection.takes), selection.beyond, selection.untaken) == (set(small), (), ())
 
 
 def test_a_lone_file_with_deleted_rows_is_purged() -> None:
     lone, other = make_file("lone", size=90, records=10, deleted=5), make_file("other", size=80)
     step = _compact(Bin((lone,)))
-    found = select(make_facts(files=[lone, other]), step, step.batches[0], "t")
-    assert found.statement == "REORG TABLE t APPLY (PURGE)"
-    assert (found.takes, found.beyond, found.untaken) == ((lone,), (), ())
+    selection = select(make_facts(files=[lone, other]), step, step.batches[0], "t")
+    assert selection.statement == "REORG TABLE t APPLY (PURGE)"
+    assert (selection.takes, selection.beyond, selection.untaken) == ((lone,), (), ())
 
 
 def test_what_settings_cannot_say_is_told() -> None:
     files = make_files(10, 20, 30, 40)
     step = _compact(Bin((files[0], files[3])))
-    found = select(make_facts(files=files), step, step.batches[0], "t")
-    assert set(found.beyond) == {files[1], files[2]}
-    assert found.untaken == ()
+    selection = select(make_facts(files=files), step, step.batches[0], "t")
+    assert set(selection.beyond) == {files[1], files[2]}
+    assert selection.untaken == ()
 
 
 def test_zorder_takes_the_partitions_whole() -> None:
     files = make_files(10, 20)
     step = ZOrderStep((Batch((Bin(files),)),), ("`a b`",), 100, 4, ())
     new = make_file("new", size=5)
-    found = select(make_facts(files=[*files, new]), step, step.batches[0], "t")
-    assert found.statement == "OPTIMIZE t ZORDER BY (`a b`)"
-    assert (found.beyond, found.untaken) == ((new,), ())
+    selection = select(make_facts(files=[*files, new]), step, step.batches[0], "t")
+    assert selection.statement == "OPTIMIZE t ZORDER BY (`a b`)"
+    assert (selection.beyond, selection.untaken) == ((new,), ())
 
 
 def test_zorder_of_part_of_a_partition_is_refused() -> None:
@@ -105,22 +105,22 @@ def test_a_plan_is_taken_as_it_is_planned(described: list[tuple[int, int, str]])
         return
     assert isinstance(step, CompactStep)
     (batch,) = step.batches
-    found = select(facts, step, batch, "t")
-    lone: set[DataFile] = {one.files[0] for one in batch.bins if len(one.files) == 1}
+    selection = select(facts, step, batch, "t")
+    lone: set[DataFile] = {bin_.files[0] for bin_ in batch.bins if len(bin_.files) == 1}
     if not lone:
-        assert (found.beyond, found.untaken) == ((), ())
+        assert (selection.beyond, selection.untaken) == ((), ())
     else:
         # OPTIMIZE leaves a lone file; REORG takes it, and leaves what has no deleted rows.
-        assert set(found.takes) | set(found.untaken) >= set(batch.files)
-        assert found.takes
+        assert set(selection.takes) | set(selection.untaken) >= set(batch.files)
+        assert selection.takes
 
 
 def test_a_purge_is_a_reorg_and_a_shuffle_is_a_setting() -> None:
     lone = make_file("lone", size=90, deleted=1)
     step = PurgeStep((Batch((Bin((lone,)),)),), 100, 4, ())
-    found = select(make_facts(files=(lone, make_file("clean", size=90))), step, step.batches[0], "t")
-    assert found.statement == "REORG TABLE t APPLY (PURGE)"
-    assert (found.takes, found.beyond, found.untaken) == ((lone,), (), ())
+    selection = select(make_facts(files=(lone, make_file("clean", size=90))), step, step.batches[0], "t")
+    assert selection.statement == "REORG TABLE t APPLY (PURGE)"
+    assert (selection.takes, selection.beyond, selection.untaken) == ((lone,), (), ())
     files = make_files(10, 20)
     shuffled = replace(_compact(Bin(files)), repartition=True)
     settings_ = dict(select(make_facts(files=files), shuffled, shuffled.batches[0], "t").settings)
@@ -130,21 +130,21 @@ def test_a_purge_is_a_reorg_and_a_shuffle_is_a_setting() -> None:
 def test_the_codec_of_the_plan_is_a_setting() -> None:
     small = make_files(10, 20, 30)
     step = replace(_compact(Bin(small)), codec=Codec.ZSTD)
-    found = select(make_facts(files=small), step, step.batches[0], "t")
-    assert dict(found.settings)["spark.sql.parquet.compression.codec"] == "zstd"
+    selection = select(make_facts(files=small), step, step.batches[0], "t")
+    assert dict(selection.settings)["spark.sql.parquet.compression.codec"] == "zstd"
 
 
 def test_clustering_is_an_optimize_with_the_bounds_of_the_plan() -> None:
     files = make_files(10, 20)
     step = ClusterStep((Batch((Bin(files),)),), ("id",), 200, 300, 100, 4, True, ())
-    found = select(make_facts(files=files, clustering_columns=("id",)), step, step.batches[0], "t")
-    assert found.statement == "OPTIMIZE t FULL"
+    selection = select(make_facts(files=files, clustering_columns=("id",)), step, step.batches[0], "t")
+    assert selection.statement == "OPTIMIZE t FULL"
     cubes = f"{_OPTIMIZE}clustering.mergeStrategy.minCubeSize."
-    assert {key: value for key, value in found.settings if key.startswith(cubes)} == {
+    assert {key: value for key, value in selection.settings if key.startswith(cubes)} == {
         f"{cubes}threshold": "200",
         f"{cubes}targetCubeSize": "300",
     }
-    assert (set(found.takes), found.beyond, found.untaken) == (set(files), (), ())
+    assert (set(selection.takes), selection.beyond, selection.untaken) == (set(files), (), ())
 
 
 def test_no_command_rewrites_partitions_as_asked() -> None:

@@ -72,7 +72,7 @@ PUBLIC = {
     },
 }  # fmt: skip
 ALLOWED = set().union(*PUBLIC.values())
-OURS = {name for one in DeltaJvm.__mro__ for name in vars(one)}
+OURS = {name for base in DeltaJvm.__mro__ for name in vars(base)}
 
 
 def calls(name: str) -> Iterator[tuple[str, int, int]]:

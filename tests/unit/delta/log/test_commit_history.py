@@ -22,7 +22,7 @@ def write_log(root: Path, *commits: list[dict[str, Any]]) -> LocalLog:
     log = root / "_delta_log"
     log.mkdir(parents=True)
     for version, actions in enumerate(commits):
-        (log / f"{version:020d}.json").write_text("".join(json.dumps(one) + "\n" for one in actions))
+        (log / f"{version:020d}.json").write_text("".join(json.dumps(action) + "\n" for action in actions))
     return LocalLog(root)
 
 
@@ -41,9 +41,9 @@ def test_commits_of_another_writer_are_read_with_their_own_figures(tmp_path: Pat
 
     log = LocalLog.at(f"file://{tmp_path}")
     assert log is not None
-    found = read_commits(log, str(tmp_path), limit=10)
-    assert found.oldest_version == 0
-    assert [(one.version, one.operation) for one in found.commits] == [
+    history = read_commits(log, str(tmp_path), limit=10)
+    assert history.oldest_version == 0
+    assert [(commit.version, commit.operation) for commit in history.commits] == [
         (5, "VACUUM END"),
         (4, "VACUUM START"),
         (3, "OPTIMIZE"),
@@ -51,7 +51,7 @@ def test_commits_of_another_writer_are_read_with_their_own_figures(tmp_path: Pat
         (1, "WRITE"),
         (0, "WRITE"),
     ]
-    end, start, optimize, write = found.commits[:4]
+    end, start, optimize, write = history.commits[:4]
     assert (end.num_files_removed, start.num_files_removed, start.bytes_removed > 0) == (3, 3, True)
     assert (optimize.num_files_removed, optimize.num_files_added, optimize.bytes_added) == (3, 1, size)
     assert (write.num_files_added, write.num_files_removed, write.stamp) == (1, 0, None)
@@ -67,9 +67,9 @@ def test_figures_of_ours_can_be_counted_from_the_actions(tmp_path: Path) -> None
         {"add": {"path": "c", "size": 10, "dataChange": False}},
     ]
     log = write_log(tmp_path, actions)
-    (told,) = read_commits(log, "x", limit=1).commits
+    (commit,) = read_commits(log, "x", limit=1).commits
     (counted,) = read_commits(log, "x", limit=1, counted=True).commits
-    assert (told.num_files_added, told.num_files_removed) == (7, 0)
+    assert (commit.num_files_added, commit.num_files_removed) == (7, 0)
     assert (counted.num_files_removed, counted.num_files_added) == (2, 1)
     assert (counted.bytes_removed, counted.bytes_added) == (11, 10)
     assert counted.stamp == STAMP
@@ -91,8 +91,8 @@ def test_merge_of_delta_names_its_figures_after_the_target(tmp_path: Path) -> No
 
 def test_commits_are_bounded_by_number_and_by_time(tmp_path: Path) -> None:
     log = write_log(tmp_path, *([info("WRITE", inCommitTimestamp=1000 + 10 * number)] for number in range(5)))
-    assert [one.version for one in read_commits(log, "x", limit=2).commits] == [4, 3]
-    assert [one.at_ms for one in read_commits(log, "x", limit=9, since_ms=1030).commits] == [1040, 1030]
+    assert [commit.version for commit in read_commits(log, "x", limit=2).commits] == [4, 3]
+    assert [commit.at_ms for commit in read_commits(log, "x", limit=9, since_ms=1030).commits] == [1040, 1030]
 
 
 def test_a_commit_that_says_nothing_has_the_time_of_its_file(tmp_path: Path) -> None:
@@ -176,8 +176,8 @@ def test_what_a_second_writer_really_logs_is_understood(tmp_path: Path) -> None:
     deltalake.write_deltalake(tmp_path, rows, mode="append")
     log = LocalLog.at(f"file://{tmp_path}")
     assert log is not None
-    found = read_commits(log, str(tmp_path), limit=10).commits
-    assert [(one.operation, one.takes_files) for one in reversed(found)] == [
+    commits = read_commits(log, str(tmp_path), limit=10).commits
+    assert [(past_commit.operation, past_commit.takes_files) for past_commit in reversed(commits)] == [
         ("WRITE", False),
         ("DELETE", True),
         ("UPDATE", True),

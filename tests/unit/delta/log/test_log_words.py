@@ -75,10 +75,10 @@ def test_the_files_of_a_commit() -> None:
         {"remove": {"path": "b", "dataChange": False, "size": 7, "partitionValues": {"col-1": None}}},
         {"add": {"path": "c", "dataChange": False, "size": 16, "modificationTime": 5, "stats": '{"numRecords":4}'}},
     ]
-    found = committed_files(9, actions, names, {known.key: known})
-    assert found.removed[0] is known
-    assert (found.removed[1].size_bytes, found.removed[1].partition_values) == (7, (("p", None),))
-    assert (found.added[0].physical_records, found.added[0].size_bytes) == (4, 16)
-    assert (found.version, found.data_changed) == (9, False)
+    files = committed_files(9, actions, names, {known.key: known})
+    assert files.removed[0] is known
+    assert (files.removed[1].size_bytes, files.removed[1].partition_values) == (7, (("p", None),))
+    assert (files.added[0].physical_records, files.added[0].size_bytes) == (4, 16)
+    assert (files.version, files.data_changed) == (9, False)
     # What says nothing of itself has changed data.
     assert committed_files(1, [{"add": {"path": "c"}}], names).data_changed

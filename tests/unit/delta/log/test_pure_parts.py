@@ -41,8 +41,8 @@ def test_stats_columns_are_leaves_with_bounds() -> None:
 
 def test_metrics_are_those_of_optimize() -> None:
     files = (make_file("a", size=10, records=5, deleted=2), *make_files(20, 30))
-    found = optimize_metrics(Batch((Bin(files),)), [50, 10, 40, 20, 30])
-    assert found == {
+    metrics = optimize_metrics(Batch((Bin(files),)), [50, 10, 40, 20, 30])
+    assert metrics == {
         "minFileSize": 10,
         "p25FileSize": 20,
         "p50FileSize": 30,

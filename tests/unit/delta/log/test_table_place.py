@@ -136,9 +136,9 @@ def both_refused(*chosen: ResolvedPolicy) -> bool:
     """Whether policies are for one table: then all plans are problems, else none is."""
     plans = [
         TablePlan(
-            one.table, one.file, one.digest, Observed(one.table.location, "id-t", 0, (), (), Protocol(1, 2), 0, 0)
+            file.table, file.file, file.digest, Observed(file.table.location, "id-t", 0, (), (), Protocol(1, 2), 0, 0)
         )
-        for one in chosen
+        for file in chosen
     ]
     places = PolicyPlaces(chosen, PLACES)
     codes = {plan.problem and plan.problem.code for plan in places.each_once(plans)}

@@ -41,7 +41,7 @@ class Log:
     def commit(self, operation: str, *removed: dict[str, str | None] | None, **info: object) -> None:
         parameters = {key: info.pop(key) for key in list(info) if key in ("predicate", "mode", *_MORE)}
         head = {"commitInfo": {"operation": operation, "operationParameters": parameters, **info}}
-        removes = [{"remove": {"path": f"f{i}", "partitionValues": one}} for i, one in enumerate(removed)]
+        removes = [{"remove": {"path": f"f{i}", "partitionValues": values}} for i, values in enumerate(removed)]
         self.commits.append([head, *removes, {"add": {"path": "new", "partitionValues": {}}}])
 
     def updates(
@@ -76,7 +76,7 @@ def test_whatever_removes_files_counts_and_what_only_adds_does_not(log: Log) -> 
     log.commit("OPTIMIZE", {}, userMetadata=STAMP)
     log.commit("VACUUM END")
     log.commit("SET TBLPROPERTIES")
-    assert [(one.version, one.operation) for one in log.updates()] == [
+    assert [(update.version, update.operation) for update in log.updates()] == [
         (6, "OPTIMIZE"), (5, "Foreign operation"), (4, "MERGE"), (3, "DELETE")
     ]  # fmt: skip
 
@@ -84,9 +84,9 @@ def test_whatever_removes_files_counts_and_what_only_adds_does_not(log: Log) -> 
 def test_older_ones_count_only_above_the_version_asked_for(log: Log) -> None:
     for _ in range(5):
         log.commit("DELETE", {})
-    assert [one.version for one in log.updates(minutes=2)] == [4, 3, 2]
-    assert [one.version for one in log.updates(minutes=2, after_version=0)] == [4, 3, 2, 1]
-    assert [one.version for one in log.updates(minutes=-1, after_version=3)] == [4]
+    assert [update.version for update in log.updates(minutes=2)] == [4, 3, 2]
+    assert [update.version for update in log.updates(minutes=2, after_version=0)] == [4, 3, 2, 1]
+    assert [update.version for update in log.updates(minutes=-1, after_version=3)] == [4]
 
 
 def test_a_writer_whose_clock_runs_ahead_makes_no_table_hot_for_long(log: Log) -> None:
@@ -94,7 +94,7 @@ def test_a_writer_whose_clock_runs_ahead_makes_no_table_hot_for_long(log: Log) -
     for _ in range(20):
         log.commit("WRITE", isBlindAppend=True)
     assert log.updates(minutes=10) == ()
-    assert [one.at_ms for one in log.updates()] == [NOW_MS - 20 * MINUTE_MS]
+    assert [update.at_ms for update in log.updates()] == [NOW_MS - 20 * MINUTE_MS]
 
 
 def test_so_many_are_read_and_no_more(log: Log) -> None:
@@ -108,7 +108,7 @@ def met(log: Log, operation: str, **info: object) -> set[str] | None:
     log.commit(operation, {"day": DAYS[2], "country": "DE"}, **info)
     (update,) = log.updates(BY_DAY)
     partitions = update.partitions
-    return None if partitions is None else {" ".join(str(value) for _, value in one) for one in partitions}
+    return None if partitions is None else {" ".join(str(value) for _, value in partition) for partition in partitions}
 
 
 ALL_OF_22 = {f"2026-11-22 {country}" for country in ("DE", "A AND (b = c)", None)}
@@ -170,9 +170,9 @@ def test_a_merge_that_looks_for_rows_without_a_source_reads_all(log: Log) -> Non
 
 def test_a_removal_without_its_partition_may_be_of_any(log: Log) -> None:
     log.commit("DELETE", None, predicate='["(day#1 = 2026-11-22)"]')
-    assert [one.partitions for one in log.updates(BY_DAY)] == [None]
+    assert [update.partitions for update in log.updates(BY_DAY)] == [None]
 
 
 def test_a_table_without_partitions_is_read_whole(log: Log) -> None:
     log.commit("DELETE", {}, predicate='["(id#1L = 5)"]')
-    assert [one.partitions for one in log.updates(PLAIN)] == [None]
+    assert [update.partitions for update in log.updates(PLAIN)] == [None]

@@ -47,8 +47,8 @@ def test_paths_are_those_of_commits_that_ordered_by_just_these_columns() -> None
 
 def test_only_the_newest_commits_are_read() -> None:
     log = Log(*[optimize('["a"]')] * (MAX_COMMITS_READ + 10))
-    found = paths_of_zorder(log, make_facts(version=MAX_COMMITS_READ + 9), ("a",))
-    assert len(found) == MAX_COMMITS_READ
+    facts = paths_of_zorder(log, make_facts(version=MAX_COMMITS_READ + 9), ("a",))
+    assert len(facts) == MAX_COMMITS_READ
     assert log.asked == [9]
 
 

@@ -18,12 +18,12 @@ def _schema(**columns: Any) -> dict[str, Any]:
 
 
 def test_two_hashes_with_different_prefixes_over_index_null_and_value() -> None:
-    found = hashed_columns(_schema(a="long", b="string"))
-    assert found.hashes == (
+    hashed = hashed_columns(_schema(a="long", b="string"))
+    assert hashed.hashes == (
         "xxhash64('maintainer-a', if(isnull(`a`), -1, 0), `a`, if(isnull(`b`), -2, 1), `b`)",
         "xxhash64('maintainer-b', if(isnull(`a`), -1, 0), `a`, if(isnull(`b`), -2, 1), `b`)",
     )
-    assert found.uncovered == ()
+    assert hashed.uncovered == ()
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,9 @@ def test_two_hashes_with_different_prefixes_over_index_null_and_value() -> None:
     ],
 )
 def test_encodings(kind: Any, encoding: str) -> None:
-    found = hashed_columns(_schema(c=kind))
-    assert found.hashes[0] == f"xxhash64('maintainer-a', if(isnull(`c`), -1, 0), {encoding})"
-    assert found.uncovered == ()
+    hashed = hashed_columns(_schema(c=kind))
+    assert hashed.hashes[0] == f"xxhash64('maintainer-a', if(isnull(`c`), -1, 0), {encoding})"
+    assert hashed.uncovered == ()
 
 
 def test_nested_lambdas_have_names_of_their_own() -> None:
@@ -74,15 +74,15 @@ def test_collated_strings_are_hashed_by_their_bytes() -> None:
 
 
 def test_a_type_nobody_knows_is_named_once_and_its_nulls_are_covered() -> None:
-    found = hashed_columns(_schema(a="long", geo={"type": "array", "elementType": "geometry(4326)"}, b="geography"))
-    assert found.uncovered == ("geo", "b")
-    assert "if(isnull(`b`), -3, 2)" in found.hashes[0]
+    hashed = hashed_columns(_schema(a="long", geo={"type": "array", "elementType": "geometry(4326)"}, b="geography"))
+    assert hashed.uncovered == ("geo", "b")
+    assert "if(isnull(`b`), -3, 2)" in hashed.hashes[0]
 
 
 @given(st.lists(st.integers(min_value=0, max_value=2**64 - 1), max_size=20))
 def test_partial_sums_add_up_exactly(hashes: list[int]) -> None:
     mask = 2**22 - 1
-    parts = tuple(sum((one >> (22 * place)) & mask for one in hashes) for place in range(3))
+    parts = tuple(sum((digest >> (22 * place)) & mask for digest in hashes) for place in range(3))
     assert combine(len(hashes), parts) == Fingerprint(len(hashes), (sum(hashes),))
 
 

@@ -59,7 +59,7 @@ def test_tags_of_the_curve_are_worked_out_anew_from_the_statistics() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "said"),
+    ("written", "problem"),
     [
         (_written(partitionValues={"col-p": "b", "n": "1"}), "new: partition p is 'b', its rows are of 'a'"),
         (_written(partitionValues={"col-p": None, "n": "1"}), "new: partition p is None, its rows are of 'a'"),
@@ -80,8 +80,8 @@ def test_tags_of_the_curve_are_worked_out_anew_from_the_statistics() -> None:
         ),
     ],
 )
-def test_what_was_not_planned_is_named(one: WrittenFile, said: str) -> None:
-    assert said in check_adds([one], EXPECTED)
+def test_what_was_not_planned_is_named(written: WrittenFile, problem: str) -> None:
+    assert problem in check_adds([written], EXPECTED)
 
 
 def test_a_file_that_is_added_twice() -> None:

@@ -33,7 +33,7 @@ SCHEMA: dict[str, Any] = {
     ],
 }
 COLUMNS = statistics_columns(SCHEMA, ("P",))
-STRICT = Strictness(complete=True, exact=True, expected=frozenset(one.physical for one in COLUMNS))
+STRICT = Strictness(complete=True, exact=True, expected=frozenset(column.physical for column in COLUMNS))
 LENIENT = Strictness(complete=False, exact=False)
 GOOD = {
     "numRecords": 3,
@@ -49,7 +49,7 @@ def _add(**changes: Any) -> dict[str, Any]:
 
 
 def test_leaves_have_names_as_written_and_as_stored_and_no_partition_columns() -> None:
-    assert [(one.name, one.physical, one.has_bounds) for one in COLUMNS] == [
+    assert [(column.name, column.physical, column.has_bounds) for column in COLUMNS] == [
         ("a", ("col-1",), True),
         ("s.x.y", ("s", "x.y"), True),
         ("l", ("l",), False),

@@ -120,7 +120,7 @@ def test_a_version_is_read_once_and_a_new_commit_is_seen(table: FakeTable) -> No
     first = look()
     assert first is not None
     assert (first.version, first.location, first.committed_at_ms) == (0, f"file:{table.folder}", 77)
-    assert [(one.path, one.physical_records) for one in first.files] == [("f0", 3)]
+    assert [(file.path, file.physical_records) for file in first.files] == [("f0", 3)]
     assert look() is first
     assert look(TableRef("named")) == replace(first, ref=TableRef("named"))
     assert table.reads == 1
@@ -135,9 +135,9 @@ def test_a_table_made_anew_with_as_many_versions_is_read_again(table: FakeTable)
     look()
     table.commit(101, again=True)
     table.metadata = {**METADATA, "id": "c-d"}
-    found = look()
-    assert found is not None
-    assert (found.table_id, table.reads) == ("c-d", 2)
+    facts = look()
+    assert facts is not None
+    assert (facts.table_id, table.reads) == ("c-d", 2)
 
 
 def test_what_kernel_cannot_read_is_left_to_spark_and_not_remembered(table: FakeTable) -> None:

@@ -67,5 +67,7 @@ def test_old_archives_are_removed(tmp_path: Path) -> None:
         chosen = archive(tmp_path, java=replace(JAVA, version=f"17.0.{number}"))
         record_classes(tmp_path, chosen)
         os.utime(chosen.path, (number, number))
-    kept = {archive(tmp_path, java=replace(JAVA, version=f"17.0.{n}")).path.name for n in range(2, MAX_ARCHIVES + 2)}
-    assert {file.name for file in (tmp_path / "jars").iterdir()} == kept
+    remaining = {
+        archive(tmp_path, java=replace(JAVA, version=f"17.0.{n}")).path.name for n in range(2, MAX_ARCHIVES + 2)
+    }
+    assert {file.name for file in (tmp_path / "jars").iterdir()} == remaining

@@ -47,7 +47,7 @@ def test_leases_that_overlap_leave_the_users_loggers_as_they_were(
     PY4J.warning("later")
     for place, number in enumerate(order):
         lines = [line.rpartition(" ")[2] for line in paths[number].read_text(encoding="utf-8").splitlines()]
-        assert lines == [str(one) for one in order[: place + 1]]
+        assert lines == [str(written) for written in order[: place + 1]]
 
 
 def test_a_handler_that_the_user_adds_meanwhile_stays(users: logging.Handler, tmp_path: Path) -> None:

@@ -14,14 +14,14 @@ from maintainer.errors import EnvironmentUnfit
 @pytest.fixture
 def packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
     """A Python in which exactly these distributions are installed."""
-    found = {"pyspark": "4.1.4", "delta-spark": "4.4.0"}
+    installed = {"pyspark": "4.1.4", "delta-spark": "4.4.0"}
     (tmp_path / "pyspark" / "jars").mkdir(parents=True)
     (tmp_path / "pyspark" / "jars" / "spark-core_2.13-4.1.4.jar").touch()
     (tmp_path / "delta").mkdir()
 
     def version(name: str) -> str:
         try:
-            return found[name]
+            return installed[name]
         except KeyError:
             raise metadata.PackageNotFoundError(name) from None
 
@@ -31,7 +31,7 @@ def packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
 
     monkeypatch.setattr(metadata, "version", version)
     monkeypatch.setattr(versions, "package_folder", folder)
-    return found
+    return installed
 
 
 def refused(env: dict[str, str] | None = None) -> EnvironmentUnfit:

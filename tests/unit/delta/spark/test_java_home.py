@@ -65,9 +65,9 @@ def test_java_home_comes_before_path(tmp_path: Path, path_env: dict[str, str]) -
 
 def test_supported_java_describes_itself(tmp_path: Path, path_env: dict[str, str]) -> None:
     binary = fake_java(tmp_path / "bin", answering("17.0.15"))
-    found = java.inspect_java(path_env)
-    assert found == java.Java(binary, "17.0.15", 17, "OpenJDK Runtime Environment")
-    assert found.describe() == f"Java 17.0.15 (OpenJDK Runtime Environment) at {binary}"
+    installation = java.inspect_java(path_env)
+    assert installation == java.Java(binary, "17.0.15", 17, "OpenJDK Runtime Environment")
+    assert installation.describe() == f"Java 17.0.15 (OpenJDK Runtime Environment) at {binary}"
 
 
 def test_no_java_at_all(path_env: dict[str, str]) -> None:

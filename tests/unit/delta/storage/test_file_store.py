@@ -77,9 +77,9 @@ class Status:
 
 @pytest.mark.parametrize("text", [VIEW, VIEW.replace("path=null", "path=file:/disk/t/p=a b/x.parquet")])
 def test_where_the_text_names_other_paths_each_file_is_asked(text: str) -> None:
-    one = Status("viewfs://c/t/p=a%20b/x.parquet", 12)
+    status = Status("viewfs://c/t/p=a%20b/x.parquet", 12)
     jvm = SimpleNamespace(path=lambda uri: uri, text_of_array=lambda statuses: text)
-    files = HadoopFiles(cast("Any", jvm), SimpleNamespace(listStatus=lambda path: [one]))
+    files = HadoopFiles(cast("Any", jvm), SimpleNamespace(listStatus=lambda path: [status]))
     assert files.children("viewfs://c/t/p=a%20b") == {
         "viewfs://c/t/p=a%20b/x.parquet": StoredFile("viewfs://c/t/p=a%20b/x.parquet", 12, 7, False, False)
     }
@@ -91,14 +91,14 @@ def test_the_local_disk(tmp_path: Path) -> None:
     (tmp_path / ".a b.crc").write_bytes(b"crc")
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("a b")
-    found = files.children(root)
-    assert {one.name: (one.size_bytes, one.is_dir, one.is_symlink) for one in found.values()} == {
+    children = files.children(root)
+    assert {status.name: (status.size_bytes, status.is_dir, status.is_symlink) for status in children.values()} == {
         "a b": (5, False, False),
         ".a b.crc": (3, False, False),
         "folder": (0, True, False),
         "link": (3, False, True),
     }
-    assert files.status(f"{root}/a%20b") == found[f"{root}/a%20b"]
+    assert files.status(f"{root}/a%20b") == children[f"{root}/a%20b"]
     assert files.status(f"{root}/none") is None
     assert files.children(f"{root}/none") == {}
     assert files.children(f"{root}/a%20b") == {}
@@ -122,7 +122,7 @@ def test_the_local_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("spelling", "other"),
     [
         ("s3://b/t/x", "s3a://b/t/x"),
         ("s3n://b/t/x", "S3A://b/t/x"),
@@ -132,5 +132,5 @@ def test_the_local_disk(tmp_path: Path) -> None:
         ("file:/none/a%20b", "file:/none/a b"),
     ],
 )
-def test_two_spellings_of_one_place(one: str, other: str) -> None:
-    assert canonical(one) == canonical(other)
+def test_two_spellings_of_one_place(spelling: str, other: str) -> None:
+    assert canonical(spelling) == canonical(other)

@@ -256,8 +256,8 @@ def test_a_context_that_was_stopped_under_us_is_an_engine_that_has_gone(message:
     ],
 )  # fmt: skip
 def test_codes_of_reading(name: str, message: str, kind: type[Exception], code: str) -> None:
-    found = as_table_error(_java(name, message), "t")
-    assert (type(found), found.code) == (kind, code)
+    error = as_table_error(_java(name, message), "t")
+    assert (type(error), error.code) == (kind, code)
 
 
 def test_jars_that_do_not_fit_are_no_damage_and_the_setting_that_helps_is_named() -> None:
@@ -295,22 +295,22 @@ def test_a_data_file_that_cannot_be_read_is_named_and_is_no_matter_of_the_log_or
 ) -> None:
     read = _while_reading(FILE, why, cause)
     written = _java("org.apache.spark.SparkException", "[TASK_WRITE_FAILED] Task failed while writing rows", read)
-    for found, code in (
+    for error, code in (
         (as_table_error(JavaError(read), "t"), of_reading),
         (as_write_error(written, "t", "writing the new files"), of_writing),
     ):
-        assert found.code == code
-        assert "log cannot be read" not in found.what
-        assert "_delta_log" not in (found.help or "")
+        assert error.code == code
+        assert "log cannot be read" not in error.what
+        assert "_delta_log" not in (error.help or "")
         if code in ("T434", "T422"):
-            assert FILE in (found.found or "")
+            assert FILE in (error.found or "")
 
 
 def test_a_commit_file_is_no_data_file() -> None:
     commit = "file:/t/_delta_log/00000000000000000001.json"
     cause = FakeThrowable("java.io.FileNotFoundException", f"File {commit} does not exist")
-    found = as_table_error(JavaError(_while_reading(commit, "FILE_NOT_EXIST", cause)), "t")
-    assert (found.code, "backup" in (found.help or "")) == ("T403", True)
+    error = as_table_error(JavaError(_while_reading(commit, "FILE_NOT_EXIST", cause)), "t")
+    assert (error.code, "backup" in (error.help or "")) == ("T403", True)
 
 
 def test_a_cause_that_nobody_knows_sends_nobody_to_a_backup() -> None:
@@ -320,14 +320,14 @@ def test_a_cause_that_nobody_knows_sends_nobody_to_a_backup() -> None:
 def test_what_cannot_be_read_is_told_on_one_line_with_its_cause() -> None:
     cause = FakeThrowable("java.lang.RuntimeException", "c.parquet is not a Parquet file")
     spark = _java("org.apache.spark.SparkException", "[FAILED_READ_FILE.NO_HINT] c.parquet.  SQLSTATE: KD001", cause)
-    found = as_table_error(spark, "t").found
-    assert found == "[FAILED_READ_FILE.NO_HINT] c.parquet.: c.parquet is not a Parquet file"
+    cause_text = as_table_error(spark, "t").found
+    assert cause_text == "[FAILED_READ_FILE.NO_HINT] c.parquet.: c.parquet is not a Parquet file"
     delta = _java("o.DeltaIllegalStateException", "[DELTA_VERSIONS_NOT_CONTIGUOUS] Versions (0, 2)\nA gap", cause)
     assert as_table_error(delta, "t").found == "[DELTA_VERSIONS_NOT_CONTIGUOUS] Versions (0, 2) A gap"
 
 
 def test_a_failed_commit_says_what_was_found() -> None:
-    found = not_landed(_java("java.io.IOException", "disk on fire"), "t")
-    assert isinstance(found, CommitNotLanded)
-    assert found.found == "disk on fire"
+    error = not_landed(_java("java.io.IOException", "disk on fire"), "t")
+    assert isinstance(error, CommitNotLanded)
+    assert error.found == "disk on fire"
     assert isinstance(not_landed(_java("java.io.IOException", "Disk quota exceeded"), "t"), EnvironmentUnfit)

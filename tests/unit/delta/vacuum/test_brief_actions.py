@@ -46,13 +46,13 @@ def test_brief_and_whole_agree(
 ) -> None:
     actions = [make(path, value, moment, vector) for make, path, value, moment, vector in made]
     separators = (", ", ": ") if spaced else (",", ":")
-    text = "\n".join(json.dumps(one, separators=separators, ensure_ascii=escaped) for one in actions)
+    text = "\n".join(json.dumps(action, separators=separators, ensure_ascii=escaped) for action in actions)
     folder = tmp_path_factory.mktemp("t")
     entry = _entry(folder, text)
     for brief, whole in zip(LocalTable(folder).brief_actions(entry), actions, strict=True):
         (kind,) = whole
         fields = ADD_FIELDS if kind == "add" else REMOVE_FIELDS
-        assert {one: brief[kind].get(one) for one in fields} == {one: whole[kind].get(one) for one in fields}
+        assert {name: brief[kind].get(name) for name in fields} == {name: whole[kind].get(name) for name in fields}
 
 
 def _entry(folder: Path, text: str) -> Any:

@@ -51,8 +51,8 @@ def one_commit(table: AgedTable, text: str, days_ago: float = 20) -> None:
 
 def facts_with(table: AgedTable, *live: str) -> TableFacts:
     """The table's facts as they are now, with just these files left live."""
-    found = Vacuuming(policies()).reader.facts(table.ref)
-    return replace(found, files=tuple(one for one in found.files if one.path in live))
+    facts = Vacuuming(policies()).reader.facts(table.ref)
+    return replace(facts, files=tuple(file for file in facts.files if file.path in live))
 
 
 def answer(table: AgedTable, days_ago: float = 7) -> bool:
@@ -102,7 +102,7 @@ class TestRemovedPaths:
         table = AgedTable(lake / "t")
         table.append(60, "x.parquet")
         vector = {"storageType": "u", "pathOrInlineDv": folder + TEXT, "offset": 1, "sizeInBytes": 6, "cardinality": 1}
-        written = {one: vector[one] for one in order} | vector
+        written = {key: vector[key] for key in order} | vector
         remove = {"path": "x.parquet", "deletionTimestamp": 1, "dataChange": True, "deletionVector": written}
         text = json.dumps({"remove": remove}, separators=(",", ":"))
         again = json.dumps(table.add_action("x.parquet", 60), separators=(",", ":"))
@@ -123,8 +123,8 @@ class TestRemovedPaths:
         }
         removes = [{"path": "x.parquet", "dataChange": True, "deletionVector": vectors[odd]}]
         removes += [{"path": f"{name}.parquet", "dataChange": True} for name in ("y", "z")] if odd[0] == "o" else []
-        commit = "\n".join(json.dumps({"remove": one}, separators=(",", ":")) for one in removes).encode()
-        expected = {str(one["path"]) for one in removes}
+        commit = "\n".join(json.dumps({"remove": remove}, separators=(",", ":")) for remove in removes).encode()
+        expected = {str(remove["path"]) for remove in removes}
         if odd in ("no offset", "one of several"):
             expected.add(f"deletion_vector_{UUID}.bin")
         assert set(removed_paths(Plain(lake), commit)) == expected
@@ -178,7 +178,7 @@ class TestAgainstAProperLook:
             else:
                 taken = chance.sample(live, 2)
                 table.rewrite(days, f"r{number}.parquet", *taken)
-                live = [*(one for one in live if one not in taken), f"r{number}.parquet"]
+                live = [*(name for name in live if name not in taken), f"r{number}.parquet"]
         gone = chance.choice([0.0, 0.9, 1.0])
         for path in table.path.rglob("*.parquet"):
             if path.relative_to(table.path).as_posix() not in live and chance.random() < gone:

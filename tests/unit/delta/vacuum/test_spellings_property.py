@@ -129,8 +129,8 @@ def make(case: Case, table: AgedTable, clone: AgedTable, roots: dict[str, Path])
     removed = [path for path, fate, _ in case.files if fate != "live"]
     if removed:
         table.delete(30, *removed)
-    for one, days_ago, written, kind in sorted(commits, key=lambda commit: -commit[1]):
-        act(one, days_ago, written, kind)
+    for version, days_ago, written, kind in sorted(commits, key=lambda commit: -commit[1]):
+        act(version, days_ago, written, kind)
     return stays, goes
 
 
@@ -155,9 +155,9 @@ def test_no_needed_file_goes_under_any_name(case: Case) -> None:
             }
             stays, goes = make(case, table, clone, roots)
             named = {
-                read_as_hadoop_does(one.path, written)
-                for one in (table, clone)
-                for written in live_in(one.path / "_delta_log")
+                read_as_hadoop_does(vacuumed.path, written)
+                for vacuumed in (table, clone)
+                for written in live_in(vacuumed.path / "_delta_log")
             }
             if case.moved:  # absolute paths and links lead nowhere now, but for the mount
                 lake = lake.rename(top / "disk" / "moved")

@@ -82,11 +82,11 @@ class TestA11OneTableTwice:
         policy, table = policies(), old_table(lake / "t")
         plan = Vacuuming(policies()).plan(table)
         assert plan.observed is not None
-        found = replace(plan, ref=TableRef("s.t"), observed=replace(plan.observed, location="s3a://lake/a%20table"))
+        changed = replace(plan, ref=TableRef("s.t"), observed=replace(plan.observed, location="s3a://lake/a%20table"))
         by_path = policy(TableRef("s3://lake/a table"))
         places = PolicyPlaces((policy(TableRef("s.t")), by_path), StoragePlaces())
-        places.opened(found, Store())
-        (checked,) = places.each_once((found,))
+        places.opened(changed, Store())
+        (checked,) = places.each_once((changed,))
         assert checked.problem is not None
         assert checked.problem.code == "T409"
 
@@ -159,7 +159,7 @@ class TestA12Clocks:
         version = table.append(0, "new.parquet")
         touch(table.path / "_delta_log" / f"{version:020}.json", table.at(-minutes / 1440))
         plan = Vacuuming(policies()).plan(table)
-        texts = [one.reason.text for one in plan.left_alone if one.reason.code is ReasonCode.CANNOT_BE_SURE]
+        texts = [entry.reason.text for entry in plan.left_alone if entry.reason.code is ReasonCode.CANNOT_BE_SURE]
         assert bool(texts) == held
         if held:
             assert (plan.state, plan.steps) == ("blocked", ())
@@ -183,7 +183,7 @@ class TestA12Clocks:
         for module in ("maintainer.delta.vacuum.vacuum_candidates", f"{tables}.aged_tables", f"{tables}.local_vacuum"):
             monkeypatch.setattr(f"{module}.now_ms", lambda: real() + int(hours * 3_600_000))
         plan = Vacuuming(policies()).plan(table)
-        texts = [one.reason.text for one in plan.left_alone if one.reason.code is ReasonCode.CANNOT_BE_SURE]
+        texts = [entry.reason.text for entry in plan.left_alone if entry.reason.code is ReasonCode.CANNOT_BE_SURE]
         assert bool(plan.steps) == (said is None)
         assert bool(texts) == (said is not None)
         assert all(said is not None and said in text for text in texts)
@@ -201,7 +201,7 @@ class TestA12Clocks:
         version = table.append(0, "new.parquet")
         touch(table.path / "_delta_log" / f"{version:020}.json", table.at(-minutes / 1440))
         plan = Vacuuming(policies()).plan(table)
-        texts = [one.reason.text for one in plan.left_alone if one.reason.code is ReasonCode.CANNOT_BE_SURE]
+        texts = [entry.reason.text for entry in plan.left_alone if entry.reason.code is ReasonCode.CANNOT_BE_SURE]
         assert (bool(texts), bool(plan.steps)) == (held, not held)
         assert all("behind the storage's: the newest commit's file is dated in the future" in text for text in texts)
 
@@ -292,8 +292,8 @@ class TestA13FarTooMuch:
         )
         with pytest.raises(PolicyProblems) as caught:
             Project.load(tmp_path)
-        (found,) = caught.value.loaded.diagnostics
-        assert found.message.startswith("vacuum.allowLargeDelete must be `true`, `false` or `rewritten`, not ")
+        (diagnostics,) = caught.value.loaded.diagnostics
+        assert diagnostics.message.startswith("vacuum.allowLargeDelete must be `true`, `false` or `rewritten`, not ")
 
 
 def with_rewritten(policy: ResolvedPolicy, allowed: bool) -> ResolvedPolicy:

@@ -84,8 +84,8 @@ class TestA05ShallowClones:
         source.commit(25, source.add_action("live.parquet", 25, vector=vector), operation="DELETE")
         source.commit(20, source.remove_action("live.parquet", 20, vector=vector), operation="DELETE")
         clone = AgedTable(lake / "clone", created_days_ago=15)
-        kept = {**vector, "storageType": "p", "pathOrInlineDv": f"file:{source.path}/deletion_vector_one.bin"}
-        add = source.add_action("live.parquet", 15, vector=kept)
+        cloned_vector = {**vector, "storageType": "p", "pathOrInlineDv": f"file:{source.path}/deletion_vector_one.bin"}
+        add = source.add_action("live.parquet", 15, vector=cloned_vector)
         add["add"]["path"] = f"file:{source.path}/live.parquet"
         clone.commit(15, add, operation="CLONE")
         work = Vacuuming(policies(), (source.ref, clone.ref))
@@ -185,17 +185,17 @@ class TestA05ShallowClones:
         reader.place_of = lambda ref: (Counting(), f"file:{ref.location}")  # type: ignore[method-assign]
         tables = (source.ref, clone.ref)
         root = f"file:{source.path}"
-        found, problems = reader.references.into(root, tables, reader)
-        assert (list(found), problems) == ([str(clone.path)], [])
+        references, problems = reader.references.into(root, tables, reader)
+        assert (list(references), problems) == ([str(clone.path)], [])
         needed, free = (LocalFiles().status(f"{root}/{name}.parquet") for name in ("needed", "free"))
         assert needed is not None
         assert free is not None
-        assert found[str(clone.path)].claim_on(needed) == Claim(f"{root}/needed.parquet", certain=True)
-        assert found[str(clone.path)].claim_on(free) is None
+        assert references[str(clone.path)].claim_on(needed) == Claim(f"{root}/needed.parquet", certain=True)
+        assert references[str(clone.path)].claim_on(free) is None
         assert sorted(read) == [f"clone/_delta_log/{version:020}.json" for version in (0, 1)]
         read.clear()
         clone.append(1, "own.parquet")
-        assert reader.references.into(root, tables, reader)[0] == found
+        assert reader.references.into(root, tables, reader)[0] == references
         assert read == [f"clone/_delta_log/{2:020}.json"]
 
     def test_a_table_that_is_not_there_refers_to_nothing(self, lake: Path) -> None:

@@ -40,7 +40,7 @@ class TestA14WhatWillNotGo:
         name, reason = left.split(" ", 1)
         assert (name in names, reason) == (True, "([Errno 13] Permission denied)")
         assert receipt.num_files_deleted == 19
-        assert_only(lake, before, *(f"t/{one}" for one in names if one != name))
+        assert_only(lake, before, *(f"t/{other}" for other in names if other != name))
         assert ended(table) == ("FAILED", 19)
 
     def test_only_a_deletion_of_all_is_completed(self, lake: Path) -> None:
@@ -61,7 +61,7 @@ class TestA14WhatWillNotGo:
             (target / "files" / names[3]).write_bytes(b"in the way")
 
         receipt = work.delete(table, step, after_start=block)
-        assert (receipt.num_files_deleted, [one.split(" ")[0] for one in receipt.remaining]) == (19, [names[3]])
+        assert (receipt.num_files_deleted, [line.split(" ")[0] for line in receipt.remaining]) == (19, [names[3]])
         assert ended(table) == ("FAILED", 19)
 
     def test_a_hidden_file_counts_like_any_other(self, lake: Path) -> None:
@@ -132,13 +132,13 @@ class TestA15KilledInTheMiddle:
         before = tree(lake)
         with pytest.raises(Killed):
             work.delete(table, step, storage=Stubborn(table.path, nth, Killed()))
-        left = {f"t/{one}" for one in names} & tree(lake).keys()
+        left = {f"t/{name}" for name in names} & tree(lake).keys()
         assert left
         rest = work.step(table)
         assert rest is not None
-        assert {f"t/{one.path}" for one in rest.files} == left
+        assert {f"t/{file.path}" for file in rest.files} == left
         work.delete(table, rest)
-        assert_only(lake, before, *(f"t/{one}" for one in names))
+        assert_only(lake, before, *(f"t/{name}" for name in names))
         assert work.step(table) is None
 
 
@@ -155,13 +155,13 @@ class TestStopping:
         before = tree(lake)
         receipt = work.delete(table, step, stop_reason=lambda: next(answers))
         assert (receipt.num_files_deleted, receipt.stopped, receipt.remaining) == (10, "SIGINT", ())
-        gone = {f"t/{one}" for one in names} - tree(lake).keys()
+        gone = {f"t/{name}" for name in names} - tree(lake).keys()
         assert len(gone) == 10
         assert_only(lake, before, *gone)
         rest = work.step(table)
         assert rest is not None
         work.delete(table, rest)
-        assert_only(lake, before, *(f"t/{one}" for one in names))
+        assert_only(lake, before, *(f"t/{name}" for name in names))
 
 
 class TestSomebodyElseDeletes:

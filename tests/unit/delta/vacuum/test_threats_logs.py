@@ -147,7 +147,7 @@ class TestA18RestoreInBetween:
         before = tree(lake)
         with pytest.raises(CommitConflict, match="10 files had been deleted before"):
             work.delete(table, step, stop_reason=once_in_the_middle)
-        gone = {f"t/{one}" for one in names} - tree(lake).keys()
+        gone = {f"t/{name}" for name in names} - tree(lake).keys()
         assert len(gone) == 10
         assert_only(lake, before, *gone)
 
@@ -189,7 +189,7 @@ class TestA19LogsThatNoLongerReachBack:
         plan = work.plan(table)
         assert plan.steps == ()
         assert codes(plan) == {ReasonCode.UNTRACKED}
-        assert any("the log begins at version 4" in one.reason.text for one in plan.left_alone)
+        assert any("the log begins at version 4" in entry.reason.text for entry in plan.left_alone)
 
     def test_what_delta_notes_for_vacuum_lite_is_not_touched(self, lake: Path) -> None:
         table = old_table(lake / "t")

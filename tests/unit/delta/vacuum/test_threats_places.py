@@ -177,7 +177,7 @@ class TestA09ForeignFiles:
     def test_they_are_told_in_mode_full(self, lake: Path) -> None:
         table = self.table(lake)
         work = Vacuuming(policies(mode=VacuumMode.FULL))
-        texts = [one.reason.text for one in work.plan(table).left_alone]
+        texts = [entry.reason.text for entry in work.plan(table).left_alone]
         assert any(text.startswith("5 files ") and "never knew" in text for text in texts), texts
         vacuum_with_leftovers(lake, table, work, "a.parquet")
 

@@ -134,8 +134,8 @@ class TestA03ReadersThatAreBehind:
             case "empty":
                 (folder / "offsets" / "3").write_text("")
             case "offsets of the last batch gone":
-                for one in (folder / "offsets").iterdir():
-                    one.unlink()
+                for file in (folder / "offsets").iterdir():
+                    file.unlink()
                 (folder / "offsets" / "99").write_text("v1\n{}\n{}")
             case _:
                 raise AssertionError(how)
@@ -187,14 +187,14 @@ class TestA04EveryPromisedVersionStaysReadable:
                     live.append(f"r{number}.parquet")
                 else:
                     table.delete(days, *taken)
-                live = [one for one in live if one not in taken]
+                live = [name for name in live if name not in taken]
             snapshots.append((days, set(live)))
         retention = chance.choice([7, 10, 15])
         work = Vacuuming(policies(retention_seconds=retention * DAY_SECONDS))
         current = [files for days, files in snapshots if days >= retention][-1:]
         promised = set().union(*current, *(files for days, files in snapshots if days < retention))
-        all_files = {one.name for one in table.path.glob("*.parquet")}
+        all_files = {file.name for file in table.path.glob("*.parquet")}
         vacuum(lake, table, work, *(all_files - promised))
-        assert {one.name for one in table.path.glob("*.parquet")} == promised
-        newest = {Path(one).name for one in deltalake.DeltaTable(str(table.path)).file_uris()}
+        assert {file.name for file in table.path.glob("*.parquet")} == promised
+        newest = {Path(file).name for file in deltalake.DeltaTable(str(table.path)).file_uris()}
         assert newest == set(live)

@@ -125,7 +125,7 @@ class TestA10Spellings:
         assert ReasonCode.LIVE_AGAIN in codes(work.plan(table))
         step = work.step(table)
         assert step is not None
-        assert [one.path for one in step.files] == ["p=1/gone.parquet"]
+        assert [file.path for file in step.files] == ["p=1/gone.parquet"]
         work.delete(table, step)
         assert (table.path / "p=1" / "x.parquet").exists()
 
@@ -166,7 +166,9 @@ class TestA10Spellings:
         table = removed_twice(lake)
         add_again(table, f"{place}/x.parquet", 25)
         work = Vacuuming(policies())
-        texts = [one.reason.text for one in work.plan(table).left_alone if one.reason.code is ReasonCode.LIVE_AGAIN]
+        texts = [
+            entry.reason.text for entry in work.plan(table).left_alone if entry.reason.code is ReasonCode.LIVE_AGAIN
+        ]
         assert len(texts) == 1
         assert texts[0].endswith(f"may be what the log names as {place}/x.parquet, which cannot be checked from here")
         vacuum_with_leftovers(lake, table, work, "p=1/gone.parquet")
@@ -234,7 +236,7 @@ class TestTheVeryFile:
                     (table.path / "p=1").symlink_to(lake / "precious")
 
         receipt = work.delete(table, step, after_start=after_start)
-        left = dict(one.split(" ", 1) for one in receipt.remaining)
+        left = dict(line.split(" ", 1) for line in receipt.remaining)
         assert left["p=1/x.parquet"].startswith("(it is no longer the file that was planned: ")
         assert file.exists()
         expected = ["p=1/x.parquet", "p=1/gone.parquet"] if change == "a folder that is a link" else ["p=1/x.parquet"]

@@ -72,7 +72,7 @@ def test_files_are_moved_with_their_names_bytes_and_times_and_come_back(table: A
 
 
 def trash_of_any(table: AgedTable) -> list[Path]:
-    return [one for one in (table.path.parent / FOLDER).rglob("*") if one.is_file()]
+    return [file for file in (table.path.parent / FOLDER).rglob("*") if file.is_file()]
 
 
 def test_nothing_is_overwritten_and_a_changed_file_stays_in_the_trash(table: AgedTable) -> None:
@@ -81,14 +81,14 @@ def test_nothing_is_overwritten_and_a_changed_file_stays_in_the_trash(table: Age
     (trash_of(table) / "files" / "p=ä" / "b.parquet").write_bytes(b"cut")
     receipt = undelete(LocalTable(table.path), table.table_id, "run-1", "t")
     assert receipt.num_files_restored == 1
-    reasons = {one.partition(" (")[0]: one.partition(" (")[2].rstrip(")") for one in receipt.refused}
+    reasons = {line.partition(" (")[0]: line.partition(" (")[2].rstrip(")") for line in receipt.refused}
     assert reasons["c.parquet"] == "there is a file in its place"
     assert reasons["p=ä/b.parquet"].startswith("it has 3 bytes in the trash, ")
     assert (table.path / "c.parquet").read_bytes() == b"new"
     assert (trash_of(table) / "manifest.json").is_file()
     (table.path / "c.parquet").unlink()
     again = undelete(LocalTable(table.path), table.table_id, "run-1", "t")
-    assert [one.partition(" (")[0] for one in again.refused] == ["p=ä/b.parquet"]
+    assert [line.partition(" (")[0] for line in again.refused] == ["p=ä/b.parquet"]
 
 
 def test_another_tables_trash_and_another_run_are_refused(table: AgedTable) -> None:
@@ -139,12 +139,12 @@ def test_it_is_emptied_when_its_time_is_over_and_not_before(table: AgedTable) ->
     before, head = files(table), table.head
     step_now = work().step(table)
     assert step_now is not None
-    assert (step_now.files, [one.run_id for one in step_now.emptied]) == ((), ["run-1"])
+    assert (step_now.files, [emptied_run.run_id for emptied_run in step_now.emptied]) == ((), ["run-1"])
     receipt = work().delete(table, step_now)
     assert (receipt.num_files_emptied, receipt.num_files_deleted) == (3, 0)
     assert (receipt.version_before, receipt.version_after) == (head, None)
     assert (files(table), table.head) == (before, head)
-    assert [one.name for one in trash_of_any(table)] == ["somebody.txt"]
+    assert [path.name for path in trash_of_any(table)] == ["somebody.txt"]
 
 
 def test_a_clock_that_is_wrong_empties_no_trash(table: AgedTable, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +176,7 @@ def test_it_is_found_by_whatever_path_the_table_is_reached(table: AgedTable, tmp
         (tmp_path / "other").mkdir()
         (tmp_path / "other" / "name").symlink_to(path)
         path = tmp_path / "other" / "name"
-    assert [one.num_files for one in expired_trash(LocalTable(path), now_ms() + 8 * 86_400_000)] == [3]
+    assert [run.num_files for run in expired_trash(LocalTable(path), now_ms() + 8 * 86_400_000)] == [3]
     receipt = undelete(LocalTable(path), table.table_id, "run-1", "t")
     assert (receipt.num_files_restored, receipt.refused) == (3, ())
     assert {name: tree(path)[name] for name in OLD} == {name: before[name] for name in OLD}
@@ -253,5 +253,5 @@ def test_a_file_that_cannot_be_moved_stays_and_is_named(table: AgedTable, monkey
     before = files(table)
     receipt = work().delete(table, step)
     assert (receipt.num_files_deleted, len(receipt.remaining)) == (0, 3)
-    assert all("Invalid cross-device link" in one for one in receipt.remaining)
+    assert all("Invalid cross-device link" in line for line in receipt.remaining)
     assert files(table) == before

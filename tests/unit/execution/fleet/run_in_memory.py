@@ -51,8 +51,8 @@ class Run:
         )  # fmt: skip
         assert [table.ref for table in outcome.tables] == [table.ref for table in plan.tables]
         assert sum(outcome.count(status) for status in TableStatus) == len(plan.tables)
-        told = [event.outcome for event in self.events if isinstance(event, TableFinished)]
-        assert sorted(told[-len(plan.tables) :], key=lambda one: one.ref) == list(outcome.tables)
+        outcomes = [event.outcome for event in self.events if isinstance(event, TableFinished)]
+        assert sorted(outcomes[-len(plan.tables) :], key=lambda table: table.ref) == list(outcome.tables)
         assert run_from_json((self.folder.path / "results.json").read_text()) == outcome
         return outcome
 

@@ -48,14 +48,14 @@ def spoil(at: Station) -> None:
 @st.composite
 def faults(draw: st.DrawFn) -> list[tuple[str, str, int]]:
     """Station, what happens there, and after how many passes."""
-    one = st.one_of(
+    faults = st.one_of(
         st.tuples(st.sampled_from(["facts", "write", "commit", "landed", "vacuum"]), st.sampled_from(sorted(FAULTS))),
         # Where it hurts most, more often: between INTENT and RESULT.
         st.tuples(st.sampled_from(["commit", "landed"]), st.sampled_from(["unknown", "jvm gone", "bug"])),
         st.tuples(st.just("write"), st.just("spoil")),
         st.tuples(st.sampled_from(["write", "commit"]), st.sampled_from(["append", "delete"])),
     )
-    return [(*draw(one), draw(st.integers(0, 3))) for _ in range(draw(st.integers(1, 3)))]
+    return [(*draw(faults), draw(st.integers(0, 3))) for _ in range(draw(st.integers(1, 3)))]
 
 
 def hang(lake: FakeLake, station: str, what: str, after: int) -> None:
@@ -143,8 +143,8 @@ def test_any_fault(rounds: list[list[tuple[str, str, int]]]) -> None:
 
 
 def check(lake: FakeLake, outcome: RunOutcome) -> None:
-    for found in {step.status.value for table in outcome.tables for step in table.steps}:
-        event(found)
+    for status in {step.status.value for table in outcome.tables for step in table.steps}:
+        event(status)
     assert [table.ref.identifier for table in outcome.tables] == ["a", "b"]
     for table in outcome.tables:
         fake = lake.tables[table.ref.identifier]

@@ -83,12 +83,12 @@ def moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Moment]:
     lake, table = make_lake()
     ledger = Ledger()
     runs_dir = tmp_path / "alive" / "runs"
-    found: list[Moment] = []
+    seen: list[Moment] = []
 
     def keep(name: str) -> None:
-        place = tmp_path / f"at-{len(found)}"
+        place = tmp_path / f"at-{len(seen)}"
         shutil.copytree(runs_dir.parent, place)
-        found.append(Moment(name, place / "runs", copy.deepcopy(table), copy.deepcopy(ledger)))
+        seen.append(Moment(name, place / "runs", copy.deepcopy(table), copy.deepcopy(ledger)))
 
     append = EventLog.append
 
@@ -114,7 +114,7 @@ def moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Moment]:
     steps = properties(**{"delta.x": "1"}), compact(table, ("f0", "f1"), ("f2", "f3")), vacuum(*OLD_FILES)
     run(runs_dir, DEAD, lake, plan_all(plan_of(table, *steps)), ledger)
     monkeypatch.undo()
-    return found
+    return seen
 
 
 def explained(table: FakeTable, rows: list[Any], run_id: str) -> dict[int, list[str]]:
@@ -127,14 +127,16 @@ def explained(table: FakeTable, rows: list[Any], run_id: str) -> dict[int, list[
             and row.version_after is not None
             and row.version_before < version <= row.version_after
         ]
-        for version, one in enumerate(table.versions)
-        if one.stamp is not None
+        for version, commit in enumerate(table.versions)
+        if commit.stamp is not None
     }
 
 
 def recorded_steps(runs_dir: Path, run_id: str) -> list[StepOutcome]:
-    (found,) = [one for one in past_runs(runs_dir) if isinstance(one, PastRun) and one.folder.name == run_id]
-    return [step for table in found.outcome.tables for step in table.steps]
+    (dead_run,) = [
+        past_run for past_run in past_runs(runs_dir) if isinstance(past_run, PastRun) and past_run.folder.name == run_id
+    ]
+    return [step for table in dead_run.outcome.tables for step in table.steps]
 
 
 def check(moment: Moment) -> None:
@@ -147,8 +149,8 @@ def check(moment: Moment) -> None:
     history, unread = history_rows(moment.runs_dir)
     assert unread == []
     for records in (moment.ledger.rows, history):
-        told = explained(table, [row for row in records if getattr(row, "kind", None) != "vacuum"], DEAD)
-        assert all(len(one) >= 1 for one in told.values()), told
+        explanations = explained(table, [row for row in records if getattr(row, "kind", None) != "vacuum"], DEAD)
+        assert all(len(events_of_run) >= 1 for events_of_run in explanations.values()), explanations
     commits = [version for version in table.versions if version.stamp is not None]
     steps = recorded_steps(moment.runs_dir, DEAD) if rows else []
     assert sum(len(step.commits) for step in steps) == len(commits)
@@ -170,11 +172,11 @@ def check(moment: Moment) -> None:
 def test_after_a_kill_at_any_moment_the_next_run_makes_the_records_agree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = moments(tmp_path, monkeypatch)
-    names = [moment.name for moment in found]
+    moments_ = moments(tmp_path, monkeypatch)
+    names = [moment.name for moment in moments_]
     for name in ("intent t/compact", "landed t/compact", "result t/compact", "deleted t/vacuum", "run_finished "):
         assert name in names
-    for moment in found:
+    for moment in moments_:
         try:
             check(moment)
         except AssertionError as error:
@@ -184,9 +186,9 @@ def test_after_a_kill_at_any_moment_the_next_run_makes_the_records_agree(
 def test_right_after_the_kill_nothing_is_claimed_that_is_not_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = moments(tmp_path, monkeypatch)
-    deleted = [moment for moment in found if moment.name == "deleted t/vacuum"]
-    (end,) = {one.outcome.end for one in past_runs(deleted[20].runs_dir) if isinstance(one, PastRun)}
+    moments_ = moments(tmp_path, monkeypatch)
+    deleted = [moment for moment in moments_ if moment.name == "deleted t/vacuum"]
+    (end,) = {past_run.outcome.end for past_run in past_runs(deleted[20].runs_dir) if isinstance(past_run, PastRun)}
     assert end is RunEnd.DIED
     steps = {step.kind: step for step in recorded_steps(deleted[20].runs_dir, DEAD)}
     assert steps[StepKind.VACUUM].vacuum is None
@@ -194,6 +196,6 @@ def test_right_after_the_kill_nothing_is_claimed_that_is_not_known(
     assert error is not None
     assert "at least 21 of 30 files were deleted" in error.what
     assert steps[StepKind.COMPACT].status.value == "succeeded"
-    landed = next(moment for moment in found if moment.name == "landed t/compact")
-    (step,) = [one for one in recorded_steps(landed.runs_dir, DEAD) if one.kind == "compact"]
+    landed = next(moment for moment in moments_ if moment.name == "landed t/compact")
+    (step,) = [recorded for recorded in recorded_steps(landed.runs_dir, DEAD) if recorded.kind == "compact"]
     assert (step.status.value, step.commits) == ("unknown", ())

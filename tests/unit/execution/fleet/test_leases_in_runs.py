@@ -51,7 +51,7 @@ def test_the_second_run_leaves_the_table_alone_and_says_who_has_it(tmp_path: Pat
 
     lake.at("write", second, table="a")
     first = start(lake, runs, FIRST, plan)
-    assert [one.status for one in first.tables] == [TableStatus.DONE, TableStatus.DONE]
+    assert [table.status for table in first.tables] == [TableStatus.DONE, TableStatus.DONE]
     (refused,) = beside[0].tables
     assert (refused.status, exit_code(beside[0])) == (TableStatus.BLOCKED, ExitCode.REFUSED)
     assert refused.problem is not None

@@ -69,8 +69,8 @@ class Night:
     def plan(self) -> Plan:
         made = [plan_of(table, compact(table)) for table in self.tables.values()]
         return plan_all(*(
-            dataclasses.replace(one, policy_file=BUILT_IN_POLICY) if one.ref.identifier == LEDGER else one
-            for one in made
+            dataclasses.replace(entry, policy_file=BUILT_IN_POLICY) if entry.ref.identifier == LEDGER else entry
+            for entry in made
         ))  # fmt: skip
 
     def run(
@@ -121,7 +121,7 @@ def test_a_ledger_that_cannot_be_maintained_is_a_warning_and_no_failed_table(nig
         LEDGER: "failed", "a": "done", "b": "done",
     }  # fmt: skip
     assert exit_code(outcome) is ExitCode.OK
-    assert [(one.severity.value, one.table) for one in run_findings(outcome)] == [("warning", LEDGER)]
+    assert [(finding.severity.value, finding.table) for finding in run_findings(outcome)] == [("warning", LEDGER)]
     said = render_run(outcome)
     assert "2 steps succeeded, 0 failed" in said
     assert "2 tables: 2 done.\n" in said
@@ -177,10 +177,10 @@ def test_progress_numbers_and_counts_the_steps_of_the_user(night: Night) -> None
         printer(event)
 
     night.run(on_event=sink)
-    (started,) = [one for one in events if isinstance(one, RunStarted)]
+    (started,) = [event for event in events if isinstance(event, RunStarted)]
     planned = sum(step.size_bytes for table in night.plan().user_tables for step in table.rewrites)
     assert (started.num_tables, started.num_steps, started.planned_bytes) == (2, 2, planned)
-    numbers = {one.table: one.number for one in events if isinstance(one, StepFinished)}
+    numbers = {event.table: event.number for event in events if isinstance(event, StepFinished)}
     assert numbers == {"a": 1, "b": 2, LEDGER: 0}
     lines = out.getvalue().splitlines()
     assert "2 tables, 2 steps" in lines[0]
@@ -192,10 +192,10 @@ def test_progress_numbers_and_counts_the_steps_of_the_user(night: Night) -> None
 def test_a_first_small_batch_tries_a_table_of_the_user(night: Night) -> None:
     events: list[ProgressEvent] = []
     night.run(batches=(1,), on_event=events.append)
-    assert [(one.number, one.total, one.num_tables) for one in events if isinstance(one, BatchStarted)] == [
+    assert [(event.number, event.total, event.num_tables) for event in events if isinstance(event, BatchStarted)] == [
         (1, 2, 1), (2, 2, 1),
     ]  # fmt: skip
-    assert next(one.table for one in events if isinstance(one, StepStarted)) == "a"
+    assert next(event.table for event in events if isinstance(event, StepStarted)) == "a"
 
 
 def test_reports_count_the_tables_of_the_user(night: Night) -> None:
@@ -208,7 +208,7 @@ def test_reports_count_the_tables_of_the_user(night: Night) -> None:
     view = fleet_view([(plan, outcome)], timezone.utc)
     assert view.span.startswith("2 tables, 1 run, ")
     assert (view.verdict, view.mood) == ("All tables ended well in their last run.", "good")
-    assert {one.name for one in view.tables} == {LEDGER, "a", "b"}
+    assert {table.name for table in view.tables} == {LEDGER, "a", "b"}
     assert run_view(plan, outcome, {}, timezone.utc, run_folder="").mood == "good"
 
 

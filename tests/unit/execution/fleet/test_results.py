@@ -124,15 +124,17 @@ def bytes_written(runs_dir: Path, num_tables: int, monkeypatch: pytest.MonkeyPat
         StoragePlaces(),
     )  # fmt: skip
     names = [f"lake/t{number:05d}" for number in range(num_tables)]
-    found = Results(plan_all(*(TablePlan(TableRef(name), f"{name}.yml", "d") for name in names)), context, NOW_MS, 0.0)
-    found.write()
+    results = Results(
+        plan_all(*(TablePlan(TableRef(name), f"{name}.yml", "d") for name in names)), context, NOW_MS, 0.0
+    )
+    results.write()
     for name in names:
-        found.began(TableRef(name))
+        results.began(TableRef(name))
         now[0] += each_seconds
-        found.step(TableRef(name), STEP)
-        found.finished(TableOutcome(TableRef(name), TableStatus.DONE, (STEP,)))
-        found.write_soon()
-    found.write()
+        results.step(TableRef(name), STEP)
+        results.finished(TableOutcome(TableRef(name), TableStatus.DONE, (STEP,)))
+        results.write_soon()
+    results.write()
     return written[0]
 
 
@@ -202,7 +204,7 @@ class Night:
         return self.outcome
 
     def told(self) -> list[tuple[str, str]]:
-        return [(one.code, one.what) for one in self.outcome.problems]
+        return [(problem.code, problem.what) for problem in self.outcome.problems]
 
     def waiting(self) -> int:
         return len(read_pending(self.journal.folder.path / PENDING_FILE))
@@ -215,7 +217,7 @@ def night(tmp_path: Path) -> Night:
 
 def test_a_ledger_that_hangs_is_given_up_and_its_rows_stay(night: Night) -> None:
     outcome = night.run(ledger_seconds=0.2)
-    assert [one.status for one in outcome.tables] == [TableStatus.DONE]
+    assert [table.status for table in outcome.tables] == [TableStatus.DONE]
     assert night.told() == [("E652", "the ledger could not be written: not done within 0.2 s")]
     assert night.waiting() == 1
     night.ledger.go.set()

@@ -47,7 +47,7 @@ def test_without_sizes_all_is_one_batch() -> None:
 @given(st.integers(0, 300), st.lists(st.one_of(st.integers(1, 50), st.integers(1, 100).map("{}%".format)), max_size=5))
 def test_every_task_is_in_one_batch_in_its_order(total: int, sizes: list[int | str]) -> None:
     batches = in_batches(range(total), sizes)
-    assert [one for batch in batches for one in batch] == list(range(total))
+    assert [number for batch in batches for number in batch] == list(range(total))
     assert all(batches)
 
 
@@ -89,7 +89,9 @@ class Fleet:
 
     @property
     def batches(self) -> list[tuple[int, int, int]]:
-        return [(one.number, one.total, one.num_tables) for one in self.events if isinstance(one, BatchStarted)]
+        return [
+            (event.number, event.total, event.num_tables) for event in self.events if isinstance(event, BatchStarted)
+        ]
 
 
 @pytest.fixture

@@ -108,8 +108,8 @@ def test_after_a_stop_what_runs_is_cancelled_when_its_grace_is_over(run: Run) ->
     outcome = run(plan_all(*plans))
     assert (outcome.interrupted_by, by_table(outcome)) == ("SIGINT", {"a": "interrupted"})
     assert run.lake.tables["a"].version == 1
-    (told,) = [event for event in run.events if isinstance(event, RunStopping)]
-    assert (told.reason, told.grace_seconds) == ("SIGINT", QUICK["stop_grace_seconds"])
+    (stopping,) = [event for event in run.events if isinstance(event, RunStopping)]
+    assert (stopping.reason, stopping.grace_seconds) == ("SIGINT", QUICK["stop_grace_seconds"])
     # Told while the table still runs: whoever pressed Ctrl-C must not think that nothing happens.
     kinds = [type(event) for event in run.events]
     assert kinds.index(RunStopping) < kinds.index(TableFinished)
@@ -137,8 +137,8 @@ def test_after_sigterm_both_periods_are_shorter(run: Run, comes_back: bool) -> N
     assert run.seconds < 1
     release.set()
     assert (outcome.interrupted_by, by_table(outcome)) == ("SIGTERM", {"a": "interrupted"})
-    (told,) = [event for event in run.events if isinstance(event, RunStopping)]
-    assert (told.reason, told.grace_seconds) == ("SIGTERM", 0.05)
+    (stopping,) = [event for event in run.events if isinstance(event, RunStopping)]
+    assert (stopping.reason, stopping.grace_seconds) == ("SIGTERM", 0.05)
 
 
 def test_the_run_has_a_time_limit_of_its_own(run: Run) -> None:

@@ -63,7 +63,7 @@ def test_a_step_is_not_begun_after_the_window_has_closed(night: Night) -> None:
     )
     assert steps(outcome) == [("compact", "succeeded", 1), ("vacuum", "yielded", 0)]
     assert steps(outcome, 1) == [("compact", "yielded", 0)]
-    assert [one.status for one in outcome.tables] == [TableStatus.YIELDED, TableStatus.YIELDED]
+    assert [table.status for table in outcome.tables] == [TableStatus.YIELDED, TableStatus.YIELDED]
     assert exit_code(outcome) is ExitCode.OK
     error = outcome.tables[1].steps[0].error
     assert error is not None

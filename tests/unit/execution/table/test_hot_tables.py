@@ -52,7 +52,9 @@ def test_in_the_plan_in_every_form() -> None:
 
 def test_in_the_run_in_every_form() -> None:
     assert status_without_steps(TABLE) is TableStatus.WAITING
-    assert [(one.severity.value, one.code, one.what) for one in run_findings(RUN)] == [("warning", "C718", WHY)]
+    assert [(finding.severity.value, finding.code, finding.what) for finding in run_findings(RUN)] == [
+        ("warning", "C718", WHY)
+    ]
     assert WHY in json.dumps(run_to_document(RUN))
     assert WHY in render_junit(RUN)
     assert WHY in render_annotations(run_findings(RUN))

@@ -60,29 +60,34 @@ def receipt(removed: tuple[int, ...], added: tuple[int, ...], vectors: int = 0, 
 def test_figures_of_all_commits_together() -> None:
     two_bins = (Batch((Bin(A), Bin(B))), receipt((10, 20, 5, 6), (29, 12), vectors=1, deleted=7))
     again = (Batch((Bin(make_files(30, 40, partition={"p": "a"})),)), receipt((30, 40), (65,), vectors=2, deleted=1))
-    found = metrics_of(two_bins, again)
-    assert (found.num_files_removed, found.num_files_added) == (6, 3)
-    assert found.files_removed == FileSizeMetrics(5, 40, 111 / 6, 6, 111)
-    assert found.files_added == FileSizeMetrics(12, 65, 106 / 3, 3, 106)
-    assert (found.num_bins, found.num_batches, found.partitions_optimized) == (3, 2, 2)
-    assert (found.total_considered_files, found.total_files_skipped) == (7, 1)
-    assert found.deletion_vector_stats == DeletionVectorStats(3, 8)
-    assert (found.start_time_ms, found.end_time_ms, found.total_cluster_parallelism) == (1000, 4500, 2)
-    assert found.z_order_stats is None
+    metrics = metrics_of(two_bins, again)
+    assert (metrics.num_files_removed, metrics.num_files_added) == (6, 3)
+    assert metrics.files_removed == FileSizeMetrics(5, 40, 111 / 6, 6, 111)
+    assert metrics.files_added == FileSizeMetrics(12, 65, 106 / 3, 3, 106)
+    assert (metrics.num_bins, metrics.num_batches, metrics.partitions_optimized) == (3, 2, 2)
+    assert (metrics.total_considered_files, metrics.total_files_skipped) == (7, 1)
+    assert metrics.deletion_vector_stats == DeletionVectorStats(3, 8)
+    assert (metrics.start_time_ms, metrics.end_time_ms, metrics.total_cluster_parallelism) == (1000, 4500, 2)
+    assert metrics.z_order_stats is None
 
 
 def test_a_step_that_committed_nothing_has_figures_of_nothing() -> None:
-    found = metrics_of()
-    assert (found.num_files_removed, found.num_bins, found.num_batches, found.total_files_skipped) == (0, 0, 0, 7)
-    assert found.files_added == found.files_removed == NO_FILES == FileSizeMetrics(None, None, 0.0, 0, 0)
-    assert found.deletion_vector_stats is None
+    metrics = metrics_of()
+    assert (metrics.num_files_removed, metrics.num_bins, metrics.num_batches, metrics.total_files_skipped) == (
+        0,
+        0,
+        0,
+        7,
+    )
+    assert metrics.files_added == metrics.files_removed == NO_FILES == FileSizeMetrics(None, None, 0.0, 0, 0)
+    assert metrics.deletion_vector_stats is None
 
 
 def test_partitions_ruled_out_are_not_considered_and_what_is_not_worth_it_is_counted() -> None:
     def left(code: ReasonCode, num_files: int, size_bytes: int) -> LeftAlone:
         return LeftAlone(Reason(code, ""), num_files, size_bytes)
 
-    found = metrics_of(
+    metrics = metrics_of(
         left=(
             left(ReasonCode.OUTSIDE_WHERE, 1, 10),
             left(ReasonCode.HOT_PARTITION, 1, 20),
@@ -90,19 +95,19 @@ def test_partitions_ruled_out_are_not_considered_and_what_is_not_worth_it_is_cou
             left(ReasonCode.NOT_WORTH_IT, 2, 130),
         )
     )
-    assert found.total_considered_files == 4
-    assert found.num_files_skipped_to_reduce_write_amplification == 2
-    assert found.num_bytes_skipped_to_reduce_write_amplification == 130
+    assert metrics.total_considered_files == 4
+    assert metrics.num_files_skipped_to_reduce_write_amplification == 2
+    assert metrics.num_bytes_skipped_to_reduce_write_amplification == 130
 
 
 def test_a_zorder_tells_files_already_in_its_order_from_others() -> None:
     ordered = make_file("z", size=50, tags={ZORDER_TAG: '["id"]'})
     other = make_file("y", size=7, tags={ZORDER_TAG: '["v"]'})
-    found = metrics_of((Batch((Bin((ordered, other)),)), receipt((50, 7), (56,))), columns=("id",)).z_order_stats
-    assert found is not None
-    assert (found.strategy_name, found.input_num_cubes, found.num_output_cubes) == ("all", 1, 1)
-    assert (found.input_cube_files, found.input_other_files) == (ZOrderFileStats(1, 50), ZOrderFileStats(1, 7))
-    assert found.merged_files == ZOrderFileStats(2, 57)
+    metrics = metrics_of((Batch((Bin((ordered, other)),)), receipt((50, 7), (56,))), columns=("id",)).z_order_stats
+    assert metrics is not None
+    assert (metrics.strategy_name, metrics.input_num_cubes, metrics.num_output_cubes) == ("all", 1, 1)
+    assert (metrics.input_cube_files, metrics.input_other_files) == (ZOrderFileStats(1, 50), ZOrderFileStats(1, 7))
+    assert metrics.merged_files == ZOrderFileStats(2, 57)
 
 
 def test_a_clustering_tells_files_of_cubes_from_others() -> None:
@@ -111,37 +116,37 @@ def test_a_clustering_tells_files_of_cubes_from_others() -> None:
         for name, cube in (("x", "1"), ("y", "1"), ("z", "2"))
     ]
     batch = Batch((Bin((*cubes, make_file("new", size=7))),))
-    found = metrics_of((batch, receipt((50, 50, 50, 7), (150,))), clustered=True)
-    assert found.z_order_stats is None
-    assert found.clustering_stats == ClusteringStats(
+    metrics = metrics_of((batch, receipt((50, 50, 50, 7), (150,))), clustered=True)
+    assert metrics.z_order_stats is None
+    assert metrics.clustering_stats == ClusteringStats(
         input_z_cube_files=ClusteringFileStats(3, 150),
         input_other_files=ClusteringFileStats(1, 7),
         input_num_z_cubes=2,
         merged_files=ClusteringFileStats(4, 157),
         num_output_z_cubes=1,
     )
-    assert set(encode(found)["clusteringStats"]) == {
+    assert set(encode(metrics)["clusteringStats"]) == {
         "inputZCubeFiles", "inputOtherFiles", "inputNumZCubes", "mergedFiles", "numOutputZCubes"
     }  # fmt: skip
 
 
 def test_columns_with_statistics_are_counted_as_delta_counts_them() -> None:
     def counted(value: str | None) -> tuple[int, int]:
-        found = metrics_of(properties={} if value is None else {"delta.dataskippingnumindexedcols": value})
-        return found.num_table_columns, found.num_table_columns_with_stats
+        metrics = metrics_of(properties={} if value is None else {"delta.dataskippingnumindexedcols": value})
+        return metrics.num_table_columns, metrics.num_table_columns_with_stats
 
-    assert [counted(one) for one in (None, "1", "7", "-1")] == [(2, 2), (2, 1), (2, 2), (2, -1)]
+    assert [counted(text) for text in (None, "1", "7", "-1")] == [(2, 2), (2, 1), (2, 2), (2, -1)]
 
 
 def test_documents_spell_the_names_as_delta_does() -> None:
-    found = metrics_of((Batch((Bin(A),)), receipt((10, 20), (29,))))
-    document = encode(found)
+    metrics = metrics_of((Batch((Bin(A),)), receipt((10, 20), (29,))))
+    document = encode(metrics)
     assert document["numFilesAdded"] == 1
     assert document["filesRemoved"] == {"min": 10, "max": 20, "avg": 15.0, "totalFiles": 2, "totalSize": 30}
     assert {"zOrderStats", "totalConsideredFiles", "numTableColumnsWithStats", "preserveInsertionOrder"} <= set(
         document
     )
-    assert decode(OptimizeMetrics, document) == found
+    assert decode(OptimizeMetrics, document) == metrics
 
 
 def test_what_a_step_leaves_is_its_last_look_and_the_commits_after_it() -> None:

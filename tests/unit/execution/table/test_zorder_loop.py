@@ -40,7 +40,7 @@ class Table:
         return make_facts(files=self.lake.files.values(), properties=self.properties, version=self.lake.commits)
 
     def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
-        return ColumnRanges(columns, {key: tuple(found) for key, found in self.lake.ranges.items()})
+        return ColumnRanges(columns, {key: tuple(bounds) for key, bounds in self.lake.ranges.items()})
 
     def check(self) -> None:
         self.looks += 1
@@ -85,9 +85,9 @@ def test_turns_follow_until_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> 
     table = Table(monkeypatch)
     status, work = table.run(table.step(batch_bytes=1600))
     assert status is StepStatus.SUCCEEDED
-    assert [one.turn.strategy for one in work.turns[:2]] == [Strategy.UNINDEXED] * 2
-    assert [one.version for one in work.turns] == [one.version for one in work.commits]
-    assert all(one.after is not None for one in work.turns)
+    assert [turn.turn.strategy for turn in work.turns[:2]] == [Strategy.UNINDEXED] * 2
+    assert [turn.version for turn in work.turns] == [commit.version for commit in work.commits]
+    assert all(turn.after is not None for turn in work.turns)
     assert work.turns[0].after == work.turns[1].before
     assert work.turns[-1].after is not None
     assert work.turns[-1].after.unindexed_ratio == 0
@@ -110,7 +110,7 @@ def test_files_that_are_appended_meanwhile_wait_for_the_next_plan(monkeypatch: p
     status, work = busy.run(steps[1])
     assert status is StepStatus.SUCCEEDED
     assert work.notes == []
-    assert [one.turn.elements for one in work.turns] == [one.turn.elements for one in without.turns]
+    assert [turn.turn.elements for turn in work.turns] == [turn.turn.elements for turn in without.turns]
     left = busy.lake.choose(settings_of(busy.lake.revision, strategies=(Strategy.UNINDEXED,)))
     assert left is not None
     assert len(left.batch.files) == 2 * len(work.turns)
@@ -126,7 +126,7 @@ def test_the_number_of_turns_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_budget_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Table(monkeypatch)
     _, work = table.run(table.step(batch_bytes=800, budget_bytes=1600))
-    assert sum(one.turn.elements for one in work.turns) <= 1600
+    assert sum(turn.turn.elements for turn in work.turns) <= 1600
     assert len(work.turns) == 2
 
 

@@ -45,7 +45,7 @@ def test_what_a_killed_engine_left_is_removed_once_by_the_next_run(tmp_path: Pat
     assert done.tables[0].status is TableStatus.DONE
     assert lake.cleaned == [("a", FIRST, "a/compact[0]", ((),))]
     assert unfinished_writings(runs) == ()
-    assert [one["type"] for one in read_events(runs / FIRST / EVENTS_FILE).events].count(WRITTEN_OFF) == 1
+    assert [event["type"] for event in read_events(runs / FIRST / EVENTS_FILE).events].count(WRITTEN_OFF) == 1
 
     start(lake, runs, THIRD, plan_all(plan_of(table)))
     assert len(lake.cleaned) == 1

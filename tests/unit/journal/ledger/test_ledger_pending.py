@@ -167,8 +167,8 @@ def test_what_was_settled_comes_with_the_rows_that_wait_of_the_same_run(
             with pytest.raises(KeyboardInterrupt):
                 flush(later, (), sink)
     assert flush(later, (), sink) is None
-    told = [(row.run_id, row.step_id, row.version_after) for row in sink.rows]
-    assert told == [(dead.run_id, "t/compact", None), (dead.run_id, "t/compact#settled", 5)]
+    recorded = [(row.run_id, row.step_id, row.version_after) for row in sink.rows]
+    assert recorded == [(dead.run_id, "t/compact", None), (dead.run_id, "t/compact#settled", 5)]
     assert not (dead.path / PENDING_FILE).exists()
     assert flush(run_folder(tmp_path, 3), (), sink) is None
     assert len(sink.rows) == 2

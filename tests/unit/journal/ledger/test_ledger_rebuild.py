@@ -76,7 +76,7 @@ def stamp(run: str, step: str, batch: int = 0) -> CommitStamp:
 
 def history_rows(tmp_path: Path, *commits: TableCommit) -> tuple[LedgerRow, ...]:
     project = loaded(tmp_path, {"policies/t.yml": "table: lake/t\nowner: team\n"})
-    read = CommitsRead("file:/lake/t", tuple(sorted(commits, key=lambda one: -one.version)), 0)
+    read = CommitsRead("file:/lake/t", tuple(sorted(commits, key=lambda commit: -commit.version)), 0)
     return rows_from_history(project.resolve_table("lake/t"), read)
 
 

@@ -83,10 +83,10 @@ def test_the_count_survives_the_runs_folders_and_is_made_again_without_the_index
     for _ in range(3):
         nights(ended("t", FAILED))
     index = nights.runs_dir.parent / "state.json"
-    kept = index.read_bytes()
+    content = index.read_bytes()
     index.unlink()
     assert nights.streak().failed == 3
-    index.write_bytes(kept)
+    index.write_bytes(content)
     for folder in nights.runs_dir.iterdir():
         shutil.rmtree(folder)
     assert nights.streak().failed == 3
@@ -104,8 +104,8 @@ def test_three_runs_in_a_row_are_named(nights: Nights) -> None:
         outcome = nights(ended("bad", FAILED), ended("hot", YIELDED), ended("good", DONE))
         assert in_a_row(nights.runs_dir, outcome) == []
     outcome = nights(ended("bad", FAILED), ended("hot", YIELDED), ended("good", DONE))
-    told = [(one.code, one.where, one.what) for one in in_a_row(nights.runs_dir, outcome)]
-    assert told == [
+    streaks = [(streak.code, streak.where, streak.what) for streak in in_a_row(nights.runs_dir, outcome)]
+    assert streaks == [
         ("C717", "bad", "failed in 3 runs in a row, since 2026-11-22 22:00 UTC"),
         ("C717", "hot", "another writer won in 3 runs in a row"),
     ]
@@ -116,9 +116,9 @@ def test_a_fleet_that_fails_as_a_whole_is_named_in_brief(nights: Nights) -> None
     tables = [ended(f"t{number:03}", FAILED) for number in range(MAX_NAMED + 7)]
     for _ in range(3):
         outcome = nights(*tables)
-    told = in_a_row(nights.runs_dir, outcome)
-    assert len(told) == MAX_NAMED + 1
-    assert told[-1].what == "7 more that are in trouble for runs in a row"
+    streaks = in_a_row(nights.runs_dir, outcome)
+    assert len(streaks) == MAX_NAMED + 1
+    assert streaks[-1].what == "7 more that are in trouble for runs in a row"
 
 
 def test_nothing_is_remembered_of_what_is_well(nights: Nights) -> None:

@@ -253,7 +253,9 @@ def test_no_way_of_moving_linking_and_copying_loses_a_quarantine(ways: list[str]
 def lifted(lake: Lake, path: Path) -> bool:
     """Whether somebody looked at the table just there."""
     records = remembered(lake.runs.runs_dir).tables["id-t"]
-    return any(is_one_place(StoragePlaces(), at, f"file:{path}") and bool(one.lifted) for at, one in records.items())
+    return any(
+        is_one_place(StoragePlaces(), at, f"file:{path}") and bool(record.lifted) for at, record in records.items()
+    )
 
 
 def test_of_too_many_places_only_those_are_forgotten_that_hold_nothing_back() -> None:

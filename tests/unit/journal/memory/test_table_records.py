@@ -25,8 +25,13 @@ def test_an_intent_without_result_is_open_once_its_process_is_gone(runs: Runs) -
     stamp = runs.intent(journal)
     assert unfinished(runs.runs_dir) == ()  # alive: it will say itself
     journal.close()
-    (found,) = unfinished(runs.runs_dir)
-    assert (found.stamp, found.read_version, found.proven, found.kind) == (stamp, 1, True, "compact")
+    (unfinished_run,) = unfinished(runs.runs_dir)
+    assert (unfinished_run.stamp, unfinished_run.read_version, unfinished_run.proven, unfinished_run.kind) == (
+        stamp,
+        1,
+        True,
+        "compact",
+    )
     assert runs.record().unproven_versions == (2,)
 
 
@@ -43,8 +48,8 @@ def test_a_settlement_is_written_into_the_old_run_and_asked_for_only_once(runs: 
     runs.intent(old)
     old.close()
     new = runs.start()
-    (found,) = unfinished(runs.runs_dir, except_run=new.run_id)
-    new.settled(found, Fate.LANDED, CommitReceipt(2, 1))
+    (unfinished_run,) = unfinished(runs.runs_dir, except_run=new.run_id)
+    new.settled(unfinished_run, Fate.LANDED, CommitReceipt(2, 1))
     assert unfinished(runs.runs_dir) == ()
     assert runs.record().unproven_versions == (2,)
     new.verified(FACTS, "t/settle", 2, "pass", None)

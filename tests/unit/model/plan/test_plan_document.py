@@ -293,11 +293,13 @@ def test_decoding_is_strict_and_says_where(value: Any, problem: str) -> None:
 def test_what_an_earlier_version_did_not_write_is_read_as_its_default() -> None:
     document = encode(whole_plan())
     observed = [table["observed"] for table in document["tables"] if table["observed"]]
-    for one in observed:
+    for value in observed:
         for name in ("small_files", "listed"):
-            del one[name]
+            del value[name]
     tables = decode(Plan, document).tables
-    assert {(one.observed.small_files, one.observed.listed) for one in tables if one.observed} == {(None, False)}
+    assert {(table.observed.small_files, table.observed.listed) for table in tables if table.observed} == {
+        (None, False)
+    }
     del observed[0]["version"]
     with pytest.raises(DecodeError, match=r"^tables\[\d\]\.observed\.version: Field required$"):
         decode(Plan, document)

@@ -42,8 +42,8 @@ def test_a_commit_that_a_later_run_found_leaves_the_state_unknown() -> None:
     """Its figures came after those of the step were written down."""
     table = samples.good_run().tables[0]
     step = replace(samples.compact_done(), commits=(), left=FilesSeen(9, 6, file_sizes((40, 1, 1))))
-    for found in (CommitReceipt(7, 6), CommitReceipt(6, 5, num_files_removed=2)):
-        assert replace(table, steps=(replace(step, commits=(found,)),)).files_left is None
+    for receipt in (CommitReceipt(7, 6), CommitReceipt(6, 5, num_files_removed=2)):
+        assert replace(table, steps=(replace(step, commits=(receipt,)),)).files_left is None
 
 
 def test_where_no_step_read_the_table_nothing_is_said() -> None:

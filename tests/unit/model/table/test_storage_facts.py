@@ -21,11 +21,11 @@ def test_bounds_of_buckets() -> None:
 
 
 @given(SIZES, SIZES, SIZES)
-def test_sizes_after_follow_from_those_before(kept: list[int], removed: list[int], added: list[int]) -> None:
-    after = combined(file_sizes(kept + removed), [file_sizes(removed)], [file_sizes(added)])
-    assert after == file_sizes(kept + added)
-    assert sum(one.num_files for one in after) == len(kept) + len(added)
-    assert sum(one.size_bytes for one in after) == sum(kept) + sum(added)
+def test_sizes_after_follow_from_those_before(unchanged: list[int], removed: list[int], added: list[int]) -> None:
+    after = combined(file_sizes(unchanged + removed), [file_sizes(removed)], [file_sizes(added)])
+    assert after == file_sizes(unchanged + added)
+    assert sum(size_class.num_files for size_class in after) == len(unchanged) + len(added)
+    assert sum(size_class.size_bytes for size_class in after) == sum(unchanged) + sum(added)
 
 
 def test_what_others_removed_leaves_no_negative_bucket() -> None:

@@ -54,7 +54,7 @@ def planned(facts: TableFacts, *updates: Update, writers: WriterRhythm | None = 
 
 def days_compacted(plan: TablePlan) -> set[str]:
     steps = [step for step in plan.steps if isinstance(step, CompactStep)]
-    return {str(dict(one.partition_values)["day"]) for step in steps for batch in step.batches for one in batch.files}
+    return {str(dict(file.partition_values)["day"]) for step in steps for batch in step.batches for file in batch.files}
 
 
 def lost(runs: int, hours_ago: float = 24) -> TableRecord:

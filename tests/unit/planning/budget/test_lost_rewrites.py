@@ -43,8 +43,8 @@ def test_each_loss_doubles_the_quiet_and_how_long_it_is_remembered(
 def day(name: str, hours_ago: float, number: int) -> list[DataFile]:
     modified_at_ms = NOW_MS - int(hours_ago * HOUR_MS)
     return [
-        make_file(f"{name}-{one}", size=1, partition={"d": name}, modified_at_ms=modified_at_ms)
-        for one in range(number)
+        make_file(f"{name}-{file_number}", size=1, partition={"d": name}, modified_at_ms=modified_at_ms)
+        for file_number in range(number)
     ]  # fmt: skip
 
 
@@ -79,14 +79,14 @@ def test_a_table_without_partitions_waits_as_a_whole_and_is_taken_up_when_it_was
         files = [make_file(f"f{n}", size=1, modified_at_ms=NOW_MS - int(hours * HOUR_MS)) for n in range(3)]
         plan = plan_table(TableInput(make_policy(), make_facts(files=files), lost(3), NOW_MS, TODAY))
         assert (plan.steps == ()) is waits
-        assert sum(one.num_files for one in plan.left_alone) == (3 if waits else 0)
+        assert sum(entry.num_files for entry in plan.left_alone) == (3 if waits else 0)
 
 
 def test_every_file_is_kept_or_counted_once() -> None:
     facts = facts_of(*(file for n in range(30) for file in day(f"p{n:02}", n / 10, 2)))
-    kept, left = without_hot(facts, lost(1), NOW_MS)
-    assert len(kept) + sum(one.num_files for one in left) == 60
-    assert len(kept) == 2 * 20
+    cold, left = without_hot(facts, lost(1), NOW_MS)
+    assert len(cold) + sum(entry.num_files for entry in left) == 60
+    assert len(cold) == 2 * 20
 
 
 def test_plans_with_it_are_plans() -> None:

@@ -114,9 +114,9 @@ _UPDATES = st.lists(
 
 @given(_UPDATES)
 def test_what_is_rewritten_is_what_no_recent_update_met(updates: list[Update]) -> None:
-    updates.sort(key=lambda one: -one.at_ms)
-    recent = [one for one in updates if one.at_ms > NOW_MS - 10 * MINUTE_MS]
-    free = {day for day in ("21", "22") if not any(one.meets([(("day", day),)]) for one in recent)}
+    updates.sort(key=lambda update: -update.at_ms)
+    recent = [update for update in updates if update.at_ms > NOW_MS - 10 * MINUTE_MS]
+    free = {day for day in ("21", "22") if not any(update.meets([(("day", day),)]) for update in recent)}
     plan = planned(DAYS, *updates)
     assert days_compacted(plan) == free
     counted = sum(left.num_files for left in plan.left_alone) + 2 * len(free)

@@ -48,7 +48,7 @@ CANDIDATES = st.lists(
         st.floats(0, 400),
     ),
     max_size=12,
-    unique_by=lambda one: one.name,
+    unique_by=lambda candidate: candidate.name,
 )
 
 
@@ -65,16 +65,18 @@ def test_a_hard_budget_skips_over_what_does_not_fit() -> None:
     """The original overshoots by 34 % with e, a, c; skipping over takes four tables for less than half."""
     scores = autocomp_scores(VECTOR)
     tables = [Candidate(name, None, gain, 0, cost, gain) for name, (gain, cost) in VECTOR.items()]
-    choice = choose(tables, Budgets(Budget(size_bytes=1000)), by_score=lambda one: scores[one.name])
-    assert [one.name for one in choice.chosen] == ["e", "a", "b", "d"]
-    assert sum(one.size_bytes for one in choice.chosen) == 443
-    assert sum(one.files_fewer for one in choice.chosen) == 26_100
-    assert [(one.candidate.name, one.place, one.budget) for one in choice.waiting] == [("c", 1, "the budget of bytes")]
+    choice = choose(tables, Budgets(Budget(size_bytes=1000)), by_score=lambda candidate: scores[candidate.name])
+    assert [candidate.name for candidate in choice.chosen] == ["e", "a", "b", "d"]
+    assert sum(candidate.size_bytes for candidate in choice.chosen) == 443
+    assert sum(candidate.files_fewer for candidate in choice.chosen) == 26_100
+    assert [(waiting.candidate.name, waiting.place, waiting.budget) for waiting in choice.waiting] == [
+        ("c", 1, "the budget of bytes")
+    ]
 
 
 def test_gain_for_cost_is_the_order_of_our_own_score() -> None:
     tables = [Candidate(name, None, gain, 0, cost * 2**30, gain) for name, (gain, cost) in VECTOR.items()]
-    assert [one.name for one in choose(tables, Budgets()).chosen] == ["b", "d", "a", "e", "c"]
+    assert [candidate.name for candidate in choose(tables, Budgets()).chosen] == ["b", "d", "a", "e", "c"]
 
 
 def test_a_score_is_opens_saved_for_each_gib() -> None:
@@ -87,8 +89,10 @@ def test_a_score_is_opens_saved_for_each_gib() -> None:
 def test_owners_have_budgets_of_their_own() -> None:
     tables = [candidate("a1", 30, owner="ann"), candidate("a2", 20, owner="ann"), candidate("b1", 10, owner="bob")]
     choice = choose(tables, Budgets(owners=(("ann", Budget(num_files=40)),)))
-    assert [one.name for one in choice.chosen] == ["a1", "b1"]
-    assert [(one.candidate.name, one.budget) for one in choice.waiting] == [("a2", "the budget of files of ann")]
+    assert [candidate.name for candidate in choice.chosen] == ["a1", "b1"]
+    assert [(waiting.candidate.name, waiting.budget) for waiting in choice.waiting] == [
+        ("a2", "the budget of files of ann")
+    ]
 
 
 def test_a_table_that_waits_long_enough_is_taken() -> None:
@@ -108,16 +112,18 @@ def test_budgets_hold_and_everybody_is_counted_once(
 ) -> None:
     budgets = Budgets(Budget(size, files), (("ann", Budget(seconds=1000.0)),))
     choice = choose(tables, budgets)
-    assert sum(one.size_bytes for one in choice.chosen) <= size
-    assert sum(one.num_files for one in choice.chosen) <= files
-    assert sum(one.seconds for one in choice.chosen if one.owner == "ann") <= 1000.0
-    named = [one.name for one in choice.chosen] + [one.candidate.name for one in choice.waiting]
-    assert sorted(named) == sorted(one.name for one in tables)
-    assert choose(sorted(tables, key=lambda one: one.name), budgets) == choice
+    assert sum(candidate.size_bytes for candidate in choice.chosen) <= size
+    assert sum(candidate.num_files for candidate in choice.chosen) <= files
+    assert sum(candidate.seconds for candidate in choice.chosen if candidate.owner == "ann") <= 1000.0
+    named = [candidate.name for candidate in choice.chosen] + [waiting.candidate.name for waiting in choice.waiting]
+    assert sorted(named) == sorted(table.name for table in tables)
+    assert choose(sorted(tables, key=lambda candidate: candidate.name), budgets) == choice
     # Nothing waits that would still have fitted after all that was taken.
-    for one in choice.waiting:
-        more = choose([*choice.chosen, one.candidate], budgets)
-        assert one.candidate.name not in {each.name for each in more.chosen} or len(more.chosen) <= len(choice.chosen)
+    for waiting in choice.waiting:
+        more = choose([*choice.chosen, waiting.candidate], budgets)
+        assert waiting.candidate.name not in {each.name for each in more.chosen} or len(more.chosen) <= len(
+            choice.chosen
+        )
 
 
 def test_what_only_puts_in_order_counts_and_nothing_that_is_asked_for_waits_for_ever() -> None:
@@ -128,7 +134,7 @@ def test_what_only_puts_in_order_counts_and_nothing_that_is_asked_for_waits_for_
     rich = candidate("rich", files=100)
     budget = Budgets(Budget(size_bytes=2**30))
     aged = replace(nothing_saved, name="aged", waiting_days=991.0)
-    assert [one.name for one in choose([rich, aged], budget).chosen] == ["aged"]
+    assert [candidate.name for candidate in choose([rich, aged], budget).chosen] == ["aged"]
 
 
 MIB = 2**20
@@ -169,12 +175,12 @@ STEPS = st.lists(st.tuples(st.integers(1, 50), st.integers(1, 2**44), st.floats(
 
 @given(STEPS)
 def test_past_steps_together_take_what_they_took(steps: list[tuple[int, int, float]]) -> None:
-    found = timed(*steps)
-    pace = pace_of(found)
+    timing = timed(*steps)
+    pace = pace_of(timing)
     assert pace.commit_seconds >= 0
     assert pace.bytes_per_second > 0
-    again = pace.commit_seconds * found.num_commits + found.size_bytes / pace.bytes_per_second
-    assert again == pytest.approx(found.seconds, rel=1e-6)
+    again = pace.commit_seconds * timing.num_commits + timing.size_bytes / pace.bytes_per_second
+    assert again == pytest.approx(timing.seconds, rel=1e-6)
 
 
 @given(STEPS, STEPS)

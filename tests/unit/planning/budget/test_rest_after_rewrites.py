@@ -48,7 +48,10 @@ def test_it_rests_longer_after_each_run_in_a_row_up_to_three_quiet_times(runs: s
     ago = [minutes + 60 * number for number in range(len(runs))]
     assert resting(*map(commit, ago, runs), commit(999)).state == "changes"
     assert (
-        resting(*[commit(one - 0.1, run) for one, run in zip(ago, runs, strict=True)], commit(999)).state == "waiting"
+        resting(
+            *[commit(minutes_ago - 0.1, run) for minutes_ago, run in zip(ago, runs, strict=True)], commit(999)
+        ).state
+        == "waiting"
     )
 
 
@@ -100,7 +103,7 @@ def tries_of_a_merge(minutes: int, retry_after: int, every: int, *, quiet: int =
                 stamp = CommitStamp(f"r{now}", "t/compact", 0, "d")
                 log.insert(0, TableCommit(1000 + len(log), at_ms, "OPTIMIZE", stamp=stamp, takes_files=True))
         if now >= begun + minutes:
-            lost = any(one.stamp and one.at_ms > NOW_MS + begun * MINUTE_MS for one in log)
+            lost = any(past_commit.stamp and past_commit.at_ms > NOW_MS + begun * MINUTE_MS for past_commit in log)
             if not lost:
                 return tries
             begun, tries = now + retry_after, tries + 1

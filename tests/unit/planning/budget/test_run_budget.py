@@ -21,8 +21,8 @@ DAY_MS = 86_400_000
 
 
 def table(name: str, *sizes_mib: int) -> TablePlan:
-    one = sample_plans.data_bin(None, list(sizes_mib), name)
-    step = CompactStep((Batch((one,)),), 1024 * MIB, 2, ())
+    bin_ = sample_plans.data_bin(None, list(sizes_mib), name)
+    step = CompactStep((Batch((bin_,)),), 1024 * MIB, 2, ())
     properties = SetPropertiesStep((("a", None),), (("a", "1"),), ())
     return TablePlan(TableRef(name), "p.yml", "sha256:0", steps=(properties, step))
 
@@ -34,7 +34,7 @@ def made(*tables: TablePlan) -> Plan:
 def test_what_does_not_fit_waits_with_its_place_and_keeps_its_other_steps() -> None:
     plan = made(table("big", 400, 400), table("best", *[1] * 50), table("good", *[10] * 20))
     fitted, choice = within_budget(plan, Budgets(Budget(size_bytes=300 * MIB)), Learned())
-    assert [one.name for one in choice.chosen] == ["best", "good"]
+    assert [candidate.name for candidate in choice.chosen] == ["best", "good"]
     big, best, good = fitted.tables
     assert (best, good) == (plan.tables[1], plan.tables[2])
     assert [step.kind for step in big.steps] == ["set_properties"]
@@ -46,20 +46,20 @@ def test_what_does_not_fit_waits_with_its_place_and_keeps_its_other_steps() -> N
 
 def test_a_candidate_is_counted_from_the_exact_bins_and_past_runs() -> None:
     learned = Learned({"compact": 10.0 * MIB}, {"t": (9, 4)}, {"t": 93 * DAY_MS})
-    found = candidate_of(table("t", 10, 20, 30), 100 * DAY_MS, learned)
-    assert found is not None
-    assert (found.files_fewer, found.num_files, found.size_bytes) == (2, 3, 60 * MIB)
-    assert (found.seconds, found.conflict_ratio, found.waiting_days) == pytest.approx((6.0, 0.4, 7.0))
+    candidate = candidate_of(table("t", 10, 20, 30), 100 * DAY_MS, learned)
+    assert candidate is not None
+    assert (candidate.files_fewer, candidate.num_files, candidate.size_bytes) == (2, 3, 60 * MIB)
+    assert (candidate.seconds, candidate.conflict_ratio, candidate.waiting_days) == pytest.approx((6.0, 0.4, 7.0))
     nothing = replace(table("t", 1, 1), steps=())
     assert candidate_of(nothing, 0, learned) is None
 
 
 def test_a_table_whose_only_work_waits_is_not_called_up_to_date() -> None:
     pair = [table("large", 400, 400), table("small", 10, 10)]
-    large, small = (replace(one, steps=one.steps[1:]) for one in pair)
+    large, small = (replace(table, steps=table.steps[1:]) for table in pair)
     plan = made(large, small, replace(small, ref=TableRef("same"), steps=()))
     fitted, _ = within_budget(plan, Budgets(Budget(size_bytes=300 * MIB)), Learned())
-    assert [one.state for one in fitted.tables] == ["waiting", "changes", "up_to_date"]
+    assert [table.state for table in fitted.tables] == ["waiting", "changes", "up_to_date"]
     text = render_plan(fitted)
     assert "over_budget: waits: the budget of bytes has no room for 800 MiB; place 1 of 1 in the queue" in text
     assert "1 table   nothing to do\n" in text
@@ -78,8 +78,8 @@ def test_waiting_is_said_in_days() -> None:
 
 
 def bins_of(table: TablePlan) -> list[int]:
-    return [one.size_bytes // MIB for step in table.steps if isinstance(step, CompactStep)
-            for batch in step.batches for one in batch.bins]  # fmt: skip
+    return [bin_.size_bytes // MIB for step in table.steps if isinstance(step, CompactStep)
+            for batch in step.batches for bin_ in batch.bins]  # fmt: skip
 
 
 def many_bins(name: str, *sizes_mib: int) -> TablePlan:
@@ -92,7 +92,7 @@ def test_a_tables_own_budget_cuts_it_bin_by_bin_and_skips_over_what_does_not_fit
     plan = made(many_bins("sales.a", 100, 300, 200, 50), many_bins("other", 100, 300))
     budgets = Budgets(tables=(("sales.*", Budget(size_bytes=350 * MIB)),))
     fitted, choice = within_budget(plan, budgets, Learned())
-    other, sales = sorted(fitted.tables, key=lambda one: one.ref.identifier)
+    other, sales = sorted(fitted.tables, key=lambda table: table.ref.identifier)
     assert (bins_of(sales), bins_of(other)) == ([100, 200, 50], [100, 300])
     (left,) = sales.left_alone
     assert (left.reason.code, left.num_files, left.size_bytes) == (ReasonCode.OVER_BUDGET, 2, 300 * MIB)
@@ -116,7 +116,7 @@ def test_what_a_tables_budget_leaves_is_what_the_run_is_charged_for() -> None:
     plan = made(many_bins("a", 100, 100), many_bins("b", 100, 100))
     budgets = Budgets(Budget(size_bytes=300 * MIB), tables=(("a", Budget(size_bytes=100 * MIB)),))
     fitted, choice = within_budget(plan, budgets, Learned())
-    assert [bins_of(one) for one in fitted.tables] == [[100], [100, 100]]
+    assert [bins_of(table) for table in fitted.tables] == [[100], [100, 100]]
     assert not choice.waiting
     assert len(within_budget(plan, Budgets(budgets.run), Learned())[1].waiting) == 1
 
@@ -138,7 +138,7 @@ def test_the_scorer_is_chosen() -> None:
     plan = made(table("large", *[10] * 200), table("small", *[1] * 60))
     room = Budget(size_bytes=2000 * MIB)
     chosen = {
-        scorer: [one.name for one in within_budget(plan, Budgets(room, scorer=scorer), Learned())[1].chosen]
+        scorer: [candidate.name for candidate in within_budget(plan, Budgets(room, scorer=scorer), Learned())[1].chosen]
         for scorer in Scorer
     }
     assert chosen == {Scorer.BENEFIT: ["small"], Scorer.AUTOCOMP: ["large"]}
@@ -154,11 +154,11 @@ def test_options_win_over_the_file_bound_by_bound() -> None:
 def test_a_z_order_counts_the_files_that_it_puts_in_order() -> None:
     from maintainer.model.plan.steps import Batch, ZOrderStep
 
-    one = sample_plans.data_bin(None, [10, 10, 10], "z")
-    step = ZOrderStep((Batch((one,)),), ("a",), 10 * MIB, 2, ())
-    found = candidate_of(replace(table("t", 1, 1), steps=(step,)), 0, Learned())
-    assert found is not None
-    assert (found.files_fewer, found.layout_files) == (0, 3)
+    bin_ = sample_plans.data_bin(None, [10, 10, 10], "z")
+    step = ZOrderStep((Batch((bin_,)),), ("a",), 10 * MIB, 2, ())
+    candidate = candidate_of(replace(table("t", 1, 1), steps=(step,)), 0, Learned())
+    assert candidate is not None
+    assert (candidate.files_fewer, candidate.layout_files) == (0, 3)
     plain = candidate_of(table("t", 10, 10), 0, Learned())
     assert plain is not None
     assert plain.layout_files == 0

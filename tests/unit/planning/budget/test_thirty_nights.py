@@ -63,7 +63,7 @@ class Growing:
             )
             for number in range(self.files_a_day)
         ]  # fmt: skip
-        self.arrived_bytes += sum(one.size_bytes for one in new)
+        self.arrived_bytes += sum(file.size_bytes for file in new)
         self._set((*self.facts.files, *new))
 
     def plan(self, night: int) -> TablePlan:
@@ -76,15 +76,15 @@ class Growing:
         steps = []
         for step in plan.steps:
             assert isinstance(step, CompactStep)
-            bins = [one for batch in step.batches for one in batch.bins]
-            gone = {file.path for one in bins for file in one.files}
+            bins = [bin_ for batch in step.batches for bin_ in batch.bins]
+            gone = {file.path for bin_ in bins for file in bin_.files}
             new: list[DataFile] = []
-            for number, one in enumerate(bins):
-                made = make_file(f"c{night:02}-{number}", size=one.size_bytes, modified_at_ms=at(night))
-                new.append(replace(made, partition_values=one.files[0].partition_values, tags=step.file_tags))
-                age = max(self.times_rewritten.get(file.path, 0) for file in one.files)
+            for number, bin_ in enumerate(bins):
+                made = make_file(f"c{night:02}-{number}", size=bin_.size_bytes, modified_at_ms=at(night))
+                new.append(replace(made, partition_values=bin_.files[0].partition_values, tags=step.file_tags))
+                age = max(self.times_rewritten.get(file.path, 0) for file in bin_.files)
                 self.times_rewritten[new[-1].path] = age + 1
-            size = sum(one.size_bytes for one in bins)
+            size = sum(bin_.size_bytes for bin_ in bins)
             self.rewritten_bytes += size
             self._set((*(file for file in self.facts.files if file.path not in gone), *new))
             receipt = CommitReceipt(
@@ -136,7 +136,7 @@ def month() -> Month:
             outcomes.append(table.carry_out(plans[-1], night))
             assert table.plan(night).steps == (), f"{table.name} is not done after night {night}"
         plan = assemble(plans, created_at_ms=at(night))
-        outcome = RunOutcome(f"run-{night:02}", at(night), 60.0, tuple(sorted(outcomes, key=lambda one: one.ref)))
+        outcome = RunOutcome(f"run-{night:02}", at(night), 60.0, tuple(sorted(outcomes, key=lambda result: result.ref)))
         runs.append((plan, outcome))
     return Month(tables, runs)
 
@@ -176,13 +176,17 @@ def test_what_is_rewritten_stays_in_proportion() -> None:
 
 @pytest.mark.parametrize("number", range(20))
 def test_the_report_says_how_much_was_rewritten_for_each_byte(number: int) -> None:
-    table = sorted(month().tables, key=lambda one: one.name)[number]
-    (shown,) = (one for one in month().view.tables if one.name == table.name)
+    table = sorted(month().tables, key=lambda planned: planned.name)[number]
+    (shown,) = (row for row in month().view.tables if row.name == table.name)
     assert isinstance(shown, FleetTable)
     assert shown.bytes_rewritten == table.rewritten_bytes
     first, last = month().runs[0][0], month().runs[-1][0]
     met = [
-        next(one.observed.size_bytes for one in plan.tables if one.ref.identifier == table.name and one.observed)
+        next(
+            planned.observed.size_bytes
+            for planned in plan.tables
+            if planned.ref.identifier == table.name and planned.observed
+        )
         for plan in (first, last)
     ]
     assert shown.growth_bytes == met[1] - met[0]

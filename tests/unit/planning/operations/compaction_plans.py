@@ -21,11 +21,11 @@ def plan(policy: ResolvedPolicy, facts: TableFacts, record: TableRecord = NEVER_
 
 def bins_of(planned: TablePlan) -> list[list[str]]:
     return [
-        [file.path for file in one.files]
+        [file.path for file in bin_.files]
         for step in planned.steps
         if isinstance(step, CompactStep)
         for batch in step.batches
-        for one in batch.bins
+        for bin_ in batch.bins
     ]
 
 

@@ -64,7 +64,7 @@ def step_of(planned: TablePlan) -> ClusterStep:
 
 
 def bins_of(planned: TablePlan) -> list[list[list[str]]]:
-    return [[[file.path for file in one.files] for one in batch.bins] for batch in step_of(planned).batches]
+    return [[[file.path for file in bin_.files] for bin_ in batch.bins] for batch in step_of(planned).batches]
 
 
 def left_of(planned: TablePlan) -> list[tuple[str, int]]:

@@ -123,7 +123,7 @@ def test_batches_go_from_small_bins_to_large_ones_up_to_the_batch_size() -> None
     policy = make_policy(optimize=make_optimize(batch_size=50))
     step = plan(policy, make_facts(files=files, partitioned_by=("day",))).steps[0]
     assert isinstance(step, CompactStep)
-    assert [[one.size_bytes for one in batch.bins] for batch in step.batches] == [[10, 20], [30], [40]]
+    assert [[bin_.size_bytes for bin_ in batch.bins] for batch in step.batches] == [[10, 20], [30], [40]]
     assert step.num_files_added == 4
     assert step.file_tags == ((PACKED_TAG, "100"),)
 

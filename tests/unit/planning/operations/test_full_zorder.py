@@ -49,7 +49,7 @@ def test_all_files_of_a_partition_are_one_bin_whatever_their_size() -> None:
         *make_files(40, 40, prefix="b", partition={"p": "2"}),
     )
     step = step_of(plan(make_facts(files=files, partitioned_by=("p",)), batch_size=100))
-    assert [[[file.path for file in one.files] for one in batch.bins] for batch in step.batches] == [
+    assert [[[file.path for file in bin_.files] for bin_ in batch.bins] for batch in step.batches] == [
         [["b0", "b1"]],
         [["a0", "a1", "a2"]],
     ]

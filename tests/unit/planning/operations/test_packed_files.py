@@ -66,8 +66,10 @@ def test_files_that_came_with_the_last_rewrite_are_not_joined_again() -> None:
         fresh = make_file("fresh", size=30, modified_at_ms=NOW_MS - HOUR_MS + after_ms)
         planned = plan(make_policy(), make_facts(files=(older, ours, fresh)))
         assert [sorted(paths) for paths in bins_of(planned)] == bins
-    told = plan(make_policy(), make_facts(files=(older, ours))).left_alone
-    assert [left.reason.text for left in told] == ["2 files as the last compaction wrote them, nothing new beside them"]
+    left_alone = plan(make_policy(), make_facts(files=(older, ours))).left_alone
+    assert [left.reason.text for left in left_alone] == [
+        "2 files as the last compaction wrote them, nothing new beside them"
+    ]
 
 
 def test_one_file_that_came_later_is_enough_to_join_all_again() -> None:

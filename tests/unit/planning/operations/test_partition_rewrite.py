@@ -44,7 +44,7 @@ def step_of(planned: TablePlan) -> PartitionRewriteStep:
 
 def bins_of(planned: TablePlan) -> list[list[list[str]]]:
     batches = step_of(planned).batches
-    return [[[file.path for file in one.files] for one in batch.bins] for batch in batches]
+    return [[[file.path for file in bin_.files] for bin_ in batch.bins] for batch in batches]
 
 
 def test_whole_partitions_whatever_their_sizes_one_commit_for_each_batch() -> None:
@@ -77,7 +77,7 @@ def test_a_request_has_a_number_or_a_size_and_a_digest_of_its_own() -> None:
             RewriteRequest(number, size)
     requests = [RewriteRequest(4, None), RewriteRequest(None, 4), RewriteRequest(4, None, ("a",)),
                 RewriteRequest(4, None, ("b", "a")), RewriteRequest(4, None, ("a", "b"))]  # fmt: skip
-    assert len({one.digest for one in requests}) == len(requests)
+    assert len({request.digest for request in requests}) == len(requests)
     # Files on storage carry it: it must not change with a version of Python or of ours.
     assert RewriteRequest(4, None, ("a", "b")).digest == "ebc057e0aa4e74dc"
 

@@ -62,7 +62,7 @@ def purge_of(planned: TablePlan) -> PurgeStep:
 
 
 def bins_of(planned: TablePlan) -> list[list[list[str]]]:
-    return [[[file.path for file in one.files] for one in batch.bins] for batch in purge_of(planned).batches]
+    return [[[file.path for file in bin_.files] for bin_ in batch.bins] for batch in purge_of(planned).batches]
 
 
 def mapped(*fields: tuple[str, int], largest: int, mode: str = "name", **facts: Any) -> TableFacts:
@@ -149,11 +149,11 @@ class TestDroppedColumns:
         assert dropped_columns_digest(make_facts()) is None
         assert dropped_columns_digest(mapped(("a", 1), ("b", 2), largest=2)) is None
         assert dropped_columns_digest(mapped(("a", 1), largest=2, mode="none")) is None
-        one, other = (dropped_columns_digest(mapped(("x", kept), largest=2)) for kept in (1, 2))
-        assert one is not None
-        assert other not in (None, one)
+        digest, other = (dropped_columns_digest(mapped(("x", column_id), largest=2)) for column_id in (1, 2))
+        assert digest is not None
+        assert other not in (None, digest)
         # A column added later changes nothing.
-        assert dropped_columns_digest(mapped(("x", 1), ("y", 3), largest=3)) == one
+        assert dropped_columns_digest(mapped(("x", 1), ("y", 3), largest=3)) == digest
 
     def test_ids_of_nested_fields_count_too(self) -> None:
         inner = {"name": "b", "type": "long", "nullable": True, "metadata": {"delta.columnMapping.id": 2}}

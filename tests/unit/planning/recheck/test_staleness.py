@@ -157,7 +157,7 @@ def test_bins_with_a_file_that_is_gone_are_dropped_and_the_others_kept() -> None
     checked = reduced(facts)
     step = checked.steps[1]
     assert isinstance(step, CompactStep)
-    assert [one.files for batch in step.batches for one in batch.bins] == [FILES[2:]]
+    assert [bin_.files for batch in step.batches for bin_ in batch.bins] == [FILES[2:]]
     text = "a bin of 2 files, of which 1 changed since the plan was made"
     assert checked.left_alone[-1] == LeftAlone(Reason(ReasonCode.NO_LONGER_LIVE, text), 2, 30, (("p", "1"),))
 
@@ -172,8 +172,8 @@ def test_a_turn_keeps_the_numbers_of_files_of_the_bins_that_are_left() -> None:
     (left,) = checked.steps
     assert isinstance(left, ZOrderStep)
     assert left.turn is not None
-    assert [one.files for one in left.batches[0].bins] == [FILES[2:]]
-    assert left.turn == replace(turn, num_files=(3,), elements=sum(one.live_records or 0 for one in FILES[2:]))
+    assert [bin_.files for bin_ in left.batches[0].bins] == [FILES[2:]]
+    assert left.turn == replace(turn, num_files=(3,), elements=sum(file.live_records or 0 for file in FILES[2:]))
     assert left.num_files_added == 3
 
 

@@ -155,7 +155,7 @@ def test_of_several_columns_the_first_that_is_a_time_decides_alone() -> None:
     facts = make_facts(files=files, columns={"id": "long", "day": "date"}, partitioned_by=("country", "day"))
     policy = make_policy(optimize=make_optimize(skip_newest_partitions=1))
     selection = select_partitions(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
-    assert [dict(one.values)["day"] for one in selection.partitions] == ["2026-01-01"] * 2
+    assert [dict(partition.values)["day"] for partition in selection.partitions] == ["2026-01-01"] * 2
     assert [entry.reason.text for entry in selection.left_alone] == [
         "1 file among the newest 1 (skipNewestPartitions)"
     ] * 2
@@ -173,7 +173,7 @@ def test_a_value_that_where_cannot_read_is_an_error_at_its_line() -> None:
 
 def test_partitions_outside_where_are_named_with_its_text_and_line() -> None:
     selection = select_partitions(table("integer", "1", "2", "3", where="c >= 2"))
-    assert [dict(one.values)["c"] for one in selection.partitions] == ["2", "3"]
+    assert [dict(partition.values)["c"] for partition in selection.partitions] == ["2", "3"]
     (left,) = selection.left_alone
     assert (left.reason.code, left.reason.origin) == (ReasonCode.OUTSIDE_WHERE, "orders.yml:5")
     assert left.reason.text == "1 file outside where: c >= 2"
@@ -223,12 +223,12 @@ def test_values_of_partitions_are_one_path() -> None:
 
 
 def newest_of(columns: dict[str, str], *values: tuple[str, ...]) -> list[tuple[str | None, ...]]:
-    files = [make_file("-".join(one), partition=dict(zip(columns, one, strict=True))) for one in values]
+    files = [make_file("-".join(value), partition=dict(zip(columns, value, strict=True))) for value in values]
     facts = make_facts(files=files, columns={"id": "long", **columns}, partitioned_by=tuple(columns))
     policy = make_policy(optimize=make_optimize(skip_newest_partitions=1))
     taken = select_partitions(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))).partitions
-    kept = {partition.values for partition in taken}
-    return [tuple(dict(file.partition_values).values()) for file in files if file.partition_values not in kept]
+    newest = {partition.values for partition in taken}
+    return [tuple(dict(file.partition_values).values()) for file in files if file.partition_values not in newest]
 
 
 def test_of_two_columns_of_text_the_one_that_is_all_dates_decides_alone() -> None:

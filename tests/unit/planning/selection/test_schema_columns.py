@@ -32,8 +32,8 @@ def mapped(*ids: int, largest: str, mode: str = "name", nested: dict[str, Any] |
     if nested is not None:
         metadata[0]["delta.columnMapping.nested.ids"] = nested  # type: ignore[assignment]
     fields = [
-        {"name": f"c{number}", "type": "long", "nullable": True, "metadata": one}
-        for number, one in zip(ids, metadata, strict=True)
+        {"name": f"c{number}", "type": "long", "nullable": True, "metadata": column_metadata}
+        for number, column_metadata in zip(ids, metadata, strict=True)
     ]
     properties = {"delta.columnMapping.mode": mode, "delta.columnMapping.maxColumnId": largest}
     return with_schema({"type": "struct", "fields": fields}, properties)

@@ -75,7 +75,7 @@ def test_an_engine_that_deletes_nothing_leaves_vacuum_alone() -> None:
     assert planned.problem is None
     assert not any(isinstance(step, VacuumStep) for step in planned.steps)
     assert [step.kind for step in planned.steps] == ["compact"]
-    (left,) = [one for one in planned.left_alone if one.reason.code is ReasonCode.NOT_BY_ENGINE]
+    (left,) = [entry for entry in planned.left_alone if entry.reason.code is ReasonCode.NOT_BY_ENGINE]
     assert left.reason.origin == "orders.yml:11"
     assert "--engine transaction" in left.reason.text
 

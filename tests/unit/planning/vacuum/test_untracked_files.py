@@ -63,7 +63,7 @@ def test_untracked_files_need_the_policy_and_their_own_age() -> None:
     assert step.by_kind == (("untracked", 1, 100),)
     planned = plan(policy_of(), make_facts(removed_files=files))
     assert planned.steps == ()
-    assert [(one.reason.code, one.reason.text) for one in planned.left_alone] == [
+    assert [(entry.reason.code, entry.reason.text) for entry in planned.left_alone] == [
         (
             ReasonCode.UNTRACKED,
             "1 file (100 B) that the log never knew; `deleteUntracked: true` would delete them",

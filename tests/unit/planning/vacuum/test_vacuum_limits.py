@@ -93,7 +93,7 @@ class TestCaps:
         facts = make_facts(files=files, removed_files=(removed("old", days_ago=9, size=500),))
         planned = plan(make_policy(vacuum=make_vacuum(allow_large_delete=False), lines=LINES), facts)
         assert ([step.kind for step in planned.steps], planned.state) == (["compact"], "changes")
-        assert ReasonCode.LARGE_DELETE in {one.reason.code for one in planned.left_alone}
+        assert ReasonCode.LARGE_DELETE in {entry.reason.code for entry in planned.left_alone}
 
 
 def test_each_cap_that_is_broken_is_said_and_the_files_counted_once() -> None:

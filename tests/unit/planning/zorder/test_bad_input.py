@@ -40,8 +40,8 @@ def plan(
     properties: Mapping[str, str] | None = None,
 ) -> TablePlan:
     """Plan a table of two files, partitioned by ``day``, without statistics of ``late``; Delta has none of the last."""
-    found = make_optimize(zorder=ZOrderPolicy(columns), max_size=1000)
-    policy = make_policy(optimize=found, lines={"optimize.zorder": 7, "optimize.zorder.columns": 8})
+    optimize = make_optimize(zorder=ZOrderPolicy(columns), max_size=1000)
+    policy = make_policy(optimize=optimize, lines={"optimize.zorder": 7, "optimize.zorder.columns": 8})
     facts: TableFacts = make_facts(
         files=[make_file(name, size=500, partition={"day": "2026-01-01"}) for name in ("a", "b")],
         columns=TYPES,
@@ -104,14 +104,14 @@ def test_values_without_order_are_refused_by_name(values: tuple[str | None, ...]
 def test_values_of_which_few_differ_are_put_in_order(values: tuple[str | None, ...]) -> None:
     planned = plan("name", "id", sample={"name": values, "id": tuple(str(n) for n in range(1000))})
     assert planned.problem is None
-    (step,) = [one for one in planned.steps if isinstance(one, ZOrderStep)]
+    (step,) = [step for step in planned.steps if isinstance(step, ZOrderStep)]
     assert step.columns == ("name", "id")
 
 
 def boxes(column: ColumnBoundaries, *ranges: tuple[str | None, str | None, bool]) -> list[tuple[int, int]]:
     """Lowest and highest ranks of files with these smallest and largest values."""
-    found = [Revision(1, (column,)).box([one]) for one in ranges]
-    return [(low[0], high[0]) for low, high in found]
+    all_boxes = [Revision(1, (column,)).box([bounds]) for bounds in ranges]
+    return [(low[0], high[0]) for low, high in all_boxes]
 
 
 def test_nearly_constant_tells_the_rest_apart() -> None:
@@ -147,10 +147,10 @@ def test_days_before_1582_are_in_order(type_name: str) -> None:
     texts = ["0001-01-01", "1500-02-28", "1500-03-01", "1582-10-04", "1582-10-15", "1600-02-29", "1970-01-01",
              "9999-12-31"]  # fmt: skip
     if type_name != "date":
-        texts = [f"{one} 00:00:00" for one in texts]
+        texts = [f"{text} 00:00:00" for text in texts]
     column = make_column("d", type_name, texts, max_bits=3)
     assert column.boundaries == tuple(texts[1:])
-    assert boxes(column, *((one, one, False) for one in texts)) == [(n, n) for n in range(8)]
+    assert boxes(column, *((text, text, False) for text in texts)) == [(n, n) for n in range(8)]
     # 1500 had no leap day in the calendar of Delta's log: one day lies between the two, not two.
     assert key_of("date", "1500-03-01") == (key_of("date", "1500-02-28") or 0) + 1
 

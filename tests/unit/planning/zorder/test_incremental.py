@@ -67,7 +67,7 @@ def test_small_groups_of_one_level_are_one_turn_with_a_bin_each() -> None:
     step = zorder_of(plan(policy_of(strategies=(Strategy.LEVELED,)), facts))
     assert step.turn is not None
     assert (step.turn.elements, step.turn.level, step.turn.cube, len(step.turn.num_files)) == (260, 1, "01", 2)
-    assert [[file.path for file in one.files] for one in step.batches[0].bins] == [
+    assert [[file.path for file in bin_.files] for bin_ in step.batches[0].bins] == [
         ["first0", "first1"],
         ["second0", "second1"],
     ]
@@ -111,16 +111,16 @@ def test_a_purge_of_files_on_the_curve_leaves_them_on_it() -> None:
     planned = plan(policy, known(*dirty))
     (step,) = planned.steps
     assert isinstance(step, PurgeStep)
-    bins = [one for batch in step.batches for one in batch.bins]
-    assert [[file.path for file in one.files] for one in bins] == [["c000"], ["c001"], ["c010"], ["c011"]]
-    for one in bins:
-        before = dict(one.files[0].tags)
-        assert dict(step.row_order_tags(one)) == {**before, ELEMENTS_TAG: "99"}
+    bins = [bin_ for batch in step.batches for bin_ in batch.bins]
+    assert [[file.path for file in bin_.files] for bin_ in bins] == [["c000"], ["c001"], ["c010"], ["c011"]]
+    for bin_ in bins:
+        before = dict(bin_.files[0].tags)
+        assert dict(step.row_order_tags(bin_)) == {**before, ELEMENTS_TAG: "99"}
     written = [
         make_file(
-            f"p{one.files[0].path}", size=100, records=99, tags=dict((*step.file_tags, *step.row_order_tags(one)))
+            f"p{bin_.files[0].path}", size=100, records=99, tags=dict((*step.file_tags, *step.row_order_tags(bin_)))
         )
-        for one in bins
+        for bin_ in bins
     ]
     assert plan(policy, known(*written)).state == "up_to_date"
 

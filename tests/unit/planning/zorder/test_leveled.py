@@ -19,11 +19,11 @@ def on_curve(
 
 
 def take(*files: CurveFile, iteration: int = 1 << 40, written: int = 1) -> Group | None:
-    found = select_leveled(
+    selection = select_leveled(
         leveled_groups(files), bytes_per_iteration=iteration, num_files=lambda group: written, num_bits=4
     )
-    assert len(found) <= 1
-    return found[0] if found else None
+    assert len(selection) <= 1
+    return selection[0] if selection else None
 
 
 def pairs(*cubes: str, elements: int = 60) -> list[CurveFile]:
@@ -43,15 +43,15 @@ def pairs(*cubes: str, elements: int = 60) -> list[CurveFile]:
     ],
 )
 def test_small_groups_of_one_level_go_together(company: int, iteration: int, cubes: list[str]) -> None:
-    found = select_leveled(
+    selection = select_leveled(
         leveled_groups([*pairs("0", "01", "010"), *pairs("1", elements=600), on_curve(60, "11")]),
         bytes_per_iteration=iteration,
         num_files=lambda group: 1,
         num_bits=4,
         company_bytes=company,
     )
-    assert [group.cube for group in found] == cubes
-    assert {group.level for group in found} == {1}
+    assert [group.cube for group in selection] == cubes
+    assert {group.level for group in selection} == {1}
 
 
 def test_a_group_without_progress_is_no_company_and_keeps_none_out() -> None:
@@ -59,8 +59,8 @@ def test_a_group_without_progress_is_no_company_and_keeps_none_out() -> None:
         return 2 if group.cube == "0101" else 1
 
     groups = leveled_groups(pairs("01", "0101", "0110"))
-    found = select_leveled(groups, bytes_per_iteration=1000, num_files=num_files, num_bits=4, company_bytes=1000)
-    assert [group.cube for group in found] == ["01", "0110"]
+    selection = select_leveled(groups, bytes_per_iteration=1000, num_files=num_files, num_bits=4, company_bytes=1000)
+    assert [group.cube for group in selection] == ["01", "0110"]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_groups_are_taken_by_level_then_depth_then_number_of_blocks() -> None:
     cubes = []
     while (group := take(*everything)) is not None:
         cubes.append((group.level, group.cube))
-        everything = [one for one in everything if one not in group.files]
+        everything = [file for file in everything if file not in group.files]
     assert cubes == [(0, "0111"), (1, "10"), (1, "01"), (1, "0110"), (2, "")]
 
 
@@ -114,7 +114,7 @@ def test_an_iteration_takes_the_oldest_files_that_fit() -> None:
     files = [on_curve(80, "0", name=f"f{n}", size=100) for n in range(5)]
     group = take(*files, iteration=250)
     assert group is not None
-    assert [one.file.path for one in group.files] == ["f0", "f1"]
+    assert [file.file.path for file in group.files] == ["f0", "f1"]
     assert take(*files, iteration=150) is None
 
 
@@ -130,4 +130,4 @@ def test_age_decides_within_a_group() -> None:
     newer = make_file("a", size=60, records=60, modified_at_ms=NOW_MS)
     files = [CurveFile(file, 60, "1", (0, 0), (1, 1), settled=False) for file in (newer, older)]
     (group,) = leveled_groups(files)
-    assert [one.file.path for one in group.files] == ["z", "a"]
+    assert [file.file.path for file in group.files] == ["z", "a"]

@@ -66,7 +66,7 @@ def test_files_of_another_revision_are_unindexed_unless_it_is_the_one_worked_on(
     assert unindexed_of(files) == ["old"]
     both = sort_candidates(files, settings_of(REVISION), REVISION, old, {})
     assert both.unindexed == ()
-    assert [one.file.path for one in both.on_curve] == ["old"]
+    assert [entry.file.path for entry in both.on_curve] == ["old"]
 
 
 def test_unindexed_files_are_taken_oldest_first_up_to_the_batch() -> None:
@@ -125,7 +125,7 @@ def test_each_partition_is_a_bin_of_its_own() -> None:
     settings = settings_of(REVISION)
     chosen = choose_turn(settings, sort_candidates(files, settings, REVISION, REVISION, {}), REVISION, REVISION)
     assert chosen is not None
-    assert [one.partition_values for one in chosen.batch.bins] == [(("day", "a"),), (("day", "b"),)]
+    assert [bin_.partition_values for bin_ in chosen.batch.bins] == [(("day", "a"),), (("day", "b"),)]
     assert chosen.turn.num_files == (3, 3)
 
 
@@ -210,6 +210,6 @@ def test_the_forecast_of_a_turn_is_near_what_comes() -> None:
 
 def test_even_parts_are_cubes_that_cover_everything_once() -> None:
     parts = even_parts(REVISION, "", 5, 500)
-    assert sum((b - a + 1) * (d - c + 1) for (a, c), (b, d) in ((one.low, one.high) for one in parts)) == 256
-    assert [one.size_bytes for one in parts] == [100] * 5
+    assert sum((b - a + 1) * (d - c + 1) for (a, c), (b, d) in ((part.low, part.high) for part in parts)) == 256
+    assert [part.size_bytes for part in parts] == [100] * 5
     assert len(even_parts(REVISION, "0" * REVISION.num_bits, 9, 500)) == 1

@@ -31,7 +31,7 @@ from tests.unit.planning.zorder.zorder_plans import (
 AUTO = "use.optimization.autoOptimize."
 
 
-def honoured(*found: DataFile, **zorder: Any) -> ResolvedPolicy:
+def honoured(*files: DataFile, **zorder: Any) -> ResolvedPolicy:
     return policy_of(honour_table_properties=True, **zorder)
 
 

@@ -30,8 +30,8 @@ REVISION = Revision(1, (make_column("id", "long", SAMPLE["id"]), make_column("da
 
 
 def policy_of(*columns: str, optimize: dict[str, Any] | None = None, **zorder: Any) -> ResolvedPolicy:
-    found = ZOrderPolicy(columns or ("id", "day"), **zorder)
-    return make_policy(optimize=make_optimize(zorder=found, max_size=1000, **(optimize or {})), lines=LINES)
+    zorder_policy = ZOrderPolicy(columns or ("id", "day"), **zorder)
+    return make_policy(optimize=make_optimize(zorder=zorder_policy, max_size=1000, **(optimize or {})), lines=LINES)
 
 
 def facts_of(*files: DataFile, properties: dict[str, str] | None = None, **others: Any) -> TableFacts:

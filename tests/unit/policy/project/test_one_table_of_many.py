@@ -38,11 +38,11 @@ def test_the_policy_is_the_same_as_when_everything_is_read(root: Path) -> None:
 
 def test_what_is_wrong_in_files_of_other_tables_does_not_stop_it(root: Path) -> None:
     assert load_project(root).has_errors
-    one = load_project(root, only="sales.orders")
-    assert one.diagnostics == ()
-    assert [table.written for table in one.tables] == ["sales.flow", "sales.orders"]
-    assert set(one.not_read) == {"sales.lines", "sales.more"}
-    assert one.resolve_table("sales.orders").limits.timeout_seconds == 3600
+    project = load_project(root, only="sales.orders")
+    assert project.diagnostics == ()
+    assert [table.written for table in project.tables] == ["sales.flow", "sales.orders"]
+    assert set(project.not_read) == {"sales.lines", "sales.more"}
+    assert project.resolve_table("sales.orders").limits.timeout_seconds == 3600
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,8 @@ def test_a_table_found_by_several_names_has_one_policy(tmp_path: Path, names: tu
 
 def test_a_file_under_another_name_of_the_table_stays(tmp_path: Path) -> None:
     loaded = project(tmp_path, MANAGE, "version: 1\ntable: sales.orders\n")
-    found = FoundTable((table_ref("lake/orders", tmp_path),), aliases=("name:sales.orders",))
-    assert list(sources(replace(loaded, search=TableSearch((found,))))) == ["sales.orders"]
+    table = FoundTable((table_ref("lake/orders", tmp_path),), aliases=("name:sales.orders",))
+    assert list(sources(replace(loaded, search=TableSearch((table,))))) == ["sales.orders"]
 
 
 def test_the_ledger_below_a_root_is_nobody_elses(tmp_path: Path) -> None:
@@ -255,16 +255,16 @@ def test_a_name_of_one_part_is_in_the_default_database() -> None:
 def test_the_example_of_many_tables_is_valid() -> None:
     loaded = load_project(Path(__file__).parents[4] / "examples" / "many-tables")
     assert loaded.diagnostics == ()
-    found = searched(
+    search = searched(
         loaded, "/data/lake/facts/a", "/data/lake/b", "s3://bucket/lake/c_tmp", "sales.fact_x", "sales.orders"
     )
-    assert sources(found) == {
+    assert sources(search) == {
         "/data/lake/facts/a": "policies/facts.yml:3",
         "/data/lake/b": "policies/lake.yml:3",
         "sales.fact_x": "policies/facts.yml:3",
         "sales.orders": "policies/orders.yml",
     }
-    assert {policy.owner for policy in found.resolved()} == {"team-lake"}
+    assert {policy.owner for policy in search.resolved()} == {"team-lake"}
 
 
 @pytest.mark.parametrize("settings", ["roots: []", "databases: []", "roots: []\ndatabases: []"])

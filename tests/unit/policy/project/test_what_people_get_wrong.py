@@ -25,9 +25,9 @@ def test_what_is_wrong_is_said_with_its_place_and_the_way_out(tmp_path: Path, ca
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    found = load_project(tmp_path, None, {}).diagnostics
+    diagnostics = load_project(tmp_path, None, {}).diagnostics
     assert [
         f"{finding.file}:{finding.span.line}:{finding.span.column} {finding.code} {finding.message}"
         + (f" | {finding.help}" if finding.help else "")
-        for finding in found
+        for finding in diagnostics
     ] == case["told"]

@@ -213,7 +213,7 @@ def test_windows_take_the_zone_of_the_project(tmp_path: Path) -> None:
 
 
 def test_the_digest_depends_on_effective_values_and_on_nothing_else(tmp_path: Path) -> None:
-    one = loaded(tmp_path / "one", {"policies/t.yml": "table: s.t\noptimize: {maxFileSize: 1GiB}\n"})
+    first = loaded(tmp_path / "one", {"policies/t.yml": "table: s.t\noptimize: {maxFileSize: 1GiB}\n"})
     other = loaded(
         tmp_path / "other",
         {
@@ -222,7 +222,7 @@ def test_the_digest_depends_on_effective_values_and_on_nothing_else(tmp_path: Pa
         },
     )
     changed = loaded(tmp_path / "changed", {"policies/t.yml": "table: s.t\noptimize: {maxFileSize: 1025MiB}\n"})
-    digests = [project.resolve_table("s.t").digest for project in (one, other, changed)]
+    digests = [project.resolve_table("s.t").digest for project in (first, other, changed)]
     assert digests[0] == digests[1] != digests[2]
     assert digests[0].startswith("sha256:")
     assert len(digests[0]) == 71

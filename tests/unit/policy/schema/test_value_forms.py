@@ -59,8 +59,10 @@ def test_null_falls_back_where_it_may_and_is_an_error_where_not() -> None:
 
 
 def test_a_refused_value_is_not_called_missing() -> None:
-    assert [one.code for one in findings_of("version: 010\ntable: *x\n")] == ["Y117", "Y109"]
-    assert [one.code for one in findings_of(HEAD + "optimize: {zorder: {mode: full, columns: [*x]}}\n")] == ["Y109"]
+    assert [finding.code for finding in findings_of("version: 010\ntable: *x\n")] == ["Y117", "Y109"]
+    assert [finding.code for finding in findings_of(HEAD + "optimize: {zorder: {mode: full, columns: [*x]}}\n")] == [
+        "Y109"
+    ]
 
 
 def test_the_place_inside_a_predicate_is_exact_only_where_the_text_is_shown_as_it_is() -> None:

@@ -120,8 +120,8 @@ def test_each_malformed_file_is_reported_at_its_place(name: str) -> None:
     content, expected = FILES[name]
     started = time.process_time()
     findings = findings_of(content)
-    assert [(one.code, one.span.line, one.span.column) for one in findings] == expected
-    assert all(one.help and "\n" not in one.message for one in findings)
+    assert [(finding.code, finding.span.line, finding.span.column) for finding in findings] == expected
+    assert all(finding.help and "\n" not in finding.message for finding in findings)
     assert time.process_time() - started < 2
 
 
@@ -150,7 +150,7 @@ def test_there_are_enough_kinds() -> None:
 )
 def test_the_help_says_what_to_write(content: str, help: str) -> None:
     _, findings = read_text(content, "t.yml")
-    assert [one.help for one in findings] == [help]
+    assert [finding.help for finding in findings] == [help]
 
 
 @pytest.mark.parametrize(

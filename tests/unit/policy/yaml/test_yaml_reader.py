@@ -119,7 +119,7 @@ def test_what_was_refused_is_left_out_and_remembered() -> None:
     assert document is not None
     assert document.data == {"a": 1, "c": [1, 3], "e": {"f": 1}}
     assert document.unreadable == {("b",), ("c", 1), ("d",)}
-    assert [one.code for one in findings] == ["Y109", "Y110", "Y117", "Y108", "Y114"]
+    assert [finding.code for finding in findings] == ["Y109", "Y110", "Y117", "Y108", "Y114"]
     assert document.span_of(("c", 1)) == Span(3, 14, 3, 15)
     assert document.span_of(("e", "f")) == Span(8, 8, 8, 9)
 

@@ -65,15 +65,17 @@ def run_page(outcome: RunOutcome, plan: Plan | None = None, past: dict[str, Tabl
 
 def check_is_safe(page: str) -> Outline:
     """Nothing loaded, and a policy that allows exactly the style sheet and the script that are there, one of each."""
-    found = outline(page)
-    assert not {"link", "img", "iframe", "object", "form", "base"} & set(found.tags)
-    assert (found.tags.count("script"), found.tags.count("style")) == (1, 1)
-    names = {name for name, _ in found.attributes}
+    page_outline = outline(page)
+    assert not {"link", "img", "iframe", "object", "form", "base"} & set(page_outline.tags)
+    assert (page_outline.tags.count("script"), page_outline.tags.count("style")) == (1, 1)
+    names = {name for name, _ in page_outline.attributes}
     assert not {name for name in names if name.startswith("on")} | ({"style", "src", "srcset"} & names)
-    targets = [value or "" for name, value in found.attributes if name == "href"]
+    targets = [value or "" for name, value in page_outline.attributes if name == "href"]
     # Places on the page itself, and reports of single runs beside it: nothing with a scheme or a host.
     assert all(re.fullmatch(r"#.*|(?!/)[\w.%/~-]+/report\.html", target) for target in targets)
-    policy = next(value for name, value in found.attributes if name == "content" and value and "default-src" in value)
+    policy = next(
+        value for name, value in page_outline.attributes if name == "content" and value and "default-src" in value
+    )
     style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)
     assert style is not None
     assert "url(" not in style[1]
@@ -87,4 +89,4 @@ def check_is_safe(page: str) -> Outline:
     )
     assert style[1] == (TEMPLATES / "style.css").read_text()
     assert script[1] == (TEMPLATES / "page.js").read_text()
-    return found
+    return page_outline

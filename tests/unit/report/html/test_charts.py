@@ -69,16 +69,16 @@ def test_the_layout_over_time_is_that_before_a_run_and_that_its_turns_left() -> 
     table = replace(plan.tables[0], steps=(zorder,))
     done = StepOutcome("t", StepKind.ZORDER, StepStatus.SUCCEEDED, 0, 1.0, turns=(TurnOutcome(turn, 8, before, after),))
     outcome = replace(good, tables=(replace(good.tables[0], steps=(done,)),), started_at_ms=10, duration_seconds=2.0)
-    found = past_of([(replace(plan, tables=(table,), created_at_ms=9), outcome)])[table.ref.identifier]
-    assert found.layout == (LayoutPoint(9, 9.5, 3.0, 1.0), LayoutPoint(2010, 2.5, 1.0, 0.0))
+    past = past_of([(replace(plan, tables=(table,), created_at_ms=9), outcome)])[table.ref.identifier]
+    assert past.layout == (LayoutPoint(9, 9.5, 3.0, 1.0), LayoutPoint(2010, 2.5, 1.0, 0.0))
 
 
 def test_bars_share_an_axis_and_lose_no_file() -> None:
     before, after = file_sizes([2**e for e in range(3, 33)]), file_sizes([2**30, 2**31])
     bars = size_bars(before, after)
     assert len(bars) <= 14
-    assert (sum(one.before for one in bars), sum(one.after for one in bars)) == (30, 2)
-    assert all(one.high_bytes == two.low_bytes for one, two in pairwise(bars))
+    assert (sum(bar.before for bar in bars), sum(bar.after for bar in bars)) == (30, 2)
+    assert all(lower.high_bytes == upper.low_bytes for lower, upper in pairwise(bars))
 
 
 def test_charts_say_in_words_what_they_draw() -> None:

@@ -95,9 +95,9 @@ def test_the_fleet_lists_its_runs_with_links_and_the_commit_of_the_policies() ->
     plan = replace(sample_plans.plan(sample_plans.orders()), git_commit="3f2c1a9<b>")
     outcome = samples.good_run()
     page = render_fleet_page(fleet_view([(plan, outcome)], UTC, links={outcome.run_id: "runs/a%20b/report.html"}))
-    found = check_is_safe(page)
-    assert ("href", "runs/a%20b/report.html") in found.attributes
-    assert "3f2c1a9<b>" in "".join(found.text)
+    page_outline = check_is_safe(page)
+    assert ("href", "runs/a%20b/report.html") in page_outline.attributes
+    assert "3f2c1a9<b>" in "".join(page_outline.text)
     without = check_is_safe(render_fleet_page(fleet_view([(plan, outcome)], UTC)))
     assert [value for name, value in without.attributes if name == "href"] == ["#tables"]
     assert outcome.run_id in "".join(without.text)

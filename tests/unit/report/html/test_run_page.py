@@ -110,9 +110,9 @@ def test_a_name_is_only_text(name: str) -> None:
     good = replace(good, tables=(replace(good.tables[0], owner="team"), *good.tables[1:]))
     plain = outline(run_page(good, plan, {"sales.orders": past[name]}))
     for page in (run_page(outcome, nasty_plan, past), render_fleet_page(fleet_view([(nasty_plan, outcome)], UTC))):
-        found = check_is_safe(page)
-        assert not any("<" in tag for tag in found.tags)
-        assert printable(name) in "".join(found.text)
+        page_outline = check_is_safe(page)
+        assert not any("<" in tag for tag in page_outline.tags)
+        assert printable(name) in "".join(page_outline.text)
     assert outline(run_page(outcome, nasty_plan, past)).tags == plain.tags
 
 

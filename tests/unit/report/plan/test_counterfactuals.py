@@ -141,8 +141,8 @@ def test_what_is_not_worth_it_yet_says_from_when_on_it_is(when: WorthPolicy, exp
 
 
 def test_files_of_the_right_size_are_taken_when_smaller_ones_come() -> None:
-    found = answers(make_policy(), make_facts(files=make_files(80, 90)))
-    assert found == {
+    facts = answers(make_policy(), make_facts(files=make_files(80, 90)))
+    assert facts == {
         "at_target": "taken when a partition has two or more files under 75 B (optimize.minFileSize), "
         "or when that is raised"
     }

@@ -153,17 +153,17 @@ def evil_plan() -> Plan:
     """Every text that comes from outside is hostile."""
     steps: list[Step] = []
     for step in orders().steps:
-        reasons = tuple(dataclasses.replace(one, text=EVIL, origin=EVIL) for one in step.reasons)
+        reasons = tuple(dataclasses.replace(reason, text=EVIL, origin=EVIL) for reason in step.reasons)
         if isinstance(step, SetPropertiesStep):
             step = dataclasses.replace(step, before=((EVIL, EVIL),), after=((EVIL, EVIL),))
         steps.append(dataclasses.replace(step, reasons=reasons))
     left = tuple(
         dataclasses.replace(
-            one,
-            reason=dataclasses.replace(one.reason, text=EVIL, origin=EVIL),
+            entry,
+            reason=dataclasses.replace(entry.reason, text=EVIL, origin=EVIL),
             partition_values=((EVIL, EVIL),),
         )
-        for one in orders().left_alone
+        for entry in orders().left_alone
     )
     changing = dataclasses.replace(named(orders(), EVIL), steps=tuple(steps), left_alone=left, policy_file=EVIL)
     blocked = dataclasses.replace(
@@ -273,15 +273,15 @@ def test_a_plan_has_a_line_where_it_is_worth_one() -> None:
     assert conflict_line(BUSY, 0.009) is None
     assert conflict_line(APPENDS, 0.5) == "50 % of this is expected to be lost to other writers, as past runs were"
     plan = sample_plans.full_plan()
-    table = replace(next(one for one in plan.tables if one.steps), writers=BUSY)
+    table = replace(next(table for table in plan.tables if table.steps), writers=BUSY)
     line = (
         "      ! conflicts   12 % of this is expected to be lost to other writers: "
         "100 commits of others in 4d 4h, 25 of them took or replaced live files"
     )
     options = PlanOptions(lost_ratios={table.ref: 0.118})
-    one = replace(plan, tables=(table,))
-    assert line in render_plan(one, options).splitlines()
-    assert "conflicts" not in render_plan(one)
+    one_table = replace(plan, tables=(table,))
+    assert line in render_plan(one_table, options).splitlines()
+    assert "conflicts" not in render_plan(one_table)
     why = render_why(table, options=options).splitlines()
     at = why.index("Other writers")
     assert why[at + 1 : at + 4] == [f"      = {text}" for text in rhythm_lines(BUSY, 0.118)]

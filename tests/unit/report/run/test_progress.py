@@ -169,10 +169,10 @@ def test_a_terminal_ends_with_the_lines_of_a_pipeline_without_start_and_heartbea
     printer = ProgressText(terminal, live=True, tables=TABLES)
     play(printer, progress_events())
     printer.close()
-    kept = [
+    last_lines = [
         line for line in piped(progress_events()).splitlines() if " START" not in line and "still running" not in line
     ]
-    assert terminal.shown == kept
+    assert terminal.shown == last_lines
 
 
 def test_a_terminal_shows_one_live_line_for_each_running_step(terminal: Screen) -> None:
@@ -262,7 +262,7 @@ def test_json_lines() -> None:
     assert_golden("progress.jsonl", stream.getvalue())
     first, *rest = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert first == {"type": "version", "format": 1, "maintainer": "0.1.0"}
-    assert all(list(one)[:2] == ["type", "at"] for one in rest)
+    assert all(list(line)[:2] == ["type", "at"] for line in rest)
 
 
 def test_json_lines_let_a_write_error_out() -> None:
@@ -278,7 +278,7 @@ def test_the_run_as_a_whole_stands_below_with_what_is_left_of_its_time() -> None
     whole.step(samples.compact_done())
     for status in (TableStatus.DONE, TableStatus.FAILED, TableStatus.VERIFY_FAILED, TableStatus.YIELDED):
         whole.table(TableOutcome(TableRef("t"), status))
-    rewritten = format_size(sum(one.bytes_removed for one in samples.compact_done().commits))
+    rewritten = format_size(sum(commit.bytes_removed for commit in samples.compact_done().commits))
     assert whole.line(TEN_PM + 1_082_000) == (
         f"4 of 100 tables, 2 failed   {rewritten} of 10 GiB rewritten   18m2s, 1h41m58s left"
     )

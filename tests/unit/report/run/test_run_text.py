@@ -191,7 +191,7 @@ def test_tables_that_wait_are_counted_apart() -> None:
     outcome = run_of(StepStatus.SUCCEEDED, TableStatus.UP_TO_DATE, TableStatus.WAITING, TableStatus.WAITING)
     assert "4 tables: 1 done, 1 up to date, 2 waiting." in render_run(outcome, run_folder=FOLDER)
     skipped = ET.fromstring(render_junit(outcome).encode()).findall(".//skipped")
-    assert [one.get("message") for one in skipped] == ["waiting: held back for now"] * 2
+    assert [line.get("message") for line in skipped] == ["waiting: held back for now"] * 2
 
 
 def test_the_end_of_a_bad_run() -> None:

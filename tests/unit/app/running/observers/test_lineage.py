@@ -59,8 +59,8 @@ def check_form(event: dict[str, Any]) -> None:
         run=Run(event["run"]["runId"]),
         job=Job(event["job"]["namespace"], event["job"]["name"]),
         producer=event["producer"],
-        inputs=[InputDataset(one["namespace"], one["name"]) for one in event["inputs"]],
-        outputs=[OutputDataset(one["namespace"], one["name"]) for one in event["outputs"]],
+        inputs=[InputDataset(dataset["namespace"], dataset["name"]) for dataset in event["inputs"]],
+        outputs=[OutputDataset(dataset["namespace"], dataset["name"]) for dataset in event["outputs"]],
     )
     assert made.run.runId == str(UUID(event["run"]["runId"]))
     assert event["schemaURL"].startswith("https://openlineage.io/spec/")
@@ -112,13 +112,13 @@ def test_every_step_is_a_run_that_reads_and_writes_its_table(tmp_path: Path, mon
             assert output["facets"]["version"]["datasetVersion"] == str(outcome.version_after)
             assert output["facets"]["lifecycleStateChange"]["lifecycleStateChange"] == "OVERWRITE"
             written = output["outputFacets"]["outputStatistics"]
-            assert written["fileCount"] == sum(one.num_files_added for one in outcome.commits)
-            assert written["size"] == sum(one.bytes_added for one in outcome.commits)
+            assert written["fileCount"] == sum(commit.num_files_added for commit in outcome.commits)
+            assert written["size"] == sum(commit.bytes_added for commit in outcome.commits)
             read = source["inputFacets"]["inputStatistics"]
-            assert read["fileCount"] == sum(one.num_files_removed for one in outcome.commits)
-            proofs = [one.proof for one in outcome.commits]
+            assert read["fileCount"] == sum(commit.num_files_removed for commit in outcome.commits)
+            proofs = [commit.proof for commit in outcome.commits]
             if all(proofs):
-                assert read["rowCount"] == written["rowCount"] == sum(one.read.rows for one in proofs if one)
+                assert read["rowCount"] == written["rowCount"] == sum(proof.read.rows for proof in proofs if proof)
         if outcome.error is not None:
             assert end["run"]["facets"]["errorMessage"]["message"].startswith(outcome.error.code)
     assert rewrites

@@ -45,7 +45,7 @@ def spans_of(receiver: Receiver) -> list[Any]:
         types = [value for name, value in headers.items() if name.lower() == "content-type"]
         assert types == ["application/x-protobuf"]
         request = ExportTraceServiceRequest.FromString(body)
-        spans += [span for one in request.resource_spans for scope in one.scope_spans for span in scope.spans]
+        spans += [span for resource in request.resource_spans for scope in resource.scope_spans for span in scope.spans]
     return spans
 
 
@@ -88,8 +88,8 @@ def test_a_run_becomes_spans_of_run_tables_and_steps(tmp_path: Path, monkeypatch
         ]
         figures = attributes_of(span)
         assert figures["maintainer.outcome"] == outcome.status.value
-        assert figures["maintainer.files_removed"] == sum(one.num_files_removed for one in outcome.commits)
-        assert figures["maintainer.bytes_added"] == sum(one.bytes_added for one in outcome.commits)
+        assert figures["maintainer.files_removed"] == sum(commit.num_files_removed for commit in outcome.commits)
+        assert figures["maintainer.bytes_added"] == sum(commit.bytes_added for commit in outcome.commits)
         assert figures.get("maintainer.version") == outcome.version_after
         assert span.start_time_unix_nano == event.at_ms * 1_000_000
         assert span.end_time_unix_nano == finished[event.step_id].at_ms * 1_000_000

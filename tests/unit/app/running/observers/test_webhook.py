@@ -67,12 +67,12 @@ def test_a_failed_verification_is_told_at_once_and_the_failure_at_the_end(tmp_pa
     assert (failure["event"], failure["exit_code"], failure["run_id"]) == ("failure", 5, RUN)
     tables = failure["tables"]
     assert isinstance(tables, list)
-    told = {table["table"]: (table["status"], table["code"]) for table in tables}
-    bad = [table for table in bad_run("SIGTERM").tables if table.ref.identifier in told]
-    assert told["sales.orders"] == ("verify_failed", "V503")
-    assert told["crm.gone"] == ("failed", "T401")
-    assert "sales.items" not in told  # it yielded, which is no failure
-    assert failure["num_tables"] == len(bad) == len(told)
+    notified = {table["table"]: (table["status"], table["code"]) for table in tables}
+    bad = [table for table in bad_run("SIGTERM").tables if table.ref.identifier in notified]
+    assert notified["sales.orders"] == ("verify_failed", "V503")
+    assert notified["crm.gone"] == ("failed", "T401")
+    assert "sales.items" not in notified  # it yielded, which is no failure
+    assert failure["num_tables"] == len(bad) == len(notified)
     assert "crm.gone: T401: no table `crm.gone` in the catalog" in str(failure["text"])
 
 

@@ -34,7 +34,7 @@ class Log:
 
     def commit(self, version: int, *actions: dict[str, Any]) -> Path:
         path = self.folder / f"{version:020d}.json"
-        path.write_text("".join(json.dumps(one) + "\n" for one in actions), encoding="utf-8")
+        path.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
         os.utime(path, (1_000 + version, 1_000 + version))
         return path
 
@@ -42,9 +42,9 @@ class Log:
         return replay_commits(cast(Any, self))
 
     def paths(self) -> list[str]:
-        found = self.read()
-        assert found is not None
-        return sorted(path for path, _ in found.state.adds)
+        log_state = self.read()
+        assert log_state is not None
+        return sorted(path for path, _ in log_state.state.adds)
 
 
 def add(path: str, **more: Any) -> dict[str, Any]:
@@ -65,12 +65,12 @@ def log(tmp_path: Path) -> Log:
 def test_the_newest_of_each_file_wins(log: Log) -> None:
     log.commit(1, remove("a"), add("c"))
     log.commit(2, add("b", tags={"x": "1"}), remove("b"))  # a commit's removes come first, wherever they stand
-    found = log.read()
-    assert found is not None
-    assert (found.state.version, found.committed_at_ms) == (2, 1_002_000)
+    log_state = log.read()
+    assert log_state is not None
+    assert (log_state.state.version, log_state.committed_at_ms) == (2, 1_002_000)
     assert log.paths() == ["b", "c"]
-    assert found.state.adds["b", ""]["tags"] == {"x": "1"}
-    assert found.commit.name == f"{2:020d}.json"
+    assert log_state.state.adds["b", ""]["tags"] == {"x": "1"}
+    assert log_state.commit.name == f"{2:020d}.json"
 
 
 def test_of_statistics_only_the_count_is_kept(log: Log) -> None:
@@ -79,10 +79,10 @@ def test_of_statistics_only_the_count_is_kept(log: Log) -> None:
     log.commit(
         1, add("c", stats=json.dumps(stats)), add("d", stats=json.dumps(more)), add("e", stats='{"maxValues":{}}')
     )
-    found = log.read()
-    assert found is not None
-    kept = {path: one.get("stats") for (path, _), one in found.state.adds.items()}
-    assert kept == {"a": None, "b": None, "c": '{"numRecords":7}', "d": '{"numRecords":8}', "e": None}
+    log_state = log.read()
+    assert log_state is not None
+    statistics = {path: add.get("stats") for (path, _), add in log_state.state.adds.items()}
+    assert statistics == {"a": None, "b": None, "c": '{"numRecords":7}', "d": '{"numRecords":8}', "e": None}
 
 
 def test_a_deletion_vector_makes_another_file(log: Log) -> None:
@@ -94,9 +94,9 @@ def test_a_deletion_vector_makes_another_file(log: Log) -> None:
         "cardinality": 6,
     }
     log.commit(1, remove("a"), add("a", deletionVector=vector))
-    found = log.read()
-    assert found is not None
-    assert {path: bool(vector_id) for path, vector_id in found.state.adds} == {"a": True, "b": False}
+    log_state = log.read()
+    assert log_state is not None
+    assert {path: bool(vector_id) for path, vector_id in log_state.state.adds} == {"a": True, "b": False}
     log.commit(2, remove("a", deletionVector=vector))
     assert log.paths() == ["b"]
 
@@ -104,23 +104,23 @@ def test_a_deletion_vector_makes_another_file(log: Log) -> None:
 def test_the_newest_metadata_and_protocol_count(log: Log) -> None:
     changed = {"metaData": {"id": "a-b", "schemaString": "{}", "configuration": {"delta.x": "1"}}}
     log.commit(1, changed, {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["f"]}})
-    found = log.read()
-    assert found is not None
-    assert found.state.metadata["configuration"] == {"delta.x": "1"}
-    assert found.state.metadata["partitionColumns"] == []
-    assert found.state.protocol["readerFeatures"] == ["f"]
+    log_state = log.read()
+    assert log_state is not None
+    assert log_state.state.metadata["configuration"] == {"delta.x": "1"}
+    assert log_state.state.metadata["partitionColumns"] == []
+    assert log_state.state.protocol["readerFeatures"] == ["f"]
 
 
 def test_a_commit_that_tells_its_own_time_is_believed_where_the_table_says_so(log: Log) -> None:
     on = {"metaData": {**METADATA["metaData"], "configuration": {"delta.enableInCommitTimestamps": "true"}}}
     log.commit(1, {"commitInfo": {"inCommitTimestamp": 5_000}}, on)
-    found = log.read()
-    assert found is not None
-    assert found.committed_at_ms == 5_000
+    log_state = log.read()
+    assert log_state is not None
+    assert log_state.committed_at_ms == 5_000
     log.commit(1, {"commitInfo": {"inCommitTimestamp": 5_000}})
-    found = log.read()
-    assert found is not None
-    assert found.committed_at_ms == 1_001_000
+    log_state = log.read()
+    assert log_state is not None
+    assert log_state.committed_at_ms == 1_001_000
 
 
 def test_a_checkpoint_a_gap_and_a_log_without_a_beginning_are_left_to_kernel(log: Log) -> None:
@@ -180,26 +180,26 @@ def test_another_engine_sees_the_same_files(tmp_path: Path) -> None:
     deltalake.DeltaTable(str(path)).delete("d = 'z'")
     log = Log.__new__(Log)
     log.folder, log.root_uri, log.files = path / "_delta_log", f"file:{path}", LocalFiles()
-    found = log.read()
-    assert found is not None
+    log_state = log.read()
+    assert log_state is not None
     ours = {
-        unquote(one["path"]): (
-            one["size"],
-            one["modificationTime"],
-            one["partitionValues"]["d"],
-            json.loads(one["stats"]),
+        unquote(add["path"]): (
+            add["size"],
+            add["modificationTime"],
+            add["partitionValues"]["d"],
+            json.loads(add["stats"]),
         )
-        for one in found.state.adds.values()
+        for add in log_state.state.adds.values()
     }
     theirs = pa.table(deltalake.DeltaTable(str(path)).get_add_actions(flatten=True)).to_pylist()
     assert ours == {
-        unquote(one["path"]): (
-            one["size_bytes"],
-            one["modification_time"],
-            one["partition.d"],
-            {"numRecords": one["num_records"]},
+        unquote(add["path"]): (
+            add["size_bytes"],
+            add["modification_time"],
+            add["partition.d"],
+            {"numRecords": add["num_records"]},
         )
-        for one in theirs
+        for add in theirs
     }
     assert len(ours) == 3
-    assert found.state.version == deltalake.DeltaTable(str(path)).version()
+    assert log_state.state.version == deltalake.DeltaTable(str(path)).version()

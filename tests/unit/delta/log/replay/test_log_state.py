@@ -12,16 +12,20 @@ def commit(version: int) -> str:
 
 
 def test_commits_alone() -> None:
-    found = segment([commit(1), commit(0), "_last_checkpoint", "00000000000000000000.crc", commit(2)])
-    assert (found.version, found.checkpoint, found.commits) == (2, (), (commit(0), commit(1), commit(2)))
+    log_segment = segment([commit(1), commit(0), "_last_checkpoint", "00000000000000000000.crc", commit(2)])
+    assert (log_segment.version, log_segment.checkpoint, log_segment.commits) == (
+        2,
+        (),
+        (commit(0), commit(1), commit(2)),
+    )
     assert segment([commit(0), commit(1)], 0).commits == (commit(0),)
 
 
 def test_the_newest_whole_checkpoint_is_taken() -> None:
     classic = f"{3:020d}.checkpoint.parquet"
-    parts = [f"{5:020d}.checkpoint.{one:010d}.0000000003.parquet" for one in (1, 2, 3)]
+    parts = [f"{5:020d}.checkpoint.{part:010d}.0000000003.parquet" for part in (1, 2, 3)]
     v2 = f"{4:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"
-    commits = [commit(one) for one in range(2, 8)]
+    commits = [commit(version) for version in range(2, 8)]
     whole = segment([classic, v2, *parts, *commits])
     assert whole.checkpoint == tuple(parts)
     assert whole.commits == (commit(6), commit(7))

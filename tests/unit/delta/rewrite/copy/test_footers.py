@@ -116,7 +116,7 @@ def stats_of(rows: int, **changes: Any) -> dict[str, Any]:
 
 
 def merged(*stats: dict[str, Any]) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(merge_statistics([json.dumps(one) for one in stats], COLUMNS))
+    result: dict[str, Any] = json.loads(merge_statistics([json.dumps(statistics) for statistics in stats], COLUMNS))
     return result
 
 

@@ -92,4 +92,4 @@ def test_other_addresses_are_refused_and_not_quoted(tmp_path: Path, url: str, sa
     ],
 )
 def test_what_the_schema_refuses(tmp_path: Path, text: str, code: str) -> None:
-    assert next(one.code for one in loaded(tmp_path, text).diagnostics).startswith(code)
+    assert next(diagnostic.code for diagnostic in loaded(tmp_path, text).diagnostics).startswith(code)
