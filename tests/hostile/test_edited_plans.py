@@ -80,6 +80,7 @@ def test_there_are_enough() -> None:
     assert len(STEP_EDITS) + len(PATHS) >= 50
 
 
+@pytest.mark.sampled(100)
 @pytest.mark.parametrize("place", EDITS, ids=lambda place: ".".join(map(str, place)))
 def test_an_edit_of_any_field_is_refused_unread(place: Place) -> None:
     value = dict(leaves(WHOLE))[place]
@@ -122,6 +123,7 @@ def test_apply_ends_in_4_before_anything_is_touched(
 # From here on with a digest that belongs to the edit.
 
 
+@pytest.mark.sampled(100)
 @pytest.mark.parametrize("place", EDITS, ids=lambda place: ".".join(map(str, place)))
 def test_what_is_counted_is_counted_anew_and_the_rest_is_read_strictly(place: Place) -> None:
     """`totals` and `state` have no effect; a field is read as what it is, or the plan is refused."""

@@ -8,11 +8,12 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
 from markdown_it import MarkdownIt
 
 from maintainer.errors.foreign_text import visible_json
@@ -37,10 +38,18 @@ TEMPLATES = Path(html.__file__).parent / "templates"
 OURS = {"style": "style.css", "script": "page.js"}
 
 
-def wrong(holds: Callable[[str], object]) -> dict[str, str]:
-    """Try every payload; return those for which an assertion fails, each with why."""
+PARTS = tuple(PAYLOADS[first::8] for first in range(8))
+
+
+def of_each_payload(test: Callable[[Sequence[str]], None]) -> Callable[[Sequence[str]], None]:
+    """Ask a test once for each part of the payloads: `make test` draws two parts of eight, `make hostile` has all."""
+    return pytest.mark.sampled(2)(pytest.mark.parametrize("payloads", PARTS, ids=range(len(PARTS)))(test))
+
+
+def wrong(holds: Callable[[str], object], payloads: Sequence[str]) -> dict[str, str]:
+    """Try payloads; return those for which an assertion fails, each with why."""
     failures = {}
-    for payload in PAYLOADS:
+    for payload in payloads:
         try:
             holds(payload)
         except (AssertionError, ValueError, SyntaxError, KeyError, UnicodeError) as error:
@@ -93,7 +102,8 @@ class Dom(HTMLParser):
         self.others.append(data)
 
 
-def test_it_stays_a_text_in_html() -> None:
+@of_each_payload
+def test_it_stays_a_text_in_html(payloads: Sequence[str]) -> None:
     """No element, attribute, comment or link beside those of a harmless text; only our style and script run."""
     expected = [Dom(page) for page in report_pages(PLAIN)]
 
@@ -111,7 +121,7 @@ def test_it_stays_a_text_in_html() -> None:
             assert dom.policies == [f"{policy}base-uri 'none'; form-action 'none'"]
             assert page.replace("\n", "").isprintable()
 
-    assert wrong(holds) == {}
+    assert wrong(holds, payloads) == {}
 
 
 AUTOMATIC_LINK = re.compile(r"@[A-Za-z0-9]|://|www\.|(?<![&\w])#[0-9]|\bGH-[0-9]", re.IGNORECASE)
@@ -139,7 +149,8 @@ def _markdown_shape(text: str) -> list[str]:
     return shape
 
 
-def test_it_stays_a_text_in_markdown() -> None:
+@of_each_payload
+def test_it_stays_a_text_in_markdown(payloads: Sequence[str]) -> None:
     """No tag, cell, link, emphasis or mention beside those of a harmless text."""
     expected = list(map(_markdown_shape, markdown_texts(PLAIN)))
 
@@ -149,10 +160,11 @@ def test_it_stays_a_text_in_markdown() -> None:
             assert text.replace("\n", "").isprintable()
             assert "&#" not in text or "&#" in payload
 
-    assert wrong(holds) == {}
+    assert wrong(holds, payloads) == {}
 
 
-def test_it_stays_a_text_on_a_terminal() -> None:
+@of_each_payload
+def test_it_stays_a_text_on_a_terminal(payloads: Sequence[str]) -> None:
     """No escape sequence, no control or invisible character, and no line that begins as the text wants it to."""
 
     def holds(payload: str) -> None:
@@ -168,10 +180,11 @@ def test_it_stays_a_text_on_a_terminal() -> None:
                 commands = [line for line in lines if re.match(r"\s*::", line) or "##[" in line or "##vso[" in line]
                 assert not commands, (name, commands[:2])
 
-    assert wrong(holds) == {}
+    assert wrong(holds, payloads) == {}
 
 
-def test_it_stays_a_value_in_json() -> None:
+@of_each_payload
+def test_it_stays_a_value_in_json(payloads: Sequence[str]) -> None:
     """Documents come back as they were, one line stays one line, and what is made visible is the same document."""
 
     def holds(payload: str) -> None:
@@ -198,7 +211,7 @@ def test_it_stays_a_value_in_json() -> None:
         (result,) = json.loads(render_sarif(injected_findings(payload)))["runs"][0]["results"]
         assert result["ruleId"] == "P201"
 
-    assert wrong(holds) == {}
+    assert wrong(holds, payloads) == {}
 
 
 def _annotations(text: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -217,14 +230,15 @@ def _annotations(text: str) -> list[tuple[str, tuple[str, ...]]]:
     return commands
 
 
-def test_it_stays_a_message_in_annotations() -> None:
+@of_each_payload
+def test_it_stays_a_message_in_annotations(payloads: Sequence[str]) -> None:
     expected = _annotations(PLAIN)
     assert len(expected) > 5
 
     def holds(payload: str) -> None:
         assert _annotations(payload) == expected
 
-    assert wrong(holds) == {}
+    assert wrong(holds, payloads) == {}
 
 
 def _xml_shape(text: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -236,7 +250,8 @@ def _xml_shape(text: str) -> list[tuple[str, tuple[str, ...]]]:
     ]
 
 
-def test_it_stays_a_text_in_junit() -> None:
+@of_each_payload
+def test_it_stays_a_text_in_junit(payloads: Sequence[str]) -> None:
     expected = _xml_shape(PLAIN)
 
     def holds(payload: str) -> None:
@@ -244,10 +259,11 @@ def test_it_stays_a_text_in_junit() -> None:
         # An empty text has no element of its own.
         assert shape == expected if payload.strip() else len(shape) <= len(expected)
 
-    assert wrong(holds) == {}
+    assert wrong(holds, payloads) == {}
 
 
-def test_it_stays_a_cell_in_csv() -> None:
+@of_each_payload
+def test_it_stays_a_cell_in_csv(payloads: Sequence[str]) -> None:
     def holds(payload: str) -> None:
         text = history_csv(injected_history(payload))
         rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
@@ -256,7 +272,7 @@ def test_it_stays_a_cell_in_csv() -> None:
             assert not cell.lstrip().startswith(("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")), cell
             assert not cell.startswith(("\t", "\r")), cell
 
-    assert wrong(holds) == {}
+    assert wrong(holds, payloads) == {}
 
 
 SAMPLE = re.compile(r'([a-z_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\["\\n])*",?)+)\} (-?[0-9.e+-]+)')
@@ -284,7 +300,8 @@ def _series(text: str) -> tuple[list[str], set[str]]:
     return samples_read, tables
 
 
-def test_it_stays_a_label_in_prometheus() -> None:
+@of_each_payload
+def test_it_stays_a_label_in_prometheus(payloads: Sequence[str]) -> None:
     expected, tables = _series(PLAIN)
     assert (tables, len(expected) > 20) == ({PLAIN}, True)
 
@@ -295,4 +312,4 @@ def test_it_stays_a_label_in_prometheus() -> None:
         shown = payload.replace("\n", "")
         assert name == payload or not shown.isprintable() or shown.lstrip().startswith("::") or "##" in shown
 
-    assert wrong(holds) == {}
+    assert wrong(holds, payloads) == {}

@@ -7,7 +7,7 @@ new file. What is modelled is the order of the steps, and that anything may happ
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache
 
@@ -54,7 +54,7 @@ class Process:
 
     run: int = 0
     at: str = "recover"
-    plan: TablePlan | None = None
+    plan: TablePlan | None = field(default=None, hash=False)
     sources: tuple[Key, ...] = ()
     now: tuple[Key | None, ...] = ()
     new: Key | None = None
@@ -165,10 +165,17 @@ def unproven_versions(lake: Lake) -> tuple[int, ...]:
     return lake.unproven_versions()
 
 
+@lru_cache(maxsize=100_000)
+def plan_of(
+    log: tuple[Commit, ...], storage: frozenset[str], contents: Contents, unproven: tuple[int, ...], clock: int
+) -> TablePlan:
+    """What the product would plan for the table."""
+    record = TableRecord(unproven_versions=unproven)
+    return plan_table(TableInput(POLICY, facts_of(log, storage, contents), record, day_ms(clock), TODAY))
+
+
 def _planned(lake: Lake, process: Process) -> Process:
-    record = TableRecord(unproven_versions=unproven_versions(lake))
-    facts = facts_of(lake.log, lake.storage, lake.contents)
-    plan = plan_table(TableInput(POLICY, facts, record, day_ms(lake.clock), TODAY))
+    plan = plan_of(lake.log, lake.storage, lake.contents, unproven_versions(lake), lake.clock)
     has_rewrite = any(isinstance(step, CompactStep) for step in plan.steps)
     return replace(process, plan=plan, at="read" if has_rewrite else "vacuum")
 

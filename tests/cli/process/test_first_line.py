@@ -52,7 +52,8 @@ def test_java_is_named_before_it_is_waited_for_and_its_seconds_are_counted(tmp_p
     write_project(tmp_path, {"policies/a.yml": "table: lake/a\n"})
     gate, java = fifo_at(tmp_path / "gate"), tmp_path / "java" / "bin" / "java"
     java.parent.mkdir(parents=True)
-    java.write_text(f"#!/bin/sh\nread line < '{gate}'\nexit 1\n")
+    # Java is asked a second time where it fails: only the first call waits.
+    java.write_text(f"#!/bin/sh\nmkdir '{tmp_path / 'asked'}' 2>/dev/null && read line < '{gate}'\nexit 1\n")
     java.chmod(0o755)
     environment = {**PLAIN, "JAVA_HOME": str(java.parents[1])}
     with on_terminal([*MAINTAINER, "--project", str(tmp_path), "plan"], environment=environment) as terminal:

@@ -34,7 +34,12 @@ from tests.support.tables.feature_tables import TABLES, FeatureTable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.sampled(1), pytest.mark.usefixtures("small_row_groups_are_copied")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.takes_turns,
+    pytest.mark.sampled(1),
+    pytest.mark.usefixtures("small_row_groups_are_copied"),
+]
 
 
 @pytest.fixture(scope="module")

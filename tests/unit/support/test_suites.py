@@ -142,20 +142,20 @@ def test_workers_draw_the_same_and_the_end_is_said_once(suite: pytest.Pytester) 
     assert result.stdout.str().count("what ran") == 1
 
 
-def test_one_in_four_modules_that_take_turns_is_drawn_until_each_was(suite: pytest.Pytester) -> None:
+def test_one_in_five_modules_that_take_turns_is_drawn_until_each_was(suite: pytest.Pytester) -> None:
     plain = suite.path / "tests" / "plain"
     for path in plain.iterdir():
         path.unlink()
-    for letter in "abcde":
-        (plain / f"test_{letter}.py").write_text(TURN, encoding="utf-8")
-    seen: set[str] = set()
-    for seed in map(str, range(8)):
+    names = [f"test_{letter}.py" for letter in "abcdefghij"]
+    for name in names:
+        (plain / name).write_text(TURN, encoding="utf-8")
+    for seed in ("0", "1"):
         ran, lines = runs(suite, seed, "-m", "not long")
-        assert (ran.count("test_always"), ran.count("test_by_turns")) == (5, 2)
-        assert f"drawn            files that take turns 2 of 5; the same again with {SEED}={seed}" in lines
+        assert (ran.count("test_always"), ran.count("test_by_turns")) == (10, 2)
+        assert f"drawn            files that take turns 2 of 10; the same again with {SEED}={seed}" in lines
         chosen, _ = runs(suite, seed, "-m", "not long and not every_run")
         assert chosen == ["test_by_turns"] * 2
-        seen |= draw((f"tests/plain/test_{letter}.py" for letter in "abcde"), 2, "modules", seed)
-    assert len(seen) == 5
+    drawn = [draw(names, 2, "modules", str(seed)) for seed in range(40)]
+    assert frozenset().union(*drawn) == set(names)
     whole, _ = runs(suite, "1", "-m", "long or sampled or takes_turns")
-    assert len(whole) == 10
+    assert len(whole) == 20

@@ -8,7 +8,7 @@ from maintainer.model.plan.plan import Plan
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.html.fleet_view import fleet_view
-from maintainer.report.html.page import render_fleet_page, render_run_page
+from maintainer.report.html.page import MAX_RUNS_LISTED, render_fleet_page, render_run_page
 from maintainer.report.html.run_view import run_view
 from maintainer.report.html.table_past import PastPoint, past_of
 from tests.support.runs import sample_plans
@@ -101,6 +101,17 @@ def test_the_fleet_lists_its_runs_with_links_and_the_commit_of_the_policies() ->
     without = check_is_safe(render_fleet_page(fleet_view([(plan, outcome)], UTC)))
     assert [value for name, value in without.attributes if name == "href"] == ["#tables"]
     assert outcome.run_id in "".join(without.text)
+
+
+def test_the_list_of_runs_says_that_it_has_the_newest_only_where_it_leaves_some_out() -> None:
+    run = (sample_plans.plan(sample_plans.orders()), samples.good_run())
+    few, many = (
+        "".join(check_is_safe(render_fleet_page(fleet_view([run] * number, UTC))).text)
+        for number in (1, MAX_RUNS_LISTED + 1)
+    )
+    assert "Runs, with the commit of the policies" in few
+    assert "The newest" not in few
+    assert f"The newest {MAX_RUNS_LISTED} runs, with the commit of the policies" in many
 
 
 def test_two_thousand_tables_of_a_fleet_stay_under_two_megabytes() -> None:
