@@ -19,7 +19,7 @@ from tests.support.tables.sick_tables import make_table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 SCRIPT = """
 import json, sys
@@ -57,7 +57,7 @@ with sessions.open_session(SessionOptions(master="local[1]"), when_needed=True) 
     answer["unstarted"] = not lease.is_started
     lease.start()
     answer["same"] = before == facts(lease)
-    answer["files"] = [len(one.files) for one in before[0]]
+    answer["files"] = [len(facts_before.files) for facts_before in before[0]]
 print("ANSWER " + json.dumps(answer))
 """
 
@@ -66,9 +66,7 @@ FEW = (("plan",), ("apply", "--yes"), ("verify", "lake/mapped"))
 MORE = (("why", "lake/small"), ("inventory", "lake"), *FEW, ("status",), ("verify", "lake/small"))
 
 
-@pytest.mark.parametrize(
-    "commands", [pytest.param(FEW, id="few"), pytest.param(MORE, id="more", marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("commands", [pytest.param(FEW, id="few"), pytest.param(MORE, id="more")])
 def test_what_only_reads_starts_no_session_and_reads_what_one_reads(
     spark: SparkSession, tmp_path: Path, commands: tuple[tuple[str, ...], ...]
 ) -> None:

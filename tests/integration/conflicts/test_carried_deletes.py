@@ -280,6 +280,7 @@ def _vectors_in_log(path: Path) -> set[str]:
     return {vector_file(vector) for vector in vectors if vector}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("lane", [Lane.SPARK, Lane.LOCAL], ids=str)
 def test_a_rewrite_yields_where_the_places_of_rows_are_not_known_or_most_are_gone(
     engine: DeltaTableEngine, lake: Path, make_story: Callable[[Path, Template], Story], lane: Lane
@@ -299,6 +300,7 @@ def test_a_rewrite_yields_where_the_places_of_rows_are_not_known_or_most_are_gon
 @pytest.mark.contradicts(
     "no_unknown_files", reason="Delta writes a vector for a file that its DELETE then removes; asserted below"
 )
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("num_deletes", [1, 2])
 def test_one_delete_costs_a_run_nothing_and_a_second_one_makes_the_table_hot(
     make_story: Callable[[Path, Template], Story],
