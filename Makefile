@@ -32,7 +32,7 @@ help: ## show this list
 demo: check-java $(STAMPS)/demo ## build a small lake of real data and walk through everything (a few minutes)
 	$(BIN)/maintainer demo
 
-test: check-java $(STAMPS)/dev lint ## lint, types, layers and all tests but the long ones
+test: check-java $(STAMPS)/dev lint ## lint, types, layers, all quick tests and a drawn part of the others
 	$(PYTEST) $(SPREAD) -m 'not long' $(FAST_TESTS) $(SPARK_TESTS)
 
 long: check-java $(STAMPS)/dev ## what `make test` leaves out: whole matrices, the whole demo, minutes each

@@ -106,11 +106,9 @@ def one_table(laps: Laps, engine: DeltaTableEngine, verifier: GreatExpectationsV
     step, batch = plan(facts)
     stamp = CommitStamp("bench", "t/compact", 0, "d")
     receipt = laps.time("rewrite with proof", lambda: engine.writer.rewrite(facts, step, batch, stamp, lambda *_: None))
-    checks_result = laps.time(
-        "checks", lambda: verifier.after_rewrite(engine.versions, facts, batch, receipt, Checks())
-    )
-    if checks_result.verdict.value != "pass":
-        raise SystemExit(f"{path}: {checks_result.detail}")
+    verification = laps.time("checks", lambda: verifier.after_rewrite(engine.versions, facts, batch, receipt, Checks()))
+    if verification.verdict.value != "pass":
+        raise SystemExit(f"{path}: {verification.detail}")
     laps.time("the same by Great Expectations on Spark frames", lambda: on_frames(engine, facts))
 
 

@@ -100,9 +100,9 @@ def removed_files(
     """What a deletion may take of the files removed before a moment (now, if none is given)."""
     moment = int(time.time() * 1000) + 1
     question = VacuumQuestion(moment if before_ms is None else before_ms, moment)
-    removed_files_ = engine.reader.vacuum_look(facts, question).removed_files
-    assert removed_files_ is not None
-    return removed_files_
+    expired = engine.reader.vacuum_look(facts, question).removed_files
+    assert expired is not None
+    return expired
 
 
 def spark_rows(spark: SparkSession, path: Path | str, version: int | None = None, *extra: str) -> Counter[str]:

@@ -172,11 +172,11 @@ def check(moment: Moment) -> None:
 def test_after_a_kill_at_any_moment_the_next_run_makes_the_records_agree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    moments_ = moments(tmp_path, monkeypatch)
-    names = [moment.name for moment in moments_]
+    kills = moments(tmp_path, monkeypatch)
+    names = [moment.name for moment in kills]
     for name in ("intent t/compact", "landed t/compact", "result t/compact", "deleted t/vacuum", "run_finished "):
         assert name in names
-    for moment in moments_:
+    for moment in kills:
         try:
             check(moment)
         except AssertionError as error:
@@ -186,8 +186,8 @@ def test_after_a_kill_at_any_moment_the_next_run_makes_the_records_agree(
 def test_right_after_the_kill_nothing_is_claimed_that_is_not_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    moments_ = moments(tmp_path, monkeypatch)
-    deleted = [moment for moment in moments_ if moment.name == "deleted t/vacuum"]
+    kills = moments(tmp_path, monkeypatch)
+    deleted = [moment for moment in kills if moment.name == "deleted t/vacuum"]
     (end,) = {past_run.outcome.end for past_run in past_runs(deleted[20].runs_dir) if isinstance(past_run, PastRun)}
     assert end is RunEnd.DIED
     steps = {step.kind: step for step in recorded_steps(deleted[20].runs_dir, DEAD)}
@@ -196,6 +196,6 @@ def test_right_after_the_kill_nothing_is_claimed_that_is_not_known(
     assert error is not None
     assert "at least 21 of 30 files were deleted" in error.what
     assert steps[StepKind.COMPACT].status.value == "succeeded"
-    landed = next(moment for moment in moments_ if moment.name == "landed t/compact")
+    landed = next(moment for moment in kills if moment.name == "landed t/compact")
     (step,) = [recorded for recorded in recorded_steps(landed.runs_dir, DEAD) if recorded.kind == "compact"]
     assert (step.status.value, step.commits) == ("unknown", ())
