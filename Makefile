@@ -22,9 +22,11 @@ SPREAD := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Tests start many processes: without this each of them compiles the package again where the variable is set.
 export PYTHONDONTWRITEBYTECODE :=
+# Only `make nightly` draws; a seed in the environment changes no other command.
+unexport MAINTAINER_TEST_SEED
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test long lint stores unit spark soak bench docs format clean check-python check-java hostile coverage mutation fault property
+.PHONY: help demo test nightly long lint stores unit spark soak bench docs format clean check-python check-java hostile coverage mutation fault property
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,11 +34,16 @@ help: ## show this list
 demo: check-java $(STAMPS)/demo ## build a small lake of real data and walk through everything (a few minutes)
 	$(BIN)/maintainer demo
 
-test: check-java $(STAMPS)/dev lint ## lint, types, layers, all quick tests and a drawn part of the others
+test: check-java $(STAMPS)/dev lint ## lint, types, layers, and a fixed set of tests: one at least for each guard of a promise
 	$(PYTEST) $(SPREAD) -m 'not long' $(FAST_TESTS) $(SPARK_TESTS)
 
-long: check-java $(STAMPS)/dev ## what `make test` leaves out: whole matrices, the whole demo, minutes each
-	$(PYTEST) $(SPREAD) -m 'long or sampled or takes_turns' $(FAST_TESTS) $(SPARK_TESTS)
+# `make MAINTAINER_TEST_SEED=2026-11-28 nightly` runs the cells of that night again.
+nightly: check-java $(STAMPS)/dev ## what `make test` leaves out, of matrices some cells: drawn by the date, which it prints
+	MAINTAINER_TEST_SEED=$(or $(MAINTAINER_TEST_SEED),$(shell date +%F)) \
+		$(PYTEST) $(SPREAD) -m '(nightly or sampled) and not long and not every_run' $(FAST_TESTS) $(SPARK_TESTS)
+
+long: check-java $(STAMPS)/dev ## all that `make test` leaves out: whole matrices, the whole demo, minutes each
+	$(PYTEST) $(SPREAD) -m 'long or sampled or nightly' $(FAST_TESTS) $(SPARK_TESTS)
 
 fault: check-java $(STAMPS)/dev ## every kill, sick system call and broken table: the fault tests whole, hours
 	$(PYTEST) $(SPREAD) tests/fault

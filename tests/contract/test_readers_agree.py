@@ -25,7 +25,7 @@ from tests.support.tables.delta_tables import forget_logs
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.sampled(1), pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(1), pytest.mark.nightly]
 
 APART = ("a b", "", None, "p%20q", "x/y", "k=v", "h#i:j", "naïve 🎉")
 

@@ -32,7 +32,7 @@ from tests.support.policies.projects import write_project
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns, pytest.mark.sampled(2)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.sampled(2)]
 
 
 @pytest.mark.every_run

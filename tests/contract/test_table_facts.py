@@ -20,7 +20,7 @@ from tests.support.tables.delta_tables import bytes_of, forget_logs
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.sampled(3), pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(3), pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from maintainer.model.table.table_features import keeps_row_ids
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.sampled(1), pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(1), pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")

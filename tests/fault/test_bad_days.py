@@ -32,7 +32,7 @@ from tests.support.tables.delta_tables import compaction
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.sampled(1), pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(1), pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")

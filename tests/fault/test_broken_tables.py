@@ -25,7 +25,7 @@ from tests.support.tables.delta_tables import age_by_hours, files_on_disk, secon
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 SEEDS = range(5)
 LONGEST_SECONDS = 120.0

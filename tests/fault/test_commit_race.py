@@ -23,7 +23,7 @@ from tests.support.faults.preloaded import compiled
 from tests.support.policies.projects import write_project
 from tests.support.tables.delta_tables import age
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.slow]
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_SECONDS = 300.0

@@ -31,7 +31,7 @@ from tests.support.tables.delta_tables import compaction
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.nightly]
 
 ROOT = Path(__file__).resolve().parents[2]
 DEAD_RUN = "20261121T210000Z-dead"

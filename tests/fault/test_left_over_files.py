@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.sampled(1),
-    pytest.mark.takes_turns,
+    pytest.mark.nightly,
     pytest.mark.usefixtures("small_row_groups_are_copied"),
 ]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # A whole apply in a process of its own, and one here: minutes on a busy machine.
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).resolve().parents[2]
 NUM_OLD = 60

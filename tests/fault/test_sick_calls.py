@@ -20,7 +20,7 @@ from tests.support.faults.preloaded import compiled
 from tests.support.faults.sick_calls import Call, Effect, SickCalls, Sickness
 from tests.support.faults.sick_worker import SickWorker
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 PLACES = ("table", "state", "ledger")
 NUMBERS = range(1, 21)

@@ -74,14 +74,19 @@ WHOLE = to_document(sample_plans.full_plan())
 EDITS = [place for place, _ in leaves(WHOLE)]
 
 
+FIRST = {tuple(part for part in place if isinstance(part, str)): place for place in reversed(EDITS)}
+# `make test` has each field once, `make hostile` each place.
+PLACES = [pytest.param(p, marks=pytest.mark.every_run if p in FIRST.values() else ()) for p in EDITS]
+
+
 def test_there_are_enough() -> None:
     assert len(EDITS) >= 50
-    assert len({tuple(part for part in place if isinstance(part, str)) for place in EDITS}) >= 50
+    assert len(FIRST) >= 50
     assert len(STEP_EDITS) + len(PATHS) >= 50
 
 
 @pytest.mark.sampled(100)
-@pytest.mark.parametrize("place", EDITS, ids=lambda place: ".".join(map(str, place)))
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: ".".join(map(str, place)))
 def test_an_edit_of_any_field_is_refused_unread(place: Place) -> None:
     value = dict(leaves(WHOLE))[place]
     with pytest.raises(Refused) as caught:
@@ -124,7 +129,7 @@ def test_apply_ends_in_4_before_anything_is_touched(
 
 
 @pytest.mark.sampled(100)
-@pytest.mark.parametrize("place", EDITS, ids=lambda place: ".".join(map(str, place)))
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: ".".join(map(str, place)))
 def test_what_is_counted_is_counted_anew_and_the_rest_is_read_strictly(place: Place) -> None:
     """`totals` and `state` have no effect; a field is read as what it is, or the plan is refused."""
     value = dict(leaves(WHOLE))[place]

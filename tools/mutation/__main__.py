@@ -92,7 +92,6 @@ def _pytest(run: Trials) -> None:
         phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     os.environ["HYPOTHESIS_PROFILE"] = PROFILE
-    os.environ.setdefault("MAINTAINER_TEST_SEED", "mutation")
     with trials.silence():
         pytest.main(["-q", "-p", "no:cacheprovider", "-m", "not long", *SUITES], plugins=[run])
 

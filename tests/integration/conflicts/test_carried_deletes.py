@@ -34,7 +34,7 @@ from tests.support.writers.vector_writer import commits, live_adds, vector_file
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns, pytest.mark.usefixtures("small_row_groups_are_copied")]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.usefixtures("small_row_groups_are_copied")]
 
 CASES = 300
 NUM_FILES, ROWS_A_FILE = 4, 25

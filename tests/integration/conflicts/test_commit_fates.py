@@ -24,7 +24,7 @@ from tests.support.tables.delta_tables import compaction, files_on_disk, no_inte
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")

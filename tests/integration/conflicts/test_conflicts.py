@@ -23,7 +23,7 @@ from tests.support.tables.delta_tables import compaction, files_on_disk, no_inte
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns, pytest.mark.sampled(2)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.sampled(2)]
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ from tests.support.writers.interleaving import Point, interleave
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.sampled(1), pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(1), pytest.mark.nightly]
 
 APPENDS = 200
 APPENDER = """

@@ -29,7 +29,7 @@ from tests.support.runs.app_runs import commit_info, newest_version
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 TODAY = "2026-11-22"
 PLAIN = (

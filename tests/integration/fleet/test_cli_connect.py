@@ -19,7 +19,7 @@ from tests.support.tables.delta_tables import bytes_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.nightly]
 
 ROOT = Path(__file__).parents[3]
 POLICY = """version: 1

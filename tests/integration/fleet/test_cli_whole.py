@@ -26,7 +26,7 @@ from maintainer.cli.main import run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns, pytest.mark.sampled(3)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.sampled(3)]
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from tests.support.policies.projects import git, write_project
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 ROWS = 400
 

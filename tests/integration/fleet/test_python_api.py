@@ -16,7 +16,7 @@ from maintainer.model.run.outcome import TableStatus
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns, pytest.mark.sampled(1)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.sampled(1)]
 
 
 def write_table(spark: SparkSession, path: Path) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SECRET = "planted-in-the-path"
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 
 @pytest.mark.parametrize("answer", [200, 410])

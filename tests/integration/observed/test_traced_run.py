@@ -19,7 +19,7 @@ from tests.support.tables.sick_tables import make_table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,7 @@ from maintainer.execution.run.cancellation import StopSwitch
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 
 def test_a_watch_is_counted(spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ from tests.support.runs.app_runs import applied, commit_info, newest_version
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.sampled(1), pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(1), pytest.mark.nightly]
 
 MAX_BYTES = 40_000
 NOT_OURS = frozenset({"totalScheduledTasks", "autoCompactParallelismStats"})

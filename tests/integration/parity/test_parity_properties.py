@@ -20,7 +20,7 @@ from tests.support.tables.parity_lake import Applied, Case, run_cases, table_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.sampled(1), pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(1), pytest.mark.nightly]
 
 FILES, LOG = "delta.deletedFileRetentionDuration", "delta.logRetentionDuration"
 

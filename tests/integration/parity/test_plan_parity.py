@@ -39,7 +39,7 @@ from tests.support.tables.delta_tables import no_intent, stamp
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.sampled(2), pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(2), pytest.mark.nightly]
 
 OPTIMIZE = "spark.databricks.delta.optimize."
 MAX_BYTES = 40_000

@@ -20,7 +20,7 @@ from tests.support.tables.builders import NOW_MS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns, pytest.mark.sampled(2)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.sampled(2)]
 
 ROW = LedgerRow(
     run_id="r1", table="sales.orders", table_id="id", location="file:/lake/orders", step_id="sales.orders/compact",

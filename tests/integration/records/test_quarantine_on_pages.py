@@ -19,7 +19,7 @@ from maintainer.delta.storage.table_storage import TableStorage
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 COMMAND = "maintainer verify ./forged --accept REASON"
 

@@ -15,7 +15,7 @@ from maintainer.cli.main import run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 ROW = re.compile(r'<tr><th scope="row" class="name">(?:<a [^>]*>)?([^<]+)(.*?)</tr>', re.DOTALL)
 FIGURE = re.compile(r'<td class="n"[^>]* data-sort="(-?\d+)"')

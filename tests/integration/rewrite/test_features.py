@@ -16,7 +16,7 @@ from tests.support.tables.delta_tables import compaction, no_intent, spark_rows,
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns, pytest.mark.sampled(1)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.sampled(1)]
 
 PREVIEWS = frozenset(feature for feature in REWRITABLE_FEATURES if feature.endswith("-preview"))
 

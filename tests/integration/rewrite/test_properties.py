@@ -18,7 +18,7 @@ from tests.support.tables.delta_tables import bytes_of, history, no_intent, stam
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns, pytest.mark.sampled(1)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.sampled(1)]
 
 
 @pytest.fixture(scope="module")

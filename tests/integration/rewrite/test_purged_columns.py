@@ -28,7 +28,7 @@ from tests.support.tables.delta_tables import GIB, history, second_engine_rows, 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns, pytest.mark.sampled(1)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.sampled(1)]
 
 
 class TestPurge:

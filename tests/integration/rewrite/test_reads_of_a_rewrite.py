@@ -28,7 +28,7 @@ from tests.support.tables.sick_tables import let_rest, make_table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns, pytest.mark.sampled(3)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.sampled(3)]
 
 REPLAY = "maintainer.delta.transaction.live_files.replay_commits"
 

@@ -26,7 +26,7 @@ from tests.support.tables.delta_tables import compaction, no_intent, stamp, zord
 if TYPE_CHECKING:
     from maintainer.model.run.outcome import CommitReceipt
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 NUM_FILES, ROWS_A_FILE = 4, 150_000
 

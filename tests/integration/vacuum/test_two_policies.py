@@ -18,7 +18,7 @@ from tests.support.tables.delta_tables import files_on_disk
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns, pytest.mark.sampled(3)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.sampled(3)]
 
 NAME = "default.kept_by_another"
 DELETES = "vacuum: {retention: 7d, allowLargeDelete: rewritten}\n"

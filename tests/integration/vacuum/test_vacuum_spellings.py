@@ -17,7 +17,7 @@ from tests.support.tables.delta_tables import age, files_on_disk, forget_logs, s
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 POLICY = "version: 1\ntable: lake/t\nvacuum: {retention: 7d, allowLargeDelete: true}\n"
 

@@ -22,7 +22,7 @@ from tests.support.tables.delta_tables import DAY_MS, age, files_on_disk, forget
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.sampled(1), pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(1), pytest.mark.nightly]
 
 BACK = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
 

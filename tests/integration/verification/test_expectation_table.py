@@ -16,7 +16,7 @@ from maintainer.policy.schema.known_expectations import (
     WITHOUT_SPARK,
 )
 
-pytestmark = pytest.mark.takes_turns
+pytestmark = pytest.mark.nightly
 
 PROBE = """
 import json

@@ -30,7 +30,7 @@ from tests.support.tables.delta_tables import compaction, spark_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.sampled(3), pytest.mark.takes_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(3), pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")

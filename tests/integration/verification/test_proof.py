@@ -26,7 +26,7 @@ from tests.support.tables.delta_tables import bytes_of, compaction, forge_commit
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns, pytest.mark.sampled(2)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.sampled(2)]
 
 Fault = Callable[[pa.Table], pa.Table]
 

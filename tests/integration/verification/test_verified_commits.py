@@ -24,7 +24,7 @@ from tests.support.tables.delta_tables import compaction, forge_commit, forget_l
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.takes_turns, pytest.mark.sampled(1)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.sampled(1)]
 
 PROVEN, WRONG, NOT_CHECKED = CheckResult.PROVEN, CheckResult.WRONG, CheckResult.NOT_CHECKED
 

@@ -1,44 +1,29 @@
-"""Tests of which `make test` runs some, drawn by a seed, and `make long` all.
+"""Which tests `make test` runs, and which of the others `make nightly` draws by a seed.
 
-`@pytest.mark.sampled(count)` on a test with many cells: that many of its cells are drawn, the others become `long`.
-In `pytestmark` of a module it draws that many of the module's tests. Of the modules with `pytest.mark.takes_turns` one
-in five is drawn. What carries `@pytest.mark.every_run` is not drawn, it always runs: what once failed, and what a
-promise rests on. What is `long` by itself is never drawn.
+`make test` is the same for everybody: every test but those with `long`, `nightly` or `sampled`. `every_run` brings a
+test of such a module, or a cell of such a matrix, into it: what once failed, and what a promise rests on.
 
-The seed is the commit that is checked out, so that each commit runs other cells and the same commit the same ones.
-`MAINTAINER_TEST_SEED` names another; the seed of a run is printed at its beginning and at its end.
+`make nightly` runs what is `nightly`, and of a test that is `sampled(count)` so many cells; in `pytestmark` of a module
+it draws that many of the module's tests. What is `long` by itself only `make long` runs.
+
+`MAINTAINER_TEST_SEED` decides what is drawn, and without it nothing is. `make nightly` sets it to the date, so that
+each night runs other cells; a run prints it at its beginning and at its end.
 """
 
 from __future__ import annotations
 
-import functools
 import os
 import random
-import subprocess
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import pytest
 
 SEED = "MAINTAINER_TEST_SEED"
-TURNS = 5
-"""One in so many of the modules that take turns is drawn."""
 
 
-@functools.cache
 def seed() -> str:
-    """Return what is drawn by: the variable, else the commit, else 0 outside a repository."""
-    given = os.environ.get(SEED, "").strip()
-    if given:
-        return given
-    try:
-        head = subprocess.run(
-            ["git", "rev-parse", "--short=8", "HEAD"],
-            cwd=Path(__file__).parent, capture_output=True, text=True, timeout=30, check=True,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return "0"
-    return head.stdout.strip()
+    """Return what is drawn by; nothing is where this is empty."""
+    return os.environ.get(SEED, "").strip()
 
 
 def draw(cells: Iterable[str], count: int, matrix: str, by: str) -> frozenset[str]:
@@ -47,33 +32,20 @@ def draw(cells: Iterable[str], count: int, matrix: str, by: str) -> frozenset[st
     return frozenset(random.Random(f"{by}/{matrix}").sample(candidates, min(count, len(candidates))))
 
 
-def mark_modules(items: Iterable[pytest.Item], by: str) -> dict[str, tuple[int, int]]:
-    """Mark the modules as long whose turn it is not; return how many there are, in this run and in all."""
-    modules: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if item.get_closest_marker("takes_turns") is not None:
-            modules.setdefault(item.nodeid.partition("::")[0], []).append(item)
-    if not modules:
-        return {}
-    chosen = draw(modules, -(-len(modules) // TURNS), "modules", by)
-    for module in modules.keys() - chosen:
-        for item in modules[module]:
-            if item.get_closest_marker("every_run") is None:
-                item.add_marker("long")
-    return {"files that take turns": (len(chosen), len(modules))}
-
-
 def mark_cells(items: Sequence[pytest.Item], by: str) -> dict[str, tuple[int, int]]:
-    """Mark what is not drawn as long; return each matrix with its tests in this run and in all."""
-    drawn = mark_modules(items, by)
+    """Mark what this run leaves out as long; return each matrix that is drawn with its tests in this run and in all."""
     matrices: dict[str, list[pytest.Item]] = {}
     counts: dict[str, int] = {}
     for item in items:
-        for node, marker in item.iter_markers_with_node("sampled"):
+        marks = {marker.name for marker in item.iter_markers()}
+        if not by and marks & {"nightly", "sampled"} and "every_run" not in marks:
+            item.add_marker("long")
+        for node, marker in item.iter_markers_with_node("sampled") if by else ():
             matrix = item.nodeid.partition("[")[0] if node is item else node.nodeid
             matrices.setdefault(matrix, []).append(item)
             (counts[matrix],) = marker.args
             break  # the closest one
+    drawn: dict[str, tuple[int, int]] = {}
     for matrix, cells in matrices.items():
         candidates = [
             cell for cell in cells if not {"long", "every_run"} & {marker.name for marker in cell.iter_markers()}

@@ -1,4 +1,4 @@
-"""What is said at the end of a run: how many tests ran in each suite, what was drawn, what `make long` has beyond.
+"""What is said at the end of a run: how many tests ran in each suite, what was drawn, what others have beyond.
 
 With workers (pytest-xdist) only they collect; the first to end tells the controller, which prints.
 """
@@ -46,18 +46,18 @@ def summary_lines(ran: Sequence[str], collected: Mapping[str, Any], by: str) -> 
         text = f"drawn            {cells}; the same again with {SEED}={by}"
         lines += textwrap.wrap(text, WIDTH, subsequent_indent=" " * 17)
     if collected.get("long"):
-        lines.append(f"`make long` has  {counted(collected['long'])}")
+        lines.append(f"other runs have  {counted(collected['long'])}")
     return lines
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Draw before anything is left out by its marks."""
+    """Mark what this run leaves out before anything is left out by its marks."""
     config.stash[_COLLECTED] = {"drawn": mark_cells(items, seed()), "long": []}
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
-    """Remember what only `make long` runs."""
+    """Remember what this run leaves to `make nightly` and `make long`."""
     for item in items:
         if item.get_closest_marker("long") is not None:
             item.config.stash.setdefault(_COLLECTED, {"drawn": {}, "long": []})["long"].append(item.nodeid)
@@ -80,7 +80,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 def pytest_report_header() -> str:
     """Name the seed at the beginning, for a run that does not reach its end."""
-    return f"cells of matrices are drawn by {SEED}={seed()}"
+    return f"cells of matrices are drawn by {SEED}={seed()}" if seed() else "nothing is drawn: the same for everybody"
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

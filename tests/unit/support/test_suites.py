@@ -1,4 +1,4 @@
-"""What `make test` draws of a matrix, and what a run says at its end."""
+"""What `make test` leaves out, what `make nightly` draws, and what a run says at its end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.suites import drawn_cells
 from tests.support.suites.drawn_cells import SEED, draw
 from tests.support.suites.suite_summary import counted, summary_lines
 
@@ -55,19 +54,19 @@ from tests.support.suites.suite_summary import (
     pytest_terminal_summary, pytest_testnodedown,
 )
 """
-TURN = """
+NIGHT = """
 import pytest
 
-pytestmark = pytest.mark.takes_turns
+pytestmark = pytest.mark.nightly
 
-def test_by_turns():
+def test_at_night():
     pass
 
 @pytest.mark.every_run
 def test_always():
     pass
 """
-MARKERS = "[pytest]\nmarkers =\n  sampled: n\n  takes_turns: n\n  every_run: n\n  long: n\n"
+MARKERS = "[pytest]\nmarkers =\n  sampled: n\n  nightly: n\n  every_run: n\n  long: n\n"
 
 
 @pytest.fixture
@@ -107,30 +106,37 @@ def test_tests_are_counted_by_suite() -> None:
 
 def runs(suite: pytest.Pytester, seed: str, *args: str) -> tuple[list[str], list[str]]:
     """Names of the cells that ran, and the lines at the end."""
-    drawn_cells.seed.cache_clear()
     with pytest.MonkeyPatch.context() as patches:
         patches.setenv(SEED, seed)
         result = suite.runpytest_inprocess("-v", "-p", "no:cacheprovider", *args, "tests")
-    drawn_cells.seed.cache_clear()
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
     ran = [line.split("::")[1].split(" PASSED")[0] for line in result.outlines if " PASSED" in line and "::" in line]
     end = next(place for place, line in enumerate(result.outlines) if " what ran " in line)
     return ran, [line for line in result.outlines[end + 1 : -1] if line]
 
 
-def test_a_matrix_is_drawn_and_the_whole_of_it_is_long(suite: pytest.Pytester) -> None:
-    ran, lines = runs(suite, "7", "-m", "not long")
-    assert "test_pair[once failed]" in ran
-    assert "test_pair[dear]" not in ran
-    assert len(ran) == 6  # three drawn, the one of every run, the plain test, one of the pool
+def test_without_a_seed_nothing_is_drawn(suite: pytest.Pytester) -> None:
+    (suite.path / "tests" / "plain" / "test_night.py").write_text(NIGHT, encoding="utf-8")
+    ran, lines = runs(suite, "", "-m", "not long")
+    assert sorted(ran) == ["test_always", "test_pair[once failed]", "test_plain"]
+    assert lines == ["tests that ran   3: plain 3", "other runs have  14: plain 14"]
+
+
+def test_a_matrix_is_drawn_at_night_and_the_whole_of_it_is_long(suite: pytest.Pytester) -> None:
+    (suite.path / "tests" / "plain" / "test_night.py").write_text(NIGHT, encoding="utf-8")
+    ran, lines = runs(suite, "7", "-m", "(nightly or sampled) and not long and not every_run")
+    assert len(ran) == 5  # three cells, one of the pool, what is nightly
+    assert "test_at_night" in ran
+    assert not {"test_always", "test_pair[once failed]", "test_pair[dear]", "test_plain"} & set(ran)
     assert lines == [
-        "tests that ran   6: plain 6",
+        "tests that ran   5: plain 5",
         f"drawn            pair 4 of 10, pool 1 of 3; the same again with {SEED}=7",
-        "`make long` has  9: plain 9",
+        "other runs have  9: plain 9",
     ]
-    whole, _ = runs(suite, "7", "-m", "long or sampled")
-    assert len(whole) == 14  # ten cells, the pool, and what is long by itself
-    assert {*whole, *ran} == {*whole, "test_plain"}
+    whole, _ = runs(suite, "", "-m", "long or sampled or nightly")
+    assert len(whole) == 16  # ten cells, the pool, both of the night, and what is long by itself
+    fixed, _ = runs(suite, "", "-m", "not long")
+    assert {*whole, *fixed} == {*whole, "test_plain"}
 
 
 def test_workers_draw_the_same_and_the_end_is_said_once(suite: pytest.Pytester) -> None:
@@ -138,24 +144,5 @@ def test_workers_draw_the_same_and_the_end_is_said_once(suite: pytest.Pytester) 
         patches.setenv(SEED, "7")
         result = suite.runpytest_subprocess("-n", "2", "-m", "not long", "-p", "no:cacheprovider", "tests")
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
-    result.stdout.fnmatch_lines(["tests that ran   6: plain 6", "*pair 4 of 10*=7", "*has  9: plain 9"])
+    result.stdout.fnmatch_lines(["tests that ran   6: plain 6", "*pair 4 of 10*=7", "*have  9: plain 9"])
     assert result.stdout.str().count("what ran") == 1
-
-
-def test_one_in_five_modules_that_take_turns_is_drawn_until_each_was(suite: pytest.Pytester) -> None:
-    plain = suite.path / "tests" / "plain"
-    for path in plain.iterdir():
-        path.unlink()
-    names = [f"test_{letter}.py" for letter in "abcdefghij"]
-    for name in names:
-        (plain / name).write_text(TURN, encoding="utf-8")
-    for seed in ("0", "1"):
-        ran, lines = runs(suite, seed, "-m", "not long")
-        assert (ran.count("test_always"), ran.count("test_by_turns")) == (10, 2)
-        assert f"drawn            files that take turns 2 of 10; the same again with {SEED}={seed}" in lines
-        chosen, _ = runs(suite, seed, "-m", "not long and not every_run")
-        assert chosen == ["test_by_turns"] * 2
-    drawn = [draw(names, 2, "modules", str(seed)) for seed in range(40)]
-    assert frozenset().union(*drawn) == set(names)
-    whole, _ = runs(suite, "1", "-m", "long or sampled or takes_turns")
-    assert len(whole) == 20
