@@ -67,6 +67,8 @@ from maintainer.units import count_of
 LONG_WORK_BYTES = 4 << 30
 """Bytes that Spark rewrites from which on a JVM that compiles for long work is worth a second start."""
 
+_HELD_HELP = "look at what failed; vacuums begin again when `maintainer watch` is started again"
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedTables:
@@ -218,6 +220,7 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
             remember_found(project, due, listener.problem)
             preparation = clock.planned()
             outcome: RunOutcome | None = None
+            held_before = switch.deletions_held
             try:
                 with open_journal(project, listener.problem) as journal:
                     outcome = _run(
@@ -230,6 +233,9 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
                 if outcome is None or ends_watch(error):
                     raise
                 listener.round_failed(error)  # the run is over and recorded: how its tables ended counts
+            if switch.deletions_held != held_before:
+                what = f"this watch deletes nothing more: {switch.deletions_held}"
+                listener.problem(Problem("C715", what, help=_HELD_HELP))
             return outcome
 
         end = watch_tables(

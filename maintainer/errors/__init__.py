@@ -169,12 +169,20 @@ class VerificationFailed(MaintainerError):
 
     default_code = "V501"
     exit_code = ExitCode.VERIFICATION_FAILED
+    is_shared = False
+    """Whether the cause may well be one that other tables share, such as an engine that nobody has tested."""
 
 
 class CheckImpossible(MaintainerError):
     """A commit landed and could not be checked afterwards: neither proven nor wrong."""
 
     default_code = "V504"
+
+
+class DeletionWaits(MaintainerError):
+    """A verification failed on another table, so the deletion was not begun: it waits for the next run."""
+
+    default_code = "C715"
 
 
 class Interrupted(MaintainerError):

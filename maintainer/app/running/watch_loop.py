@@ -16,6 +16,7 @@ from maintainer.errors import ExitCode, MaintainerError, Refused
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.table.tables_without_steps import problem_without_steps
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
+from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.exit_codes import exit_code, gravest, plan_exit_code
 from maintainer.model.run.outcome import RunOutcome, TableStatus
 from maintainer.policy.resolve.resolved import ResolvedPolicy
@@ -86,19 +87,19 @@ def watch(
         round_failed: Called with what a round was refused for, or failed with as a whole; the next one comes.
 
     Returns:
-        What came of it. The code is 5 after a failed proof, which ends the watch at once; else the gravest of those
-        that tables ended with when they were last looked at. A table that is refused makes it 4, and 6 where any run
-        of the watch changed a table.
+        What came of it. The code is 5 once a verification failed; from then on nothing is deleted, and the second one
+        ends the watch. Else it is the gravest of those that tables ended with when they were last looked at. A table
+        that is refused makes it 4, and 6 where any run of the watch changed a table.
     """
     tables = _Tables(monotonic, refused)
     rounds = runs = 0
-    while switch.stop_reason is None:
+    while switch.halt_reason is None:
         rounds += 1
         now = monotonic()
         due = tuple(policy for policy in policies() if not tables.aside.holds(policy.table.identifier, now))
         has_work, outcome, at_stake = False, None, {policy.table.identifier for policy in due}
         try:
-            plan = plan_tables(due)
+            plan = plan_tables(due) if switch.deletions_held is None else _without_vacuums(plan_tables(due))
             has_work, at_stake = plan.has_changes, {table.ref.identifier for table in plan.tables if table.steps}
             tables.planned(plan)
             outcome = apply(plan) if has_work else None
@@ -110,17 +111,25 @@ def watch(
         if outcome is not None:
             runs += 1
             tables.ended(outcome, at_stake)
-            if exit_code(outcome) is ExitCode.VERIFICATION_FAILED:
-                return WatchEnd(rounds, runs, ExitCode.VERIFICATION_FAILED)
         idle = not has_work and not tables.aside.worth_waiting_for()
-        if (bounds.until_idle and idle) or rounds == bounds.max_rounds or switch.wait(bounds.interval_seconds):
+        if (bounds.until_idle and idle) or rounds == bounds.max_rounds or switch.halt_reason is not None:
             break
+        switch.wait(bounds.interval_seconds)
     return WatchEnd(rounds, runs, tables.code)
 
 
 def ends_watch(error: Exception) -> bool:
     """Return whether no later round could do better: the engine is gone, or whoever reads what is printed."""
     return is_engine_lost(error) or (isinstance(error, MaintainerError) and error.code == ENGINE_GONE)
+
+
+def _without_vacuums(plan: Plan) -> Plan:
+    """Leave out what would only be held back, so that it is no reason for a run."""
+    tables = (
+        replace(table, steps=tuple(step for step in table.steps if not isinstance(step, VacuumStep)))
+        for table in plan.tables
+    )
+    return replace(plan, tables=tuple(tables))
 
 
 class _Tables:
@@ -130,12 +139,12 @@ class _Tables:
         self.aside = _SetAside()
         self._codes: dict[str, ExitCode] = {}
         self._reported: dict[str, Problem | None] = {}
-        self._changed = False
+        self._changed = self._is_wrong = False
         self._monotonic, self._refused = monotonic, refused
 
     @property
     def code(self) -> ExitCode:
-        code = gravest(self._codes.values())
+        code = ExitCode.VERIFICATION_FAILED if self._is_wrong else gravest(self._codes.values())
         return ExitCode.PARTLY_REFUSED if code is ExitCode.REFUSED and self._changed else code
 
     def planned(self, plan: Plan) -> None:
@@ -156,6 +165,7 @@ class _Tables:
 
     def ended(self, outcome: RunOutcome, with_work: Collection[str]) -> None:
         self._changed |= any(table.changed for table in outcome.user_tables)
+        self._is_wrong |= exit_code(outcome) is ExitCode.VERIFICATION_FAILED
         tried = any(
             table.ref.identifier in with_work and table.status is not TableStatus.NOT_REACHED
             for table in outcome.tables

@@ -213,7 +213,8 @@ def watch_command(
 
     Each time something is due, it is one run with its own folder. Windows, `every` and limits apply as for `apply`.
     After a failure or a conflict with another writer, a table is left alone for a while; the while doubles each time.
-    A run that is refused, fails or runs out of time does not end the watch; a failed verification does.
+    A run that is refused, fails or runs out of time does not end the watch. After a failed verification it deletes
+    nothing more; a second one ends it.
     It asks once, when it starts.
     """
     require_approval(yes=yes, command="maintainer watch", first="`maintainer plan` shows what is due now")

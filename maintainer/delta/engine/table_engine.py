@@ -45,9 +45,6 @@ if TYPE_CHECKING:
 
 MAX_LEFT_OVER_NAMED = 3
 
-TESTED_DELTA = "4.4.0"
-"""The Delta version whose private surface a test checks; any other is checked by reflection, once per worker."""
-
 FaultHook = Callable[[TableStorage, list[WrittenFile]], None]
 
 
@@ -256,7 +253,7 @@ class DeltaEngine:
     def worker(self, name: str) -> Iterator[DeltaTableEngine]:
         """A worker with a session, scheduler pool and job group of its own; enter it on the thread that uses it."""
         jvm = DeltaJvm(self._lease.unstarted(self._session) or self._session())
-        if jvm.delta_version() != TESTED_DELTA:
+        if not jvm.is_tested:
             jvm.self_test()
         jvm.enter_thread(name, f"maintainer worker {name}")
         stop = self._stops[name] = threading.Event()

@@ -31,6 +31,9 @@ THREAD_PROPERTIES = (
 )  # fmt: skip
 """What is set of a thread that works for us: its pool and its job group."""
 
+TESTED_DELTA = "4.4.0"
+"""The Delta version whose private surface a test checks; any other is checked by reflection, once per worker."""
+
 Required = tuple[str, str, int]
 """Class below ``org.apache.spark.sql.delta``, method (``<init>`` for a constructor), number of parameters."""
 
@@ -323,6 +326,11 @@ class Gateway:
     def delta_version(self) -> str:
         """The Delta version of the JARs on the class path."""
         return str(getattr(getattr(self._jvm.io.delta, "package$"), "MODULE$").VERSION())
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether the Delta is `TESTED_DELTA`; what does not say is not."""
+        return self._version_or_unknown() == TESTED_DELTA
 
     def _version_or_unknown(self) -> str:
         try:

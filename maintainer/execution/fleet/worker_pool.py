@@ -1,7 +1,7 @@
 """The threads of a run: each enters a worker of the engine once and takes tables until none is left.
 
 Tables come in batches. The next batch is opened when every table of the one before has ended, and only if none failed
-beyond what the bounds allow.
+beyond what the bounds allow and no verification failed.
 
 The main thread only enforces time limits: it cancels overdue tables, abandons threads that do not end, and starts new
 workers in their place. It waits for nothing without a limit.
@@ -105,6 +105,7 @@ class Crew:
     _members: list[_Member] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _num_failed: int = 0
+    _is_wrong: bool = False
     _batch_opened: threading.Condition = field(init=False)
 
     def __post_init__(self) -> None:
@@ -166,7 +167,8 @@ class Crew:
             if not self._batches or self._waiting or busy:
                 return
             number, failed = self._num_batches - len(self._batches) + 1, self._num_failed
-            if failed < (self.bounds.failures_allowed or 1):
+            # Failures may be allowed; a batch is still not tried out on more tables once what it wrote was wrong.
+            if failed < (self.bounds.failures_allowed or 1) and not self._is_wrong:
                 self._waiting.extend(self._batches.popleft())
                 opened, num_tables = len(self._waiting), sum(not task.plan.is_ledger for task in self._waiting)
                 self._batch_opened.notify_all()
@@ -217,6 +219,7 @@ class Crew:
         failed_status = outcome.status is TableStatus.FAILED and not outcome.is_ledger
         if failed_status or outcome.status is TableStatus.VERIFY_FAILED:
             with self._lock:
+                self._is_wrong |= outcome.status is TableStatus.VERIFY_FAILED
                 self._num_failed += 1
                 failed, allowed = self._num_failed, self.bounds.failures_allowed
             if allowed is not None and failed >= allowed:

@@ -1,8 +1,8 @@
 """Stop a run or a table: after a signal, a timeout, a failed proof or a full disk.
 
 A *stop* ends the run: running tables end at the next safe place (between commits), and what still runs on Spark after
-a grace period is cancelled. A *halt* only keeps new tables from being started, and where trust is lost it also keeps
-deletions from being made.
+a grace period is cancelled. A *halt* only keeps new tables from being started, and where the run folder is lost it also
+keeps deletions from being made. A failed verification does only the latter; the second one halts.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class StopSwitch:
         self._stop_reason: str | None = None
         self._halt_reason: str | None = None
         self._held: str | None = None
+        self._unproven: list[str] = []
         self._urgent = False
         self._above: StopSwitch | None = None
         self._run: StopSwitch | None = None
@@ -39,6 +40,7 @@ class StopSwitch:
         """Return the switch of the next of several runs: what stops them all stops it, and it stops no other."""
         run = StopSwitch()
         run._above = self
+        run._held, run._unproven = self._held, list(self._unproven)
         self._run = run
         # A signal may have come before, or right now.
         if self._stop_reason is not None and run._stop_reason is None:
@@ -64,6 +66,29 @@ class StopSwitch:
                 self._halt_reason = reason
             if hold_deletions and self._held is None:
                 self._held = reason
+
+    def verification_failed(self, table: str, *, is_shared: bool = False) -> None:
+        """Delete nothing more, in the runs after this one of a watch either; start no more tables after the second.
+
+        Args:
+            table: The table that cannot be trusted.
+            is_shared: Whether the cause is known to be one that other tables share; then the first one is enough.
+        """
+        with self._lock:
+            if table not in self._unproven:
+                self._unproven.append(table)
+            first, *others = self._unproven
+            self._held = self._held or f"a verification failed on {first}"
+            if is_shared or others:
+                also = f", and on {others[0]}" if others else ""
+                self._halt_reason = self._halt_reason or f"a verification failed on {first}{also}"
+        if self._above is not None:
+            self._above.verification_failed(table, is_shared=is_shared)
+
+    @property
+    def unproven_tables(self) -> tuple[str, ...]:
+        """Tables on which a verification failed, in the order of their failing."""
+        return tuple(self._unproven)
 
     @property
     def above(self) -> StopSwitch:

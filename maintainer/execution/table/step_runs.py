@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 
 from maintainer.engine.protocols import DeletionGuard
-from maintainer.errors import CommitConflict, Interrupted, Refused, TableHot
+from maintainer.errors import CommitConflict, DeletionWaits, Interrupted, Refused, TableHot
 from maintainer.errors.missing_files import missing_before
 from maintainer.execution.run.cancellation import RETRY_THE_REST
 from maintainer.execution.table.check_result import take_verification
@@ -24,7 +24,7 @@ from maintainer.planning.vacuum.vacuum_plan import unproven_text
 from maintainer.units import count_of, format_size
 
 LIFT_HELP = "look at the run that failed and at the table; then `maintainer verify TABLE --accept REASON`"
-_HELD_HELP = "look at what failed first; nothing is lost by waiting, the next apply plans the deletion again"
+_HELD_HELP = "look at what failed first; nothing is lost by waiting, the next apply plans the vacuum again"
 
 
 def run_properties(worker: TableWorker, work: StepWork, step: SetPropertiesStep) -> StepStatus:
@@ -157,9 +157,11 @@ def run_vacuum(worker: TableWorker, work: StepWork, step: VacuumStep, record: Ta
     Raises:
         MaintainerError: Refused, or it did not work.
     """
-    hold_reason = worker.context.switch.deletions_held
-    if hold_reason is not None:
-        raise Interrupted(f"nothing is deleted any more in this run: {hold_reason}", code="C715", help=_HELD_HELP)
+    switch = worker.context.switch
+    if switch.unproven_tables:
+        raise DeletionWaits(f"the vacuum waits for the next run: {switch.deletions_held}", help=_HELD_HELP)
+    if switch.deletions_held is not None:
+        raise Interrupted(f"this run deletes nothing more: {switch.deletions_held}", code="C715", help=_HELD_HELP)
     worker.control.check()
     _check_all_proven(step, record)
     facts = work.facts = worker.engine.reader.facts(worker.plan.ref)

@@ -15,6 +15,7 @@ from maintainer.engine.process_loss import ENGINE_GONE, engine_gone, is_engine_l
 from maintainer.errors import (
     CommitConflict,
     CommitUnknown,
+    DeletionWaits,
     Interrupted,
     MaintainerError,
     Refused,
@@ -278,13 +279,14 @@ class _TableRun:
             context.switch.halt(f"{problem.code}: {problem.what}")
         match error:
             case VerificationFailed():
-                # An engine or an environment that miswrites one table will miswrite others.
-                context.switch.halt(f"a verification failed on {self._plan.ref.identifier}", hold_deletions=True)
+                context.switch.verification_failed(self._plan.ref.identifier, is_shared=error.is_shared)
                 self._quarantine(work, f"{problem.code}: {problem.what}")
                 return StepStatus.VERIFY_FAILED, problem
             case FolderUnwritable():
                 context.switch.halt(f"{problem.code}: {problem.what}", hold_deletions=True)
                 return StepStatus.FAILED, problem
+            case DeletionWaits():
+                return StepStatus.SKIPPED, problem
             case CommitUnknown():
                 return StepStatus.UNKNOWN, problem
             case _ if work.unsettled:  # whatever ended it: nobody knows what became of its INTENT
@@ -369,6 +371,8 @@ def table_status(plan: TablePlan, steps: tuple[StepOutcome, ...], failed: StepSt
     if StepStatus.YIELDED in statuses:
         return TableStatus.YIELDED
     if plan.state is TableState.CHANGES:
+        if StepStatus.SKIPPED in statuses:  # none failed, so it is the vacuum that waits for the next run
+            return TableStatus.WAITING
         if StepStatus.SUCCEEDED in statuses:
             return TableStatus.DONE
         return TableStatus.WAITING if plan.hot is not None else TableStatus.UP_TO_DATE

@@ -227,7 +227,7 @@ class StepStatus(TextEnum):
     FAILED = "failed"
     VERIFY_FAILED = "verify_failed"
     UNKNOWN = "unknown"  # nobody knows whether the commit landed
-    SKIPPED = "skipped"  # an earlier step of this table did not succeed
+    SKIPPED = "skipped"  # an earlier step did not succeed; a vacuum: a verification failed elsewhere, so it waits
     INTERRUPTED = "interrupted"
 
 

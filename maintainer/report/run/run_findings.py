@@ -78,13 +78,13 @@ def problem_finding(problem: Problem, severity: Severity = Severity.ERROR, *, ta
 
 def joined(findings: Sequence[Finding]) -> list[Finding]:
     """Join warnings that say the same of three tables or more, such as that the run did not reach them."""
-    alike: dict[tuple[str, str], list[Finding]] = {}
+    alike: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
-        if finding.severity is Severity.WARNING and not finding.notes and not finding.step:
-            alike.setdefault((finding.code, finding.what), []).append(finding)
+        if finding.severity is Severity.WARNING and not finding.notes:
+            alike.setdefault((finding.code, finding.what, finding.step), []).append(finding)
     result: list[Finding] = []
     for finding in findings:
-        group = alike.get((finding.code, finding.what), [])
+        group = alike.get((finding.code, finding.what, finding.step), [])
         if finding not in group or len(group) < 3:
             result.append(finding)
         elif finding is group[0]:
@@ -96,7 +96,7 @@ def joined(findings: Sequence[Finding]) -> list[Finding]:
 def _of_table(table: TableOutcome) -> Iterator[Finding]:
     reported = False
     for step in table.steps:
-        if STEP_ENDS[step.status].code:
+        if STEP_ENDS[step.status].code or step.error is not None:
             reported = reported or step.error == table.problem
             yield _of_step(table, step)
         elif any(assertion.outcome != "pass" for assertion in step.assertions):

@@ -81,8 +81,15 @@ def _status_troubles(table: dict[str, Any]) -> Iterator[str]:
         yield f"the table was up to date, but has {commits} commits and steps {steps}"
     if status == "blocked" and commits:
         yield f"the table was refused before anything was touched, but has {commits} commits"
-    if status in ("waiting", "unsupported", "not_reached") and steps:
+    held = [
+        step for step in table["steps"] if step["status"] == "skipped" and (step["error"] or {}).get("code") == "C715"
+    ]
+    if status in ("unsupported", "not_reached") and steps:
         yield f"the table is {status}, but has steps {steps}"
+    if status == "waiting" and steps and (not held or any(step not in _WELL for step in steps[:-1])):
+        yield f"the table is waiting, but has steps {steps} and no vacuum that waits for the next run"
+    if held and (status != "waiting" or held != [table["steps"][-1]] or held[0]["kind"] != "vacuum"):
+        yield f"the table is {status}, its vacuum waits for the next run, and its steps are {steps}"
     if status != "verify_failed" and "verify_failed" in steps:
         yield f"the table is {status}, but a step failed its verification"
     if status not in ("failed", "verify_failed") and any(step in _FAILED_STEPS for step in steps):

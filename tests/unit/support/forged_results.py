@@ -118,6 +118,17 @@ def a_count_is_wrong(project: ForgedProject) -> None:
     project.compacted.results["counts"]["done"] = 2
 
 
+@forgery("statuses_follow_from_steps", "no vacuum that waits for the next run")
+def a_table_waits_though_its_step_was_skipped_for_no_reason(project: ForgedProject) -> None:
+    project.step(VACUUMED)["status"] = "skipped"
+    project.table(VACUUMED)["status"] = "waiting"
+
+
+@forgery("statuses_follow_from_steps", "its vacuum waits for the next run")
+def a_table_with_a_vacuum_that_waits_is_called_done(project: ForgedProject) -> None:
+    project.step(VACUUMED).update({"status": "skipped", "error": {"code": "C715", "what": "it waits"}})
+
+
 @forgery("statuses_follow_from_steps", "the table is done, its steps are ['failed']")
 def a_failed_step_makes_a_table_done(project: ForgedProject) -> None:
     project.step(COMPACTED)["status"] = "failed"

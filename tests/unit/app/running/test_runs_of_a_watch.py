@@ -26,7 +26,7 @@ from maintainer.app.selection.run_spec import RunSpec
 from maintainer.engine.process_loss import engine_gone
 from maintainer.errors import CommitNotLanded, EnvironmentUnfit, ExitCode, MaintainerError
 from maintainer.execution.run.cancellation import StopSwitch
-from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.outcome import Verdict
 from tests.support.policies.projects import write_project
 from tests.support.runs.fake_lake import FakeLake, Station
@@ -42,6 +42,7 @@ class Watched(RunListener):
         self.root, self.lake, self.verifier, self.switch = root, FakeLake(), PlainVerifier(), StopSwitch()
         self.results: list[RunResult] = []
         self.failures: list[Exception] = []
+        self.problems: list[Problem] = []
         self.killed: list[bool] = []
         self.bad_looks: list[Exception] = []
         monkeypatch.setattr(operations, "opened_tables", self._opened)
@@ -82,6 +83,9 @@ class Watched(RunListener):
 
     def finished(self, result: RunResult) -> None:
         self.results.append(result)
+
+    def problem(self, problem: Problem) -> None:
+        self.problems.append(problem)
 
     def round_failed(self, error: Exception) -> None:
         self.failures.append(error)
@@ -159,7 +163,21 @@ def test_a_bug_after_a_run_hides_no_failed_proof(watched: Watched, monkeypatch: 
     monkeypatch.setattr(operations, "append_hook_commits", bug_in_hook_commits)
     monkeypatch.setattr(operations, "open_ledger", lambda *_: AnyLedger())
     watched.verifier.order = [Verdict.FAIL]
-    assert watched("a", "b") == WatchEnd(1, 1, ExitCode.VERIFICATION_FAILED)
+    assert watched("a", "b", rounds=1) == WatchEnd(1, 1, ExitCode.VERIFICATION_FAILED)
+
+
+def test_a_failed_proof_stops_the_deletions_of_a_watch_and_a_second_one_in_a_later_run_the_watch(
+    watched: Watched,
+) -> None:
+    watched.lake.at("write", disk_full, table="s.b", times=1)
+    watched.verifier.order = [Verdict.FAIL, Verdict.PASS, Verdict.FAIL]
+    end = watched("a", "b", "c", rounds=99)
+    assert watched.statuses[0] == {"s.a": "verify_failed", "s.b": "failed", "s.c": "done"}
+    assert watched.statuses[-1]["s.b"] == "verify_failed"
+    assert (end.rounds < 99, end.code) == (True, ExitCode.VERIFICATION_FAILED)
+    assert [(problem.code, problem.what) for problem in watched.problems if problem.code == "C715"] == [
+        ("C715", "this watch deletes nothing more: a verification failed on s.a")
+    ]
 
 
 class AnyLedger:

@@ -17,6 +17,7 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
+from tests.support.runs.planned_steps import vacuum
 from tests.support.tables.builders import make_policy
 
 STEP = SetPropertiesStep((("a", None),), (("a", "1"),), ())
@@ -30,6 +31,7 @@ class Lake:
         self.ends = ends or {}
         self.broken: set[str] = set()
         self.blocked: set[str] = set()
+        self.vacuums: set[str] = set()
         self.refused: list[str] = []
         self.now = 0.0
         self.looks: list[tuple[float, tuple[str, ...]]] = []
@@ -57,6 +59,8 @@ class Lake:
         if name in self.blocked:
             reason = Reason(ReasonCode.OVER_LIMIT, "would rewrite 2 files, limits.maxFiles is 1")
             return TablePlan(TableRef(name), "p.yml", "d", blocked=(reason,))
+        if name in self.vacuums:
+            return TablePlan(TableRef(name), "p.yml", "d", steps=(vacuum("old"),))
         return TablePlan(TableRef(name), "p.yml", "d", steps=(STEP,) if self.work[name] else ())
 
     def apply(self, plan: Plan) -> RunOutcome:
@@ -71,6 +75,8 @@ class Lake:
         if not table.steps:
             return TableOutcome(table.ref, TableStatus.UP_TO_DATE)
         status = self.ends[name].pop(0) if self.ends.get(name) else TableStatus.DONE
+        if status is TableStatus.VERIFY_FAILED:
+            self.switch.verification_failed(name)
         if status is TableStatus.DONE:
             self.work[name] -= 1
         of_step = {
@@ -158,9 +164,25 @@ def test_a_failure_outranks_what_is_part_done() -> None:
     assert lake.watch(until_idle=True).code is ExitCode.FINDINGS
 
 
-def test_a_failed_proof_ends_the_watch() -> None:
-    lake = Lake({"a": 5, "b": 5}, {"a": [TableStatus.VERIFY_FAILED]})
-    assert lake.watch() == WatchEnd(1, 1, ExitCode.VERIFICATION_FAILED)
+def test_a_failed_proof_does_not_end_the_watch_and_decides_its_code() -> None:
+    lake = Lake({"a": 5, "b": 3}, {"a": [TableStatus.VERIFY_FAILED]})
+    assert lake.watch(until_idle=True).code is ExitCode.VERIFICATION_FAILED
+    assert lake.work == {"a": 0, "b": 0}
+
+
+def test_a_second_failed_proof_ends_the_watch_also_in_a_later_round() -> None:
+    lake = Lake(
+        {"a": 5, "b": 5}, {"a": [TableStatus.VERIFY_FAILED], "b": [TableStatus.DONE, TableStatus.VERIFY_FAILED]}
+    )
+    assert lake.watch() == WatchEnd(2, 2, ExitCode.VERIFICATION_FAILED)
+
+
+def test_a_vacuum_is_no_reason_for_a_run_while_deletions_are_held() -> None:
+    lake = Lake({"a": 0, "b": 1})
+    lake.vacuums.add("b")
+    assert lake.watch(max_rounds=3).runs == 3
+    lake.switch.verification_failed("a")
+    assert lake.watch(max_rounds=3).runs == 0
 
 
 def test_a_signal_ends_it_between_two_looks() -> None:

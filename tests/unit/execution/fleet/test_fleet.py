@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import threading
+import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from maintainer.errors import CommitNotLanded, EnvironmentUnfit, ExitCode, ProjectError
+from maintainer.errors import CommitNotLanded, EnvironmentUnfit, ExitCode, ProjectError, VerificationFailed
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.model.plan.plan import CheckedExpectation, LeftAlone, Problem, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import TableStatus, Verdict
+from maintainer.model.run.progress import TableFinished
 from maintainer.model.table.table_facts import TableRef
+from maintainer.report.run.run_findings import render_junit
+from maintainer.report.run.run_text import render_run
 from tests.support.runs.fake_lake import Station
-from tests.support.runs.planned_steps import plan_all, plan_of
+from tests.support.runs.planned_steps import plan_all, plan_of, vacuum
 from tests.unit.execution.fleet.run_in_memory import Run, by_table
 
 
@@ -59,20 +63,89 @@ def test_tables_run_beside_one_another(run: Run) -> None:
     assert by_table(run(plan_all(*plans), jobs=2)) == {"a": "done", "b": "done"}
 
 
-def test_a_failed_verification_starts_no_further_table(run: Run) -> None:
-    plans = run.small_tables("a", "b", "c")
-    run.verifier.order = [Verdict.PASS, Verdict.FAIL]
-    outcome = run(plan_all(*plans), jobs=1)
-    assert by_table(outcome) == {"a": "done", "b": "verify_failed", "c": "not_reached"}
-    assert outcome.tables[2].problem is not None
-    assert "a verification failed on b" in outcome.tables[2].problem.what
-    assert run.lake.tables["c"].version == 1
+def with_old_file(run: Run, *names: str) -> list[TablePlan]:
+    """Tables with two small files to compact and an old file to delete."""
+    plans = run.small_tables(*names)
+    for name in names:
+        run.lake.tables[name].storage.add(f"old-{name}")
+    return [replace(plan, steps=(*plan.steps, vacuum(f"old-{plan.ref.identifier}"))) for plan in plans]
+
+
+def test_a_failed_verification_costs_its_own_table_and_holds_back_the_vacuums_of_the_others(run: Run) -> None:
+    run.verifier.order = [Verdict.PASS, Verdict.PASS, Verdict.FAIL]  # a's rewrite, a's vacuum, b's rewrite
+    outcome = run(plan_all(*with_old_file(run, "a", "b", "c", "d", "e")), jobs=1)
+    assert by_table(outcome) == {
+        "a": "done", "b": "verify_failed", "c": "waiting", "d": "waiting", "e": "waiting"
+    }  # fmt: skip
+    assert exit_code(outcome) is ExitCode.VERIFICATION_FAILED
+    assert [name for name in "abcde" if f"old-{name}" in run.lake.tables[name].storage] == ["b", "c", "d", "e"]
+    for table in outcome.tables[2:]:
+        assert [step.status.value for step in table.steps] == ["succeeded", "skipped"]
+        error = table.steps[1].error
+        assert error is not None
+        assert (error.code, error.what) == (
+            "C715", "the vacuum waits for the next run: a verification failed on b"
+        )  # fmt: skip
+    told = [line for line in render_run(outcome).splitlines() if "C715" in line]
+    assert told == [
+        "warning[C715]: 3 tables, vacuum: the vacuum waits for the next run: a verification failed on b"
+    ]  # fmt: skip
+    junit = ElementTree.fromstring(render_junit(outcome))
+    assert (junit.get("failures"), junit.get("errors"), junit.get("skipped")) == ("1", "0", "4")
+
+
+def test_the_run_after_a_failed_verification_deletes_what_waited(run: Run) -> None:
+    run.verifier.order = [Verdict.FAIL]
+    assert by_table(run(plan_all(*with_old_file(run, "a", "b"))))["b"] == "waiting"
+    run.switch = StopSwitch()
+    later = plan_of(run.lake.tables["b"], vacuum("old-b"))
+    assert by_table(run(plan_all(later))) == {"b": "done"}
+    assert "old-b" not in run.lake.tables["b"].storage
+
+
+def test_a_second_failed_verification_starts_no_further_table(run: Run) -> None:
+    run.verifier.order = [Verdict.FAIL, Verdict.PASS, Verdict.FAIL]
+    outcome = run(plan_all(*run.small_tables("a", "b", "c", "d")), jobs=1)
+    assert by_table(outcome) == {"a": "verify_failed", "b": "done", "c": "verify_failed", "d": "not_reached"}
+    assert outcome.tables[3].problem is not None
+    assert outcome.tables[3].problem.what == "not started: a verification failed on a, and on c"
+    assert run.lake.tables["d"].version == 1
+
+
+def test_one_failed_verification_starts_no_further_table_where_its_cause_is_every_tables(run: Run) -> None:
+    def wrong(at: Station) -> None:
+        error = VerificationFailed("the rows written are not the rows read")
+        error.is_shared = True
+        raise error
+
+    run.lake.at("write", wrong, table="a")
+    outcome = run(plan_all(*run.small_tables("a", "b")), jobs=1)
+    assert by_table(outcome) == {"a": "verify_failed", "b": "not_reached"}
+
+
+def test_tables_beside_a_failed_verification_go_on_and_delete_nothing_more(run: Run) -> None:
+    plans = with_old_file(run, "a", "b")
+    failed = threading.Event()
+
+    def wrong(at: Station) -> None:
+        failed.set()
+        raise VerificationFailed("the rows written are not the rows read")
+
+    def after_it(at: Station) -> None:
+        assert failed.wait(60)
+        run.wait_for(TableFinished)
+
+    run.lake.at("write", wrong, table="a")
+    run.lake.at("landed", after_it, table="b")
+    outcome = run(plan_all(*plans), jobs=2)
+    assert by_table(outcome) == {"a": "verify_failed", "b": "waiting"}
+    assert (run.lake.tables["b"].version, "old-b" in run.lake.tables["b"].storage) == (2, True)
 
 
 def test_a_table_in_quarantine_is_not_checked_again_and_stops_no_later_run(run: Run) -> None:
     plans = run.small_tables("a", "b")
     run.verifier.order = [Verdict.FAIL]
-    assert by_table(run(plan_all(*plans))) == {"a": "verify_failed", "b": "not_reached"}
+    assert by_table(run(plan_all(*plans))) == {"a": "verify_failed", "b": "done"}
     run.switch = StopSwitch()
     asked = len(run.verifier.asked)
     reason = Reason(ReasonCode.QUARANTINED, "quarantined: V503", None)

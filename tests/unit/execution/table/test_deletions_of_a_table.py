@@ -49,10 +49,21 @@ def test_a_file_that_was_live_between_plan_and_deletion_is_not_deleted(bench: Be
 def test_a_deletion_does_not_start_when_trust_was_lost_elsewhere(bench: Bench) -> None:
     table = three_files(bench)
     table.storage.add("old")
-    bench.lake.at("landed", lambda at: bench.switch.halt("a verification failed on u", hold_deletions=True))
+    bench.lake.at("landed", lambda at: bench.switch.verification_failed("u"))
     outcome = bench.run(plan_of(table, compact(table), vacuum("old")))
-    assert statuses(outcome) == ["compact: succeeded", "vacuum: interrupted"]
-    assert outcome.status is TableStatus.INTERRUPTED
+    assert statuses(outcome) == ["compact: succeeded", "vacuum: skipped"]
+    assert outcome.status is TableStatus.WAITING
+    assert "old" in table.storage
+
+
+def test_a_deletion_does_not_start_when_the_run_folder_was_lost(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage.add("old")
+    bench.lake.at("landed", lambda at: bench.switch.halt("E651: it cannot be written", hold_deletions=True))
+    outcome = bench.run(plan_of(table, compact(table), vacuum("old")))
+    assert (outcome.status, statuses(outcome)) == (
+        TableStatus.INTERRUPTED, ["compact: succeeded", "vacuum: interrupted"]
+    )  # fmt: skip
     assert "old" in table.storage
 
 
@@ -103,7 +114,7 @@ def test_a_deletion_that_is_stopped_says_how_far_it_came(bench: Bench) -> None:
 def test_deletions_that_are_held_stop_one_that_is_under_way(bench: Bench) -> None:
     table = three_files(bench)
     table.storage |= {"old-1", "old-2"}
-    bench.lake.at("deleted", lambda station: bench.switch.halt("a proof failed", hold_deletions=True), times=1)
+    bench.lake.at("deleted", lambda station: bench.switch.verification_failed("u"), times=1)
     outcome = bench.run(plan_of(table, vacuum("old-1", "old-2")))
     assert statuses(outcome) == ["vacuum: interrupted"]
     assert "old-2" in table.storage
