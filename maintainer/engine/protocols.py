@@ -42,7 +42,7 @@ class VacuumQuestion:
     """What is asked of a table's storage before a deletion is planned.
 
     Files removed before ``removed_before_ms`` are looked for. With ``untracked_before_ms`` the folder is listed, and
-    files that the log never knew and that did not change since are named, too. ``tables`` are all tables of the
+    files that the log does not mention and that did not change since are named, too. ``tables`` are all tables of the
     project: what their logs refer to by absolute path is kept. ``now_ms`` decides which trash is past its time.
     """
 

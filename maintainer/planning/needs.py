@@ -71,7 +71,7 @@ class RemovalHistoryNeed:
 class RemovedFilesNeed:
     """Files on storage that were removed before a moment: ``removed_files`` and ``storage``.
 
-    With ``untracked_before_ms`` the folder is listed for files that the log never knew and that did not change since.
+    With ``untracked_before_ms`` the folder is listed for files that are not in the log and did not change since.
     """
 
     removed_before_ms: int

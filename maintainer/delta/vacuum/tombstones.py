@@ -12,14 +12,14 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from urllib.parse import unquote
 
 from maintainer.delta.log.replay.log_replay import LogReplay, Removal, live_uris
 from maintainer.delta.storage.file_store import LocalFiles, StoredFile, local_path
 from maintainer.delta.storage.log_paths import is_absolute
-from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.storage.table_storage import LogEntry, TableStorage
 from maintainer.model.table.table_facts import RemovedFile, TableFacts
 
 LIST_FROM = 8
@@ -88,15 +88,17 @@ Vector = tuple[str, str]
 """A deletion vector's storage type, and its path or what it holds."""
 
 
-def nothing_left(storage: TableStorage, facts: TableFacts, removed_before_ms: int) -> bool:
+def nothing_left(
+    storage: TableStorage, facts: TableFacts, removed_before_ms: int, entries: Sequence[LogEntry] | None = None
+) -> bool:
     """Whether no file that was removed before a time can still exist; live files do not count.
 
     A removal counts from its commit file's own time at the earliest (see ``log_replay``), so a commit file that is not
     older holds none. Where storage is not a local disk, old removals alone make the answer no: asking for each file
-    would cost as much as looking properly.
+    would cost as much as looking properly. ``entries`` are the commits in the log where they were listed already.
     """
     names: dict[str, set[str]] = defaultdict(set)
-    for entry in storage.commits():
+    for entry in storage.commits() if entries is None else entries:
         if entry.modification_time_ms >= removed_before_ms:
             continue
         for path in removed_paths(storage, storage.commit_bytes(entry)):

@@ -77,7 +77,7 @@ def _is_iceberg(children: dict[str, StoredFile]) -> bool:
 
 @dataclass(slots=True)
 class Untracked:
-    """Old regular files below the root that the log never knew, and figures of the listing."""
+    """Old regular files below the root that the log does not mention, and figures of the listing."""
 
     files: list[StoredFile] = field(default_factory=list)
     protections: list[Protection] = field(default_factory=list)

@@ -42,23 +42,22 @@ def history(
     now_ms: int,
 ) -> tuple[LogReplay | None, VacuumHistory]:
     """Find how long files must be kept; see ``TableReader.vacuum_history``. The log is None where it was not read."""
-    log = None
-    if removed_before_ms is None or not nothing_left(storage, facts, removed_before_ms):
+    entries, log = storage.commits(), None
+    if removed_before_ms is None or not nothing_left(storage, facts, removed_before_ms, entries):
         log = replay(storage, facts)
-    replayed = log or _times_only(storage, checkpoints)
+    # Commit files alone are enough to place a stream where nothing is deleted.
+    replayed = log or LogReplay(times=[(entry.version, entry.modification_time_ms) for entry in entries])
+    first_version = facts.version + 1 if replayed.first_version is None else replayed.first_version
     positions = tuple(
         position(name, *open_files(folder), facts.table_id, replayed, facts.version, now_ms)
         for name, folder in checkpoints
     )
     if log is None:
-        return None, VacuumHistory(positions=positions, nothing_left_before_ms=removed_before_ms)
-    return log, VacuumHistory(log.longest_write_ms or None, log.longest_write_version, positions)
-
-
-def _times_only(storage: TableStorage, checkpoints: tuple[tuple[str, str], ...]) -> LogReplay:
-    """Return the log by its commit files alone, which is enough to place a stream where nothing is deleted."""
-    entries = storage.commits() if checkpoints else ()
-    return LogReplay(times=[(entry.version, entry.modification_time_ms) for entry in entries])
+        gone_before_ms = removed_before_ms
+        return None, VacuumHistory(None, None, positions, gone_before_ms, first_version)
+    return log, VacuumHistory(
+        log.longest_write_ms or None, log.longest_write_version, positions, first_version=first_version
+    )
 
 
 def look(
@@ -137,12 +136,8 @@ def still_free(
 def _untracked(
     storage: TableStorage, facts: TableFacts, question: VacuumQuestion, log: LogReplay, protections: list[Protection]
 ) -> tuple[list[StoredFile], Listing]:
-    """Return old files that the log never knew; none if the log does not reach back far enough."""
+    """Return old files that the log does not mention; none if the log does not reach back far enough."""
     assert question.untracked_before_ms is not None
-    first = log.times[0] if log.times else (1, question.now_ms)
-    if first[0] > 0 and first[1] > question.removed_before_ms:
-        stopped = f"the log begins at version {first[0]}, later than what must be kept, so it cannot tell what it knew"
-        return [], Listing(0, 0, 0, stopped)
     named = log.named_uris | protected_uris(storage, facts, log, question.removed_before_ms)
     untracked = list_untracked(
         storage, named, partition_columns=facts.partition_columns, changed_before_ms=question.untracked_before_ms
@@ -151,7 +146,14 @@ def _untracked(
     known_files = NeededFiles()
     known_files.add(named, root_uri=storage.root_uri)
     # The log may name a file under another spelling: then it is known.
-    return [file for file in untracked.files if known_files.claim_on(file) is None], untracked.listing
+    files = [file for file in untracked.files if known_files.claim_on(file) is None]
+    first = log.times[0] if log.times else (facts.version + 1, question.now_ms)
+    if first[0] == 0 or first[1] <= question.removed_before_ms:
+        return files, untracked.listing
+    stopped = f"the log begins at version {first[0]}, later than what must be kept" + (
+        f"; {_count_text(files)} that it does not mention may still be needed" if files else ""
+    )
+    return [], replace(untracked.listing, stopped=untracked.listing.stopped or stopped)
 
 
 def _as_untracked(storage: TableStorage, files: Iterable[StoredFile]) -> list[RemovedFile]:

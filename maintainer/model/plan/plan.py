@@ -62,7 +62,7 @@ class Observed:
     ``file_sizes`` counts the live files by size; it is for people and is not checked.
     ``small_files`` are those under the policy's ``minFileSize``, for a curve over time; None in a plan of a version
     that did not count them.
-    ``listed`` says that the folder was listed for files that the log never knew.
+    ``listed`` says that the folder was listed for files that the log does not mention.
     """
 
     location: str

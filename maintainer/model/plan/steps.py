@@ -331,9 +331,9 @@ class PurgeStep(OneFileABin):
 class VacuumStep:
     """Delete files that the log removed before ``removed_before_ms`` and that nothing protects.
 
-    Untracked files, which the log never knew, are older than ``untracked_before_ms``. With ``trash_seconds`` above 0
-    files are not deleted but moved out of the table, and kept there so long. ``emptied`` are earlier runs' files in
-    the trash that are past their time. ``listing`` is what looking for untracked files cost.
+    Untracked files, which the log does not mention, are older than ``untracked_before_ms``. With ``trash_seconds``
+    above 0 files are not deleted but moved out of the table, and kept there so long. ``emptied`` are earlier runs'
+    files in the trash that are past their time. ``listing`` is what looking for untracked files cost.
     """
 
     files: tuple[RemovedFile, ...]

@@ -33,13 +33,15 @@ class VacuumHistory:
 
     ``longest_write_ms`` is the longest time that any commit still in the log took from its first file, or from the
     start that it reports, to the commit itself; ``longest_write_version`` is that commit. Neither was looked for where
-    ``nothing_left_before_ms`` is set: no file that was removed before that moment is left on storage.
+    ``nothing_left_before_ms`` is set: no file that the log says was removed before that moment is left on storage.
+    ``first_version`` is the oldest commit in the log: above 0 nobody knows what earlier ones removed.
     """
 
     longest_write_ms: int | None = None
     longest_write_version: int | None = None
     positions: tuple[StreamPosition, ...] = ()
     nothing_left_before_ms: int | None = None
+    first_version: int = 0
 
 
 class ProtectionReason(TextEnum):

@@ -106,7 +106,7 @@ class RemovedFile:
 
     ``path`` is as in the log for data files, and relative to the table's root, URL-encoded, for the others.
     ``kind`` is ``data``, ``deletion_vector``, ``change_data`` (the change feed of an old version; its time is that
-    version's) or ``untracked`` (the log never knew it; its time is its own last change). ``removed_in_version`` is
+    version's) or ``untracked`` (not in the log; its time is its own last change). ``removed_in_version`` is
     the commit that removed it, None where the log no longer says. ``replaced`` says that its rows live on in other
     files: a rewrite removed it (``dataChange=false``), not a deletion of rows.
     """

@@ -7,6 +7,7 @@ Files that the log does not know are deleted only where the policy says so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from urllib.parse import urlsplit
 
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import LeftAlone
@@ -28,7 +29,10 @@ MAX_VERSIONS_NAMED = 20
 
 
 def listing_wanted(table: TableInput) -> bool:
-    """Return whether the folder is listed for untracked files: in mode full each time, in auto only to delete them."""
+    """Return whether the folder is listed for untracked files: in mode full each time, in auto only to delete them.
+
+    And in auto on a local disk, where it costs no requests, if the log is cut: only there what it lost can be counted.
+    """
     vacuum = table.policy.vacuum
     if vacuum is None or vacuum.mode is VacuumMode.LITE:
         return False
@@ -36,12 +40,22 @@ def listing_wanted(table: TableInput) -> bool:
         return True
     listed_at_ms = table.record.last_listing_at_ms
     due = table.options.ignore_every or is_due(vacuum.untracked_every_seconds, listed_at_ms, table.now_ms)
-    return vacuum.delete_untracked and due
+    on_disk = urlsplit(table.facts.location).scheme in ("", "file")
+    return due and (vacuum.delete_untracked or (on_disk and _begins_at(table.facts) > 0))
+
+
+def _begins_at(facts: TableFacts) -> int:
+    """Return the oldest version that the log has; 0 where it is whole, or was not looked at."""
+    return 0 if facts.history is None else facts.history.first_version
 
 
 def untracked_before_ms(policy: ResolvedPolicy, horizon: Horizon, now_ms: int) -> int:
-    """Return the time before which untracked files must have last changed: the longer of their age and the horizon."""
-    age = policy.vacuum.untracked_age_seconds if policy.vacuum is not None else 0
+    """Return the time before which untracked files must have last changed: the longer of their age and the horizon.
+
+    Where none may be deleted, those past the horizon are counted.
+    """
+    vacuum = policy.vacuum
+    age = vacuum.untracked_age_seconds if vacuum is not None and vacuum.delete_untracked else 0
     return min(horizon.removed_before_ms, now_ms - age * 1000)
 
 
@@ -100,7 +114,7 @@ def plan_vacuum(table: TableInput) -> Decision:
     step = _step(policy, files, storage, horizon, now_ms)
     if step is None:
         if not left_alone:
-            left_alone.append(_nothing(horizon))
+            left_alone.append(_nothing(horizon, _begins_at(facts) if storage.listing is None else 0))
         return Decision(None, tuple(left_alone))
     broken = broken_caps(policy, facts, record, files)
     if broken:
@@ -149,7 +163,10 @@ def _protected(
     free = [file for file in old if file.path not in live and not _is_unproven(file, record)]
     untracked = [file for file in free if file.kind == UNTRACKED]
     if untracked and not policy.vacuum.delete_untracked:
-        text = f"{_files_text(untracked)} that the log never knew; `deleteUntracked: true` would delete them"
+        age = format_duration(policy.vacuum.untracked_age_seconds)
+        begins = f" (it begins at version {first})" if (first := _begins_at(facts)) > 0 else ""
+        text = f"{_files_text(untracked)} that the log does not mention{begins}; `deleteUntracked: true` would delete "
+        text += f"those unchanged for {age}"
         left_alone.append(LeftAlone(Reason(ReasonCode.UNTRACKED, text, policy.place_of("vacuum.deleteUntracked"))))
         free = [file for file in free if file.kind != UNTRACKED]
     return tuple(free), left_alone
@@ -178,9 +195,12 @@ def _code_of(why: ProtectionReason) -> ReasonCode:
             assert_never(why)
 
 
-def _nothing(horizon: Horizon) -> LeftAlone:
+def _nothing(horizon: Horizon, first_version: int) -> LeftAlone:
     by = "" if horizon.decided_by.startswith("vacuum.retention") else f" ({horizon.decided_by} decides)"
-    text = f"nothing removed more than {format_duration(horizon.retention_seconds)} ago is left on storage{by}"
+    whose = "nothing" if first_version == 0 else f"nothing that version {first_version} or later"
+    text = f"{whose} removed more than {format_duration(horizon.retention_seconds)} ago is left on storage{by}"
+    if first_version > 0:
+        text += "; the log no longer says what earlier versions removed, `deleteUntracked: true` would look for it"
     return LeftAlone(Reason(ReasonCode.NOTHING_EXPIRED, text, horizon.origin))
 
 
@@ -199,7 +219,7 @@ def _step(
     before_ms = untracked_before_ms(policy, horizon, now_ms)
     if untracked:
         age = format_duration((now_ms - before_ms) // 1000)
-        text = f"{_files_text(untracked)} that the log never knew, not changed for more than {age}"
+        text = f"{_files_text(untracked)} that the log does not mention, not changed for more than {age}"
         reasons.append(Reason(ReasonCode.UNTRACKED_FILES_OLD, text, policy.place_of("vacuum.deleteUntracked")))
     if storage.trash:
         count, size = sum(trash.num_files for trash in storage.trash), sum(trash.size_bytes for trash in storage.trash)

@@ -164,7 +164,7 @@ class AutoCompactPolicy:
 class VacuumPolicy:
     """What may be deleted: files that the log removed more than the retention ago.
 
-    With ``delete_untracked`` also files that the log never knew and that did not change for ``untracked_age_seconds``;
+    With ``delete_untracked`` also files that are not in the log and did not change for ``untracked_age_seconds``;
     the folder is listed for them at most every ``untracked_every_seconds``. ``trash_seconds`` above 0: files are moved
     out of the table and deleted so much later. ``allow_large_delete`` lifts all caps on deletion, ``allow_rewritten``
     those on bytes, and only for files that a rewrite replaced.

@@ -134,7 +134,7 @@ _KINDS = {
     "data": "data",
     "deletion_vector": "deletion vectors",
     "change_data": "change data",
-    "untracked": "never known to the log",
+    "untracked": "not in the log",
 }
 
 

@@ -191,6 +191,60 @@ class TestA19LogsThatNoLongerReachBack:
         assert codes(plan) == {ReasonCode.UNTRACKED}
         assert any("the log begins at version 4" in entry.reason.text for entry in plan.left_alone)
 
+    def cleaned(self, lake: Path, first: int, *, days_ago: float) -> tuple[AgedTable, Vacuuming]:
+        """Five overwrites of which only those from one version on are in the log; all five old files are there."""
+        table = AgedTable(lake / "t")
+        table.append(60, "f0.parquet")
+        for number in range(5):
+            table.append(60, f"f{number + 1}.parquet")
+            table.delete(days_ago, f"f{number}.parquet")
+        table.commit(days_ago, operation="WRITE")  # removes nothing
+        work = Vacuuming(policies())
+        facts = work.reader.facts(table.ref)
+        work.reader.facts = lambda ref: facts  # type: ignore[method-assign]
+        for version in range(first):
+            (table.path / "_delta_log" / f"{version:020}.json").unlink()
+        return table, work
+
+    def test_what_it_lost_is_kept_and_counted(self, lake: Path) -> None:
+        table, work = self.cleaned(lake, first=6, days_ago=40)
+        before = tree(lake)
+        texts = [
+            entry.reason.text for entry in work.plan(table).left_alone if entry.reason.code is ReasonCode.UNTRACKED
+        ]
+        lost = [table.path / f"f{number}.parquet" for number in (0, 1)]
+        size = sum(path.stat().st_size for path in lost)
+        assert texts == [
+            f"2 files ({size} B) that the log does not mention (it begins at version 6); "
+            "`deleteUntracked: true` would delete those unchanged for 30d"
+        ]
+        assert_only(lake, before)
+        vacuum_with_leftovers(lake, table, work, "f2.parquet", "f3.parquet", "f4.parquet")
+
+    def test_where_it_is_younger_than_the_retention_too(self, lake: Path) -> None:
+        table, work = self.cleaned(lake, first=12, days_ago=2)
+        plan = work.plan(table)
+        (text,) = [entry.reason.text for entry in plan.left_alone if entry.reason.code is ReasonCode.UNTRACKED]
+        assert plan.steps == ()
+        assert "the log begins at version 12" in text
+        assert "5 files (" in text
+        vacuum(lake, table, work)
+
+    @pytest.mark.parametrize("mode", [VacuumMode.AUTO, VacuumMode.LITE])
+    def test_no_listing_and_no_claim_of_what_it_lost(self, lake: Path, mode: VacuumMode) -> None:
+        table, work = self.cleaned(lake, first=12, days_ago=40)
+        listed = TableRecord(last_listing_at_ms=table.at(1))
+        work = replace(work, policy=policies(mode=mode, untracked_every_seconds=7 * 86_400), record=listed)
+        (text,) = [
+            entry.reason.text
+            for entry in work.plan(table).left_alone
+            if entry.reason.code is ReasonCode.NOTHING_EXPIRED
+        ]
+        assert text == (
+            "nothing that version 12 or later removed more than 7d ago is left on storage; the log no longer says what "
+            "earlier versions removed, `deleteUntracked: true` would look for it"
+        )
+
     def test_what_delta_notes_for_vacuum_lite_is_not_touched(self, lake: Path) -> None:
         table = old_table(lake / "t")
         note = table.path / "_delta_log" / "_last_vacuum_info"

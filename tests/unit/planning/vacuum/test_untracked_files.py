@@ -47,26 +47,47 @@ def test_when_the_folder_is_listed(delete: bool, mode: VacuumMode, listed: bool)
     facts = replace(make_facts(), history=VacuumHistory())
     question = next_need(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY))
     assert isinstance(question, RemovedFilesNeed)
-    assert question.untracked_before_ms == (NOW_MS - 30 * DAY_MS if listed else None)
+    days = 30 if delete else 7  # where nothing may go, all that is older than the retention is counted
+    assert question.untracked_before_ms == (NOW_MS - days * DAY_MS if listed else None)
     recent = TableRecord(last_listing_at_ms=NOW_MS - DAY_MS)
     question = next_need(TableInput(policy, facts, recent, NOW_MS, TODAY))
     assert isinstance(question, RemovedFilesNeed)
     assert (question.untracked_before_ms is not None) == (mode is VacuumMode.FULL)
 
 
+@pytest.mark.parametrize(
+    ("location", "mode", "first_version", "listed"),
+    [
+        ("file:/lake/orders", VacuumMode.AUTO, 9, True),
+        ("file:/lake/orders", VacuumMode.AUTO, 0, False),
+        ("file:/lake/orders", VacuumMode.LITE, 9, False),
+        ("s3a://lake/orders", VacuumMode.AUTO, 9, False),
+    ],
+)
+def test_a_cut_log_is_listed_where_that_costs_no_requests(
+    location: str, mode: VacuumMode, first_version: int, listed: bool
+) -> None:
+    history = VacuumHistory(first_version=first_version)
+    facts = replace(make_facts(), location=location, history=history)
+    question = next_need(TableInput(policy_of(mode=mode), facts, NEVER_TOUCHED, NOW_MS, TODAY))
+    assert isinstance(question, RemovedFilesNeed)
+    assert (question.untracked_before_ms is not None) == listed
+
+
 def test_untracked_files_need_the_policy_and_their_own_age() -> None:
-    files = (untracked("young", days=29.9), untracked("old", days=30.1))
+    files = (untracked("new", days=6.9), untracked("young", days=29.9), untracked("old", days=30.1))
     planned = plan(policy_of(delete_untracked=True), make_facts(removed_files=files))
     (step,) = planned.steps
     assert isinstance(step, VacuumStep)
-    assert (step.files, step.untracked_before_ms) == (files[1:], NOW_MS - 30 * DAY_MS)
+    assert (step.files, step.untracked_before_ms) == (files[2:], NOW_MS - 30 * DAY_MS)
     assert step.by_kind == (("untracked", 1, 100),)
     planned = plan(policy_of(), make_facts(removed_files=files))
     assert planned.steps == ()
     assert [(entry.reason.code, entry.reason.text) for entry in planned.left_alone] == [
         (
             ReasonCode.UNTRACKED,
-            "1 file (100 B) that the log never knew; `deleteUntracked: true` would delete them",
+            "2 files (200 B) that the log does not mention; "
+            "`deleteUntracked: true` would delete those unchanged for 30d",
         )
     ]
 
@@ -123,7 +144,7 @@ def test_untracked_files_and_trash_are_reasons_with_their_figures() -> None:
     assert step.reasons == (
         Reason(
             ReasonCode.UNTRACKED_FILES_OLD,
-            "2 files (300 B) that the log never knew, not changed for more than 30d",
+            "2 files (300 B) that the log does not mention, not changed for more than 30d",
             "orders.yml:16",
         ),
         Reason(ReasonCode.TRASH_EXPIRED, "7 files (1 KiB) in the trash past their time"),
