@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from maintainer.errors import TableError
 
-MISSING_HELP = "restore them from a backup, or RESTORE the table to a version without them"
+RESTORE_TAKES_BACK = "RESTORE to an older version is the last resort: it takes back every change since that version"
+MISSING_HELP = f"bring them back from a backup or the bucket's versions; {RESTORE_TAKES_BACK}"
 MAX_NAMED = 5
 
 
@@ -32,15 +33,14 @@ def files_gone_help(num_deleted: int, trash: str | None, table: str, run_id: str
         run_id: The run of the deletion.
     """
     stop = "stop whatever else deletes there and set `suspend:` in the table's policy"
-    restore = "or RESTORE the table to a version that has all of its files"
     noun = "file" if num_deleted == 1 else "files"
     if trash is not None:
         back = f"`maintainer undelete {table} --run {run_id}` brings them back"
         return (
             f"{stop}; this deletion moved {num_deleted:,} {noun} to {trash}: {back}; "
-            f"bring what is still missing back from a backup, {restore}"
+            f"bring what is still missing back from a backup; {RESTORE_TAKES_BACK}"
         )
     return (
         f"{stop}; this deletion removed {num_deleted:,} {noun} for good (plan.json of the run names them, and the "
-        f"policy has no `vacuum.trash`); bring the missing files back from a backup, {restore}"
+        f"policy has no `vacuum.trash`); bring the missing files back from a backup; {RESTORE_TAKES_BACK}"
     )

@@ -32,7 +32,7 @@ from maintainer.delta.transaction.requirements import LOSES_ROWS, check_as_plann
 from maintainer.delta.transaction.small_log_files import is_kernels
 from maintainer.engine.step_meter import StepMeter, polled
 from maintainer.errors import CommitConflict, CommitNotLanded, MaintainerError, TableError, raise_from
-from maintainer.errors.missing_files import missing_before
+from maintainer.errors.missing_files import RESTORE_TAKES_BACK, missing_before
 from maintainer.model.plan.lanes import LaneChoice
 from maintainer.model.plan.steps import Batch, RewriteStep, ZOrderStep
 from maintainer.model.run.outcome import Fingerprint
@@ -70,7 +70,7 @@ def refuse_irregular_files(storage: TableStorage, paths: Iterable[str], where: s
             code="T422",
             where=where,
             found="\n".join(others[:MAX_NAMED]),
-            help="bring the file back from a backup, or RESTORE the table to a version without it",
+            help=f"bring the file back from a backup; {RESTORE_TAKES_BACK}",
         )
 
 

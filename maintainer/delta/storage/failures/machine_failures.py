@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from maintainer.delta.storage.failures.store_answers import client_error, store_error
 from maintainer.delta.storage.failures.throwable import Failure
 from maintainer.errors import EnvironmentUnfit, MaintainerError, TableError
-from maintainer.errors.missing_files import MISSING_HELP
+from maintainer.errors.missing_files import MISSING_HELP, RESTORE_TAKES_BACK
 
 _PERMISSION = frozenset({"AccessControlException", "AccessDeniedException"})
 _DENIED = re.compile(r"Permission denied|Operation not permitted|Read-only file system|\(403\)|Status Code: 403")
@@ -72,6 +72,16 @@ MISSING = frozenset({"FileNotFoundException", "NoSuchFileException"})
 
 _FAILED_READ = "FAILED_READ_FILE"
 _FILE_READ = re.compile(r"while reading file (\S+?)\.(?=\s|$)")
+_FOREIGN_TYPES = frozenset(
+    {
+        "PARQUET_CONVERSION_FAILURE",
+        "PARQUET_TYPE_ILLEGAL",
+        "PARQUET_TYPE_NOT_RECOGNIZED",
+        "PARQUET_TYPE_NOT_SUPPORTED",
+    }
+)
+_TYPE_MISMATCH = "[FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH]"
+"""What Spark says of a sound file with a type that it does not read, as time stamps in nanoseconds, or not as this."""
 _DAMAGED_VECTOR = re.compile(
     r"DELTA_DELETION_VECTOR_(?:CARDINALITY|CHECKSUM|SIZE)_MISMATCH|DELTA_DELETION_VECTOR_INVALID"
 )
@@ -225,13 +235,22 @@ def damaged_file_error(chain: Sequence[Failure], where: str) -> TableError | Non
         return None
     innermost = next((failure.message for failure in reversed(chain) if failure.message), "")
     message = innermost if file is None or file in innermost else f"{file}: {innermost}"
+    if any(failure.condition in _FOREIGN_TYPES or _TYPE_MISMATCH in failure.message for failure in chain):
+        return TableError(
+            "Spark cannot read the type of a column in a data file of the table",
+            code="T434",
+            where=where,
+            found=" ".join(message.split()),
+            help="nothing was changed, and the file is most likely whole: restore nothing; write its rows again in a "
+            "type that Spark reads (time stamps in microseconds, not nanoseconds), with a program that can read it",
+        )
     return TableError(
         "a data file of the table cannot be read",
         code="T434",
         where=where,
         found=" ".join(message.split()),
         help="nothing was changed; try to read the file with another program: if that fails, too, bring the file back "
-        "from a backup, or RESTORE the table to a version without it",
+        f"from a backup; {RESTORE_TAKES_BACK}",
     )
 
 

@@ -306,6 +306,31 @@ def test_a_data_file_that_cannot_be_read_is_named_and_is_no_matter_of_the_log_or
             assert FILE in (error.found or "")
 
 
+@pytest.mark.parametrize(
+    ("why", "cause"),
+    [
+        ("NO_HINT", "[PARQUET_TYPE_ILLEGAL] Illegal Parquet type: INT64 (TIMESTAMP(NANOS,true)). SQLSTATE: 42846"),
+        ("NO_HINT", "[PARQUET_TYPE_NOT_RECOGNIZED] Unrecognized Parquet type: x. SQLSTATE: 42846"),
+        ("NO_HINT", "[PARQUET_TYPE_NOT_SUPPORTED] Parquet type not yet supported: x. SQLSTATE: 42846"),
+        ("NO_HINT", "[PARQUET_CONVERSION_FAILURE.UNSUPPORTED] Unable to create a Parquet converter. SQLSTATE: 42846"),
+        ("PARQUET_COLUMN_DATA_TYPE_MISMATCH", "column: [id], physicalType: INT64, logicalType: string"),
+    ],
+)
+def test_a_sound_file_whose_type_spark_does_not_read_sends_nobody_to_a_backup(why: str, cause: str) -> None:
+    read = _while_reading(FILE, why, FakeThrowable("o.AnalysisException", cause))
+    for error in (as_table_error(JavaError(read), "t"), as_write_error(JavaError(read), "t", "writing")):
+        assert (error.code, FILE in (error.found or "")) == ("T434", True)
+        assert "restore nothing" in (error.help or "")
+        assert "backup" not in (error.help or "")
+
+
+@pytest.mark.parametrize("turn", [as_table_error, lambda error, where: as_write_error(error, where, "writing")])
+def test_whoever_is_sent_to_restore_is_told_what_it_takes_back(turn: Callable[[BaseException, str], Exception]) -> None:
+    for why, cause, *_ in READS[:2]:
+        help_text = getattr(turn(JavaError(_while_reading(FILE, why, cause)), "t"), "help", None)
+        assert "takes back every change since" in (help_text or "")
+
+
 def test_a_commit_file_is_no_data_file() -> None:
     commit = "file:/t/_delta_log/00000000000000000001.json"
     cause = FakeThrowable("java.io.FileNotFoundException", f"File {commit} does not exist")
