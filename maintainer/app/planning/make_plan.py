@@ -194,7 +194,7 @@ class _Tables:
             f"the table could not be planned: {why}",
             code="T433",
             where=policy.table.identifier,
-            help="look at its storage; the other tables are planned, and the next run tries again",
+            help="look at its storage; the next run tries again",
         )
         self._keep(policy, problem_plan(policy, error), None, TableRecord())
 

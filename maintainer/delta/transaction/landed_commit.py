@@ -51,8 +51,9 @@ def landed_actions(
         f"another writer replaced our commit with its own ({other_commit})",
         where=where,
         found=f"version {version} was ours and is not any more",
-        help="only our own commit is lost; a later vacuum deletes the files that it wrote. Find out who writes "
-        "to this table without a check for existing versions: that writer loses the commits of others, too",
+        help="only our own commit is lost; the files that it wrote stay until a vacuum with `deleteUntracked: true`. "
+        "Find out who writes to this table without a check for existing versions: that writer loses the commits of "
+        "others, too",
     )
 
 

@@ -23,7 +23,10 @@ from maintainer.model.table.table_facts import TableFacts, TableRecord
 from maintainer.planning.vacuum.vacuum_plan import unproven_text
 from maintainer.units import count_of, format_size
 
-LIFT_HELP = "look at the run that failed and at the table; then `maintainer verify TABLE --accept REASON`"
+LIFT_HELP = (
+    "look at the run that failed and at the table, and bring back rows that are wrong or missing; only then "
+    "`maintainer verify TABLE --accept REASON`, because after it a vacuum may delete the files that have these rows"
+)
 _HELD_HELP = "look at what failed first; nothing is lost by waiting, the next apply plans the vacuum again"
 
 

@@ -63,8 +63,8 @@ def interval_property_ms(facts: TableFacts, key: str, default_ms: int) -> int:
             code="T418",
             where=str(facts.ref),
             found=value,
-            allowed="interval 7 days",
-            help=f"correct it: `properties: {{{key}: interval 7 days}}` in its policy",
+            allowed="interval 30 days",
+            help=f"write the interval that is meant, in its policy: `properties: {{{key}: interval 30 days}}`",
         )
     return parsed
 
@@ -164,7 +164,9 @@ def _check_settable(name: str, value: str, origin: str) -> None:
             code="T416",
             where=origin,
             found=value,
-            help="set it by hand with ALTER TABLE; once the table has this value, the policy may name it",
+            help="set it by hand with ALTER TABLE; once the table has this value, the policy may name it"
+            if kind is PropertyKind.PROTOCOL
+            else "leave it out of the policy: Delta sets it by itself",
         )
     boolean_wrong = kind is PropertyKind.BOOLEAN and value.lower() not in ("true", "false")
     interval_wrong = kind is PropertyKind.INTERVAL and parse_interval_ms(value) is None

@@ -181,7 +181,8 @@ def zorder_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[FoundColu
         "T413",
         "has no statistics, so no file could be skipped by it",
         without,
-        help="name it in delta.dataSkippingStatsColumns, or raise delta.dataSkippingNumIndexedCols",
+        help="add it to delta.dataSkippingStatsColumns if the table has that property, else raise "
+        "delta.dataSkippingNumIndexedCols; a new list would end the statistics of all columns that it does not name",
     )
     if len(set(columns)) < len(columns):
         raise TableError(

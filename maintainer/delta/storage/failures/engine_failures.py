@@ -60,13 +60,16 @@ _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+")
 SILENT_STORE = frozenset({"T435", "T444"})
 """The codes of a store that gave no answer, or was too busy for one, each time that its client tried."""
 
-NO_TABLE_HELP = "correct `table:` in its policy, or remove the policy file"
+NO_TABLE_HELP = "correct `table:` in its policy; if the table was dropped for good, remove its policy"
 NOT_COMMITTED_HELP = (
     "fix the cause named above, then run `maintainer apply` again; spark.log in the run folder has the details"
 )
 DAMAGED_LOG_HELP = "nothing was changed; compare the _delta_log folder with a backup"
 UNKNOWN_CAUSE_HELP = "nothing was changed; fix the cause named above; spark.log in the run folder has the details"
-NOT_DELTA_HELP = "correct `table:`, remove it from the policies, or make it a table of Delta with CONVERT TO DELTA"
+NOT_DELTA_HELP = (
+    "correct `table:`, or remove it from the policies; CONVERT TO DELTA is for folders of plain Parquet files only: "
+    "where a table of Delta lost its _delta_log, it would bring deleted rows back"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ def store_error(chain: Sequence[Failure], where: str) -> TableError | None:
             code="T444",
             where=where,
             found=answer,
-            help="run the command again later, or with fewer tables at once: -j 2",
+            help="run the command again later, or with fewer tables at once: -j 1",
         )
     return None
 

@@ -177,7 +177,9 @@ def test_columns_are_found_as_spark_finds_them(written: tuple[str, ...], expecte
             ("customer_id", "late"),
             "T413",
             "Z-order column `late` has no statistics, so no file could be skipped by it (found: late)",
-            "name it in delta.dataSkippingStatsColumns, or raise delta.dataSkippingNumIndexedCols",
+            "add it to delta.dataSkippingStatsColumns if the table has that property, else raise "
+            "delta.dataSkippingNumIndexedCols; a new list would end the statistics of all columns that it does not "
+            "name",
         ),
         (
             ("amount", "AMOUNT"),
