@@ -16,7 +16,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from maintainer.model.codec import type_adapter
 from maintainer.model.plan.plan import Plan, TableState
 from maintainer.model.plan.steps import RewriteStep
-from maintainer.model.run.commit_verdict import CheckResult, VerifyRun
+from maintainer.model.run.commit_verdict import VERDICTS, VerifyRun
 from maintainer.model.run.outcome import RunOutcome, TableStatus
 
 SCHEMAS = Path(__file__).parent.parent / "schemas"
@@ -103,7 +103,7 @@ def results_schema() -> dict[str, Any]:
 
 def verification_schema() -> dict[str, Any]:
     """The schema of ``verification.json``."""
-    results = tuple(result.value for result in CheckResult)
+    results = tuple(result.value for result in VERDICTS)
     counts = _counts(results, "Tables by their result; they add up to all selected tables but our own ledger.")
     about = "What `maintainer verify` found, table by table and check by check. Times in ms UTC."
     schema = _document(VerifyRun, "maintainer verify", about, {"counts": counts})

@@ -18,7 +18,13 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import Remembered, remembered
 from maintainer.model.codec import decode, encode
 from maintainer.model.plan.plan import Problem
-from maintainer.model.run.commit_verdict import CheckResult, CommitVerification, TableVerification, VerifyRun
+from maintainer.model.run.commit_verdict import (
+    VERDICTS,
+    CheckResult,
+    CommitVerification,
+    TableVerification,
+    VerifyRun,
+)
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
 
 FORMAT_VERSION = 1
@@ -202,7 +208,7 @@ def verification_document(run: VerifyRun) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         **encode(replace(run, tables=())),
         "tables": tables,
-        "counts": {result.value: run.count(result) for result in CheckResult},
+        "counts": {result.value: run.count(result) for result in VERDICTS},
     }
 
 

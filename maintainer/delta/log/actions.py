@@ -66,14 +66,20 @@ def to_physical(schema: dict[str, Any], column: str) -> str:
 
 
 def num_records(stats: str | None) -> int | None:
-    """Return the record count of an action's statistics, None without one. Parses only what it must."""
+    """Return the record count of an action's statistics; None without one, or where readers find no number.
+
+    Parses only what it must.
+    """
     if not stats:
         return None
     first = _RECORDS_FIRST.match(stats)
     if first:
         return int(first.group(1))
-    count = json.loads(stats).get("numRecords")
-    return None if count is None else int(count)
+    try:
+        count = json.loads(stats).get("numRecords")
+    except (ValueError, AttributeError):
+        return None
+    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
 
 
 def live_rows(adds: Iterable[Mapping[str, Any]]) -> int | None:

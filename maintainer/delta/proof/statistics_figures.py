@@ -1,10 +1,10 @@
 """Compute from the rows of a file the figures that its statistics are checked with (level L3 of a proof). Pure.
 
 A reader skips a file by its bounds, so a bound that is too narrow hides rows as surely as a lost file. One row of
-figures is computed for each file: its rows, the nulls of each column, and for each bound whether rows lie outside and
-whether a row reaches it. Values of fixed width are first aggregated to their extremes, which are then compared with the
-bounds: one step for each row instead of three. Each string is compared directly, because an aggregate over strings
-would make Spark sort all rows.
+figures is computed for each file: its rows, the nulls of each column, for each column whether rows lie outside of its
+bounds, and for each bound of a number or date whether a row reaches it. Values of fixed width are first aggregated to
+their extremes, which are then compared with the bounds: one step for each row instead of three. Each string is compared
+directly, because an aggregate over strings would make Spark sort all rows.
 
 What Delta 4.4.0 writes (``StatisticsCollection``): bounds for numbers, dates, timestamps and plain strings, also
 inside structs; a null count for every column; names under which the columns are stored. Timestamps are cut to whole
@@ -24,13 +24,9 @@ from maintainer.delta.log.schema_names import quote
 MAX_COLUMNS = 40
 """Columns whose statistics one Spark job checks: more than Delta collects by default (32)."""
 
-SHORTEST_CUT = 32
-"""Characters at which Delta cuts strings; shorter bounds are exact."""
-
 _NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double"})
 _TIMES = frozenset({"timestamp", "timestamp_ntz"})
 _NULL_BITS = 32
-_STRING_BITS = ("beyond", "lowest", "highest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +49,18 @@ class StatisticsColumn:
         return self.has_bounds and self.kind != "string"
 
     @property
+    def is_reached(self) -> bool:
+        """Whether a bound must be reached by a row: readers answer MIN and MAX from it.
+
+        Delta's ``OptimizeMetadataOnlyDeltaQuery`` does so for numbers and dates. Texts and time stamps are cut by
+        every writer in its own way.
+        """
+        return self.kind in _NUMBERS or self.kind == "date" or self.kind.startswith("decimal")
+
+    @property
     def has_bounds(self) -> bool:
         """Whether Delta keeps bounds for the type."""
-        return self.kind in _NUMBERS | _TIMES | {"date", "string"} or self.kind.startswith("decimal")
+        return self.is_reached or self.kind in _TIMES or self.kind == "string"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +124,7 @@ def _struct(tree: dict[str, Any]) -> dict[str, Any]:
 def bound_expressions(columns: tuple[StatisticsColumn, ...], parsed: str) -> list[str]:
     """SQL that takes the bounds of each column out of the parsed statistics, computed once a file.
 
-    Fields ``lo<i>`` and ``hi<i>``; for strings also ``shortened<i>``, whether the lower bound may be cut, and
-    ``cut<i>``, the upper bound without the character that Delta puts in the place of what it cut off, null where it
-    cut nothing off.
+    Fields ``lo<i>`` and ``hi<i>``.
     """
     expressions = []
     for number, column in enumerate(columns):
@@ -130,12 +133,6 @@ def bound_expressions(columns: tuple[StatisticsColumn, ...], parsed: str) -> lis
             if column.is_char:
                 low, high = f"rtrim({low})", f"rtrim({high})"
             expressions += [f"{low} AS lo{number}", f"{high} AS hi{number}"]
-            if column.kind == "string":
-                expressions.append(f"char_length({low}) >= {SHORTEST_CUT} AS shortened{number}")
-                last, length = f"right({high}, 1)", f"char_length({high})"
-                # Delta counts UTF-16 units here: 16 characters of two units each are as long as 32 of one.
-                cut = f"{last} IN ('\\u007f', '\\U0010ffff', '\\ufffd') AND {length} > {SHORTEST_CUT // 2}"
-                expressions.append(f"if({cut}, substring({high}, 1, {length} - 1), NULL) AS cut{number}")
     return expressions
 
 
@@ -158,8 +155,10 @@ def figure_aggregates(columns: tuple[StatisticsColumn, ...], bounds: str) -> lis
         if column.by_extremes:
             aggregates += [f"min({value}) AS least{number}", f"max({value}) AS most{number}"]
         elif column.has_bounds:
-            for name, holds in zip(_STRING_BITS, _of_string(column, number, bounds), strict=True):
-                aggregates.append(f"coalesce(bool_or({holds}), false) AS {name}{number}")
+            if column.is_char:
+                value = f"rtrim({value})"
+            outside = f"{value} < {bounds}.lo{number} OR {value} > {bounds}.hi{number}"
+            aggregates.append(f"coalesce(bool_or({outside}), false) AS beyond{number}")
     return aggregates
 
 
@@ -167,17 +166,14 @@ def figures_of_file(columns: tuple[StatisticsColumn, ...], bounds: str) -> list[
     """SQL over one row a file with `figure_aggregates`, in the order that `read_figures` takes."""
     outside, reached = ["0L"], [["0L"] for _ in range(_words(columns))]
     for number, column in enumerate(columns):
-        if column.has_bounds:
-            compared = (
-                _of_extremes(column, number, bounds)
-                if column.by_extremes
-                else (f"{bit}{number}" for bit in _STRING_BITS)
-            )
-            beyond, at_low, at_high = compared
-            outside.append(f"if({beyond}, {1 << number}L, 0L)")
+        if not column.has_bounds:
+            continue
+        beyond = _beyond(column, number, bounds) if column.by_extremes else f"beyond{number}"
+        outside.append(f"if({beyond}, {1 << number}L, 0L)")
+        if column.is_reached:
             word, place = divmod(number, 31)
-            reached[word].append(f"if({at_low}, {1 << (2 * place)}L, 0L)")
-            reached[word].append(f"if({at_high}, {1 << (2 * place + 1)}L, 0L)")
+            reached[word].append(f"if(least{number} = {bounds}.lo{number}, {1 << (2 * place)}L, 0L)")
+            reached[word].append(f"if(most{number} = {bounds}.hi{number}, {1 << (2 * place + 1)}L, 0L)")
     nulls = [f"n{number}" for number in range((len(columns) + 1) // 2)]
     words = [" | ".join(bits) + f" AS r{word}" for word, bits in enumerate(reached)]
     return [*nulls, " | ".join(outside) + " AS o", *words]
@@ -218,28 +214,11 @@ def _dotted(path: tuple[str, ...]) -> str:
     return ".".join(quote(name) for name in path)
 
 
-def _of_extremes(column: StatisticsColumn, number: int, bounds: str) -> tuple[str, str, str]:
-    """SQL for: a value is outside the bounds, at the lower one, at the upper one; by the file's extremes."""
-    low, high = f"{bounds}.lo{number}", f"{bounds}.hi{number}"
-    least, most = f"least{number}", f"most{number}"
-    if column.kind in _TIMES:
-        low_end, high_end = (f"{bound} + INTERVAL '0.001' SECOND" for bound in (low, high))
-        return (
-            f"{least} < {low} OR {most} >= {high_end}",
-            f"{least} >= {low} AND {least} < {low_end}",
-            f"{most} >= {high} AND {most} < {high_end}",
-        )
-    return f"{least} < {low} OR {most} > {high}", f"{least} = {low}", f"{most} = {high}"
-
-
-def _of_string(column: StatisticsColumn, number: int, bounds: str) -> tuple[str, str, str]:
-    """The same of one string; the equalities come first, for most strings fail them by their length."""
-    value = _dotted(column.logical)
-    low, high, cut = (f"{bounds}.{name}{number}" for name in ("lo", "hi", "cut"))
-    if column.is_char:
-        value = f"rtrim({value})"
-    return (
-        f"{value} < {low} OR {value} > {high}",
-        f"{value} = {low} OR {bounds}.shortened{number} AND startswith({value}, {low})",
-        f"{value} = {high} OR startswith({value}, {cut})",
-    )
+def _beyond(column: StatisticsColumn, number: int, bounds: str) -> str:
+    """SQL for: a value is outside the bounds; by the file's extremes."""
+    low, high, least, most = (f"{bounds}.lo{number}", f"{bounds}.hi{number}", f"least{number}", f"most{number}")
+    if column.kind not in _TIMES:
+        return f"{least} < {low} OR {most} > {high}"
+    # Readers add the millisecond that a bound may be cut by. At either end of the range one of the sums would overflow.
+    later = f"{most} - INTERVAL '0.001' SECOND >= {high}", f"{most} >= {high} + INTERVAL '0.001' SECOND"
+    return f"{least} < {low} OR if({most} > {high}, if(year({most}) > 0, {later[0]}, {later[1]}), false)"

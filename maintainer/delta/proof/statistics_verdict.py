@@ -1,4 +1,10 @@
-"""Judge the statistics in the log by the figures of the file's rows (level L3 of a proof). Pure."""
+"""Judge the statistics in the log by the figures of the file's rows (level L3 of a proof). Pure.
+
+The one rule for statistics: the proof, the look at the landed commit, `verify` and the look at the files of a copy ask
+it. A bound that rows lie outside of hides them, so it is wrong whoever wrote it. A bound that no row reaches is wrong
+where readers answer MIN or MAX from it, and a note for writers who are not known to write exact ones. What no reader
+can read is unknown: it is neither zero nor wrong.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +16,9 @@ from typing import Any
 
 from maintainer.delta.proof.statistics_figures import FileFigures, StatisticsColumn
 
+EXACT_WRITERS = ("Delta-Lake/4.4.",)
+"""What ``engineInfo`` says of writers whose bounds are known to be reached by a row. Our own commits say it, too."""
+
 _FOUR_DIGITS = re.compile(r"[0-9]{4}-")
 
 
@@ -18,80 +27,119 @@ class Strictness:
     """What is required of statistics beyond that they must not hide rows.
 
     Attributes:
-        complete: Statistics must be there, for every column of ``expected`` that Delta keeps them for.
-        exact: Bounds must be reached by a row, up to Delta's cutting; else they may be wider than the rows.
+        exact: Null counts must be right, and bounds be reached by a row where readers answer MIN and MAX from them;
+            else that is a note.
+        complete: Statistics must be there, for every column of ``expected`` that Delta keeps them for. Asked before a
+            commit only: later nobody knows what the session that wrote them was told.
         expected: Paths, as stored, of the columns that the table's settings collect statistics for.
     """
 
-    complete: bool
     exact: bool
+    complete: bool = False
     expected: frozenset[tuple[str, ...]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What is wrong with the statistics of a file, and what is only to be told, as sentences; empty if they fit."""
+
+    wrong: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def strictness_of(commit_info: Mapping[str, Any]) -> Strictness:
+    """Return what is required of the statistics of a commit that is in the log, by who wrote it."""
+    engine = str(commit_info.get("engineInfo") or "")
+    return Strictness(exact=any(writer in engine for writer in EXACT_WRITERS))
 
 
 def judge(
     add: Mapping[str, Any], columns: tuple[StatisticsColumn, ...], figures: FileFigures, strictness: Strictness
-) -> list[str]:
-    """Return what is wrong with the statistics of one file, as sentences; empty if they fit its rows."""
-    text, vector = add.get("stats"), add.get("deletionVector")
-    if not text:
-        return ["it has no statistics"] if strictness.complete else []
-    try:
-        stats = json.loads(text)
-    except ValueError:
-        return ["its statistics are not JSON"]
-    problems: list[str] = []
-    records = stats.get("numRecords")
-    hidden = int(vector["cardinality"]) if vector else 0
+) -> Judgement:
+    """Judge the statistics of one file by its rows."""
+    findings = list(_findings(add, columns, figures, strictness))
+    wrong, notes = (tuple(text for is_wrong, text in findings if is_wrong is kind) for kind in (True, False))
+    return Judgement(wrong, notes)
+
+
+def _findings(
+    add: Mapping[str, Any], columns: tuple[StatisticsColumn, ...], figures: FileFigures, strictness: Strictness
+) -> Iterator[tuple[bool, str]]:
+    """Yield sentences, each with whether it is wrong."""
+    vector, stats = add.get("deletionVector"), statistics_in(add.get("stats"))
+    if stats is None:
+        if strictness.complete or add.get("stats"):
+            yield strictness.complete, "its statistics are not JSON" if add.get("stats") else "it has no statistics"
+        return
+    records, hidden = _count(stats.get("numRecords")), int(vector["cardinality"]) if vector else 0
     if records is None:
-        problems += ["numRecords is missing"] if strictness.complete else []
-    elif not isinstance(records, int) or records - hidden != figures.rows:
-        problems.append(f"numRecords says {records}" + (f" less {hidden} deleted" if hidden else "")
-                     + f", it holds {figures.rows} rows")  # fmt: skip
+        if strictness.complete:
+            yield True, "numRecords is missing"
+    elif records - hidden != figures.rows:
+        less = f" less {hidden} deleted" if hidden else ""
+        yield True, f"numRecords says {records}{less}, it holds {figures.rows} rows"
     wide = stats.get("tightBounds") is False
-    if wide and not vector and strictness.exact:
-        problems.append("tightBounds is false, and no rows are deleted")
-    exact = strictness.exact and not wide and not vector
+    if wide and not vector and strictness.complete:
+        yield True, "tightBounds is false, and no rows are deleted"
     for number, column in enumerate(columns):
-        problems += _judge_column(stats, column, number, figures, exact=exact, loose=wide or bool(vector))
+        if not wide and not vector:
+            yield from _of_nulls(stats, column, number, figures, strictness)
+        if column.has_bounds:
+            yield from _of_bounds(stats, column, number, figures, None if wide or vector else strictness)
         if strictness.complete and column.physical in strictness.expected:
-            problems += _judge_presence(stats, column, figures.rows - figures.nulls[number])
-    return problems
+            yield from _of_presence(stats, column, figures.rows - figures.nulls[number])
 
 
-def _judge_column(
-    stats: Mapping[str, Any], column: StatisticsColumn, number: int, figures: FileFigures, *, exact: bool, loose: bool
-) -> list[str]:
-    problems = []
-    nulls = value_at(stats.get("nullCount"), column.physical)
-    if nulls is not None and not loose and nulls != figures.nulls[number]:
-        problems.append(f"nullCount of {column.name} says {nulls}, it holds {figures.nulls[number]} nulls")
+def _of_nulls(
+    stats: Mapping[str, Any], column: StatisticsColumn, number: int, figures: FileFigures, strictness: Strictness
+) -> Iterator[tuple[bool, str]]:
+    """A wrong count hides rows where it says that there are none with a null, or none with a value."""
+    said, nulls = _count(value_at(stats.get("nullCount"), column.physical)), figures.nulls[number]
+    if said is not None and said != nulls:
+        hides = said == 0 or said >= figures.rows > nulls
+        yield strictness.exact or hides, f"nullCount of {column.name} says {said}, it holds {nulls} nulls"
+
+
+def _of_bounds(
+    stats: Mapping[str, Any], column: StatisticsColumn, number: int, figures: FileFigures, tight: Strictness | None
+) -> Iterator[tuple[bool, str]]:
+    """``tight`` is None for bounds that may be wider than the rows, whatever their type."""
     low, high = (value_at(stats.get(side), column.physical) for side in ("minValues", "maxValues"))
-    if not column.has_bounds:
-        return problems
     if figures.outside >> number & 1:
-        problems.append(f"rows lie outside the bounds of {column.name} (minValues says {low!r}, maxValues {high!r})")
-    elif exact:
+        yield True, f"rows lie outside the bounds of {column.name} (minValues says {low!r}, maxValues {high!r})"
+    elif tight is not None and column.is_reached:
         for place, (side, bound) in enumerate((("minValues", low), ("maxValues", high))):
             if _comparable(bound, column.kind) and not figures.reached >> (2 * number + place) & 1:
-                problems.append(f"{side} of {column.name} says {bound!r}, which no row reaches")
-    return problems
+                yield tight.exact, f"{side} of {column.name} says {bound!r}, which no row reaches"
 
 
 def _comparable(bound: object, kind: str) -> bool:
     """Whether a bound is there and was read as Delta reads it; years of other than four digits have no one spelling."""
-    if bound is None:
-        return False
-    return kind not in ("date", "timestamp", "timestamp_ntz") or _FOUR_DIGITS.match(str(bound)) is not None
+    return bound is not None and (kind != "date" or _FOUR_DIGITS.match(str(bound)) is not None)
 
 
-def _judge_presence(stats: Mapping[str, Any], column: StatisticsColumn, values: int) -> list[str]:
+def _of_presence(stats: Mapping[str, Any], column: StatisticsColumn, values: int) -> Iterator[tuple[bool, str]]:
     names = ["nullCount"]
     if column.has_bounds and values:
         # Delta leaves the upper bound of a string out where there is no character to cut it with.
         names += ["minValues"] if column.kind == "string" else ["minValues", "maxValues"]
-    return [
-        f"{side} of {column.name} is missing" for side in names if value_at(stats.get(side), column.physical) is None
-    ]
+    for side in names:
+        if value_at(stats.get(side), column.physical) is None:
+            yield True, f"{side} of {column.name} is missing"
+
+
+def statistics_in(text: object) -> Mapping[str, Any] | None:
+    """The statistics of an action; None where there are none, or no JSON object."""
+    try:
+        stats = json.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return stats if isinstance(stats, Mapping) else None
+
+
+def _count(value: object) -> int | None:
+    """A count; None for what readers do not take for one, such as a text."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def unknown_names(stats: Mapping[str, Any], columns: tuple[StatisticsColumn, ...]) -> list[str]:

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
-from typing import Any
 
 from maintainer.delta.jvm import JavaObject
 from maintainer.delta.log.actions import to_physical
 from maintainer.delta.log.staged_file import WrittenFile, widened
-from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.proof_actions import Expected, check_adds, check_removes, check_sizes
 from maintainer.delta.proof.row_comparison import FileSet, rows_by_file
-from maintainer.delta.proof.statistics_figures import SHORTEST_CUT, statistics_columns
-from maintainer.delta.proof.statistics_verdict import Strictness, judge, unknown_names
+from maintainer.delta.proof.statistics_figures import statistics_columns
+from maintainer.delta.proof.statistics_verdict import Strictness, judge, statistics_in, unknown_names
 from maintainer.delta.rewrite.proof_parts import ProofPart, Prover, lane_uses, parts_of, why_not_merged
 from maintainer.delta.rewrite.rewrite_job import Carried, RewriteJob
 from maintainer.errors import MaintainerError, TableError, VerificationFailed
@@ -28,8 +25,6 @@ from maintainer.model.run.outcome import Fingerprint, Proof
 from maintainer.model.run.progress import Phase
 
 COLLECTS_STATISTICS = "spark.databricks.delta.stats.collect"
-STRING_PREFIX = "spark.databricks.io.skipping.stringPrefixLength"
-"""Where the session cuts strings shorter than Delta does by itself, bounds of strings are reached by prefixes only."""
 
 SHOWN = 5
 """Problems that a message names; the rest is counted."""
@@ -188,8 +183,8 @@ def _prove_statistics(job: RewriteJob, part: ProofPart) -> None:
     conf, measured = job.jvm.spark.conf, part.measured
     expected = statistics_columns(job.stats_schema, ())
     strictness = Strictness(
+        exact=True,
         complete=str(conf.get(COLLECTS_STATISTICS, "true")).lower() == "true",
-        exact=int(conf.get(STRING_PREFIX, str(SHORTEST_CUT)) or SHORTEST_CUT) >= SHORTEST_CUT,
         expected=frozenset(column.physical for column in expected),
     )
     problems = list(part.statistics_problems)
@@ -200,8 +195,9 @@ def _prove_statistics(job: RewriteJob, part: ProofPart) -> None:
         if file.bin_number in job.recompressed:
             problems += why_not_merged(job, file)
             continue
-        wrong = judge(file.add, measured.columns, figures, strictness)
-        wrong += [f"it has statistics of {name}, which is no column" for name in _unknown(file.add, measured)]
+        wrong = [*judge(file.add, measured.columns, figures, strictness).wrong]
+        names = unknown_names(statistics_in(file.add.get("stats")) or {}, measured.columns)
+        wrong += [f"it has statistics of {name}, which is no column" for name in names]
         problems += [f"{file.path}: {text}" for text in wrong]
     if problems:
         raise VerificationFailed(
@@ -218,13 +214,6 @@ def _why_not_as_proven(carried: Carried, file: WrittenFile) -> list[str]:
     proven = next(str(before.add["stats"]) for before in carried.written if before.path == file.path)
     expected = widened(proven) if file.path in carried.vectors else proven
     return [] if file.add.get("stats") == expected else [f"{file.path}: its statistics are not those that were proven"]
-
-
-def _unknown(add: Mapping[str, Any], measured: Measured) -> list[str]:
-    try:
-        return unknown_names(json.loads(add.get("stats") or "{}"), measured.columns)
-    except ValueError:
-        return []  # said already: not JSON
 
 
 def shortened(problems: list[str]) -> str:

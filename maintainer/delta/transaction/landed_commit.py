@@ -60,9 +60,14 @@ def landed_actions(
 def differences(actions: Sequence[Mapping[str, Any]], written: Sequence[WrittenFile], batch: Batch) -> tuple[str, ...]:
     """Return how a landed rewrite differs from what we handed over, as sentences; empty if it does not."""
     problems = check_removes([action["remove"] for action in actions if "remove" in action], batch)
-    adds = sorted((*removed_key(action["add"]), int(action["add"]["size"])) for action in actions if "add" in action)
-    if adds != sorted((*removed_key(file.add), file.size_bytes) for file in written):
+    adds = sorted(_proven_part(action["add"]) for action in actions if "add" in action)
+    if adds != sorted(_proven_part(file.add) for file in written):
         problems.append(f"the log adds {len(adds)} files that are not the {len(written)} which were proven")
     others = sorted({kind for action in actions for kind in action} - REWRITE_ACTIONS)
     problems += [f"the log has an action {kind} that was not handed over" for kind in others]
     return tuple(problems)
+
+
+def _proven_part(add: Mapping[str, Any]) -> tuple[str, str, int, str]:
+    """What was proven of a new file: which it is, and its statistics, which were judged by its rows."""
+    return (*removed_key(dict(add)), int(add["size"]), str(add.get("stats") or ""))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
@@ -11,7 +12,7 @@ from maintainer.delta.log.actions import live_rows
 from maintainer.delta.log.conflicting_commit import removed_key
 from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.row_comparison import FileSet, measure, rows_that_differ
-from maintainer.delta.proof.statistics_verdict import Strictness, judge
+from maintainer.delta.proof.statistics_verdict import Judgement, Strictness, judge, strictness_of
 from maintainer.delta.rewrite.rewrite_proof import shortened
 from maintainer.delta.storage.failures.engine_failures import message_of
 from maintainer.delta.storage.table_storage import LogEntry, TableStorage
@@ -24,12 +25,13 @@ from maintainer.errors import EnvironmentUnfit, TableError
 from maintainer.model.run.commit_verdict import CheckResult, CommitCheck
 from maintainer.model.table.table_facts import TableFacts
 
-WRITES_EXACT_BOUNDS = "Delta-Lake/4.4."
-"""What ``engineInfo`` says of writers whose bounds we know to be reached by a row; others may cut them otherwise."""
+MAX_JUDGED_SOURCES = 1_000
+"""Removed files up to which their statistics are judged, too: DuckDB is asked for each, Spark gets all in a text."""
 
 SAME_ROWS = "the rows removed are the rows added"
-COUNTED = "the removed files held the rows the log says"
+INPUTS_FIT = "the log was right about the removed files"
 STATISTICS_FIT = "statistics fit the rows of the added files"
+STATISTICS_EXACT = "a row reaches each bound of the added files"
 
 
 @dataclass(slots=True)
@@ -149,10 +151,10 @@ class CommitWork:
         return problems
 
     def _compare(self, sources: tuple[AddAction, ...], written: tuple[AddAction, ...]) -> Iterator[CommitCheck]:
-        name, in_log, differing = SAME_ROWS, live_rows(sources), 0
+        name, differing, judged = SAME_ROWS, 0, self._with_statistics(sources)
         measured = None
         if not self.exact and "metaData" not in self.others:
-            measured = same_rows(self.jvm, self.storage, self.facts, self.version, sources, self.adds)
+            measured = same_rows(self.jvm, self.storage, self.facts, self.version, judged, self.adds)
         if measured is None:
             before, after = self._snapshot(self.version - 1), self._snapshot(self.version)
             if isinstance(before, str) or isinstance(after, str):
@@ -160,7 +162,7 @@ class CommitWork:
                 return
             sides = FileSet(before, sources), FileSet(after, written)
             try:
-                measured = measure(self.jvm, self.log, *sides, self.adds)
+                measured = self._by_spark(*sides, judged)
                 differing = rows_that_differ(self.jvm, self.log, *sides) if self.exact else 0
             except Exception as error:
                 yield _unchecked("rows", name, message_of(error))
@@ -176,22 +178,58 @@ class CommitWork:
             problems.append(f"{differing} rows are on one side only")
         how = "counts and fingerprints" if not self.exact else "counts, fingerprints and every value"
         yield _judged("rows", name, problems, f"{read.rows} rows, by {how}")
-        counted = [] if in_log in (None, read.rows) else [f"the log says {in_log}, the files hold {read.rows}"]
-        if in_log is None:
-            yield _unchecked("statistics", COUNTED, "the log does not count them")
-        else:
-            yield _judged("statistics", COUNTED, counted, f"{in_log} rows")
-        exact = WRITES_EXACT_BOUNDS in str(self.info.get("engineInfo") or "")
-        wrong = [
-            f"{add['path']}: {text}"
-            for add, figures in zip(self.adds, measured.files, strict=True)
-            for text in judge(add, measured.columns, figures, Strictness(complete=False, exact=exact))
-        ]
-        num = sum(bool(add.get("stats")) for add in self.adds)
-        if self.adds and not num:
+        yield from self._statistics(measured)
+        yield self._inputs(judged, live_rows(sources), measured)
+
+    def _with_statistics(self, sources: Sequence[AddAction]) -> tuple[AddAction, ...]:
+        """The files that were removed with all of their statistics; without any, where these cannot be had."""
+        texts: Mapping[str, str] = {}
+        if len(sources) <= MAX_JUDGED_SOURCES:
+            with suppress(Exception):  # Kernel does not read the version: nothing is known of them then
+                paths = {str(source["path"]) for source in sources}
+                texts = self.live_files.statistics_of(self.facts, self.version - 1, paths)
+        return tuple({**source, "stats": texts.get(str(source["path"]))} for source in sources)
+
+    def _by_spark(self, before: FileSet, after: FileSet, judged: Sequence[AddAction]) -> Measured:
+        """Read both sides through Delta; the removed files one by one where their statistics are judged, too."""
+        if not any(source.get("stats") for source in judged):
+            return measure(self.jvm, self.log, before, after, self.adds)
+        removed = measure(self.jvm, self.log, None, before, judged)
+        added = measure(self.jvm, self.log, None, after, self.adds)
+        same_columns = removed.columns == added.columns
+        return replace(added, read=removed.written, sources=removed.files if same_columns else ())
+
+    def _statistics(self, measured: Measured) -> Iterator[CommitCheck]:
+        """The statistics of the added files, by the one rule."""
+        if self.adds and not any(add.get("stats") for add in self.adds):
             yield _unchecked("statistics", STATISTICS_FIT, "they have none")
-        else:
-            yield _judged("statistics", STATISTICS_FIT, wrong, f"{num} files")
+            return
+        strictness = strictness_of(self.info)
+        judgements = [
+            (add["path"], judge(add, measured.columns, figures, strictness))
+            for add, figures in zip(self.adds, measured.files, strict=True)
+        ]
+        wrong = [f"{path}: {text}" for path, judgement in judgements for text in judgement.wrong]
+        notes = [f"{path}: {text}" for path, judgement in judgements for text in judgement.notes]
+        yield _judged("statistics", STATISTICS_FIT, wrong, f"{sum(bool(add.get('stats')) for add in self.adds)} files")
+        if notes:
+            yield CommitCheck("statistics", STATISTICS_EXACT, CheckResult.NOTED, shortened(notes))
+
+    def _inputs(self, judged: Sequence[AddAction], in_log: int | None, measured: Measured) -> CommitCheck:
+        """What the log said of the removed files: the commit found it so, and is right or wrong by itself."""
+        rows = measured.read.rows
+        problems = [] if in_log in (None, rows) else [f"the log says {in_log} rows, the files hold {rows}"]
+        for source, figures in zip(judged, measured.sources, strict=bool(measured.sources)):
+            judgement = Judgement() if figures is None else judge(source, measured.columns, figures, Strictness(False))
+            problems += [f"{source['path']}: {text}" for text in judgement.wrong]
+        if in_log is None:
+            problems.append("the log does not count their rows")
+        return CommitCheck(
+            "inputs",
+            INPUTS_FIT,
+            CheckResult.NOTED if problems else CheckResult.PROVEN,
+            shortened(problems) if problems else f"{in_log} rows",
+        )
 
     def _files(self) -> Iterator[CommitCheck]:
         """Every file of the version is on storage; a file that was removed later may be gone."""

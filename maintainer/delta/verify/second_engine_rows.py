@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
-from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, measure_by_duckdb
+from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, judged_figures, measure_by_duckdb
 from maintainer.delta.proof.statistics_figures import FileFigures, statistics_columns
 from maintainer.delta.rewrite.proof_parts import old_file
 from maintainer.delta.storage.file_store import LocalFiles, local_path
@@ -42,7 +42,7 @@ def same_rows(
         storage: The table's.
         facts: The table.
         version: The commit's; its schema is that of the version before.
-        sources: Files whose rows the commit took away.
+        sources: Files whose rows the commit took away; their statistics are judged where they are there.
         adds: The files that it added, with their statistics.
 
     Returns:
@@ -81,21 +81,33 @@ def _measured(
     statistics = statistics_columns(schema, tuple(partition_columns))
     columns = compared_columns(schema, tuple(partition_columns))
     total = Fingerprint(0, (0, 0))
-    figures: dict[str, FileFigures] = {}
+    written: dict[str, FileFigures] = {}
+    judged: dict[str, FileFigures | None] = {}
     before, after = _by_partition(sources), _by_partition(adds)
     for partition in {**before, **after}:
-        old = [old_file(storage, source) for source in before.get(partition, ())]
+        old = [(source, old_file(storage, source)) for source in before.get(partition, ())]
         new = after.get(partition, ())
-        part = measure_by_duckdb(columns, statistics, old, [_new_file(storage, add) for add in new])
+        files = [_new_file(storage, add) for add in new]
+        part = measure_by_duckdb(columns, statistics, [file for _, file in old], files)
         if part.read != part.written:
             return None
         total += part.read
-        figures.update(zip((str(add["path"]) for add in new), part.files, strict=True))
-    return Measured(total, total, statistics, tuple(figures[str(add["path"])] for add in adds), ())
+        written.update(zip((str(add["path"]) for add in new), part.files, strict=True))
+        told = [(source, file) for source, file in old if source.get("stats")]
+        figures = judged_figures(statistics, [_new_file(storage, source, file.deleted_rows) for source, file in told])
+        judged.update(zip((str(source["path"]) for source, _ in told), figures, strict=True))
+    return Measured(
+        total,
+        total,
+        statistics,
+        tuple(written[str(add["path"])] for add in adds),
+        (),
+        tuple(judged.get(str(source["path"])) for source in sources),
+    )
 
 
-def _new_file(storage: TableStorage, add: AddAction) -> NewFile:
-    return NewFile(local_path(storage.uri(str(add["path"]))), add.get("stats"))
+def _new_file(storage: TableStorage, add: AddAction, deleted_rows: tuple[int, ...] = ()) -> NewFile:
+    return NewFile(local_path(storage.uri(str(add["path"]))), add.get("stats"), deleted_rows)
 
 
 def _by_partition(adds: Iterable[AddAction]) -> dict[str, list[AddAction]]:

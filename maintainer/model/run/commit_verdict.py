@@ -10,11 +10,16 @@ from maintainer.model.table.table_facts import TableRef
 
 
 class CheckResult(TextEnum):
-    """How one check ended. *Wrong* and *could not check* are never mixed up."""
+    """How one check ended. *Wrong* and *could not check* are never mixed up; a note says nothing against the commit."""
 
     PROVEN = "proven"
     WRONG = "wrong"
     NOT_CHECKED = "not_checked"
+    NOTED = "noted"
+
+
+VERDICTS = (CheckResult.PROVEN, CheckResult.WRONG, CheckResult.NOT_CHECKED)
+"""How a commit may end: a note is only ever a check's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +27,7 @@ class CommitCheck:
     """One check of a commit.
 
     Attributes:
-        level: ``actions``, ``rows``, ``statistics`` or ``files``.
+        level: ``actions``, ``rows``, ``statistics``, ``files``; ``inputs`` for what was there before the commit.
         name: What was checked, as a sentence that is true when it holds.
         result: How it ended.
         detail: Figures where it holds, findings where it does not, the reason where it could not be checked.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from maintainer.model.run.commit_verdict import (
+    VERDICTS,
     CheckResult,
     CommitCheck,
     CommitVerification,
@@ -21,10 +22,11 @@ WORDS = {
     CheckResult.PROVEN: ("proven", Role.GOOD),
     CheckResult.WRONG: ("WRONG", Role.BAD),
     CheckResult.NOT_CHECKED: ("could not check", Role.WARN),
+    CheckResult.NOTED: ("note", Role.WARN),
 }
 """How a check ended, in words; the words carry the meaning."""
 
-_ELEMENTS = {CheckResult.PROVEN: None, CheckResult.WRONG: "failure", CheckResult.NOT_CHECKED: "error"}
+_ELEMENTS = {CheckResult.WRONG: "failure", CheckResult.NOT_CHECKED: "error"}
 
 _KINDS = {
     "rewrite": "claims to change no data",
@@ -38,7 +40,7 @@ def render_verify(run: VerifyRun, style: Style = PLAIN) -> str:
     lines: list[str] = []
     for table in run.tables:
         lines += [*_table(table, style), ""]
-    totals = ", ".join(f"{run.count(result):,} {WORDS[result][0]}" for result in CheckResult if run.count(result))
+    totals = ", ".join(f"{run.count(result):,} {WORDS[result][0]}" for result in VERDICTS if run.count(result))
     of_ledger = "".join(f"; our own ledger: {WORDS[table.result][0]}" for table in run.tables if table.is_ledger)
     lines.append(f"{count_of(len(run.user_tables), 'table')}: {totals or 'none selected'}{of_ledger}, "
                  f"{format_duration(run.duration_seconds)}   run {run.run_id}")  # fmt: skip
@@ -84,7 +86,7 @@ def _check(check: CommitCheck, style: Style) -> Iterator[str]:
     word, role = WORDS[check.result]
     detail = (check.detail or "").split("\n")
     head = f"  {style.paint(word, role)}: {printable(check.name)}"
-    if check.result is CheckResult.WRONG:
+    if check.result in (CheckResult.WRONG, CheckResult.NOTED):
         yield head
         yield from (f"      {printable(line)}" for line in detail if line)
     else:
@@ -108,7 +110,7 @@ def _suite(table: TableVerification) -> Suite:
     for check in commit.checks:
         detail = check.detail or ""
         name = f"v{commit.version} {check.level}: {check.name}"
-        cases.append(Case(name, 0.0, _ELEMENTS[check.result], detail.split("\n")[0], detail))
+        cases.append(Case(name, 0.0, _ELEMENTS.get(check.result), detail.split("\n")[0], detail))
     return Suite(table.ref.identifier, cases, commit.duration_seconds)
 
 
@@ -117,7 +119,7 @@ def _problem(table: TableVerification) -> str:
 
 
 def verify_findings(run: VerifyRun) -> list[Finding]:
-    """Return an error for each wrong check and a warning for each that could not be made, errors first."""
+    """Return an error for each wrong check, a warning for each note and each that could not be made; errors first."""
     findings = []
     for table in run.tables:
         name, commit = table.ref.identifier, table.commit

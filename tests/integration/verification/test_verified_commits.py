@@ -61,7 +61,7 @@ def test_commits_of_everybody_are_proven(spark: SparkSession, lease: SessionLeas
         optimized = _verify(engine, path)
         assert (optimized.version, optimized.operation, optimized.kind) == (3, "OPTIMIZE", "rewrite")
         assert (optimized.result, optimized.rows_removed, optimized.rows_added) == (PROVEN, 19, 19), optimized.checks
-        assert {check.level for check in optimized.checks} == {"actions", "rows", "statistics", "files"}
+        assert {check.level for check in optimized.checks} == {"actions", "rows", "statistics", "inputs", "files"}
         assert _verify(engine, path, 3, exact=True).result is PROVEN
         # A change of data: only its files can be checked, and they are as many rows as the log says.
         deleted = _verify(engine, path, 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -48,12 +49,22 @@ def moved(bound: Any, up: bool) -> Any:
     return bound + "~" if up else bound.rstrip()[:-1] if bound.rstrip() else None
 
 
+def _is_answered(bound: Any) -> bool:
+    """Whether readers answer MIN and MAX from the bound: of a number or a date."""
+    return not isinstance(bound, str) or re.fullmatch(r"\d{4}-\d\d-\d\d", bound) is not None
+
+
 def move_bound(side: str, up: bool) -> StatsChange:
-    """One bound is moved."""
+    """One bound is moved; away from the rows only where readers answer MIN and MAX from it."""
+    is_widened = up == (side == "maxValues")
 
     def change(stats: dict[str, Any], rng: random.Random) -> bool:
         paths = [(path, moved(_parent(stats[side], path)[path[-1]], up)) for path in _leaves(stats.get(side) or {})]
-        usable = [(path, value) for path, value in paths if value is not None]
+        usable = [
+            (path, value)
+            for path, value in paths
+            if value is not None and (not is_widened or _is_answered(_parent(stats[side], path)[path[-1]]))
+        ]
         if not usable:
             return False
         path, value = rng.choice(usable)

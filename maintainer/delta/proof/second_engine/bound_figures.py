@@ -1,6 +1,6 @@
 """Compare the least and the greatest values of a file with the bounds in its statistics. Pure.
 
-The rules are Delta's: strings may be cut after 32 characters, times are cut to milliseconds, NaN is above all numbers.
+The rules are Delta's: a time may be a millisecond above its bound, NaN is above all numbers.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from decimal import Decimal
 from typing import Any
 
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
-from maintainer.delta.proof.statistics_figures import SHORTEST_CUT, FileFigures, StatisticsColumn
+from maintainer.delta.proof.statistics_figures import FileFigures, StatisticsColumn
 from maintainer.delta.proof.statistics_verdict import value_at
 
-_LAST_CHARACTERS = ("\x7f", "\U0010ffff", "\ufffd")
 _MILLISECOND = 1000
 
 
@@ -40,6 +39,8 @@ def figures_of(
     try:
         bounds = json.loads(stats or "{}", parse_float=Decimal)
     except ValueError:
+        bounds = None
+    if not isinstance(bounds, dict):
         bounds = {}
     outside = reached = 0
     for number, (column, (least, most)) in enumerate(zip(columns, extremes, strict=True)):
@@ -56,32 +57,13 @@ def _compared(
     column: StatisticsColumn, least: object, most: object, low: object, high: object
 ) -> tuple[bool, bool, bool]:
     """Whether a value is outside the bounds, at the lower one, at the upper one."""
-    if column.kind == "string":
-        return _compared_text(str(least), str(most), low, high)
-    width = _MILLISECOND if column.kind in ("timestamp", "timestamp_ntz") else 0
     first, last = _ordered(least, column.kind), _ordered(most, column.kind)
     lower = None if low is None else _ordered(_bound(low, column.kind), column.kind)
     upper = None if high is None else _ordered(_bound(high, column.kind), column.kind)
-    if width:
-        below = lower is not None and first < lower
-        above = upper is not None and last[1] >= upper[1] + width
-        at_low = lower is not None and lower <= first and first[1] < lower[1] + width
-        at_high = upper is not None and upper <= last and last[1] < upper[1] + width
-        return below or above, at_low, at_high
     below, above = lower is not None and first < lower, upper is not None and last > upper
+    if column.kind in ("timestamp", "timestamp_ntz"):
+        above = upper is not None and last[1] >= upper[1] + _MILLISECOND
     return below or above, first == lower, last == upper
-
-
-def _compared_text(least: str, most: str, low: object, high: object) -> tuple[bool, bool, bool]:
-    outside = at_low = at_high = False
-    if isinstance(low, str):
-        outside = least.encode() < low.encode()
-        at_low = least == low or (len(low) >= SHORTEST_CUT and least.startswith(low))
-    if isinstance(high, str):
-        outside |= most.encode() > high.encode()
-        is_cut = high[-1:] in _LAST_CHARACTERS and len(high) > SHORTEST_CUT // 2
-        at_high = most == high or (is_cut and most.startswith(high[:-1]))
-    return outside, at_low, at_high
 
 
 def _ordered(value: Any, kind: str) -> tuple[bool, Any]:  # noqa: ANN401
@@ -89,7 +71,7 @@ def _ordered(value: Any, kind: str) -> tuple[bool, Any]:  # noqa: ANN401
     if kind in ("float", "double"):
         number = float(value)
         return (True, 0.0) if math.isnan(number) else (False, number)
-    return False, value
+    return False, value.encode() if isinstance(value, str) else value
 
 
 def _bound(value: Any, kind: str) -> Any:  # noqa: ANN401
@@ -109,9 +91,11 @@ def _bound(value: Any, kind: str) -> Any:  # noqa: ANN401
                 return number if not math.isfinite(number) else struct.unpack("f", struct.pack("f", number))[0]
             case "double":
                 return float(value)
+            case "string":
+                return value.encode()
             case _:
                 return Decimal(value) if kind.startswith("decimal") else int(value)
-    except (ValueError, TypeError, ArithmeticError) as error:
+    except (ValueError, TypeError, AttributeError, ArithmeticError) as error:
         raise CannotCompareError(f"a bound is spelled {value!r}") from error
 
 

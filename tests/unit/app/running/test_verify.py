@@ -156,6 +156,9 @@ def bench(tmp_path: Path) -> Bench:
 GOOD = _commit(7, ("actions", PROVEN, None), ("rows", PROVEN, "20 rows"), ("statistics", PROVEN, None))
 BAD_ROWS = _commit(7, ("actions", PROVEN, None), ("rows", WRONG, "20 rows were removed, 19 added"))
 BAD_BOUNDS = _commit(7, ("rows", PROVEN, "20 rows"), ("statistics", WRONG, "f: numRecords says 3, it holds 2 rows"))
+FOUND_SO = _commit(
+    7, ("rows", PROVEN, "20 rows"), ("inputs", CheckResult.NOTED, "the log says 21 rows, the files hold 20")
+)
 GONE = _commit(7, ("actions", PROVEN, None), ("rows", NOT_CHECKED, "3 of its files are not on storage any more"))
 
 
@@ -249,11 +252,26 @@ def test_a_table_that_cannot_be_read_stops_no_other(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("commits", "code"), [((GOOD,), 0), ((GOOD, GONE), 1), ((GONE, BAD_BOUNDS), 5), ((BAD_ROWS, GOOD), 5), ((), 0)]
+    ("commits", "code"),
+    [((GOOD,), 0), ((GOOD, GONE), 1), ((GONE, BAD_BOUNDS), 5), ((BAD_ROWS, GOOD), 5), ((), 0), ((FOUND_SO,), 0)],
 )
 def test_the_gravest_answer_is_the_exit_code(bench: Bench, commits: tuple[CommitVerification, ...], code: int) -> None:
     answers = Answers({f"a.t{number}": table_commits for number, table_commits in enumerate(commits)})
     assert _exit_code(bench.verify(answers, *answers.known), accepted=False) == code
+
+
+def test_a_note_is_told_and_says_nothing_against_the_commit(bench: Bench) -> None:
+    run = bench.verify(Answers({"a.t": FOUND_SO}), "a.t")
+    assert run.count(PROVEN) == 1
+    text = render_verify(run)
+    assert "note: inputs hold\n      the log says 21 rows, the files hold 20\n" in text
+    assert "1 table: 1 proven" in text
+    assert verification_document(run)["counts"] == {"proven": 1, "wrong": 0, "not_checked": 0}
+    jsonschema.validate(verification_document(run), json.loads(SCHEMA.read_text(encoding="utf-8")))
+    assert verification_from_json(verification_json(run)) == run
+    assert [finding.severity.name for finding in verify_findings(run)] == ["WARNING"]
+    assert "<failure" not in verify_junit(run)
+    assert not bench.record().quarantined
 
 
 def test_the_ledger_is_counted_apart_and_its_verdict_holds(bench: Bench) -> None:

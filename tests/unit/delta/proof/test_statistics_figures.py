@@ -17,7 +17,7 @@ from maintainer.delta.proof.statistics_figures import (
     read_figures,
     statistics_columns,
 )
-from maintainer.delta.proof.statistics_verdict import Strictness, judge, unknown_names
+from maintainer.delta.proof.statistics_verdict import Judgement, Strictness, judge, strictness_of, unknown_names
 
 SCHEMA: dict[str, Any] = {
     "type": "struct",
@@ -42,6 +42,10 @@ GOOD = {
     "nullCount": {"col-1": 0, "s": {"x.y": 1}, "l": 2},
 }
 FIGURES = FileFigures(rows=3, nulls=(0, 1, 2), outside=0, reached=0b1111)
+
+
+def wrong(*judged: Any) -> list[str]:
+    return list(judge(*judged).wrong)
 
 
 def _add(**changes: Any) -> dict[str, Any]:
@@ -80,13 +84,10 @@ def test_strings_are_compared_row_by_row_and_other_values_by_their_extremes() ->
         "min(`a`) AS least0",
         "max(`a`) AS most0",
         "coalesce(bool_or(`s`.`x.y` < b.lo1 OR `s`.`x.y` > b.hi1), false) AS beyond1",
-        "coalesce(bool_or(`s`.`x.y` = b.lo1 OR b.shortened1 AND startswith(`s`.`x.y`, b.lo1)), false) AS lowest1",
-        "coalesce(bool_or(`s`.`x.y` = b.hi1 OR startswith(`s`.`x.y`, b.cut1)), false) AS highest1",
     ]
     assert figures_of_file(COLUMNS, "b")[2:] == [
         "0L | if(least0 < b.lo0 OR most0 > b.hi0, 1L, 0L) | if(beyond1, 2L, 0L) AS o",
-        "0L | if(least0 = b.lo0, 1L, 0L) | if(most0 = b.hi0, 2L, 0L) "
-        "| if(lowest1, 4L, 0L) | if(highest1, 8L, 0L) AS r0",
+        "0L | if(least0 = b.lo0, 1L, 0L) | if(most0 = b.hi0, 2L, 0L) AS r0",
     ]
 
 
@@ -97,10 +98,10 @@ def test_figures_of_groups_of_columns_come_together_in_order() -> None:
 
 
 def test_good_statistics_pass_and_missing_ones_only_where_nobody_expects_them() -> None:
-    assert judge(_add(), COLUMNS, FIGURES, STRICT) == []
-    assert judge({"path": "f", "stats": None}, COLUMNS, FIGURES, LENIENT) == []
-    assert judge({"path": "f", "stats": None}, COLUMNS, FIGURES, STRICT) == ["it has no statistics"]
-    assert judge({"path": "f", "stats": "{"}, COLUMNS, FIGURES, LENIENT) == ["its statistics are not JSON"]
+    assert wrong(_add(), COLUMNS, FIGURES, STRICT) == []
+    assert wrong({"path": "f", "stats": None}, COLUMNS, FIGURES, LENIENT) == []
+    assert wrong({"path": "f", "stats": None}, COLUMNS, FIGURES, STRICT) == ["it has no statistics"]
+    assert wrong({"path": "f", "stats": "{"}, COLUMNS, FIGURES, STRICT) == ["its statistics are not JSON"]
 
 
 @pytest.mark.parametrize(
@@ -115,37 +116,102 @@ def test_good_statistics_pass_and_missing_ones_only_where_nobody_expects_them() 
             ["rows lie outside the bounds of a (minValues says 1, maxValues 9)"],
         ),
         ({}, FileFigures(3, (0, 1, 2), 0, 0b1101), ["maxValues of a says 9, which no row reaches"]),
-        ({}, FileFigures(3, (0, 1, 2), 0, 0b1011), ["minValues of s.x.y says 'a', which no row reaches"]),
+        ({}, FileFigures(3, (0, 1, 2), 0, 0b1110), ["minValues of a says 1, which no row reaches"]),
     ],
 )
 def test_wrong_statistics_are_named(changes: dict[str, Any], figures: FileFigures, expected: list[str]) -> None:
-    assert judge(_add(**changes), COLUMNS, figures, STRICT) == expected
+    assert wrong(_add(**changes), COLUMNS, figures, STRICT) == expected
 
 
-def test_bounds_wider_than_the_rows_are_wrong_only_where_they_must_be_exact() -> None:
+def test_bounds_that_no_row_reaches_are_wrong_for_numbers_of_exact_writers_and_a_note_for_others() -> None:
     wide = FileFigures(3, (0, 1, 2), 0, 0)
-    assert len(judge(_add(), COLUMNS, wide, STRICT)) == 4
-    assert judge(_add(), COLUMNS, wide, LENIENT) == []
+    sentences = ("minValues of a says 1, which no row reaches", "maxValues of a says 9, which no row reaches")
+    assert judge(_add(), COLUMNS, wide, STRICT) == Judgement(wrong=sentences)
+    assert judge(_add(), COLUMNS, wide, LENIENT) == Judgement(notes=sentences)
+    assert judge(_add(tightBounds=False), COLUMNS, wide, LENIENT) == Judgement()
+
+
+@pytest.mark.parametrize(
+    ("kind", "bound", "is_reached"),
+    [
+        *((kind, 7, True) for kind in ("byte", "short", "integer", "long", "float", "double", "decimal(10,2)")),
+        ("date", "2024-01-10", True),
+        ("timestamp", "2024-01-10T04:00:54.775Z", False),
+        ("timestamp_ntz", "2024-01-10T04:00:54.775", False),
+        ("string", "a", False),
+    ],
+)
+def test_readers_answer_min_and_max_from_bounds_of_numbers_and_dates(kind: str, bound: Any, is_reached: bool) -> None:
+    columns = statistics_columns({"fields": [{"name": "c", "type": kind, "metadata": {}}]}, ())
+    add = {"path": "f", "stats": json.dumps({"numRecords": 1, "maxValues": {"c": bound}})}
+    exact = Strictness(exact=True)
+    assert len(wrong(add, columns, FileFigures(1, (0,), 0, 0), exact)) == is_reached
+    # Narrower than the rows is wrong for every type and everybody.
+    assert len(wrong(add, columns, FileFigures(1, (0,), 1, 0b11), LENIENT)) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "nulls", "is_wrong"),
+    [
+        (0, 1, True),
+        (3, 2, True),
+        (5, 2, True),
+        (1, 2, False),
+        (2, 0, False),
+        (2, 1, False),
+        (3, 3, None),
+        ("0", 2, None),
+    ],
+)
+def test_a_null_count_of_others_is_wrong_only_where_it_hides_rows(said: Any, nulls: int, is_wrong: bool | None) -> None:
+    columns = COLUMNS[:1]
+    add = {"path": "f", "stats": json.dumps({"numRecords": 3, "nullCount": {"col-1": said}})}
+    figures = FileFigures(3, (nulls,), 0, 0)
+    judgement = judge(add, columns, figures, LENIENT)
+    assert (len(judgement.wrong), len(judgement.notes)) == (is_wrong is True, is_wrong is False)
+    assert len(wrong(add, columns, figures, Strictness(exact=True))) == (is_wrong is not None)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "5", '{"stats_json": "{\\"numRecords\\": 7}"}', '{"numRecords": "7"}', "{}"]
+)
+def test_what_no_reader_can_read_is_unknown(text: str) -> None:
+    judgement = judge({"path": "f", "stats": text}, COLUMNS, FIGURES, LENIENT)
+    assert (judgement.wrong, len(judgement.notes)) == ((), text in ("{", "[]", "5"))
+    assert judge({"path": "f", "stats": text}, COLUMNS, FIGURES, Strictness(exact=True)).wrong == ()
+    assert judge({"path": "f", "stats": text}, COLUMNS, FIGURES, STRICT).wrong
+
+
+def test_writers_of_exact_bounds_are_a_closed_list() -> None:
+    engines = {
+        "Apache-Spark/4.1.0 Delta-Lake/4.4.0": True,
+        "Apache-Spark/3.5.0 Delta-Lake/3.2.0": False,
+        "delta-rs:py-1.6.2": False,
+        "Trino-455": False,
+        None: False,
+    }
+    assert {engine: strictness_of({"engineInfo": engine}).exact for engine in engines} == engines
+    assert not strictness_of({}).complete
 
 
 def test_a_deletion_vector_leaves_wide_bounds_and_no_exact_null_counts() -> None:
     add = {**_add(numRecords=5), "deletionVector": {"cardinality": 2}}
-    assert judge(add, COLUMNS, FileFigures(3, (0, 0, 0), 0, 0), STRICT) == []
-    assert judge(add, COLUMNS, FileFigures(4, (0, 0, 0), 0, 0), STRICT) == [
+    assert wrong(add, COLUMNS, FileFigures(3, (0, 0, 0), 0, 0), STRICT) == []
+    assert wrong(add, COLUMNS, FileFigures(4, (0, 0, 0), 0, 0), STRICT) == [
         "numRecords says 5 less 2 deleted, it holds 4 rows"
     ]
-    assert judge(add, COLUMNS, FileFigures(3, (0, 0, 0), 0b1, 0), STRICT) != []
+    assert wrong(add, COLUMNS, FileFigures(3, (0, 0, 0), 0b1, 0), STRICT) != []
 
 
 def test_a_missing_bound_is_wrong_unless_the_column_holds_nulls_only() -> None:
     add = _add(minValues={"s": {"x.y": "a"}}, maxValues={"s": {"x.y": "b"}})
-    assert judge(add, COLUMNS, FIGURES, STRICT) == ["minValues of a is missing", "maxValues of a is missing"]
+    assert wrong(add, COLUMNS, FIGURES, STRICT) == ["minValues of a is missing", "maxValues of a is missing"]
     nulls = _add(
         minValues={"s": {"x.y": "a"}},
         maxValues={"s": {"x.y": "b"}},
         nullCount={**GOOD["nullCount"], "col-1": 3},  # type: ignore[dict-item]
     )
-    assert judge(nulls, COLUMNS, FileFigures(3, (3, 1, 2), 0, 0b1111), STRICT) == []
+    assert wrong(nulls, COLUMNS, FileFigures(3, (3, 1, 2), 0, 0b1111), STRICT) == []
 
 
 def test_names_that_no_column_has() -> None:
@@ -153,9 +219,9 @@ def test_names_that_no_column_has() -> None:
 
 
 def test_a_year_that_has_no_one_spelling_is_not_called_wrong() -> None:
-    columns = statistics_columns({"fields": [{"name": "t", "type": "timestamp", "metadata": {}}]}, ())
-    far = {"path": "f", "stats": json.dumps({"numRecords": 1, "maxValues": {"t": "+294247-01-10T04:00:54.775Z"}})}
-    near = {"path": "f", "stats": json.dumps({"numRecords": 1, "maxValues": {"t": "2024-01-10T04:00:54.775Z"}})}
-    exact = Strictness(complete=False, exact=True)
-    assert judge(far, columns, FileFigures(1, (0,), 0, 0), exact) == []
-    assert len(judge(near, columns, FileFigures(1, (0,), 0, 0), exact)) == 1
+    columns = statistics_columns({"fields": [{"name": "t", "type": "date", "metadata": {}}]}, ())
+    far = {"path": "f", "stats": json.dumps({"numRecords": 1, "maxValues": {"t": "+294247-01-10"}})}
+    near = {"path": "f", "stats": json.dumps({"numRecords": 1, "maxValues": {"t": "2024-01-10"}})}
+    exact = Strictness(exact=True)
+    assert wrong(far, columns, FileFigures(1, (0,), 0, 0), exact) == []
+    assert len(wrong(near, columns, FileFigures(1, (0,), 0, 0), exact)) == 1

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
+import struct
 import subprocess
 import sys
 import threading
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
-from maintainer.delta.proof.second_engine.duckdb_rows import OldFile, count_rows, measure_by_duckdb
+from maintainer.delta.proof.second_engine.duckdb_rows import (
+    NewFile,
+    OldFile,
+    count_rows,
+    judged_figures,
+    measure_by_duckdb,
+)
+from maintainer.delta.proof.statistics_figures import StatisticsColumn
+from maintainer.delta.proof.statistics_verdict import Judgement, Strictness, judge
 
 
 def parquet_file(path: Path, num_rows: int) -> str:
@@ -71,3 +84,120 @@ def test_a_process_can_be_started_afterwards_from_another_thread(tmp_path: Path)
     thread.start()
     thread.join(60)
     assert codes == [0]
+
+
+EXACT = Strictness(exact=True)
+at = datetime.fromisoformat
+
+
+def judged(file: Path, kinds: dict[str, str], **stats: Any) -> Judgement:
+    """What the one rule says about statistics of a file, by figures of its rows."""
+    columns = tuple(
+        StatisticsColumn(tuple(name.split(".")), tuple(name.split(".")), kind) for name, kind in kinds.items()
+    )
+    text = json.dumps(stats)
+    (figures,) = judged_figures(columns, [NewFile(str(file), text)])
+    assert figures is not None
+    return judge({"stats": text}, columns, figures, EXACT)
+
+
+def forge_footer(path: Path, old: bytes, new: bytes) -> None:
+    """Replace bytes in a file's footer, wherever they are; its pages stay as they are."""
+    data = path.read_bytes()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    assert old in data[start:]
+    path.write_bytes(data[:start] + data[start:].replace(old, new))
+
+
+def test_figures_are_of_rows_and_not_of_footers(tmp_path: Path) -> None:
+    """Alone in its file and its query, so that DuckDB may answer from the footer if it is let."""
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"i": pa.array([1234567, 2, 3] * 50)}), path, use_dictionary=False)
+    forge_footer(path, struct.pack("<q", 1234567), struct.pack("<q", 99))
+    assert pq.read_metadata(path).row_group(0).column(0).statistics.max == 99
+    assert judged(path, {"i": "long"}, numRecords=150, minValues={"i": 2}, maxValues={"i": 99}).wrong
+    assert judged(path, {"i": "long"}, numRecords=150, minValues={"i": 2}, maxValues={"i": 1234567}) == Judgement()
+    # A footer that counts no nulls where there are a hundred, as a number of two bytes.
+    pq.write_table(pa.table({"i": pa.array([None, 2, 3] * 100, pa.int64())}), path, use_dictionary=False)
+    forge_footer(path, b"\x16\xc8\x01", b"\x16\x80\x00")
+    assert pq.read_metadata(path).row_group(0).column(0).statistics.null_count == 0
+    assert judged(path, {"i": "long"}, numRecords=300, nullCount={"i": 0}).wrong
+    assert judged(path, {"i": "long"}, numRecords=300, nullCount={"i": 100}) == Judgement()
+
+
+@pytest.mark.parametrize("kind", ["float", "double"])
+def test_nan_is_the_greatest_number_though_footers_leave_it_out(tmp_path: Path, kind: str) -> None:
+    path, type_ = tmp_path / "f.parquet", pa.float32() if kind == "float" else pa.float64()
+    values = pa.array([1.5, float("nan"), 2.5], type_)
+    nested = pa.StructArray.from_arrays([values], ["x"])
+    pq.write_table(pa.table({"d": values, "s": nested}), path)
+    assert pq.read_metadata(path).row_group(0).column(0).statistics.max == 2.5
+    for column, put in (("d", lambda bound: {"d": bound}), ("s.x", lambda bound: {"s": {"x": bound}})):
+        for bound, is_wrong in ((2.5, True), ("Infinity", True), ("NaN", False)):
+            stats = {"numRecords": 3, "minValues": put(1.5), "maxValues": put(bound)}
+            assert bool(judged(path, {column: kind}, **stats).wrong) == is_wrong, (column, bound)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "type_", "good", "wide", "narrow"),
+    [
+        ("long", [-3, 8], pa.int64(), (-3, 8), (-4, 9), (-2, 7)),
+        ("integer", [-3, 8], pa.int16(), (-3, 8), (-4, 9), (-2, 7)),
+        ("double", [-0.0, 8.25], pa.float64(), (0.0, 8.25), (-0.5, 8.5), (0.5, 8.125)),
+        ("float", [0.1, 0.25], pa.float32(), (0.1, 0.25), (0.0, 0.5), (0.125, 0.2)),
+        ("date", [date(1500, 3, 1), date(2024, 2, 29)], pa.date32(), ("1500-03-01", "2024-02-29"),
+         ("1500-02-28", "2024-03-01"), ("1500-03-02", "2024-02-28")),
+        ("decimal(12,2)", [Decimal("-1.50"), Decimal("9999999999.99")], pa.decimal128(12, 2), (-1.5, 9999999999.99),
+         (-1.51, 10000000000), (-1.49, 9999999999.98)),
+        ("string", ["b" * 40, "y" * 40], pa.string(), ("b" * 32, "y" * 32 + "\x7f"), ("a", "z"), ("b" * 41, "y" * 32)),
+        ("timestamp", [at("1850-01-01T00:07:13.000999"), at("2024-01-01T00:00:00.000999")],
+         pa.timestamp("us", "UTC"), ("1850-01-01T01:00:41.000+00:53:28", "2024-01-01T00:00:00.000Z"),
+         ("1850-01-01T00:00:00Z", "2024-01-02T00:00:00Z"),
+         ("1850-01-01T01:01:00.000+00:53", "2023-12-31T23:59:59.999Z")),
+        ("timestamp_ntz", [at("2020-01-01T00:00:00"), at("2024-01-01T00:00:00.000999")], pa.timestamp("us"),
+         ("2020-01-01", "2024-01-01T00:00:00.000"), ("2019-12-31", "2024-01-01T00:00:00.001"),
+         ("2020-01-01T00:00:00.001", "2023-12-31T23:59:59.999")),
+        # A date that became a time stamp: older files hold dates, their bounds are spelled as dates.
+        ("timestamp_ntz", [date(2020, 1, 1), date(2024, 1, 1)], pa.date32(), ("2020-01-01", "2024-01-01"),
+         ("2019-12-31", "2024-01-02T00:00:00"), ("2020-01-02", "2023-12-31T00:00:00")),
+    ],
+)  # fmt: skip
+def test_each_type_by_its_rule(
+    tmp_path: Path, kind: str, values: list[Any], type_: pa.DataType, good: Any, wide: Any, narrow: Any
+) -> None:
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"c": pa.array([*values, None], type_)}), path)
+
+    def with_bounds(low: Any, high: Any) -> Judgement:
+        return judged(path, {"c": kind}, numRecords=3, minValues={"c": low}, maxValues={"c": high}, nullCount={"c": 1})
+
+    assert with_bounds(*good) == Judgement()
+    reached = kind not in ("string", "timestamp", "timestamp_ntz")
+    for low, high in ((wide[0], good[1]), (good[0], wide[1])):
+        assert [text.rpartition(", ")[2] for text in with_bounds(low, high).wrong] == ["which no row reaches"] * reached
+    for low, high in ((narrow[0], good[1]), (good[0], narrow[1])):
+        assert [text[:16] for text in with_bounds(low, high).wrong] == ["rows lie outside"]
+
+
+def test_nulls_of_nested_columns_and_of_columns_that_came_later(tmp_path: Path) -> None:
+    path = tmp_path / "f.parquet"
+    lists = pa.array([[None, None], [], None], pa.list_(pa.int64()))
+    structs = pa.array([{"x": None}, {"x": 1}, None], pa.struct([("x", pa.int64())]))
+    pq.write_table(pa.table({"l": lists, "s": structs}), path)
+    kinds = {"l": "array", "s.x": "long", "later": "long"}
+    right = {"l": 1, "s": {"x": 2}, "later": 3}
+    assert judged(path, kinds, numRecords=3, nullCount=right) == Judgement()
+    for name, wrong in (("l", 3), ("s", {"x": 1}), ("later", 0)):
+        assert len(judged(path, kinds, numRecords=3, nullCount={**right, name: wrong}).wrong) == 1
+
+
+def test_statistics_that_cannot_be_compared_are_nobodys_fault(tmp_path: Path) -> None:
+    pq.write_table(
+        pa.table({"c": pa.array([at("2024-01-01T00:00:00")], pa.timestamp("us", "UTC"))}), tmp_path / "f.parquet"
+    )
+    columns = (StatisticsColumn(("c",), ("c",), "timestamp"),)
+    for text in ("2024-01-01 00:00:00", 5, "soon"):
+        file = NewFile(str(tmp_path / "f.parquet"), json.dumps({"numRecords": 1, "maxValues": {"c": text}}))
+        assert judged_figures(columns, [file]) == [None]
+    for stats in ("[]", "{", "", None):
+        assert judged_figures(columns, [NewFile(str(tmp_path / "f.parquet"), stats)]) != [None]
