@@ -40,10 +40,11 @@ from maintainer.app.selection.chosen_tables import (
     WatchedTables,
     chosen_before_session,
     chosen_tables,
+    named_policy,
     opened_tables,
     searched,
 )
-from maintainer.app.selection.managed_search import with_recorded_tables
+from maintainer.app.selection.managed_search import needs_session, with_recorded_tables
 from maintainer.app.selection.run_spec import RunSpec, narrowed
 from maintainer.app.selection.store_reach import tables_out_of_reach
 from maintainer.app.status.status_look import StatusLook, look_at_all
@@ -86,6 +87,7 @@ class PlannedTables:
 class TableDecisions:
     """Everything that planning decided about one table. ``session_auto_compact`` is the session's own setting."""
 
+    policy: ResolvedPolicy
     plan: Plan
     look: TableLook
     session_auto_compact: str | None
@@ -247,18 +249,30 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
         return end
 
 
-def why(project: Project, spec: RunSpec, policy: ResolvedPolicy) -> TableDecisions:
-    """Plan one table and return every decision about it. Changes nothing."""
+def why(project: Project, spec: RunSpec, table: str) -> TableDecisions:
+    """Plan one table and return every decision about it. Changes nothing.
+
+    Args:
+        project: The project.
+        spec: With which engine.
+        table: The table, in any spelling, or the end of its name.
+
+    Raises:
+        ProjectError: E613, no policy names the table and no rule manages it, or several are called so.
+    """
     looks: list[TableLook] = []
     options = project_engine(project.loaded.project, spec.engine)
+    if not needs_session(project):  # a misspelt name costs no start of Java
+        project, _ = named_policy(project, table, options)
     with open_engine(options) as opened:
+        project, policy = named_policy(project, table, opened)
         tables_out_of_reach(opened, (policy.table,))
         made = make_plan(
             project,
             opened.engine,
             PlanRequest((policy,), Clock().now_ms(), on_table=looks.append, stages=options.stages),
         )
-        return TableDecisions(made, looks[0], opened.session_setting(SESSION_ENABLED))
+        return TableDecisions(policy, made, looks[0], opened.session_setting(SESSION_ENABLED))
 
 
 @contextmanager

@@ -98,6 +98,18 @@ def identity(ref: TableRef) -> str:
     return f"name:{name}" if "." in name else f"name:default.{name}"
 
 
+def is_called(ref: TableRef, written: str) -> bool:
+    """Tell whether the name of a table ends like this, as people call it: ``orders`` for ``lake.sales.orders``.
+
+    Case counts in paths, and not in names. The whole name is no end of itself: see `identity`.
+    """
+    if ref.is_path:
+        return ref.location.endswith(f"/{written.strip('/')}") and bool(written.strip("/"))
+    parts = name_parts(written.lower())
+    own = name_parts(ref.identifier.lower())
+    return 0 < len(parts) < len(own) and own[-len(parts) :] == parts
+
+
 _GLOB_CHARACTERS = re.compile(r"[*?\[]")
 
 

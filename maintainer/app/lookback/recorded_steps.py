@@ -8,10 +8,12 @@ from maintainer.app.engine_access import EngineOptions, project_engine
 from maintainer.app.lookback.run_history import history_rows, rows_of_table
 from maintainer.app.lookback.table_history import beside_ours, ledger_rows, table_commits
 from maintainer.app.project_folders import Project
+from maintainer.app.selection.chosen_tables import named_policy
 from maintainer.app.selection.recorded_tables import CurrentTable, current_tables
 from maintainer.errors import MaintainerError
 from maintainer.journal.folder.run_folder import is_run_id
 from maintainer.model.run.history_rows import HistoryRow
+from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.project_settings import ledger_ref
 from maintainer.policy.table_names import identity
 
@@ -57,11 +59,14 @@ def recorded_steps(project: Project, query: HistoryQuery, engine: EngineOptions)
     The log of a table on this machine is read as it is, of one elsewhere through the engine.
 
     Raises:
-        ProjectError: No policy names the table.
+        ProjectError: E613, no policy names the table and no rule reaches it, or several are called so.
         MaintainerError: The runs or the ledger cannot be read. A table's log that cannot be read is a warning.
     """
     engine = project_engine(project.loaded.project, engine)
-    ref = project.loaded.resolve_table(query.table).table if query.table else None
+    ref: TableRef | None = None
+    if query.table:
+        project, policy = named_policy(project, query.table, engine, managed=False)
+        ref = policy.table
     with_others = ref is not None and not (query.ours or query.failed)
     known = current_tables((ref,), project.past_runs_dir)[ref.identifier] if ref else None
     limit = MAX_ROWS if with_others else query.limit

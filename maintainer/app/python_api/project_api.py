@@ -14,9 +14,9 @@ from maintainer.app.project_folders import Project as LoadedProject
 from maintainer.app.python_api.finished_run import Run
 from maintainer.app.python_api.plan_api import Plan
 from maintainer.app.python_api.rows import Rows, Text
-from maintainer.app.python_api.table_api import Table, history_of, run_of, since_ms_of, status_of
+from maintainer.app.python_api.table_api import Table, history_of, run_of, since_ms_of, status_of, why_of
 from maintainer.app.running.saved_plan import read_saved_plan
-from maintainer.app.selection.chosen_tables import chosen_policies
+from maintainer.app.selection.chosen_tables import chosen_policies, named_policy
 from maintainer.app.selection.managed_search import search_tables
 from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec, SelectionOptions
 from maintainer.execution.fleet.rollout import parse_batches
@@ -83,12 +83,15 @@ class Project:
         return tuple(Table(policy, project) for policy in chosen_policies(project, spec, command="list"))
 
     def table(self, name: str) -> Table:
-        """Return one table by its identifier, in any spelling. Needs no Spark.
+        """Return one table by its name, in any spelling, or by the end of its name where that fits one table only.
+
+        Needs no Spark, but where no file names the table and `tables` needs it, too.
 
         Raises:
-            ProjectError: E613, no policy names the table.
+            ProjectError: E613, no policy names the table and no rule manages it, or several are called so.
         """
-        return Table(self._project.loaded.resolve_table(name), self._project)
+        project, policy = named_policy(self._project, name, EngineOptions(), exists=True)
+        return Table(policy, project)
 
     def plan(
         self,
@@ -222,14 +225,14 @@ class Project:
         """Return every decision about one table, taken and not taken, with the policy line behind each.
 
         Args:
-            table: The table's identifier.
+            table: As for `table`.
             spark: As for `plan`.
             verbose: Name each partition that is left alone.
 
         Raises:
-            ProjectError: E613, no policy names the table.
+            ProjectError: E613, as for `table`.
         """
-        return self.table(table).why(spark, verbose=verbose)
+        return why_of(self._project, table, spark, verbose=verbose)
 
     def history(
         self,

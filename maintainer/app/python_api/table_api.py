@@ -75,10 +75,7 @@ class Table:
             spark: As for `Project.plan`.
             verbose: Name each partition that is left alone.
         """
-        decisions = operations.why(self._project, self._spec(spark), self.policy)
-        auto_compact = auto_compact_of(decisions.look, decisions.session_auto_compact)
-        text = decisions_text(self._project, self.policy, decisions.plan, auto_compact, verbose=verbose)
-        return Text(f"Why: {self.name}, {decisions.plan.tables[0].state.value.replace('_', ' ')}", text)
+        return why_of(self._project, self.name, spark, verbose=verbose)
 
     def history(
         self,
@@ -127,6 +124,14 @@ def run_of(
     result = operations.apply(project, spec, saved, listener=_Events(on_event))
     assert result is not None  # this listener agrees to every plan
     return Run(result, project)
+
+
+def why_of(project: LoadedProject, name: str, spark: object | None, *, verbose: bool = False) -> Text:
+    """Return every decision about the table that a name means."""
+    decisions = operations.why(project, RunSpec(engine=EngineOptions(spark=spark)), name)
+    table, auto_compact = decisions.plan.tables[0], auto_compact_of(decisions.look, decisions.session_auto_compact)
+    text = decisions_text(project, decisions.policy, decisions.plan, auto_compact, verbose=verbose)
+    return Text(f"Why: {table.ref.identifier}, {table.state.value.replace('_', ' ')}", text)
 
 
 def status_of(project: LoadedProject, spec: RunSpec, *, scheduled: bool = False) -> Rows[StatusRow]:

@@ -130,6 +130,36 @@ def chosen_before_session(
     return project, chosen_tables(project, spec, command=command) if asks else None
 
 
+def named_policy(
+    project: Project,
+    name: str,
+    engine: EngineOptions | OpenedEngine,
+    *,
+    exists: bool = False,
+    managed: bool = True,
+) -> tuple[Project, ResolvedPolicy]:
+    """Return the policy of the table that a name means, after a search where files and rules alone cannot tell.
+
+    Args:
+        project: The project.
+        name: The table, in any spelling, or the end of its name.
+        engine: What is open, or how to open it where the search needs a session.
+        exists: Search also for a table that a rule manages by its full name, so that a name of none is refused.
+        managed: Refuse a table that rules reach and none manages: nothing is done to it.
+
+    Returns:
+        The project, which knows what a search found, and the policy.
+
+    Raises:
+        ProjectError: E613, no policy names the table and no rule manages it, or several are called so.
+        MaintainerError: The table may lie in a place that cannot be searched.
+    """
+    is_managed = project.loaded.manager_of(table_ref(name, project.root)) is not None
+    if not project.loaded.names(name) and (exists or not is_managed):
+        project = search_tables(project, engine)
+    return project, project.loaded.resolve_table(name, managed=managed)
+
+
 @contextmanager
 def opened_tables(
     project: Project, spec: RunSpec, command: str, *, long_work: bool = False

@@ -9,7 +9,7 @@ import click
 from maintainer.app import operations
 from maintainer.app.project_folders import Project
 from maintainer.app.running.verify_commits import VerifyRequest, VerifyTarget, parse_target, verification_json
-from maintainer.app.selection.chosen_tables import chosen_policies
+from maintainer.app.selection.chosen_tables import chosen_policies, named_policy
 from maintainer.app.selection.managed_search import search_tables
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.act.approval import YES, is_approved, require_approval
@@ -143,14 +143,15 @@ def undelete_command(context: CliContext, table: str, spec: RunSpec, run_id: str
     """
     require_approval(yes=yes, command="maintainer undelete", first="it overwrites no file that exists")
     project = open_project(context)
-    policy = project.loaded.resolve_table(table)
-    if not is_approved(f"Bring back what run {run_id} moved out of {table}?", yes=yes):
+    project, policy = named_policy(project, table, spec.engine, managed=False)
+    name = policy.table.identifier
+    if not is_approved(f"Bring back what run {run_id} moved out of {name}?", yes=yes):
         click.echo("Nothing was done.", err=True)
         return ExitCode.FINDINGS
     receipt = operations.undelete(project, spec, policy, run_id)
     size = format_size(receipt.bytes_restored)
     restored = f"{count_of(receipt.num_files_restored, 'file')} ({size})"
-    click.echo(f"{printable(table)}: {restored} of run {printable(run_id)} are back in its folder")
+    click.echo(f"{printable(name)}: {restored} of run {printable(run_id)} are back in its folder")
     for line in receipt.refused[:MAX_NAMED]:
         click.echo(f"  not brought back: {printable(line)}")
     if len(receipt.refused) > MAX_NAMED:

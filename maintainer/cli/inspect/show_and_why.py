@@ -180,12 +180,11 @@ def _read(path: Path) -> str:
 def why_command(context: CliContext, table: str, spec: RunSpec) -> int:
     """Show each decision about one table, also what is not done, with the policy line behind it."""
     project = open_project(context)
-    policy = project.loaded.resolve_table(table)
-    decisions = operations.why(project, spec, policy)
+    decisions = operations.why(project, spec, table)
     plan = decisions.plan
     text = decisions_text(
         project,
-        policy,
+        decisions.policy,
         plan,
         auto_compact_of(decisions.look, decisions.session_auto_compact),
         verbose=context.verbosity > 0,

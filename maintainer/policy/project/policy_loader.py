@@ -10,7 +10,7 @@ from maintainer.policy.policy_checks import check_file
 from maintainer.policy.project.project_settings import with_environment
 from maintainer.policy.resolve.resolve import ProfileSource, RuleSource, TableSource, rule_source, table_source
 from maintainer.policy.schema.schema_check import DocumentKind, kind_of
-from maintainer.policy.table_names import identity, table_ref
+from maintainer.policy.table_names import identity, is_called, table_ref
 from maintainer.policy.yaml.table_line import table_in_first_lines
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_reader import read_bytes, read_document
@@ -28,7 +28,7 @@ class PolicyLoader:
     def __init__(self, root: Path, paths_from: Path, only: str | None) -> None:
         self._root = root
         self._paths_from = paths_from
-        self._only = None if only is None else identity(table_ref(only, paths_from))
+        self._only = only
         self.not_read: list[str] = []
         self.findings: list[Diagnostic] = []
         self.broken: set[str] = set()
@@ -76,7 +76,11 @@ class PolicyLoader:
         """Return the table of a file that certainly names another one than the one that is asked for."""
         content = read_bytes(path, self._root)
         named = None if isinstance(content, Diagnostic) else table_in_first_lines(content)
-        return named if named is not None and identity(table_ref(named, self._paths_from)) != self._only else None
+        if named is None or self._only is None:
+            return None
+        ref = table_ref(named, self._paths_from)
+        is_meant = identity(ref) == identity(table_ref(self._only, self._paths_from)) or is_called(ref, self._only)
+        return None if is_meant else named
 
     def _check(self, document: Document | None, findings: list[Diagnostic], path: Path) -> Document | None:
         if document is not None:

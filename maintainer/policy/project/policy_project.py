@@ -35,6 +35,7 @@ from maintainer.policy.project.table_search import (
     TableSearch,
     check_managing,
     managing_rule,
+    table_called,
 )
 from maintainer.policy.resolve.merge import Layer, Level, document_layer
 from maintainer.policy.resolve.resolve import (
@@ -200,15 +201,19 @@ class LoadedProject:
         """
         return tuple(resolution.policy for resolution in self.resolutions)
 
-    def resolve_table(self, identifier: str) -> ResolvedPolicy:
+    def resolve_table(self, identifier: str, *, managed: bool = False) -> ResolvedPolicy:
         """Return the effective policy of one table; see ``resolution_of``."""
-        return self.resolution_of(identifier).policy
+        return self.resolution_of(identifier, managed=managed).policy
 
-    def resolution_of(self, identifier: str) -> Resolution:
-        """Resolve one table, in any spelling; also one that only rules reach.
+    def resolution_of(self, identifier: str, *, managed: bool = False) -> Resolution:
+        """Resolve one table, in any spelling, or by the end of its name where that fits one known table only.
+
+        Args:
+            identifier: The table.
+            managed: Only a table that a file names or a rule manages; else also one that rules merely reach.
 
         Raises:
-            ProjectError: E613 nothing manages the table. E617 rules disagree about it.
+            ProjectError: E613 nothing manages the table, or several are called so. E617 rules disagree about it.
             PolicyErrors: The table's own files have errors, or it has none and others have.
         """
         ref = table_ref(identifier, self.root)
@@ -223,10 +228,21 @@ class LoadedProject:
         if self.ledger is not None and identity(self.ledger) == identity(ref):
             return ledger_resolution(self.ledger, self.root, self.project.timezone)
         manager = self.manager_of(ref)
-        rules = self.match_rules_for(ref) if manager is None else self.rules_without_file(ref)
+        if manager is not None and (self.search is None or self.search.may_have(ref)):
+            return self._resolve_by_rules(ref, self.rules_without_file(ref), manager)
+        meant = table_called(identifier, [table.ref for table in self.tables], self.search)
+        if meant is not None and identity(meant) != identity(ref):
+            return self.resolution_of(meant.identifier, managed=managed)
+        rules = () if managed or manager is not None else self.match_rules_for(ref)
         if not rules:
-            raise self._unmanaged(identifier)
-        return self._resolve_by_rules(ref, rules, manager)
+            unsearched = () if self.search is None else self.search.problems
+            raise unsearched[0].error if unsearched else self._unmanaged(identifier, ref)
+        return self._resolve_by_rules(ref, rules)
+
+    def names(self, identifier: str) -> bool:
+        """Tell whether a table has a policy of its own under this name, in any spelling: then nothing is searched."""
+        keys = {*(table.key for table in self.tables), identity(ledger_ref(self.project, self.root))}
+        return identity(table_ref(identifier, self.root)) in keys
 
     def manager_of(self, ref: TableRef) -> RuleSource | None:
         """Return the rule that manages a table which no file names, None if none does; nothing is looked for."""
@@ -290,17 +306,23 @@ class LoadedProject:
             ref, file, layers, root=self.root, timezone=timezone, named_by_file=bool(own), rule_line=rule_line
         )
 
-    def _unmanaged(self, identifier: str) -> ProjectError:
+    def _unmanaged(self, identifier: str, ref: TableRef) -> ProjectError:
+        reached = self.manager_of(ref) is not None or bool(self.match_rules_for(ref))
+        rules = "no rule manages a table that is called so" if reached else "no rule reaches it"
+        what, where = f"no policy names `{identifier}`, and {rules}", None
+        for rule in reversed(self.rules):
+            if (line := rule.excluded_at(plain_name(ref))) is not None:
+                what, where = f"`match.exclude` leaves `{identifier}` out", f"{rule.document.file}:{line}"
+                break
         managed = {resolution.policy.table.identifier for resolution in self.managed.resolutions}
         not_read = {table_ref(written, self.root).identifier for written in self.not_read}
         near = nearest_table(identifier, {table.ref.identifier for table in self.tables} | managed | not_read)
         near = near or nearest(identifier, {*(table.written for table in self.tables), *self.not_read})
-        return ProjectError(
-            f"no policy names `{identifier}`, and no rule reaches it",
-            code="E613",
-            found=identifier,
-            help=f"did you mean `{near}`?" if near else "write a policy for it: `version: 1` and `table:` are enough",
-        )
+        write_one = "write a policy for it: `version: 1` and `table:` are enough"
+        help_text = f"did you mean `{near}`?" if near else write_one
+        if where is not None:
+            help_text = f"to maintain it, remove that item, or {write_one}"
+        return ProjectError(what, code="E613", where=where, found=identifier, help=help_text)
 
 
 def load_project(

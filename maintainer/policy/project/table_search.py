@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from maintainer.errors import MaintainerError
+from maintainer.errors import MaintainerError, ProjectError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic, Severity
 from maintainer.policy.resolve.resolve import Resolution, RuleSource
-from maintainer.policy.table_names import absolute_path, identity, is_glob, name_parts, plain_name
+from maintainer.policy.table_names import absolute_path, identity, is_called, is_glob, name_parts, plain_name
 from maintainer.policy.yaml.yaml_document import Document
 
 DEFAULT_DATABASE = "default"
@@ -144,6 +144,13 @@ class TableSearch:
     problems: tuple[TableProblem, ...] = ()
     notes: tuple[MaintainerError, ...] = field(default=(), compare=False)
 
+    def may_have(self, ref: TableRef) -> bool:
+        """Tell whether a table was found, or may lie in a place that was not searched to its end."""
+        return any(table.is_one_of((identity(ref),)) for table in self.tables) or any(
+            SearchPlaces((place.table.location,)).cover(ref) if place.table.is_path else not ref.is_path
+            for place in self.problems
+        )
+
     def managed_by(
         self, rules: Sequence[RuleSource], places: SearchPlaces, named: Iterable[str]
     ) -> Iterator[tuple[TableRef, RuleSource]]:
@@ -162,6 +169,33 @@ class TableSearch:
             managed = next(((name, rule) for name, rule in pairs if rule is not None), None)
             if managed is not None:
                 yield managed
+
+
+MAX_NAMED = 10
+"""Tables that a message names."""
+
+
+def table_called(written: str, named: Sequence[TableRef], search: TableSearch | None) -> TableRef | None:
+    """Return the one table whose name ends like this, of those that files name or a search found; None if none.
+
+    Raises:
+        ProjectError: E613, several do.
+    """
+    refs = {identity(ref): ref for ref in named if is_called(ref, written)}
+    own = [identity(ref) for ref in named]
+    for found in () if search is None else search.tables:
+        if not found.is_one_of(own) and any(is_called(name, written) for name in found.names):
+            refs[identity(found.names[0])] = found.names[0]
+    if len(refs) <= 1:
+        return next(iter(refs.values()), None)
+    names = sorted(ref.identifier for ref in refs.values())
+    more = f", and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
+    raise ProjectError(
+        f"the names of {len(names):,} tables end with `{written}`",
+        code="E613",
+        found=", ".join(names[:MAX_NAMED]) + more,
+        help="write more of the name",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,14 @@ from maintainer.policy.resolve.resolved import (
     ZOrderPolicy,
     policy_digest,
 )
-from maintainer.policy.table_names import TableMatch, absolute_path, identity, table_match, table_ref
+from maintainer.policy.table_names import (
+    TableMatch,
+    absolute_path,
+    identity,
+    name_matches,
+    table_match,
+    table_ref,
+)
 from maintainer.policy.yaml.yaml_document import Document
 
 
@@ -109,6 +116,13 @@ class RuleSource:
     def line(self) -> int:
         """Where ``match:`` stands: what a table without a file comes from."""
         return self.document.key_span_of(("match",)).line
+
+    def excluded_at(self, name: str) -> int | None:
+        """Return the line of ``match.exclude`` that alone keeps the rule from a table; None if none does."""
+        if not replace(self.match, exclude=()).applies_to(name, ()):
+            return None
+        at = next((at for at, glob in enumerate(self.match.exclude) if name_matches(name, (glob,))), None)
+        return None if at is None else self.document.span_of(("match", "exclude", at)).line
 
     @property
     def tags(self) -> frozenset[str] | None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from maintainer.errors import ProjectError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Severity
-from maintainer.policy.project.policy_project import PolicyErrors, load_project
+from maintainer.policy.project.policy_project import LoadedProject, PolicyErrors, load_project
+from maintainer.policy.project.table_search import FoundTable, TableSearch
 from maintainer.policy.selectors import SelectorContext, parse_selector, select
+from maintainer.policy.table_names import table_ref
 from tests.support.policies.projects import complaints, loaded, write_project
 
 
@@ -131,28 +134,78 @@ def test_a_table_that_only_rules_reach_is_resolved_and_any_other_is_unmanaged(tm
     assert (caught.value.exit_code, caught.value.help) == (2, "did you mean `s.t`?")
 
 
+CALLED = ("analytics.finance.orders", "/data/warehouse/events", "analytics.finance.items", "analytics.sales.items")
+
+
+def called(tmp_path: Path) -> LoadedProject:
+    return loaded(tmp_path, {f"policies/{number}.yml": f"table: {table}\n" for number, table in enumerate(CALLED)})
+
+
 @pytest.mark.parametrize(
-    ("word", "help_text"),
+    ("word", "table"),
     [
-        ("orders", "did you mean `analytics.finance.orders`?"),
-        ("Finance.Orders", "did you mean `analytics.finance.orders`?"),
-        ("events", "did you mean `/data/warehouse/events`?"),
-        # Two tables end like this, and neither is near enough by its letters.
-        ("items", "write a policy for it: `version: 1` and `table:` are enough"),
+        ("orders", "analytics.finance.orders"),
+        ("Finance.Orders", "analytics.finance.orders"),
+        ("finance.`orders`", "analytics.finance.orders"),
+        ("events", "/data/warehouse/events"),
+        ("warehouse/events/", "/data/warehouse/events"),
+        ("sales.items", "analytics.sales.items"),
     ],
 )
-def test_a_table_called_by_the_end_of_its_name_is_found_and_named(tmp_path: Path, word: str, help_text: str) -> None:
-    tables = ("analytics.finance.orders", "/data/warehouse/events", "analytics.finance.items", "analytics.sales.items")
-    files = {f"policies/{number}.yml": f"table: {table}\n" for number, table in enumerate(tables)}
-    project = loaded(tmp_path, files)
+def test_a_table_called_by_the_end_of_its_name_is_that_table(tmp_path: Path, word: str, table: str) -> None:
+    project = called(tmp_path)
+    assert project.resolve_table(word).table.identifier == table
+    assert load_project(tmp_path, only=word).resolve_table(word).table.identifier == table
+
+
+@pytest.mark.parametrize("word", ["ders", "Events", "data/warehouse", "analytics", "/", "`"])
+def test_what_is_no_end_of_a_name_calls_no_table(tmp_path: Path, word: str) -> None:
+    with pytest.raises(ProjectError, match="E613: no policy names"):
+        called(tmp_path).resolve_table(word)
+
+
+def test_an_end_that_several_names_have_is_refused_with_the_names(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match="E613: the names of 2 tables end with `items`") as caught:
+        called(tmp_path).resolve_table("items")
+    assert caught.value.found == "analytics.finance.items, analytics.sales.items"
+    assert caught.value.help == "write more of the name"
+
+
+def test_many_tables_of_one_end_are_counted(tmp_path: Path) -> None:
+    project = loaded(tmp_path, {f"policies/{n}.yml": f"table: lake/r{n:02}/t\n" for n in range(13)})
+    with pytest.raises(ProjectError, match="the names of 13 tables") as caught:
+        project.resolve_table("t")
+    assert caught.value.found == ", ".join(f"lake/r{n:02}/t" for n in range(10)) + ", and 3 more"
+
+
+def test_a_selection_offers_the_table_that_is_called_so(tmp_path: Path) -> None:
+    none, end = parse_selector([], tmp_path), "`maintainer list` shows all tables; --allow-empty if nothing is right"
+    for word, shown in (("orders", "did you mean `analytics.finance.orders`? "), ("items", "")):
+        with pytest.raises(ProjectError, match="E623") as caught:
+            select(
+                called(tmp_path).resolved(), parse_selector([word], tmp_path), none, SelectorContext(tmp_path, "plan")
+            )
+        assert caught.value.help == f"{shown}{end}"
+
+
+@pytest.mark.parametrize("name", ["lake/tmp_1", "tmp_1"])
+def test_a_table_that_a_rule_leaves_out_names_the_line(tmp_path: Path, name: str) -> None:
+    rule = 'match:\n  tables: ["lake/*"]\n  exclude:\n    - "lake/old*"\n    - "lake/tmp*"\nmanage: true\n'
+    files = {"maintainer.yml": "roots: [lake]\n", "policies/lake.yml": rule, "policies/b.yml": "table: lake/b\n"}
+    search = TableSearch((FoundTable((table_ref("lake/tmp_1", tmp_path),)),))
+    project = replace(loaded(tmp_path, files), search=search)
     with pytest.raises(ProjectError, match="E613") as caught:
-        project.resolve_table(word)
-    assert caught.value.help == help_text
-    policies, none = project.resolved(), parse_selector([], tmp_path)
-    with pytest.raises(ProjectError, match="E623") as caught:
-        select(policies, parse_selector([word], tmp_path), none, SelectorContext(tmp_path, "plan"))
-    shown = str(caught.value.help).removesuffix("`maintainer list` shows all tables; --allow-empty if nothing is right")
-    assert shown.strip() == (help_text if help_text.startswith("did") else "")
+        project.resolve_table(name, managed=True)
+    lines = (tmp_path / "policies/lake.yml").read_text(encoding="utf-8").split("\n")
+    line = lines.index('    - "lake/tmp*"') + 1
+    assert caught.value.what == "`match.exclude` leaves `lake/tmp_1` out"
+    assert caught.value.where == f"policies/lake.yml:{line}"
+
+
+def test_what_a_rule_does_not_match_anyway_is_not_left_out_by_it(tmp_path: Path) -> None:
+    rule = 'match: {tables: ["lake/*"], exclude: ["*/tmp*"]}\n'
+    with pytest.raises(ProjectError, match="no policy names `other/tmp`, and no rule reaches it"):
+        loaded(tmp_path, {"policies/lake.yml": rule}).resolve_table("other/tmp")
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,20 @@ def test_a_project_and_its_tables(project: Project) -> None:
     assert caught.value.code == "E613"
 
 
+def test_a_table_that_is_not_there_is_none_under_a_rule_for_everything(tmp_path: Path) -> None:
+    rule = "match: {tables: ['*'], exclude: ['*/tmp']}\nmanage: true\n"
+    files = {"maintainer.yml": "roots: [lake]\n", "policies/rule.yml": rule, "policies/own.yml": "table: lake/own\n"}
+    project = Project(LoadedProject.load(write_project(tmp_path, files)))
+    for name in ("east/a", "west/a", "west/b", "tmp"):
+        (tmp_path / "lake" / name / "_delta_log").mkdir(parents=True)
+    for name, table in (("lake/own", "lake/own"), ("own", "lake/own"), ("west/a", "lake/west/a"), ("b", "lake/west/b")):
+        assert project.table(name).name == table
+    for name in ("typo", "lake/typo", "west/typo", "a", "tmp", "lake/tmp"):
+        with pytest.raises(ProjectError) as caught:
+            project.table(name)
+        assert caught.value.code == "E613"
+
+
 def test_a_plan(loaded: LoadedProject, project: Project, tmp_path: Path) -> None:
     made = Plan(full_plan(), loaded)
     assert repr(made).startswith("<Plan: ")

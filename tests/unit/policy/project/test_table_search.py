@@ -143,6 +143,36 @@ def test_a_template_in_a_root_is_not_a_folder(tmp_path: Path) -> None:
     assert (finding.code, finding.help) == ("P354", "write `${env:LAKE}`")
 
 
+@pytest.mark.parametrize(("word", "table"), [("a", "lake/a"), ("c", "lake/b/c"), ("b/c", "lake/b/c"), ("x", "lake/x")])
+def test_what_was_found_is_called_by_the_end_of_its_name(tmp_path: Path, word: str, table: str) -> None:
+    rule = 'version: 1\nmatch: {tables: ["*"]}\nmanage: true\n'
+    now = searched(
+        project(tmp_path, rule, settings=ROOTS + "databases: [d]\n"), "lake/a", "lake/b/c", ("lake/x", "d.x")
+    )
+    assert now.resolve_table(word, managed=True).table.identifier == table
+
+
+@pytest.mark.parametrize("word", ["typo", "lake/typo", "other/a", "d.typo"])
+def test_a_rule_for_everything_manages_no_table_that_is_not_there(tmp_path: Path, word: str) -> None:
+    rule = 'version: 1\nmatch: {tables: ["*"]}\nmanage: true\n'
+    now = searched(project(tmp_path, rule, settings=ROOTS + "databases: [d]\n"), "lake/a")
+    with pytest.raises(ProjectError, match="E613: no policy names") as caught:
+        now.resolve_table(word, managed=True)
+    assert caught.value.what.endswith(", and no rule manages a table that is called so")
+
+
+def test_a_table_in_a_place_that_was_not_searched_may_be_there(tmp_path: Path) -> None:
+    rule = 'version: 1\nmatch: {tables: ["*"]}\nmanage: true\n'
+    now = searched(project(tmp_path, rule, settings=ROOTS + "databases: [d]\n"), "lake/a")
+    assert now.search is not None
+    away = TableProblem(table_ref(f"{tmp_path}/lake", tmp_path), "maintainer.yml", TableError("gone", code="T435"))
+    unsure = replace(now, search=replace(now.search, problems=(away,)))
+    assert unsure.resolve_table("lake/typo", managed=True).table.identifier == "lake/typo"
+    for word in ("typo", "d.typo"):
+        with pytest.raises(TableError, match="T435: gone"):
+            unsure.resolve_table(word, managed=True)
+
+
 # -- rules without effect
 
 
