@@ -40,11 +40,11 @@ from maintainer.app.selection.chosen_tables import (
     WatchedTables,
     chosen_before_session,
     chosen_tables,
-    named_policy,
+    opened_table,
     opened_tables,
     searched,
 )
-from maintainer.app.selection.managed_search import needs_session, with_recorded_tables
+from maintainer.app.selection.managed_search import with_recorded_tables
 from maintainer.app.selection.run_spec import RunSpec, narrowed
 from maintainer.app.selection.store_reach import tables_out_of_reach
 from maintainer.app.status.status_look import StatusLook, look_at_all
@@ -250,22 +250,14 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
 
 
 def why(project: Project, spec: RunSpec, table: str) -> TableDecisions:
-    """Plan one table and return every decision about it. Changes nothing.
-
-    Args:
-        project: The project.
-        spec: With which engine.
-        table: The table, in any spelling, or the end of its name.
+    """Plan the table that a name means and return every decision about it. Changes nothing.
 
     Raises:
         ProjectError: E613, no policy names the table and no rule manages it, or several are called so.
     """
     looks: list[TableLook] = []
     options = project_engine(project.loaded.project, spec.engine)
-    if not needs_session(project):  # a misspelt name costs no start of Java
-        project, _ = named_policy(project, table, options)
-    with open_engine(options) as opened:
-        project, policy = named_policy(project, table, opened)
+    with opened_table(project, table, options) as (project, opened, policy):
         tables_out_of_reach(opened, (policy.table,))
         made = make_plan(
             project,

@@ -161,6 +161,23 @@ def named_policy(
 
 
 @contextmanager
+def opened_table(
+    project: Project, name: str, options: EngineOptions
+) -> Iterator[tuple[Project, OpenedEngine, ResolvedPolicy]]:
+    """Open the engine and find the table that a name means.
+
+    Raises:
+        ProjectError: As of `named_policy`.
+        EnvironmentUnfit: The engine cannot be used.
+    """
+    if not needs_session(project):  # a misspelt name costs no start of Java
+        project, _ = named_policy(project, name, options)
+    with open_engine(options) as opened:
+        project, policy = named_policy(project, name, opened)
+        yield project, opened, policy
+
+
+@contextmanager
 def opened_tables(
     project: Project, spec: RunSpec, command: str, *, long_work: bool = False
 ) -> Iterator[tuple[Project, OpenedEngine, ChosenTables]]:
