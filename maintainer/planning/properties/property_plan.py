@@ -123,7 +123,8 @@ def plan_properties(policy: ResolvedPolicy, facts: TableFacts) -> SetPropertiesS
 
 def _drift(facts: TableFacts, name: str, value: str, origin: str) -> _Wanted:
     before = property_of(facts, name)
-    text = f"{name} is {'not set' if before is None else before}, the policy says {value}"
+    says = "sets none" if value == DEFAULT and name in OWN_PROPERTIES else f"says {value}"
+    text = f"{name} is {'not set' if before is None else before}, the policy {says}"
     return _Wanted(value, Reason(ReasonCode.PROPERTY_DRIFT, text, origin))
 
 

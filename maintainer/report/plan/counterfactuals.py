@@ -22,8 +22,14 @@ from maintainer.model.plan.steps import (
     VacuumStep,
     ZOrderStep,
 )
+from maintainer.model.plan.zorder_turn import Strategy
+from maintainer.model.run.auto_compaction import AUTO_COMPACT, LEGACY_AUTO_OPTIMIZE, OWN_PROPERTIES
 from maintainer.model.table.table_facts import DataFile
+from maintainer.planning.properties.property_plan import DELETED_FILE_RETENTION
 from maintainer.planning.selection.file_selection import has_many_deleted_rows, is_small
+from maintainer.planning.vacuum.deletion_limits import FLOOR_SECONDS
+from maintainer.planning.zorder.zorder_options import FROM_TIMESTAMP, REQUEST
+from maintainer.policy.property_names import canonical_name
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.text_layout import printable
@@ -45,7 +51,8 @@ def what_would_change(table: TablePlan, policy: ResolvedPolicy, at_ms: int) -> l
         if reason.code not in seen:
             seen.add(reason.code)
             entries = [entry for entry in table.left_alone if entry.reason.code is reason.code]
-            rows.append((reason.code.value, of_reason(reason.code, policy, entries)))
+            # What blocks alone is an entry, too: a reason counts with its line.
+            rows.append((reason.code.value, of_reason(reason.code, policy, entries or [LeftAlone(reason)])))
     return rows
 
 
@@ -53,16 +60,13 @@ def of_step(step: Step, policy: ResolvedPolicy, at_ms: int) -> str:
     """Say what would keep a step from being taken."""
     match step:
         case SetPropertiesStep():
-            return _of_properties(step)
+            return _of_properties(step, policy)
         case CompactStep():
             return _of_compaction(step, policy)
         case ZOrderStep():
-            done = f"left alone after a Z-order by {', '.join(step.columns)}"
-            ratio = policy.optimize.max_deleted_rows_ratio
-            purges = any(has_many_deleted_rows(file, ratio) for file in step.files)
-            return done if purges else f"{done}, or when optimize.when asks for more than there is"
+            return _of_zorder(step, policy)
         case PartitionRewriteStep():
-            return "left alone once the files are as optimize.rewrite asks, or without that key"
+            return "left alone once a rewrite of ours wrote the files as optimize.rewrite asks, or without that key"
         case ClusterStep():
             least = _threshold(policy.optimize.cluster.min_cube_size_bytes)
             return f"left alone once the files are in cubes; cubes of {least} or more stay as they are"
@@ -74,18 +78,46 @@ def of_step(step: Step, policy: ResolvedPolicy, at_ms: int) -> str:
             assert_never(step)
 
 
-def _of_properties(step: SetPropertiesStep) -> str:
-    codes = dict.fromkeys(reason.code for reason in step.reasons)
-    parts = ["the table has the value", *(_UNASKED[code] for code in codes if code in _UNASKED)]
-    return f"not done once {', or '.join(parts)}"
+def _of_zorder(step: ZOrderStep, policy: ResolvedPolicy) -> str:
+    """Say it by what chose the files: only a full Z-order and the strategy unindexed ask ``optimize.when``."""
+    by_hand = step.settings is not None and step.settings.request
+    if step.turn is not None and step.turn.strategy is not Strategy.UNINDEXED:
+        what = f"the table property {REQUEST}" if by_hand else f"the strategy `{step.turn.strategy}`"
+        return f"left alone without {what}"
+    done = f"left alone after a Z-order by {', '.join(step.columns)}"
+    if step.turn is not None:
+        done = "left alone once our Z-order has put them on its curve"
+    purges = any(has_many_deleted_rows(file, policy.optimize.max_deleted_rows_ratio) for file in step.files)
+    return done if purges or by_hand else f"{done}, or when optimize.when asks for more than there is"
 
 
-_UNASKED = {
-    ReasonCode.PROPERTY_DRIFT: "the policy no longer names it",
-    ReasonCode.RETENTION_TOO_SHORT_ON_TABLE: "vacuum.retention is no longer than what the table keeps",
-    ReasonCode.NEW_REVISION: "optimize.zorder is not set",
-}
-"""What would keep a property from being set, by why it is."""
+def _of_properties(step: SetPropertiesStep, policy: ResolvedPolicy) -> str:
+    parts = dict.fromkeys(
+        part
+        for (name, _), reason in zip(step.after, step.reasons, strict=False)  # a saved plan may have fewer
+        if (part := _unasked(name, reason.code, policy)) is not None
+    )
+    return f"not done once {', or '.join(('the table has the value', *parts))}"
+
+
+def _unasked(name: str, code: ReasonCode, policy: ResolvedPolicy) -> str | None:
+    """Say what would keep a property from being set, by why it is; several keys of a policy set what others name."""
+    written = {canonical_name(key) for key, _ in policy.properties}
+    match code:
+        case ReasonCode.PROPERTY_DRIFT if name not in written and name in (AUTO_COMPACT, *OWN_PROPERTIES):
+            return "the policy has no autoCompact"
+        case ReasonCode.PROPERTY_DRIFT if name not in written and name == LEGACY_AUTO_OPTIMIZE:
+            return "autoCompact is not false"
+        case ReasonCode.PROPERTY_DRIFT:
+            return "the policy no longer names it"
+        case ReasonCode.RETENTION_TOO_SHORT_ON_TABLE if DELETED_FILE_RETENTION in written:
+            return f"properties.{DELETED_FILE_RETENTION} is no longer than what the log keeps"
+        case ReasonCode.RETENTION_TOO_SHORT_ON_TABLE:
+            return "vacuum.retention is no longer than what the table keeps"
+        case ReasonCode.NEW_REVISION:
+            return "optimize.zorder is not set"
+        case _:
+            return None
 
 
 def _of_compaction(step: CompactStep, policy: ResolvedPolicy) -> str:
@@ -147,8 +179,77 @@ _Sentence = Callable[[ResolvedPolicy, Sequence[LeftAlone]], str]
 
 
 def _at_target(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
-    least = _threshold(policy.optimize.min_file_size_bytes)
-    return f"taken when a partition has two or more files under {least} (optimize.minFileSize), or when that is raised"
+    """Say it for files of a partition rewrite, large files, and small ones as the last compaction left them."""
+    optimize = policy.optimize
+    least, most = _threshold(optimize.min_file_size_bytes), _threshold(optimize.max_file_size_bytes)
+    if optimize.rewrite is not None:
+        return "taken when their partition has another number of files, or optimize.rewrite asks for another"
+    parts = []
+    if any(entry.size_bytes >= entry.num_files * optimize.min_file_size_bytes for entry in entries):
+        under = f"under {least} (optimize.minFileSize)"
+        parts.append(f"taken when two files of a partition are {under} and fit into one of {most}")
+    if any(entry.size_bytes < entry.num_files * optimize.min_file_size_bytes for entry in entries):
+        parts.append("small ones are taken together with new files, or when optimize.maxFileSize is raised")
+    return "; ".join(parts)
+
+
+def _no_partner(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
+    if policy.optimize.zorder is not None:
+        return "taken when the partition gets another file"
+    return f"taken when the partition gets a small file that fits beside it within {_most(policy)}"
+
+
+def _most(policy: ResolvedPolicy) -> str:
+    return f"{_threshold(policy.optimize.max_file_size_bytes)} (optimize.maxFileSize)"
+
+
+def _nothing_expired(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
+    vacuum = policy.vacuum
+    by_retention = (
+        vacuum is not None
+        and not policy.consumers  # they may stand on the same line
+        and all(entry.reason.origin == policy.place_of("vacuum.retention") for entry in entries)
+        and (vacuum.allow_short_retention or vacuum.retention_seconds >= FLOOR_SECONDS)
+    )
+    if vacuum is not None and by_retention:
+        kept = f"{format_duration(vacuum.retention_seconds)} (vacuum.retention)"
+        return f"deletes as soon as a removed file is older than {kept}"
+    return "deletes as soon as a removed file is older than the reason says"
+
+
+def _untracked(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
+    parts = []
+    if any(entry.reason.origin is not None for entry in entries):
+        age = (
+            ""
+            if policy.vacuum is None
+            else f" once unchanged for {format_duration(policy.vacuum.untracked_age_seconds)}"
+        )
+        parts.append(f"deleted with vacuum.deleteUntracked: true,{age} (vacuum.untrackedAge)")
+    if any(entry.reason.origin is None for entry in entries):
+        parts.append("kept as long as the reason holds; the next listing looks again")
+    return "; ".join(parts)
+
+
+def _before_timestamp(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
+    by_policy = all(entry.reason.origin == policy.place_of("optimize.zorder") for entry in entries)
+    key = "optimize.zorder.fromTimestamp" if by_policy else f"the table's {FROM_TIMESTAMP}"
+    return f"taken when {key} is earlier, or not set"
+
+
+def _waits_for_turn(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
+    limit = policy.limits.max_bytes
+    room = "" if limit is None else f", as far as limits.maxBytes ({_threshold(limit)}) has room, else of a later one"
+    return f"taken by a later turn of the same apply{room}"
+
+
+def _large_delete(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
+    by_number = any(entry.reason.origin == policy.place_of("limits.maxDeletes") for entry in entries)
+    higher = ", or a higher limits.maxDeletes" if by_number and policy.limits.max_deletes is not None else ""
+    return (
+        f"deleted with the line that the reason names{higher}; look first whether all of these files were meant to be "
+        "removed: `maintainer history TABLE`"
+    )
 
 
 def _unwritten(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
@@ -178,7 +279,8 @@ def _quiet_table(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
 
 def _quiet_after(policy: ResolvedPolicy, what: str) -> str:
     quiet = format_duration(policy.optimize.quiet_after_updates_seconds)
-    return f"taken when nobody else updated {what} for {quiet} (optimize.quietAfterUpdates)"
+    likely = f"and no update by others is likely within {quiet} (optimize.quietAfterUpdates)"
+    return f"taken when nobody else updated {what} for {quiet}, {likely}"
 
 
 def _not_worth_it(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
@@ -195,16 +297,17 @@ def _limit(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
     limits = policy.limits
     parts = [f"limits.maxBytes is {_threshold(limits.max_bytes)}"] if limits.max_bytes is not None else []
     parts += [f"limits.maxFiles is {limits.max_files:,}"] if limits.max_files is not None else []
-    return f"planned again when the limit is raised or optimize.where chooses less ({', '.join(parts)})"
+    return f"planned again when the limit is raised, or optimize.where chooses fewer partitions ({', '.join(parts)})"
 
 
 _CHANGES: Mapping[ReasonCode, str | _Sentence] = {
     ReasonCode.AT_TARGET: _at_target,
-    ReasonCode.NO_PARTNER: "taken when the partition gets another small file",
+    ReasonCode.NO_PARTNER: _no_partner,
     ReasonCode.OUTSIDE_WHERE: "taken when optimize.where chooses the partition",
     ReasonCode.HOT: _quiet_table,
     ReasonCode.RESTING: (
-        "taken when that time has passed since our last rewrite, whatever others do (optimize.quietAfterUpdates)"
+        "taken when that time has passed since our last rewrite, unless others update the table meanwhile "
+        "(optimize.quietAfterUpdates)"
     ),
     ReasonCode.HOT_PARTITION: _unwritten,
     ReasonCode.UPDATED_PARTITION: _updated,
@@ -212,35 +315,43 @@ _CHANGES: Mapping[ReasonCode, str | _Sentence] = {
     ReasonCode.NEWEST_PARTITION: "taken when a newer partition comes, or skipNewestPartitions is lowered",
     ReasonCode.NOT_DUE: "taken when it is due, or now with --ignore-every",
     ReasonCode.NOT_WORTH_IT: _not_worth_it,
-    ReasonCode.NOTHING_EXPIRED: ("deletes once a removed file is older than the sentence above says"),
+    ReasonCode.NOTHING_EXPIRED: _nothing_expired,
     ReasonCode.UNPROVEN_REWRITE: "deleted after the rewrite is proven: the next apply tries first, or `verify`",
-    ReasonCode.SAME_ZORDER: "taken when files are added or rewritten, or other columns are set",
-    ReasonCode.WAITS_FOR_TURN: "taken by a later turn of the same apply",
+    ReasonCode.SAME_ZORDER: (
+        "taken when files are added or rewritten, or optimize.zorder names other columns, strategies or another "
+        "revision"
+    ),
+    ReasonCode.WAITS_FOR_TURN: _waits_for_turn,
     ReasonCode.BELOW_NEXT_LEVEL: "taken when more files of this level come together",
-    ReasonCode.BEFORE_TIMESTAMP: "taken when optimize.zorder.fromTimestamp is earlier, or not set",
+    ReasonCode.BEFORE_TIMESTAMP: _before_timestamp,
     ReasonCode.OFF_ON_TABLE: "taken when the table's own switch is on, or tableProperties is `ignore`",
     ReasonCode.REQUEST_IGNORED: "nothing: the automatic optimization does what was asked for",
     ReasonCode.SAME_REWRITE: "taken when files are added or rewritten, or optimize.rewrite asks for others",
     ReasonCode.SAME_CLUSTERING: "taken when there are files in no cube",
-    ReasonCode.SEALED_CUBE: "taken with optimize.cluster.full, or a larger minCubeSize",
+    ReasonCode.SEALED_CUBE: (
+        "taken with a larger optimize.cluster.minCubeSize, together with other small cubes or files in none"
+    ),
     ReasonCode.OTHER_CLUSTERING: "taken with optimize.cluster.full: true",
     ReasonCode.OUTSIDE_WINDOW: "taken when the window opens, or now with --ignore-window",
     ReasonCode.SUSPENDED: "taken when `suspend` ends or is removed",
     ReasonCode.NO_TABLE_YET: "taken when the table exists: the next `maintainer plan` sees it",
-    ReasonCode.QUARANTINED: "taken after a person has checked the table: `maintainer verify TABLE@V --accept REASON`",
+    ReasonCode.QUARANTINED: (
+        "taken after a person has looked at the table and brought back rows that are wrong: "
+        "`maintainer verify TABLE --accept REASON`"
+    ),
     ReasonCode.OVER_LIMIT: _limit,
-    ReasonCode.OVER_BUDGET: "taken when the budget is larger; waiting raises its rank each night",
+    ReasonCode.OVER_BUDGET: "taken in its turn, unless it is more than all of the budget; or when that is larger",
     ReasonCode.PLAN_STALE: "planned again with what the table is now: `maintainer plan --out FILE`",
     ReasonCode.NO_LONGER_LIVE: "a new plan takes what is left",
-    ReasonCode.LIVE_AGAIN: "nothing: the files are part of the table",
-    ReasonCode.NOT_BY_ENGINE: "taken with --engine transaction",
-    ReasonCode.KEPT_FOR_CLONE: "deleted when the clone no longer refers to it",
-    ReasonCode.NESTED_TABLE: "nothing: it is another table's",
+    ReasonCode.LIVE_AGAIN: "nothing, as long as the table needs them, or may need them",
+    ReasonCode.NOT_BY_ENGINE: "taken with --engine transaction, which does not run over Spark Connect",
+    ReasonCode.KEPT_FOR_CLONE: "deleted when the other table no longer refers to them, nor may do so",
+    ReasonCode.NESTED_TABLE: "nothing: it belongs to another table or to a stream",
     ReasonCode.BEHIND_SYMLINK: "nothing: links are never followed",
-    ReasonCode.UNTRACKED: "deleted with vacuum.deleteUntracked: true, when old enough",
-    ReasonCode.LARGE_DELETE: "deleted with vacuum.allowLargeDelete: true, or a higher limits.maxDeletes",
-    ReasonCode.CANNOT_BE_SURE: "deleted when what is named above can be read again",
-    ReasonCode.COPIED_TABLE: "nothing: both are kept, each by its own policy",
+    ReasonCode.UNTRACKED: _untracked,
+    ReasonCode.LARGE_DELETE: _large_delete,
+    ReasonCode.CANNOT_BE_SURE: "deleted when what the reason names can be read again, or the clocks agree",
+    ReasonCode.COPIED_TABLE: "nothing: it is a note, and each is maintained by its own policy, if it has one",
 }
 """Every reason why something is left alone; a test holds the set complete."""
 

@@ -8,12 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from maintainer.model.plan.layout_tags import PACKED_TAG, ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.table.storage_facts import StorageLook, TrashedRun
+from maintainer.model.table.storage_facts import Listing, StorageLook, TrashedRun
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord, Update
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import plan_table
-from maintainer.policy.resolve.resolved import ResolvedPolicy, WorthPolicy, ZOrderMode, ZOrderPolicy
+from maintainer.policy.resolve.resolved import (
+    AutoCompactPolicy,
+    ClusterPolicy,
+    ResolvedPolicy,
+    RewritePolicy,
+    WorthPolicy,
+    ZOrderMode,
+    ZOrderPolicy,
+)
 from maintainer.report.plan.counterfactuals import _CHANGES, what_would_change
 from tests.support.tables.builders import (
     DAY_MS,
@@ -97,7 +106,8 @@ def test_a_threshold_that_is_rounded_holds_and_can_be_written() -> None:
     )
     policy = make_policy(optimize=make_optimize(min_size=1025 * MIB, max_size=4096 * MIB))
     assert (
-        "two or more files under 1025 MiB (" in answers(policy, make_facts(files=make_files(2048 * MIB)))["at_target"]
+        "files of a partition are under 1025 MiB ("
+        in answers(policy, make_facts(files=make_files(2048 * MIB)))["at_target"]
     )
 
 
@@ -143,9 +153,90 @@ def test_what_is_not_worth_it_yet_says_from_when_on_it_is(when: WorthPolicy, exp
 def test_files_of_the_right_size_are_taken_when_smaller_ones_come() -> None:
     facts = answers(make_policy(), make_facts(files=make_files(80, 90)))
     assert facts == {
-        "at_target": "taken when a partition has two or more files under 75 B (optimize.minFileSize), "
-        "or when that is raised"
+        "at_target": "taken when two files of a partition are under 75 B (optimize.minFileSize) "
+        "and fit into one of 100 B"
     }
+    assert steps(make_policy(optimize=make_optimize(min_size=100)), make_facts(files=make_files(80, 90))) == []
+    raised = make_policy(optimize=make_optimize(min_size=100, max_size=170))
+    assert steps(raised, make_facts(files=make_files(80, 90))) == ["compact"]
+
+
+def test_small_files_of_the_last_compaction_do_not_wait_for_small_ones_of_which_there_are_two() -> None:
+    packed = make_facts(files=[make_file(name, size=40, tags={PACKED_TAG: "100"}) for name in ("a", "b")])
+    assert answers(make_policy(), packed) == {
+        "at_target": "small ones are taken together with new files, or when optimize.maxFileSize is raised"
+    }
+    assert steps(make_policy(), packed) == []
+    assert steps(make_policy(optimize=make_optimize(max_size=101)), packed) == ["compact"]
+
+
+def test_a_partition_that_has_its_files_does_not_ask_for_small_ones() -> None:
+    facts = make_facts(files=make_files(80, 90))
+    as_asked = make_policy(optimize=make_optimize(rewrite=RewritePolicy(num_files=2)))
+    assert answers(as_asked, facts) == {
+        "at_target": "taken when their partition has another number of files, or optimize.rewrite asks for another"
+    }
+    assert steps(make_policy(optimize=make_optimize(rewrite=RewritePolicy(num_files=1))), facts) == ["rewrite"]
+
+
+def test_a_file_without_a_partner_waits_for_one_that_fits() -> None:
+    text = "taken when the partition gets a small file that fits beside it within 100 B (optimize.maxFileSize)"
+    assert answers(make_policy(), make_facts(files=make_files(60, 70)))["no_partner"] == text
+    assert steps(make_policy(), make_facts(files=make_files(60, 70, 71))) == []
+    assert steps(make_policy(), make_facts(files=make_files(60, 70, 40))) == ["compact"]
+
+
+def test_a_cube_that_is_large_enough_is_not_taken_by_full_but_by_a_larger_bound() -> None:
+    cubes = [
+        make_file(name, size=size, tags={ZCUBE_ID_TAG: name, ZCUBE_COLUMNS_TAG: '["id"]'})
+        for name, size in (("a", 300), ("b", 310))
+    ]
+    facts = replace(make_facts(files=cubes), clustering_columns=("id",))
+
+    def policy(least: int, *, full: bool) -> ResolvedPolicy:
+        return make_policy(optimize=make_optimize(cluster=ClusterPolicy(least, 2 * least, full)))
+
+    assert "full" not in answers(policy(300, full=False), facts)["sealed_cube"]
+    assert steps(policy(300, full=True), facts) == []
+    assert steps(policy(400, full=False), facts) == ["cluster"]
+
+
+@pytest.mark.parametrize(
+    ("vacuum", "expected"),
+    [
+        ({}, "deletes as soon as a removed file is older than 7d (vacuum.retention)"),
+        ({"retention_seconds": 30 * 86_400}, "deletes as soon as a removed file is older than 30d (vacuum.retention)"),
+        ({"retention_seconds": 86_400}, "deletes as soon as a removed file is older than the reason says"),
+    ],
+)
+def test_a_vacuum_with_nothing_to_delete_says_from_which_age_on_it_would(vacuum: dict[str, int], expected: str) -> None:
+    policy = make_policy(vacuum=make_vacuum(**vacuum), lines={"vacuum.retention": 12})
+    facts = replace(make_facts(files=make_files(90)), removed_files=())
+    assert answers(policy, facts)["nothing_expired"] == expected
+
+
+def test_untracked_files_that_the_log_may_need_do_not_wait_for_the_policy() -> None:
+    policy = make_policy(vacuum=make_vacuum(delete_untracked=True), lines={"vacuum.deleteUntracked": 3})
+    look = StorageLook(listing=Listing(1, 8, 1, "the log begins at version 9, later than what must be kept"))
+    facts = replace(make_facts(files=make_files(90)), removed_files=(), storage=look)
+    assert answers(policy, facts)["untracked"] == "kept as long as the reason holds; the next listing looks again"
+    untracked = RemovedFile("u", 5, NOW_MS - 31 * DAY_MS, "untracked")
+    facts = replace(facts, removed_files=(untracked,), storage=StorageLook())
+    assert answers(make_policy(vacuum=make_vacuum(), lines={"vacuum.deleteUntracked": 3}), facts)["untracked"] == (
+        "deleted with vacuum.deleteUntracked: true, once unchanged for 30d (vacuum.untrackedAge)"
+    )
+
+
+def test_a_large_deletion_asks_for_a_look_first_and_offers_a_number_only_where_one_is_in_the_way() -> None:
+    removed = tuple(RemovedFile(f"r{n}", 500, NOW_MS - 9 * DAY_MS, removed_in_version=1) for n in range(3))
+    facts = replace(make_facts(files=make_files(90)), removed_files=removed)
+    lines = {"vacuum": 3, "limits.maxDeletes": 9}
+    half = answers(make_policy(vacuum=make_vacuum(allow_large_delete=False), lines=lines), facts)["large_delete"]
+    assert "`maintainer history TABLE`" in half
+    assert "maxDeletes" not in half
+    counted = make_policy(vacuum=make_vacuum(allow_large_delete=False), max_deletes=2, lines=lines)
+    number = answers(counted, facts)["large_delete"]
+    assert "or a higher limits.maxDeletes" in number
 
 
 def test_a_property_that_vacuum_needs_is_told_from_one_that_the_policy_names() -> None:
@@ -157,6 +248,15 @@ def test_a_property_that_vacuum_needs_is_told_from_one_that_the_policy_names() -
     needed = make_policy(vacuum=make_vacuum(retention_seconds=30 * 86_400))
     assert answers(needed, replace(facts, removed_files=()))["properties"] == (
         "not done once the table has the value, or vacuum.retention is no longer than what the table keeps"
+    )
+    log = make_policy(properties=(("delta.deletedFileRetentionDuration", "interval 40 days"),))
+    assert answers(log, facts)["properties"] == (
+        "not done once the table has the value, or the policy no longer names it, or "
+        "properties.delta.deletedFileRetentionDuration is no longer than what the log keeps"
+    )
+    hook = replace(facts, properties=(("maintainer.autoCompact.minNumFiles", "20"),))
+    assert answers(make_policy(auto_compact=AutoCompactPolicy(enabled=True)), hook)["properties"] == (
+        "not done once the table has the value, or the policy has no autoCompact"
     )
 
 
@@ -178,5 +278,6 @@ def test_what_waits_for_its_writers_says_how_long_and_never_for_a_time_that_is_n
     updated = replace(facts, updates=(Update(41, NOW_MS - MINUTE_MS, "MERGE", frozenset({(("d", "a"),)})),))
     after = make_policy(optimize=make_optimize(quiet_after_updates_seconds=600))
     assert answers(after, updated)["updated_partition"] == (
-        "taken when nobody else updated the partition for 10m (optimize.quietAfterUpdates)"
+        "taken when nobody else updated the partition for 10m, and no update by others is likely within 10m "
+        "(optimize.quietAfterUpdates)"
     )
