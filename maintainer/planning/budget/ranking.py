@@ -66,11 +66,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A candidate that did not fit: its place among those that wait, from 1, and which budget it exceeds."""
+    """A candidate that did not fit: its place among those that wait, from 1, and which budget it exceeds.
+
+    ``alone`` says that it exceeds that budget by itself: waiting does not help it.
+    """
 
     candidate: Candidate
     place: int
     budget: str
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,24 +108,32 @@ def choose(
     """
     by_score = by_score or scorer_of(budgets.scorer, candidates)
     spent = Spent()
-    owners: dict[str, Spent] = {}
+    owners: dict[str | None, Spent] = {}
     chosen: list[Candidate] = []
     waiting: list[Waiting] = []
     for candidate in sorted(candidates, key=lambda each: (-by_score(each), each.name)):
-        share = owners.setdefault(candidate.owner, Spent()) if candidate.owner is not None else None
-        own = budgets.of_owner(candidate.owner)
-        amount = candidate.size_bytes, candidate.num_files, candidate.seconds
-        exceeded = spent.exceeds(budgets.run, *amount) or (
-            share is not None and (why := share.exceeds(own, *amount)) and f"{why} of {candidate.owner}"
-        )
+        share = owners.setdefault(candidate.owner, Spent())
+        alone = _exceeded(candidate, budgets, Spent(), Spent())
+        exceeded = alone or _exceeded(candidate, budgets, spent, share)
         if exceeded:
-            waiting.append(Waiting(candidate, len(waiting) + 1, exceeded))
+            waiting.append(Waiting(candidate, len(waiting) + 1, exceeded, alone is not None))
             continue
-        spent.take(*amount)
-        if share is not None:
-            share.take(*amount)
+        spent.take(*_amount(candidate))
+        share.take(*_amount(candidate))
         chosen.append(candidate)
     return Choice(tuple(chosen), tuple(waiting))
+
+
+def _amount(candidate: Candidate) -> tuple[int, int, float]:
+    return candidate.size_bytes, candidate.num_files, candidate.seconds
+
+
+def _exceeded(candidate: Candidate, budgets: Budgets, spent: Spent, share: Spent) -> str | None:
+    """Return which budget a candidate would exceed, the run's or its owner's; tables of nobody share none."""
+    if (why := spent.exceeds(budgets.run, *_amount(candidate))) is not None:
+        return why
+    why = share.exceeds(budgets.of_owner(candidate.owner), *_amount(candidate))
+    return None if why is None else f"{why} of {candidate.owner}"
 
 
 def scorer_of(scorer: Scorer, candidates: Sequence[Candidate]) -> Callable[[Candidate], float]:

@@ -22,7 +22,7 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.budget.other_writers import lost_ratio
 from maintainer.planning.budget.ranking import DEFAULT_BYTES_PER_SECOND, Candidate, Choice, Spent, Waiting, choose
 from maintainer.policy.project.project_settings import Budget, Budgets
-from maintainer.units import format_size
+from maintainer.units import count_of, format_size
 
 _DAY_MS = 86_400_000
 
@@ -90,19 +90,22 @@ def cut_to(table: TablePlan, budget: Budget, learned: Learned) -> TablePlan:
     if not room.num_left:
         return table
     text = f"waits for the next run: the table's own budget has no room for {format_size(room.left_bytes)} more"
+    if room.too_large_bytes:
+        text += f"; {format_size(room.too_large_bytes)} of it do not fit until that budget is larger"
     over_budget = LeftAlone(Reason(ReasonCode.OVER_BUDGET, text), room.num_left, room.left_bytes)
     return replace(table, steps=tuple(steps), left_alone=(*table.left_alone, over_budget))
 
 
 @dataclass(slots=True)
 class _Room:
-    """What is left of one table's budget, and what did not fit: files and bytes."""
+    """What is left of one table's budget, and what did not fit: files and bytes, and those of bins above all of it."""
 
     budget: Budget
     learned: Learned
     spent: Spent = field(default_factory=Spent)
     num_left: int = 0
     left_bytes: int = 0
+    too_large_bytes: int = 0
 
     def fit(self, step: Step) -> Step | None:
         """Return the step with the bins that fit; None if none does, the step itself if it rewrites nothing."""
@@ -124,6 +127,8 @@ class _Room:
         if self.spent.exceeds(self.budget, size, files, seconds):
             self.num_left += files
             self.left_bytes += size
+            if Spent().exceeds(self.budget, size, files, seconds):
+                self.too_large_bytes += size
             return False
         self.spent.take(size, files, seconds)
         return True
@@ -191,10 +196,14 @@ def _orders(step: Step) -> bool:
 def _waits(table: TablePlan, waiting: Waiting, total: int) -> TablePlan:
     candidate = waiting.candidate
     days = f", for {candidate.waiting_days:.0f} days now" if candidate.waiting_days >= 1 else ""
-    text = (
-        f"waits: {waiting.budget} has no room for {format_size(candidate.size_bytes)}; "
-        f"place {waiting.place:,} of {total:,} in the queue{days}"
-    )
+    size = format_size(candidate.size_bytes)
+    text = f"waits: {waiting.budget} has no room for {size}; place {waiting.place:,} of {total:,} in the queue{days}"
+    if waiting.alone:
+        files = count_of(candidate.num_files, "file")
+        text = (
+            f"waits{days}: its {size} in {files} alone are more than {waiting.budget}; no run takes them until that is "
+        )
+        text += "larger, or `budget.tables` in maintainer.yml lets a run take a part"
     over_budget = LeftAlone(Reason(ReasonCode.OVER_BUDGET, text), candidate.num_files, candidate.size_bytes)
     steps = tuple(step for step in table.steps if not isinstance(step, BatchedStep))
     return replace(table, steps=steps, left_alone=(*table.left_alone, over_budget))

@@ -19,6 +19,7 @@ from maintainer.model.table.table_facts import DataFile
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.selection.decision import Decision, Partition, leave_files, leave_partitions
 from maintainer.planning.selection.file_selection import (
+    deleted_rows_reason,
     has_many_deleted_rows,
     is_small,
     pack_batches,
@@ -79,11 +80,13 @@ def _sort_files(partition: Partition, optimize: OptimizePolicy) -> _Sorted:
         taken = [file for file in taken if file.key not in done]
     bins: list[Bin] = []
     alone: list[DataFile] = []
+    # Beside the smallest of those a lone file may fit: then it is not alone, but as the last rewrite left it.
+    room = optimize.max_file_size_bytes - min((file.size_bytes for file in packed), default=1 << 62)
     for bin_ in pack_bins(taken, max_bin_bytes=optimize.max_file_size_bytes):
         if any(file.key in deleted for file in bin_.files):
             bins.append(bin_)
         elif len(bin_.files) == 1:
-            alone += bin_.files
+            (packed if bin_.size_bytes <= room else alone).extend(bin_.files)
         elif all(file.key in done for file in bin_.files):
             packed += bin_.files
         else:
@@ -113,14 +116,14 @@ def _left_by_files(policy: ResolvedPolicy, parts: list[tuple[Partition, _Sorted]
     packed = [file for _, part in parts for file in part.packed]
     for files, text in (
         (at_target, f"of {format_size(optimize.min_file_size_bytes)} or more"),
-        (packed, "as the last compaction wrote them, nothing new beside them"),
+        (packed, "as the last compaction left them, nothing new beside them"),
     ):
         if files:
             left_alone.append(leave_files(ReasonCode.AT_TARGET, f"{count_of(len(files), 'file')} {text}", files, least))
     size = format_size(optimize.max_file_size_bytes)
     left_alone += leave_partitions(
         ReasonCode.NO_PARTNER,
-        lambda files, _: f"{count_of(files, 'small file')} without another that fits beside it within {size}",
+        lambda files, _: f"{count_of(files, 'small file')} with no other left that fits beside it within {size}",
         [Partition(partition.values, part.alone) for partition, part in parts if part.alone],
         policy.place_of("optimize.maxFileSize"),
     )
@@ -177,13 +180,3 @@ def _reasons(policy: ResolvedPolicy, bins: list[Bin]) -> tuple[Reason, ...]:
         text = f"{count_of(small, 'file')} under {format_size(policy.optimize.min_file_size_bytes)}"
         reasons.append(Reason(ReasonCode.SMALL_FILES, text, policy.place_of("optimize.minFileSize")))
     return (*reasons, *deleted_rows_reason(policy, files))
-
-
-def deleted_rows_reason(policy: ResolvedPolicy, files: list[DataFile]) -> tuple[Reason, ...]:
-    """Say how many of the files are rewritten for their deleted rows; nothing when none is."""
-    number = sum(has_many_deleted_rows(file, policy.optimize.max_deleted_rows_ratio) for file in files)
-    if not number:
-        return ()
-    share = f"{policy.optimize.max_deleted_rows_ratio * 100:.4g}%"
-    text = f"{count_of(number, 'file')} with more than {share} of {'its' if number == 1 else 'their'} rows deleted"
-    return (Reason(ReasonCode.DELETED_ROWS, text, policy.place_of("optimize.maxDeletedRowsRatio")),)

@@ -13,10 +13,15 @@ from maintainer.model.plan.layout_tags import PACKED_TAG, ZORDER_TAG
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Bin, ZOrderStep, zorder_tag_value
 from maintainer.model.table.table_facts import DataFile, TableFacts
-from maintainer.planning.operations.compaction import deleted_rows_reason, weigh
+from maintainer.planning.operations.compaction import weigh
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.selection.decision import Decision, Partition, leave_files, leave_partitions
-from maintainer.planning.selection.file_selection import has_many_deleted_rows, pack_batches, select_partitions
+from maintainer.planning.selection.file_selection import (
+    deleted_rows_reason,
+    has_many_deleted_rows,
+    pack_batches,
+    select_partitions,
+)
 from maintainer.planning.zorder.zorder_revision import zorder_columns
 from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy, ZOrderMode
 from maintainer.units import count_of, read_digits

@@ -14,10 +14,15 @@ from maintainer.model.plan.layout_tags import REWRITE_TAG
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Bin, PartitionRewriteStep, RewriteRequest
 from maintainer.model.table.table_facts import DataFile, TableFacts
-from maintainer.planning.operations.compaction import deleted_rows_reason, weigh
+from maintainer.planning.operations.compaction import weigh
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.selection.decision import Decision, Partition, leave_files
-from maintainer.planning.selection.file_selection import has_many_deleted_rows, pack_batches, select_partitions
+from maintainer.planning.selection.file_selection import (
+    deleted_rows_reason,
+    has_many_deleted_rows,
+    pack_batches,
+    select_partitions,
+)
 from maintainer.planning.selection.schema_columns import UNORDERED_TYPES, FoundColumn, find_column, nearest_column
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.units import count_of, format_size

@@ -17,6 +17,7 @@ from maintainer.planning.plan_input import TableInput
 from maintainer.planning.schedule import optimize_is_due
 from maintainer.planning.selection.decision import Decision, Partition
 from maintainer.planning.selection.file_selection import (
+    deleted_rows_text,
     has_many_deleted_rows,
     pack_batches,
     pack_bins,
@@ -83,11 +84,7 @@ def _reasons(
     policy: ResolvedPolicy, facts: TableFacts, files: list[DataFile], purge: PurgePolicy
 ) -> tuple[Reason, ...]:
     reasons = []
-    deleted = sum(has_many_deleted_rows(file, purge.deleted_rows_ratio) for file in files)
-    if deleted:
-        share = f"more than {purge.deleted_rows_ratio * 100:.4g}% of its" if deleted == 1 else ""
-        share = share or f"more than {purge.deleted_rows_ratio * 100:.4g}% of their"
-        text = f"{count_of(deleted, 'file')} with {share} rows deleted"
+    if text := deleted_rows_text(files, purge.deleted_rows_ratio):
         origin = policy.place_of("optimize.purge.deletedRowsRatio")
         reasons.append(Reason(ReasonCode.DELETED_ROWS, text, origin))
     dropped = sum(_has_dropped_columns(file, facts, purge) for file in files)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from maintainer.errors import TableError
 from maintainer.model.plan.plan import LeftAlone
-from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Batch, Bin
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.plan_input import TableInput
@@ -133,6 +133,25 @@ def has_many_deleted_rows(file: DataFile, max_ratio: float) -> bool:
         return False
     ratio = file.deleted_rows_ratio
     return ratio is None or ratio > max_ratio
+
+
+def deleted_rows_reason(policy: ResolvedPolicy, files: list[DataFile]) -> tuple[Reason, ...]:
+    """Say how many of the files are rewritten for their deleted rows; nothing when none is."""
+    text = deleted_rows_text(files, policy.optimize.max_deleted_rows_ratio)
+    return (Reason(ReasonCode.DELETED_ROWS, text, policy.place_of("optimize.maxDeletedRowsRatio")),) if text else ()
+
+
+def deleted_rows_text(files: list[DataFile], max_ratio: float) -> str:
+    """Say how many files have a larger share of deleted rows, and of how many nobody knows it; empty for none."""
+    many = [file for file in files if has_many_deleted_rows(file, max_ratio)]
+    known = sum(file.deleted_rows_ratio is not None for file in many)
+    parts = []
+    if known:
+        whose = "its" if known == 1 else "their"
+        parts.append(f"{count_of(known, 'file')} with more than {max_ratio * 100:.4g}% of {whose} rows deleted")
+    if known < len(many):
+        parts.append(f"{count_of(len(many) - known, 'file')} with deleted rows, and no statistics say how many")
+    return ", ".join(parts)
 
 
 def group_by_partition(files: Iterable[DataFile]) -> tuple[Partition, ...]:

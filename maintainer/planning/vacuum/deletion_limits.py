@@ -138,7 +138,7 @@ def broken_caps(
 
 def _caps_on_bytes(stored_bytes: int, past: Sequence[int]) -> Iterator[tuple[float, str]]:
     """What may go at most, in bytes, and the words for more than that."""
-    yield stored_bytes / 2, f"more than half of the {format_size(stored_bytes)} that the table holds on storage"
+    yield stored_bytes / 2, f"more than half of the {format_size(stored_bytes)} that live files and these have together"
     if len(past) >= MIN_RUNS_COMPARED:
         middle = median(past)
         text = f"more than {TIMES_MEDIAN} times the median of the last {len(past)} vacuums, {format_size(int(middle))}"

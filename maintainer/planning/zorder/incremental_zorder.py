@@ -20,7 +20,11 @@ from maintainer.planning.curve.curve_files import CurveFile, unindexed_bytes
 from maintainer.planning.curve.revision import Revision, revisions_in
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.selection.decision import Decision, PropertyChange, leave_files, partition_text
-from maintainer.planning.selection.file_selection import has_many_deleted_rows, select_partitions
+from maintainer.planning.selection.file_selection import (
+    deleted_rows_reason,
+    has_many_deleted_rows,
+    select_partitions,
+)
 from maintainer.planning.selection.schema_columns import FoundColumn
 from maintainer.planning.zorder.turn_choice import Candidates, Chosen, choose_turn, forecast, sort_candidates
 from maintainer.planning.zorder.turn_strategies import Group, leveled_groups
@@ -163,10 +167,7 @@ def plan_incremental(table: TableInput) -> Decision:
     now, then = forecast(facts.files, chosen, written, ranges_of(facts, written), unindexed_bytes(facts.files, written))
     chosen = replace(chosen, turn=replace(chosen.turn, before=now, after=then))
     reasons = [turn_reason(chosen, target, optimized, options)]
-    purged = sum(has_many_deleted_rows(file, policy.optimize.max_deleted_rows_ratio) for file in chosen.batch.files)
-    if purged:
-        text = f"{count_of(purged, 'file')} with many deleted rows"
-        reasons.append(Reason(ReasonCode.DELETED_ROWS, text, policy.place_of("optimize.maxDeletedRowsRatio")))
+    reasons.extend(deleted_rows_reason(policy, list(chosen.batch.files)))
     step = ZOrderStep(
         batches=(chosen.batch,),
         columns=written.names(),

@@ -181,10 +181,10 @@ def share(ratio: float) -> str:
     """Print a probability or a share in per cent.
 
     >>> share(0.0), share(0.002), share(0.118), share(0.999)
-    ('none', 'less than 1 %', '12 %', 'more than 99 %')
+    ('0 %', 'less than 1 %', '12 %', 'more than 99 %')
     """
     if ratio <= 0:
-        return "none"
+        return "0 %"
     if ratio < WORTH_A_LINE:
         return "less than 1 %"
     return f"{ratio:.0%}".replace("%", " %") if ratio < 0.995 else "more than 99 %"
@@ -209,7 +209,7 @@ def rhythm_lines(rhythm: WriterRhythm, lost_ratio: float) -> list[str]:
         lines.append(
             f"most from {busiest:02d}:00 to {(busiest + 1) % 24:02d}:00 UTC: {most:,} of {rhythm.num_taking:,}"
         )
-    lines.append(f"expected to be lost to them if it runs now: {share(lost_ratio)}")
+    lines.append(f"chance that they make a rewrite useless if it runs now: {share(lost_ratio)}")
     return lines
 
 
@@ -303,7 +303,9 @@ def _quiet_line(tables: Sequence[TablePlan], style: Style) -> str:
     codes = Counter(
         max(table.left_alone, key=lambda entry: entry.num_files).reason.code for table in tables if table.left_alone
     )
-    why = ", ".join(f"{LEFT_ALONE_WORDS.get(code, code.value)} in {number:,}" for code, number in codes.items())
+    why = ", ".join(
+        f"{LEFT_ALONE_WORDS.get(code, code.value)} ({count_of(number, 'table')})" for code, number in codes.items()
+    )
     return f"  {style.symbol(Symbol.SAME)} {count_of(len(tables), 'table')}   nothing to do{': ' + why if why else ''}"
 
 

@@ -51,4 +51,4 @@ LEFT_ALONE_WORDS: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.COPIED_TABLE: "a copy of another table",
     }
 )
-"""Each fits behind `nothing to do:` and before `in 6`; ``docs/reasons.md`` explains the codes."""
+"""Each fits behind `nothing to do:` and before `(6 tables)`; ``docs/reasons.md`` explains the codes."""

@@ -115,11 +115,10 @@ def _rewrite_facts(step: RewriteStep) -> str:
             full = ", also what other columns clustered" if step.full else ""
             return f" of about {format_size(step.max_file_size_bytes)}, clustered by {_columns(step.columns)}{full}"
         case ZOrderStep(turn=Turn() as turn):
-            facts = f", {turn.strategy.value}, by {_columns(step.columns)}"
+            facts = f", by {_columns(step.columns)}"
             if turn.before is not None and turn.after is not None:
                 facts += f", a query reads {turn.before.files_read:,.1f} -> about {turn.after.files_read:,.1f} files"
-            more = "" if step.settings is None else f", first of up to {count_of(step.settings.max_turns, 'turn')}"
-            return facts + more
+            return facts + ("" if step.settings is None else ", more commits follow if needed")
         case ZOrderStep():
             return f" of about {format_size(step.max_file_size_bytes)}, by {_columns(step.columns)}"
         case _:

@@ -210,7 +210,7 @@ class ProgressText:
                 ]
             case LedgerAppending():
                 limit = format_duration(round(event.limit_seconds))
-                what = f"appending {count_of(event.num_rows, 'row')} to the ledger, for {limit} at most"
+                what = f"writing {count_of(event.num_rows, 'row')} to the ledger (gives up after {limit})"
                 return [self._style.paint(what, Role.DIM)]
             case TableFinished():
                 self._whole.table(event.outcome)

@@ -112,7 +112,7 @@ def test_what_is_next_for_a_table_that_waits() -> None:
 def test_a_table_with_nothing_to_do_says_why_small_files_stay() -> None:
     row = row_of(make_policy(), make_facts(files=make_files(10, 95)))
     assert (row.state, row.next) == (
-        "ok", "nothing to do: 1 small file without another that fits beside it within 100 B"
+        "ok", "nothing to do: 1 small file with no other left that fits beside it within 100 B"
     )  # fmt: skip
     assert row_of(make_policy(), make_facts(files=make_files(90, 95))).next == "nothing to do"
     stopped = HistoryRow(NOW_MS, "sales.orders", "compact", "interrupted", "r")

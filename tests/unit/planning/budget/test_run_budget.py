@@ -40,7 +40,10 @@ def test_what_does_not_fit_waits_with_its_place_and_keeps_its_other_steps() -> N
     assert [step.kind for step in big.steps] == ["set_properties"]
     (left,) = big.left_alone
     assert left.reason.code is ReasonCode.OVER_BUDGET
-    assert left.reason.text == "waits: the budget of bytes has no room for 800 MiB; place 1 of 1 in the queue"
+    assert left.reason.text == (
+        "waits: its 800 MiB in 2 files alone are more than the budget of bytes; no run takes them until that is "
+        "larger, or `budget.tables` in maintainer.yml lets a run take a part"
+    )
     assert (left.num_files, left.size_bytes) == (2, 800 * MIB)
 
 
@@ -61,7 +64,7 @@ def test_a_table_whose_only_work_waits_is_not_called_up_to_date() -> None:
     fitted, _ = within_budget(plan, Budgets(Budget(size_bytes=300 * MIB)), Learned())
     assert [table.state for table in fitted.tables] == ["waiting", "changes", "up_to_date"]
     text = render_plan(fitted)
-    assert "over_budget: waits: the budget of bytes has no room for 800 MiB; place 1 of 1 in the queue" in text
+    assert "over_budget: waits: its 800 MiB in 2 files alone are more than the budget of bytes" in text
     assert "1 table   nothing to do\n" in text
     assert "1 table to change, 1 step (compact 1); 1 up to date, 1 waiting." in text
     nothing, _ = within_budget(made(large), Budgets(Budget(num_files=1)), Learned())
@@ -74,7 +77,19 @@ def test_a_table_whose_only_work_waits_is_not_called_up_to_date() -> None:
 def test_waiting_is_said_in_days() -> None:
     learned = Learned(waiting_since_ms={"t": 97 * DAY_MS})
     fitted, _ = within_budget(made(table("t", 10, 10)), Budgets(Budget(num_files=1)), learned)
-    assert fitted.tables[0].left_alone[0].reason.text.endswith("place 1 of 1 in the queue, for 3 days now")
+    assert fitted.tables[0].left_alone[0].reason.text.startswith("waits, for 3 days now: its 20 MiB in 2 files alone")
+    better = table("better", *[1] * 3)
+    fitted, _ = within_budget(made(table("t", 10, 10), better), Budgets(Budget(num_files=4)), learned)
+    assert fitted.tables[0].left_alone[0].reason.text == (
+        "waits: the budget of files has no room for 20 MiB; place 1 of 1 in the queue, for 3 days now"
+    )
+
+
+def test_what_exceeds_its_owners_budget_alone_is_not_told_to_wait_for_a_turn() -> None:
+    owned = replace(table("t", 400, 400), owner="sales")
+    budgets = Budgets(Budget(size_bytes=1024 * MIB), owners=(("sales", Budget(size_bytes=300 * MIB)),))
+    (waiting,) = within_budget(made(owned), budgets, Learned())[1].waiting
+    assert (waiting.alone, waiting.budget) == (True, "the budget of bytes of sales")
 
 
 def bins_of(table: TablePlan) -> list[int]:
@@ -91,6 +106,9 @@ def many_bins(name: str, *sizes_mib: int) -> TablePlan:
 def test_a_tables_own_budget_cuts_it_bin_by_bin_and_skips_over_what_does_not_fit() -> None:
     plan = made(many_bins("sales.a", 100, 300, 200, 50), many_bins("other", 100, 300))
     budgets = Budgets(tables=(("sales.*", Budget(size_bytes=350 * MIB)),))
+    too_small = within_budget(plan, Budgets(tables=(("sales.*", Budget(size_bytes=250 * MIB)),)), Learned())[0]
+    cut = next(table for table in too_small.tables if table.ref.identifier == "sales.a")
+    assert cut.left_alone[0].reason.text.endswith("; 300 MiB of it do not fit until that budget is larger")
     fitted, choice = within_budget(plan, budgets, Learned())
     other, sales = sorted(fitted.tables, key=lambda table: table.ref.identifier)
     assert (bins_of(sales), bins_of(other)) == ([100, 200, 50], [100, 300])
@@ -172,7 +190,10 @@ def test_a_tables_own_budget_cuts_bins_and_leaves_other_steps_alone() -> None:
     assert [step.kind for step in cut.steps] == ["set_properties"]
     (left,) = cut.left_alone
     assert (left.reason.code, left.num_files, left.size_bytes) == (ReasonCode.OVER_BUDGET, 2, 30 * MIB)
-    assert left.reason.text == "waits for the next run: the table's own budget has no room for 30 MiB more"
+    assert left.reason.text == (
+        "waits for the next run: the table's own budget has no room for 30 MiB more; 30 MiB of it do not fit until "
+        "that budget is larger"
+    )
 
 
 def test_a_turn_of_incremental_zorder_is_one_whole() -> None:

@@ -69,7 +69,7 @@ def test_whole_plan_of_a_small_table() -> None:
             LeftAlone(
                 Reason(
                     ReasonCode.NO_PARTNER,
-                    "2 small files without another that fits beside it within 100 B",
+                    "2 small files with no other left that fits beside it within 100 B",
                     "orders.yml:6",
                 ),
                 2,

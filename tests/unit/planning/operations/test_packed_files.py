@@ -23,7 +23,11 @@ class TestOwnResults:
 
     def test_an_older_file_that_was_left_then_is_left_now(self) -> None:
         files = [self.packed("a", 56), make_file("old", size=38)]
-        assert left_of(plan(make_policy(), make_facts(files=files))) == [("at_target", 1, 56), ("no_partner", 1, 38)]
+        assert left_of(plan(make_policy(), make_facts(files=files))) == [("at_target", 2, 94)]
+
+    def test_one_that_fits_beside_none_of_them_has_no_partner(self) -> None:
+        files = [self.packed("a", 56), make_file("old", size=45)]
+        assert left_of(plan(make_policy(), make_facts(files=files))) == [("at_target", 1, 56), ("no_partner", 1, 45)]
 
     def test_a_newer_file_is_joined_with_them(self) -> None:
         files = [self.packed("a", 56), make_file("new", size=38, modified_at_ms=NOW_MS - DAY_MS)]
@@ -68,7 +72,7 @@ def test_files_that_came_with_the_last_rewrite_are_not_joined_again() -> None:
         assert [sorted(paths) for paths in bins_of(planned)] == bins
     left_alone = plan(make_policy(), make_facts(files=(older, ours))).left_alone
     assert [left.reason.text for left in left_alone] == [
-        "2 files as the last compaction wrote them, nothing new beside them"
+        "2 files as the last compaction left them, nothing new beside them"
     ]
 
 

@@ -138,3 +138,14 @@ def test_of_a_bin_that_is_written_for_its_deleted_rows_no_file_waits() -> None:
     planned = plan(policy, make_facts(files=(dirty, *clean), partitioned_by=("p",)))
     assert bins_of(planned) == [["a", "b"]]
     assert left_of(planned) == [("not_worth_it", 2, 20)]
+
+
+def test_files_of_which_nobody_knows_how_many_rows_are_deleted_are_counted_apart() -> None:
+    files = [make_file("a", records=None, deleted=1), make_file("b", records=None, deleted=1)]
+    (step,) = plan(make_policy(), make_facts(files=files)).steps
+    unknown = "2 files with deleted rows, and no statistics say how many"
+    assert [reason.text for reason in step.reasons if reason.code is ReasonCode.DELETED_ROWS] == [unknown]
+    (step,) = plan(make_policy(), make_facts(files=[*files, make_file("c", records=100, deleted=20)])).steps
+    assert [reason.text for reason in step.reasons if reason.code is ReasonCode.DELETED_ROWS] == [
+        f"1 file with more than 5% of its rows deleted, {unknown}"
+    ]

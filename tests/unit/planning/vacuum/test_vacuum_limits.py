@@ -35,15 +35,15 @@ class TestCaps:
     def test_half_of_the_bytes_may_go_and_one_more_may_not(self) -> None:
         assert self.blocked(60, 40, live=100) == []
         assert self.blocked(60, 41, live=100) == [
-            "would delete 101 B, more than half of the 201 B that the table holds on storage; "
-            "`vacuum.allowLargeDelete: true` allows it"
+            "would delete 101 B, more than half of the 201 B that live files and "
+            "these have together; `vacuum.allowLargeDelete: true` allows it"
         ]
 
     def test_what_a_rewrite_replaced_counts_and_the_line_that_allows_it_is_named(self) -> None:
         assert self.blocked(60, 40, live=100, replaced=True) == []
         assert self.blocked(60, 41, live=100, replaced=True) == [
-            "would delete 101 B (all of it replaced by rewrites), more than half of the 201 B that the table holds on "
-            "storage; `vacuum.allowLargeDelete: rewritten` allows it"
+            "would delete 101 B (all of it replaced by rewrites), more than half of the 201 B that live files and "
+            "these have together; `vacuum.allowLargeDelete: rewritten` allows it"
         ]
 
     def test_the_line_that_is_named_is_the_one_that_helps(self) -> None:
@@ -54,15 +54,15 @@ class TestCaps:
         made = make_policy(vacuum=make_vacuum(allow_large_delete=False), lines=LINES, optimize=None)
         planned = plan(made, make_facts(files=[make_file("live", size=10)], removed_files=files))
         assert [reason.text for reason in planned.blocked] == [
-            "would delete 110 B (80 B of it replaced by rewrites), more than half of the 120 B that the table holds on "
-            "storage; `vacuum.allowLargeDelete: rewritten` allows it"
+            "would delete 110 B (80 B of it replaced by rewrites), more than half of the 120 B that live files and "
+            "these have together; `vacuum.allowLargeDelete: rewritten` allows it"
         ]
 
     def test_a_line_allows_what_rewrites_replaced_and_nothing_else(self) -> None:
         assert self.blocked(60, 41, live=1, replaced=True, past=(1, 1, 1), allow="rewritten") == []
         assert self.blocked(60, 41, live=1, past=(1, 1, 1), allow="rewritten") == [
-            "would delete 101 B that no rewrite replaced, more than half of the 102 B that the table holds on storage; "
-            "`vacuum.allowLargeDelete: true` allows it",
+            "would delete 101 B that no rewrite replaced, more than half of the 102 B that live files and "
+            "these have together; `vacuum.allowLargeDelete: true` allows it",
             "would delete 101 B that no rewrite replaced, more than 3 times the median of the last 3 vacuums, 1 B; "
             "`vacuum.allowLargeDelete: true` allows it",
         ]

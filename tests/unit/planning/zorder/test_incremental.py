@@ -139,7 +139,7 @@ def test_many_deleted_rows_in_a_turn_are_a_reason_of_their_own() -> None:
     clean, dirty = make_file("a", size=500), make_file("b", size=500, records=100, deleted=50)
     reasons = zorder_of(plan(policy_of(), facts_of(clean, dirty))).reasons
     assert [reason.code for reason in reasons] == [ReasonCode.UNINDEXED_FILES, ReasonCode.DELETED_ROWS]
-    assert reasons[1].text == "1 file with many deleted rows"
+    assert reasons[1].text == "1 file with more than 5% of its rows deleted"
 
 
 def test_a_step_without_turns_has_no_next_one_and_its_own_columns() -> None:

@@ -202,15 +202,15 @@ def test_a_cube_that_is_large_enough_is_not_taken_by_full_but_by_a_larger_bound(
 
 
 @pytest.mark.parametrize(
-    ("vacuum", "expected"),
+    ("retention_seconds", "expected"),
     [
-        ({}, "deletes as soon as a removed file is older than 7d (vacuum.retention)"),
-        ({"retention_seconds": 30 * 86_400}, "deletes as soon as a removed file is older than 30d (vacuum.retention)"),
-        ({"retention_seconds": 86_400}, "deletes as soon as a removed file is older than the reason says"),
+        (7 * 86_400, "deletes as soon as a removed file is older than 7d (vacuum.retention)"),
+        (30 * 86_400, "deletes as soon as a removed file is older than 30d (vacuum.retention)"),
+        (86_400, "deletes as soon as a removed file is older than the reason says"),
     ],
 )
-def test_a_vacuum_with_nothing_to_delete_says_from_which_age_on_it_would(vacuum: dict[str, int], expected: str) -> None:
-    policy = make_policy(vacuum=make_vacuum(**vacuum), lines={"vacuum.retention": 12})
+def test_a_vacuum_with_nothing_to_delete_says_from_which_age_on_it_would(retention_seconds: int, expected: str) -> None:
+    policy = make_policy(vacuum=make_vacuum(retention_seconds=retention_seconds), lines={"vacuum.retention": 12})
     facts = replace(make_facts(files=make_files(90)), removed_files=())
     assert answers(policy, facts)["nothing_expired"] == expected
 

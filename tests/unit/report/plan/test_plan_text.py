@@ -97,7 +97,7 @@ def test_an_empty_and_a_quiet_plan_say_so() -> None:
     assert render_plan(plan()).endswith("No table is selected: nothing to plan.\n")
     text = render_plan(plan(quiet("a.b", (ReasonCode.AT_TARGET, "4 files of 192 MiB or more"))))
     assert text.splitlines()[2:] == [
-        "  = 1 table   nothing to do: files are large enough in 1",
+        "  = 1 table   nothing to do: files are large enough (1 table)",
         "",
         "Plan: 0 tables to change, 0 steps; 1 up to date.",
         "Nothing to do; `maintainer -v plan` says why, for each table.",
@@ -109,7 +109,7 @@ def test_an_empty_and_a_quiet_plan_say_so() -> None:
 def test_a_table_outside_its_window_is_not_called_up_to_date() -> None:
     shut = quiet("a.b", (ReasonCode.OUTSIDE_WINDOW, "outside the window sat 22:00-04:00 UTC"))
     assert render_plan(plan(shut)).splitlines()[2:] == [
-        "  = 1 table   nothing to do: outside their window in 1",
+        "  = 1 table   nothing to do: outside their window (1 table)",
         "",
         "Plan: 0 tables to change, 0 steps; 0 up to date, 1 waiting.",
         "Nothing to do now; `maintainer -v plan` says why, for each table.",
@@ -245,7 +245,7 @@ APPENDS = WriterRhythm(0, 7 * DAY_MS, 1)
 @pytest.mark.parametrize(
     ("ratio", "text"),
     [
-        (0.0, "none"),
+        (0.0, "0 %"),
         (0.0099, "less than 1 %"),
         (0.01, "1 %"),
         (0.118, "12 %"),
@@ -261,11 +261,11 @@ def test_why_says_what_was_seen_and_when() -> None:
     assert rhythm_lines(BUSY, 0.004) == [
         "100 commits of others in 4d 4h, 25 of them took or replaced live files",
         "most from 01:00 to 02:00 UTC: 14 of 25",
-        "expected to be lost to them if it runs now: less than 1 %",
+        "chance that they make a rewrite useless if it runs now: less than 1 %",
     ]
     assert rhythm_lines(APPENDS, 0.0) == [
         "1 commit of others in 7d, none of them took or replaced live files",
-        "expected to be lost to them if it runs now: none",
+        "chance that they make a rewrite useless if it runs now: 0 %",
     ]
 
 

@@ -154,7 +154,7 @@ def test_a_check_that_failed_before_is_said_once() -> None:
 
 def test_the_ledger_is_named_while_it_is_appended_to() -> None:
     said = piped([LedgerAppending(TEN_PM, 12, 300.0)])
-    assert said == "appending 12 rows to the ledger, for 5m at most\n"
+    assert said == "writing 12 rows to the ledger (gives up after 5m)\n"
 
 
 @pytest.fixture
