@@ -156,7 +156,11 @@ def _choose(
     full = [partition for partition in partitions if _small_files(partition, settings) >= settings.min_num_files]
     most = max((_small_files(partition, settings) for partition in partitions), default=0)
     if not full:
-        where = " in a partition written since the last auto compaction" if settings.modified_partitions_only else ""
+        where = (
+            " in a partition written since the last auto compaction"
+            if settings.modified_partitions_only and written is not None
+            else ""
+        )
         return AutoCompactDecision(
             None,
             (),

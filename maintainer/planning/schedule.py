@@ -52,7 +52,7 @@ def vacuum_is_due(table: TableInput) -> bool:
 
 
 def not_due(what: str, key: str, policy: ResolvedPolicy, every_seconds: int, last_at_ms: int, now_ms: int) -> Reason:
-    """Say that a step is not due, and when it will be: ``compaction ran 5h ago, at most every 1d: due in 18h``."""
+    """Say that a step is not due, and when it will be: ``a rewrite ran 5h ago, at most every 1d: due in 18h``."""
     ago = format_duration(max(0, (now_ms - last_at_ms) // 1000))
     wait_seconds = max(60, math.ceil((due_at_ms(every_seconds, last_at_ms) - now_ms) / 60_000) * 60)
     text = (

@@ -60,7 +60,9 @@ def plan_zorder(table: TableInput) -> Decision:
         left_alone.append(leave_files(ReasonCode.SAME_ZORDER, text, files, origin))
     left_alone += leave_partitions(
         ReasonCode.NO_PARTNER,
-        lambda files, _: f"{count_of(files, 'file')} alone in a partition: Z-order within one file skips nothing",
+        lambda files, _: (
+            f"{count_of(files, 'file')} alone in a partition: Z-order within one file lets a query skip no file"
+        ),
         single,
         origin,
     )

@@ -72,19 +72,19 @@ def layout_kind(policy: ResolvedPolicy, facts: TableFacts) -> LayoutKind:
     return StepKind.COMPACT if policy.optimize.rewrite is None else StepKind.REWRITE
 
 
-def _plan_layout(table: TableInput) -> tuple[Decision, str]:
+def _plan_layout(table: TableInput) -> Decision:
     kind = layout_kind(table.policy, table.facts)
     match kind:
         case StepKind.CLUSTER:
-            return plan_clustering(table), "clustering"
+            return plan_clustering(table)
         case StepKind.ZORDER:
             zorder = table.policy.optimize.zorder
             full = zorder is not None and zorder.mode is ZOrderMode.FULL
-            return (plan_zorder if full else plan_incremental)(table), "Z-order"
+            return (plan_zorder if full else plan_incremental)(table)
         case StepKind.REWRITE:
-            return plan_rewrite(table), "rewrite"
+            return plan_rewrite(table)
         case StepKind.COMPACT:
-            return plan_compaction(table), "compaction"
+            return plan_compaction(table)
         case _:
             assert_never(kind)
 
@@ -94,14 +94,14 @@ def _layout(table: TableInput, *, due: bool) -> Decision:
     if not facts.files:
         return Decision()
     optimize, last = policy.optimize, table.record.last_optimize_at_ms
-    decision, name = _plan_layout(table)
+    decision = _plan_layout(table)
     # Planned also when it is not due, so that what is wrong with the policy is found before its day comes.
     if decision.step is None or due:
         return decision
     if isinstance(decision.step, ZOrderStep) and decision.step.settings is not None and decision.step.settings.request:
         return decision
     assert last is not None
-    reason = not_due(name, "optimize.every", policy, optimize.every_seconds, last, table.now_ms)
+    reason = not_due("a rewrite", "optimize.every", policy, optimize.every_seconds, last, table.now_ms)
     assert isinstance(decision.step, RewriteStep)
     files = decision.step.files
     later = leave_files(reason.code, reason.text, files, reason.origin)

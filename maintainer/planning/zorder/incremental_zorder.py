@@ -31,7 +31,7 @@ from maintainer.planning.zorder.turn_strategies import Group, leveled_groups
 from maintainer.planning.zorder.zorder_options import ZOrderOptions, incremental_columns, options_of, sample_wanted
 from maintainer.planning.zorder.zorder_revision import fitting_revision, new_revision, ranges_of
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.units import count_of
+from maintainer.units import count_of, format_size
 
 MAX_NAMED_GROUPS = 5
 """Groups that wait are named one by one up to this number, in the order in which they would be taken."""
@@ -281,7 +281,7 @@ def _worth_it(
     return replace(settings, strategies=others), files
 
 
-_ALONE = "{} alone in a partition: Z-order within one file skips nothing"
+_ALONE = "{} alone in a partition: Z-order within one file lets a query skip no file"
 
 
 def _left(
@@ -296,11 +296,14 @@ def _left(
     """Every live file of the selected partitions that the turn does not take, each counted once."""
     left_alone: list[LeftAlone] = []
     waiting = [file for file in candidates.unindexed if file.key not in taken]
-    unindexed = held or waiting
+    unindexed, most = held or waiting, settings.budget_bytes
     if unindexed:
         code, why = ReasonCode.SAME_ZORDER, ": the strategy `unindexed` is off"
         if held:
             code, why = ReasonCode.NOT_WORTH_IT, ": not worth it yet (optimize.when)"
+        elif Strategy.UNINDEXED in settings.strategies and most is not None and unindexed[0].size_bytes > most:
+            oldest, limit = format_size(unindexed[0].size_bytes), format_size(most)
+            code, why = ReasonCode.OVER_LIMIT, f": the oldest has {oldest}, limits.maxBytes is {limit}"
         elif Strategy.UNINDEXED in settings.strategies:
             code, why = ReasonCode.WAITS_FOR_TURN, " for later turns"
         text = f"{count_of(len(unindexed), 'unindexed file')}{why}"

@@ -35,6 +35,21 @@ def test_the_budget_of_the_table_bounds_all_turns_together() -> None:
     assert next_turn(step, facts, spent_bytes=400) is not None
 
 
+def test_a_file_above_the_limit_and_those_behind_it_are_not_told_to_wait_for_a_turn() -> None:
+    limited = replace(policy_of(), limits=replace(policy_of().limits, max_bytes=1000))
+    over, waits = ReasonCode.OVER_LIMIT, ReasonCode.WAITS_FOR_TURN
+    for newest_first, left, takes in (
+        ((600, 1001), (over, "2 unindexed files: the oldest has 1001 B, limits.maxBytes is 1000 B"), False),
+        ((1001, 600), (over, "1 unindexed file: the oldest has 1001 B, limits.maxBytes is 1000 B"), True),
+        ((1000, 600), (waits, "1 unindexed file for later turns"), True),
+    ):
+        facts = known(*files(*newest_first))
+        planned = plan(limited, facts)
+        assert [(entry.reason.code, entry.reason.text) for entry in planned.left_alone] == [left]
+        assert bool(planned.steps) == takes
+        counted(planned, facts)
+
+
 def test_why_names_level_cube_and_group_and_why_others_wait() -> None:
     facts = known(
         *[tagged(f"ready{n}", "01", 60) for n in range(2)],
