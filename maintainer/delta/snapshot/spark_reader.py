@@ -29,7 +29,7 @@ class SparkReader:
         """
         log = self._jvm.log_of_root(root)
         storage = TableStorage(self._jvm, log)
-        if storage.status(storage.root_uri) is None:
+        if storage.status(storage.root_uri) is None and not storage.children(storage.root_uri):
             raise TableError(
                 "there is no such table: the folder does not exist",
                 code="T401",

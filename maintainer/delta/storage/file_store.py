@@ -18,6 +18,7 @@ from urllib.parse import unquote
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.storage.failures.engine_failures import describe
+from maintainer.delta.storage.failures.store_answers import refuses_credentials, says_no_reason
 
 _UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=/@")
 PLAIN = re.compile(r"[A-Za-z0-9_\-!.~'()*,;:$&+=/@]*")
@@ -245,6 +246,8 @@ class HadoopFiles:
         except Exception as error:
             if says_missing(error):
                 return None
+            if says_no_reason(describe(error)):
+                self.children(uri)  # the answer to a list has a body: this raises with the reason
             raise
 
     def delete(self, uri: str) -> bool:
@@ -349,4 +352,5 @@ def _checksum_of(path: str) -> str:
 
 def says_missing(error: BaseException) -> bool:
     """Tell whether Hadoop says that there is no such file or folder."""
-    return any(failure.type_name in _MISSING for failure in describe(error))
+    chain = describe(error)
+    return any(failure.type_name in _MISSING for failure in chain) and not refuses_credentials(chain)

@@ -14,6 +14,7 @@ from tests.support.policies.projects import write_project
 from tests.support.runs.command_host import CommandHost
 from tests.support.stores.s3_projects import SETTINGS, S3Project, ledger_rows, make_project, project_beside, uri
 from tests.support.stores.s3_server import S3Server, spark_keys
+from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -85,6 +86,13 @@ def test_a_rule_manages_what_lies_below_a_root_there(server: S3Server, host: Com
     assert [len(project.table(name).file_uris()) for name in names] == [1, 1, 3]
     assert {name: project.rows(name) for name in names} == rows
     assert project.run("validate", "-s", uri("ruled/a")).returncode == 0
+    # A search begins with HEAD, whose answers have no body: the reason stands in that to a list.
+    refusal = ("403 Forbidden", "SignatureDoesNotMatch", "The signature does not match")
+    server.faults.add(FaultRule(Fault.REFUSES, "*", "/lake", "", ALWAYS, answer=refusal))
+    refused = project.run("list")
+    server.faults.clear()
+    assert "T440" in refused.err
+    assert "T405" not in refused.err
 
 
 def test_a_watch_takes_what_arrived_and_ends(server: S3Server, host: CommandHost, tmp_path: Path) -> None:

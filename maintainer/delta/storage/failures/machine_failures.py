@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from maintainer.delta.storage.failures.store_answers import client_error, store_error
+from maintainer.delta.storage.failures.store_answers import PATH_STYLE, client_error, store_error
 from maintainer.delta.storage.failures.throwable import Failure
 from maintainer.errors import EnvironmentUnfit, MaintainerError, TableError
 from maintainer.errors.missing_files import MISSING_HELP, RESTORE_TAKES_BACK
@@ -56,6 +56,7 @@ UNREACHABLE = frozenset(
 _TLS = frozenset({"SSLException", "SSLHandshakeException", "SSLPeerUnverifiedException", "SSLProtocolException"})
 _ADDRESSED = re.compile(r"Connect to \S+ |Unable to execute HTTP request: Connect to \S+ ")
 """A message that names the address which took no connection; Java's own does not."""
+_BUCKET = re.compile(r"\bs3[an]?://([^/\s:'`]+)")
 _NO_CONNECTOR = frozenset({"UnsupportedFileSystemException"})
 _CONNECTOR_CLASS = re.compile(r"Class \S*(?:FileSystem|\.fs\.\S+) not found")
 _KIND_BY_SIGN = {
@@ -140,7 +141,10 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
         )
     if kinds & UNREACHABLE:
         found = next((text for text in _one_line_each(chain) if _ADDRESSED.match(text)), innermost)
-        return unreachable(where, found, is_s3="s3" in text)
+        error = unreachable(where, found, is_s3="s3" in text)
+        if _bucket_is_the_host(chain):
+            error.help = f"{PATH_STYLE}; else {error.help}"
+        return error
     if _DENIED.search(text) or kinds & _PERMISSION:
         return TableError(
             "permission denied on the table's storage",
@@ -150,6 +154,13 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
             help="give this user read and write access to the table's folder",
         )
     return client_error(chain, where)
+
+
+def _bucket_is_the_host(chain: Sequence[Failure]) -> bool:
+    """Whether no such host was found as the bucket's name before the address: the store wants it in the path."""
+    hosts = {failure.message.strip() for failure in chain if failure.type_name == "UnknownHostException"}
+    buckets = {bucket for failure in chain for bucket in _BUCKET.findall(failure.message)}
+    return any(host.startswith(f"{bucket}.") for host in hosts for bucket in buckets)
 
 
 def failing_disk(chain: Sequence[Failure], where: str) -> TableError | None:

@@ -17,8 +17,8 @@ _NO_CREDENTIALS = re.compile(
 )
 _WRONG_CREDENTIALS = re.compile(
     r"\b(?:InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|InvalidToken|InvalidClientTokenId|TokenRefreshRequired"
-    r"|RequestTimeTooSkewed|AuthenticationFailed|InvalidAuthenticationInfo|invalid_grant)\b|Status Code: 401"
-    r"|\b401 Unauthorized\b"
+    r"|XAdminUserNotFound|RequestTimeTooSkewed|AuthenticationFailed|InvalidAuthenticationInfo|invalid_grant)\b"
+    r"|Status Code: 401|\b401 Unauthorized\b"
 )
 _NO_BUCKET = re.compile(
     r"\bNoSuchBucket\b|FilesystemNotFound|ContainerNotFound|The specified (?:container|filesystem) does not exist"
@@ -40,6 +40,12 @@ _SAID = re.compile(
 
 _ABOUT_THE_OBJECT = frozenset({"404", "412", "416"})
 """Not there, changed meanwhile, shorter than was asked for: answers that say something of a file, not of the store."""
+
+PATH_STYLE = (
+    "a store that is not Amazon's mostly needs `spark: {conf: {spark.hadoop.fs.s3a.path.style.access: true}}` in "
+    "maintainer.yml"
+)
+_BAD_REQUEST = "400"
 
 _CLIENT = frozenset({"AWSBadRequestException", "AWSClientIOException", "AWSS3IOException", "AWSServiceIOException"})
 
@@ -89,9 +95,8 @@ def store_error(chain: Sequence[Failure], where: str) -> TableError | None:
             code="T442",
             where=where,
             found=answer,
-            help=f"correct {_NAME_OF_THE_BUCKET}, or the address of the store: `spark.hadoop.fs.s3a.endpoint`"
-            if is_s3
-            else f"correct {_NAME_OF_THE_BUCKET}",
+            help=f"correct {_NAME_OF_THE_BUCKET}"
+            + (f", or the address of the store: `spark.hadoop.fs.s3a.endpoint`; {PATH_STYLE}" if is_s3 else ""),
         )
     if _REGION.search(text):
         region = _REGION_NAMED.search(text)
@@ -127,9 +132,23 @@ def client_error(chain: Sequence[Failure], where: str) -> TableError | None:
         code="T445",
         where=where,
         found=_answer(chain),
-        help="check what the store supports and the settings `spark.hadoop.fs.s3a.*` in maintainer.yml; "
+        help=(f"{PATH_STYLE}; else " if _BAD_REQUEST in statuses else "")
+        + "check what the store supports and the settings `spark.hadoop.fs.s3a.*` in maintainer.yml; "
         "the table itself was not read",
     )
+
+
+def says_no_reason(chain: Sequence[Failure]) -> bool:
+    """Tell whether S3 refused a request without a word why: an answer to HEAD has no body."""
+    answers = [said for failure in chain if (said := _SAID.search(failure.message)) is not None]
+    coded = any(said["code"] not in (None, "null") for said in answers)
+    return not coded and any(said["status"] in ("400", "401", "403") for said in answers)
+
+
+def refuses_credentials(chain: Sequence[Failure]) -> bool:
+    """Tell whether S3 names the credentials as the reason, with whatever status: some servers answer 404."""
+    answers = (_SAID.search(failure.message) for failure in chain)
+    return any(said is not None and _WRONG_CREDENTIALS.fullmatch(said["code"] or "") for said in answers)
 
 
 def _answer(chain: Sequence[Failure]) -> str:

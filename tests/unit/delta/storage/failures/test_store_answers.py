@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from maintainer.delta.storage.failures.machine_failures import storage_error
-from maintainer.delta.storage.failures.store_answers import store_error
+from maintainer.delta.storage.failures.store_answers import refuses_credentials, says_no_reason, store_error
 
 SDK = "software.amazon.awssdk.services.s3.model."
 
@@ -33,6 +33,8 @@ def s3(status: int, code: str, words: str = "the message", outer: str = "AccessD
     [
         (s3(403, "InvalidAccessKeyId"), "T440", "the message (status 403, InvalidAccessKeyId)"),
         (s3(403, "SignatureDoesNotMatch"), "T440", "the message (status 403, SignatureDoesNotMatch)"),
+        (s3(404, "XAdminUserNotFound", outer="FileNotFoundException"),
+         "T440", "the message (status 404, XAdminUserNotFound)"),
         (s3(403, "ExpiredToken"), "T440", "the message (status 403, ExpiredToken)"),
         (s3(403, "RequestTimeTooSkewed"), "T440", "the message (status 403, RequestTimeTooSkewed)"),
         (s3(403, "AccessDenied"), "T405", "the message (Service: S3, Status Code: 403, Request ID: 1)"),
@@ -79,6 +81,60 @@ def test_a_region_that_the_answer_names_stands_in_the_line_to_write() -> None:
     unnamed = store_error(s3(301, "PermanentRedirect"), "t")
     assert unnamed is not None
     assert "REGION_OF_THE_BUCKET" in (unnamed.help or "")
+
+
+HEAD_400 = [
+    Raised("AWSBadRequestException", f"getFileStatus on s3a://lake/t: {SDK}S3Exception: Bad Request "
+           "(Service: S3, Status Code: 400, Request ID: 1):null"),
+    Raised("S3Exception", "Bad Request (Service: S3, Status Code: 400, Request ID: 1)"),
+]  # fmt: skip
+
+
+def unknown_host(host: str) -> list[Raised]:
+    """What Hadoop raises where the host of a request has no address."""
+    return [
+        Raised(
+            "UnknownHostException", f"listObjects() on s3://lake/t/_delta_log: {SDK}SdkClientException: Received an"
+        ),
+        Raised("SdkClientException", f"Unable to execute HTTP request: {host}"),
+        Raised("UnknownHostException", host),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("chain", "code", "named"),
+    [
+        (HEAD_400, "T445", True),
+        (s3(501, "NotImplemented", outer="AWSServiceIOException"), "T445", False),
+        (s3(404, "NoSuchBucket", outer="UnknownStoreException"), "T442", True),
+        (unknown_host("lake.storage.example.org"), "T435", True),
+        (unknown_host("storage.example.org"), "T435", False),
+        (unknown_host("lakes.example.org"), "T435", False),
+    ],
+)
+def test_where_path_style_may_be_missing_the_setting_is_named(chain: list[Raised], code: str, named: bool) -> None:
+    error = storage_error(chain, "sales.orders")
+    assert error is not None
+    assert error.code == code
+    assert ("spark.hadoop.fs.s3a.path.style.access: true" in str(error.help)) is named
+
+
+@pytest.mark.parametrize(
+    ("chain", "no_reason", "credentials"),
+    [
+        (HEAD_400, True, False),
+        (s3(403, "null"), True, False),
+        (s3(403, "AccessDenied"), False, False),
+        (s3(403, "SignatureDoesNotMatch"), False, True),
+        (s3(404, "XAdminUserNotFound", outer="FileNotFoundException"), False, True),
+        (s3(404, "null", outer="FileNotFoundException"), False, False),
+        ([Raised("FileNotFoundException", "No such file or directory: s3://lake/InvalidToken")], False, False),
+    ],
+)
+def test_an_answer_without_a_reason_is_told_from_one_with(
+    chain: list[Raised], no_reason: bool, credentials: bool
+) -> None:
+    assert (says_no_reason(chain), refuses_credentials(chain)) == (no_reason, credentials)
 
 
 def test_no_credentials_at_all_are_told_from_wrong_ones() -> None:
