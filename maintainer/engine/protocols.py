@@ -169,6 +169,13 @@ class TableReader(HistoryReader, Protocol):
         """
         ...
 
+    def rewritten_paths(self, facts: TableFacts, *, since_ms: int) -> frozenset[str]:
+        """Return paths of files that rewrites without new data added since a moment, ours and others'.
+
+        Empty where the log says nothing any more: then a file counts as written when it was.
+        """
+        ...
+
     def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
         """Read smallest and largest values of the columns in each live file, from the log's statistics.
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from maintainer.errors import MaintainerError
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.table.table_facts import DataFile
-from maintainer.planning.budget.other_writers import LOOK_BACK_MS, MAX_COMMITS, updates_since_ms
+from maintainer.planning.budget.other_writers import LOOK_BACK_MS, MAX_COMMITS, quiet_seconds, updates_since_ms
 from maintainer.planning.operations.full_zorder import history_wanted
 from maintainer.planning.operations.purge import files_to_check
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.schedule import held_back, vacuum_wanted
+from maintainer.planning.selection.decision import Partition
 from maintainer.planning.selection.supported_features import check_supported
 from maintainer.planning.vacuum.deletion_limits import vacuum_horizon
 from maintainer.planning.vacuum.vacuum_plan import cannot_be_sure, listing_wanted, untracked_before_ms
@@ -31,6 +32,13 @@ class ZOrderHistoryNeed:
     """Which files a Z-order by these columns wrote: ``zordered_paths``."""
 
     columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenFilesNeed:
+    """Which files rewrites added since a moment: ``rewritten_paths``."""
+
+    since_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +103,7 @@ class UpdatesNeed:
 
 Need = (
     ZOrderHistoryNeed
+    | RewrittenFilesNeed
     | ColumnRangesNeed
     | ColumnSampleNeed
     | DroppedColumnsNeed
@@ -108,7 +117,7 @@ Need = (
 
 def next_need(table: TableInput) -> Need | None:
     """Return the next thing that planning must know of the table; None when it can be planned."""
-    return _column_need(table) or _dropped_columns_need(table) or _storage_need(table)
+    return _column_need(table) or _rewritten_need(table) or _dropped_columns_need(table) or _storage_need(table)
 
 
 def writers_need(table: TableInput, plan: TablePlan) -> Need | None:
@@ -135,6 +144,16 @@ def _column_need(table: TableInput) -> Need | None:
     if facts.column_sample is None and (sampled := sample_wanted(policy, facts)):
         return ColumnSampleNeed(sampled, SAMPLE_ROWS)
     return None
+
+
+def _rewritten_need(table: TableInput) -> RewrittenFilesNeed | None:
+    """Ask only where something looks as if it was written lately, and its name does not say that we did it."""
+    seconds = max(table.policy.optimize.quiet_for_seconds, quiet_seconds(table.record, table.now_ms))
+    since_ms = table.now_ms - seconds * 1000
+    if not seconds or table.facts.rewritten_paths is not None:
+        return None
+    whole = Partition((), table.facts.files)
+    return RewrittenFilesNeed(since_ms) if whole.is_written_after(since_ms, None) else None
 
 
 def _dropped_columns_need(table: TableInput) -> DroppedColumnsNeed | None:

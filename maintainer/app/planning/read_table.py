@@ -20,6 +20,7 @@ from maintainer.planning.needs import (
     Need,
     RemovalHistoryNeed,
     RemovedFilesNeed,
+    RewrittenFilesNeed,
     UpdatesNeed,
     WritersNeed,
     ZOrderHistoryNeed,
@@ -110,6 +111,8 @@ def _facts_with(
     match need:
         case ZOrderHistoryNeed():
             return replace(facts, zordered_paths=reader.zordered_paths(facts, need.columns))
+        case RewrittenFilesNeed():
+            return replace(facts, rewritten_paths=reader.rewritten_paths(facts, since_ms=need.since_ms))
         case ColumnRangesNeed():
             return replace(facts, column_ranges=reader.column_ranges(facts, need.columns))
         case ColumnSampleNeed():

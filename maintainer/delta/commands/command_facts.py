@@ -20,7 +20,7 @@ from maintainer.delta.log.local_log import look_into
 from maintainer.delta.log.replay.log_state import IncompleteLog, LogState, segment
 from maintainer.delta.log.schema_names import collected_schema, logical_names, stats_columns
 from maintainer.delta.log.table_updates import read_updates
-from maintainer.delta.log.write_history import paths_of_zorder
+from maintainer.delta.log.write_history import paths_of_rewrites, paths_of_zorder
 from maintainer.delta.storage.failures.engine_failures import (
     DAMAGED_LOG_HELP,
     NO_TABLE_HELP,
@@ -111,6 +111,11 @@ class CommandTableReader:
         """Files that any Z-order by these columns wrote; see ``TableReader.zordered_paths``."""
         with table_errors(facts.ref.identifier):
             return paths_of_zorder(self.storage(facts), facts, columns)
+
+    def rewritten_paths(self, facts: TableFacts, *, since_ms: int) -> frozenset[str]:
+        """Files that rewrites added since a moment; see ``TableReader.rewritten_paths``."""
+        with table_errors(facts.ref.identifier):
+            return paths_of_rewrites(self.storage(facts), facts, since_ms)
 
     def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
         """Not for this engine: OPTIMIZE cannot write the files of a turn, nor tag them.

@@ -13,7 +13,7 @@ from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.commit_history import find_stamp, read_commits, read_stamp
 from maintainer.delta.log.replay.log_replay import LogReplay
 from maintainer.delta.log.table_updates import read_updates
-from maintainer.delta.log.write_history import paths_of_zorder
+from maintainer.delta.log.write_history import paths_of_rewrites, paths_of_zorder
 from maintainer.delta.snapshot.column_statistics import read_ranges, read_sample
 from maintainer.delta.snapshot.dropped_column_files import find_dropped_columns
 from maintainer.delta.snapshot.find_tables import tables_below
@@ -99,6 +99,11 @@ class DeltaTableReader:
         """Files that any Z-order by these columns wrote; see ``TableReader.zordered_paths``."""
         with self._reading(facts.ref.identifier):
             return paths_of_zorder(self._storage(facts), facts, columns)
+
+    def rewritten_paths(self, facts: TableFacts, *, since_ms: int) -> frozenset[str]:
+        """Files that rewrites added since a moment; see ``TableReader.rewritten_paths``."""
+        with self._reading(facts.ref.identifier):
+            return paths_of_rewrites(self._storage(facts), facts, since_ms)
 
     def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
         """Smallest and largest values of the columns in each live file of the newest version."""

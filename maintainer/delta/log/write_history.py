@@ -1,4 +1,4 @@
-"""Find what a table's newest commits wrote: partitions since the last auto compaction, and files of a Z-order.
+"""Find what a table's newest commits wrote: partitions since the last auto compaction, files of rewrites.
 
 For the hook that runs right after a write, and for planning. Reads only, and starts no Spark job.
 """
@@ -13,6 +13,7 @@ from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.actions import PartitionNames
 from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.table_storage import LogEntry, TableStorage
+from maintainer.model.table.commit_records import MAINTENANCE, CommitStamp
 from maintainer.model.table.table_facts import PartitionValues, TableFacts, TableRef
 
 MAX_COMMITS_READ = 200
@@ -111,6 +112,25 @@ def paths_of_zorder(storage: Commits, facts: TableFacts, columns: Iterable[str])
     for entry in storage.commits(after_version=oldest):
         if entry.version <= facts.version and zordered_by(storage.commit_info(entry)) == order:
             paths.update(action["add"]["path"] for action in storage.actions(entry, with_adds=True) if "add" in action)
+    return frozenset(paths)
+
+
+def paths_of_rewrites(storage: Commits, facts: TableFacts, since_ms: int) -> frozenset[str]:
+    """Return the paths that rewrites added since a moment: commits of ours, and maintenance by others.
+
+    Args:
+        storage: The table's log.
+        facts: The table; commits above its version are not looked at.
+        since_ms: Milliseconds since 1970 UTC. A file is never newer than the commit file that adds it.
+    """
+    paths: set[str] = set()
+    for entry in reversed(storage.commits(after_version=max(facts.version - MAX_COMMITS_READ, -1))):
+        if entry.modification_time_ms < since_ms:
+            break
+        info = storage.commit_info(entry) if entry.version <= facts.version else {}
+        if str(info.get("operation")).upper() in MAINTENANCE or CommitStamp.from_json(info.get("userMetadata")):
+            adds = (action["add"] for action in storage.actions(entry, with_adds=True) if "add" in action)
+            paths.update(add["path"] for add in adds if add.get("dataChange") is False)
     return frozenset(paths)
 
 

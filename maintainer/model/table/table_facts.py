@@ -6,6 +6,7 @@ since 1970 UTC, as in the log.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,6 +54,10 @@ class DeletionVector:
     size_bytes: int
 
 
+OUR_FILE_NAME = re.compile(r"part-[0-9A-Za-z-]+-[0-9a-f]{16}-[0-9a-f]{8}-part-\d{5}-.+")
+"""The names that a run and the hook give to new files: run, batch and attempt in front of Delta's own name."""
+
+
 @dataclass(frozen=True, slots=True)
 class DataFile:
     """One live file: an AddFile of the snapshot. Its identity is ``key``, never the path alone.
@@ -79,6 +84,11 @@ class DataFile:
     def tag(self, name: str) -> str | None:
         """Return the value of a tag, None where the file does not carry it."""
         return next((value for key, value in self.tags if key == name), None)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether a rewrite of ours wrote it, as its name says; Delta's own commands name their files themselves."""
+        return OUR_FILE_NAME.fullmatch(self.path.rpartition("/")[2]) is not None
 
     @property
     def deleted_records(self) -> int:
@@ -180,8 +190,9 @@ class TableFacts:
     statistics, in back-ticks where a part has a dot itself. ``removed_files`` is None when nobody asked for them (no
     vacuum is due); ``history`` and ``storage`` come with them. ``column_ranges`` and ``column_sample`` are None where
     no incremental Z-order asked for them, ``files_with_dropped_columns`` (keys of files) where nobody asked (no purge,
-    or no column was ever dropped). ``writers`` and ``updates`` (newest first) are what others committed lately,
-    ``own_rewrites`` what we did since; read where something would be rewritten.
+    or no column was ever dropped), ``rewritten_paths`` where nobody asked what rewrites added lately. ``writers`` and
+    ``updates`` (newest first) are what others committed lately, ``own_rewrites`` what we did since; read where
+    something would be rewritten.
     """
 
     ref: TableRef
@@ -204,6 +215,7 @@ class TableFacts:
     column_sample: ColumnSample | None = None
     files_with_dropped_columns: frozenset[tuple[str, str]] | None = None
     zordered_paths: frozenset[str] | None = None
+    rewritten_paths: frozenset[str] | None = None
     writers: WriterRhythm | None = None
     updates: tuple[Update, ...] | None = None
     own_rewrites: OwnRewrites | None = None

@@ -169,7 +169,7 @@ def quiet_seconds(record: TableRecord, now_ms: int) -> int:
 def without_hot(
     facts: TableFacts, record: TableRecord, now_ms: int
 ) -> tuple[tuple[DataFile, ...], tuple[LeftAlone, ...]]:
-    """Split off the files of partitions that were written too lately for a table that loses.
+    """Split off the files of partitions to which data was written too lately for a table that loses.
 
     Returns:
         The files that may be rewritten, and the reasons for the others. A table without partitions is one.
@@ -178,11 +178,15 @@ def without_hot(
     if not seconds:
         return facts.files, ()
     quiet_since_ms = now_ms - seconds * 1000
-    hot = [partition for partition in group_by_partition(facts.files) if partition.modified_at_ms > quiet_since_ms]
+    hot = [
+        partition
+        for partition in group_by_partition(facts.files)
+        if partition.is_written_after(quiet_since_ms, facts.rewritten_paths)
+    ]
     if not hot:
         return facts.files, ()
     runs = count_of(record.lost_in_a_row, "run")
-    won = f"written less than {format_duration(seconds)} ago, and another writer won in {runs} in a row"
+    won = f"where data was written less than {format_duration(seconds)} ago, and another writer won in {runs} in a row"
     return _without(facts, hot, ReasonCode.LOST_TO_WRITER, won)
 
 

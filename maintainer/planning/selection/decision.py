@@ -52,10 +52,12 @@ class Partition:
         """Bytes of its files."""
         return sum(file.size_bytes for file in self.files)
 
-    @property
-    def modified_at_ms(self) -> int:
-        """When its newest file was written."""
-        return max(file.modification_time_ms for file in self.files)
+    def is_written_after(self, moment_ms: int, rewritten_paths: frozenset[str] | None) -> bool:
+        """Return whether anybody wrote data after a moment. A rewrite, of ours or named in the paths, writes none."""
+        return any(
+            file.modification_time_ms > moment_ms and not file.is_ours and file.path not in (rewritten_paths or ())
+            for file in self.files
+        )
 
 
 def partition_text(values: PartitionValues) -> str:

@@ -171,7 +171,7 @@ def group_by_partition(files: Iterable[DataFile]) -> tuple[Partition, ...]:
 def select_partitions(table: TableInput) -> Selection:
     """Apply ``where``, ``skipNewestPartitions`` and ``quietFor`` to the partitions that hold live files.
 
-    ``quietFor`` is counted back from the time of planning to a partition's newest file.
+    ``quietFor`` is counted back from the time of planning to a partition's newest data: a rewrite writes none.
 
     Raises:
         TableError: T410, ``where`` does not fit the table's partition columns.
@@ -202,11 +202,15 @@ def select_partitions(table: TableInput) -> Selection:
         )
     if optimize.quiet_for_seconds:
         quiet_since_ms = table.now_ms - optimize.quiet_for_seconds * 1000
-        partitions, dropped = _split(partitions, lambda partition: partition.modified_at_ms <= quiet_since_ms)
+        partitions, dropped = _split(
+            partitions, lambda partition: not partition.is_written_after(quiet_since_ms, facts.rewritten_paths)
+        )
         quiet_for = format_duration(optimize.quiet_for_seconds)
         left_alone += leave_partitions(
             ReasonCode.HOT_PARTITION,
-            lambda files, partitions: f"{_files_text(files, partitions)} written less than {quiet_for} ago (quietFor)",
+            lambda files, partitions: (
+                f"{_files_text(files, partitions)} where data was written less than {quiet_for} ago (quietFor)"
+            ),
             dropped,
             policy.place_of("optimize.quietFor"),
         )

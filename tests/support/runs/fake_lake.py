@@ -186,6 +186,9 @@ class FakeWorker:
     def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
         return frozenset()
 
+    def rewritten_paths(self, facts: TableFacts, *, since_ms: int) -> frozenset[str]:
+        return frozenset()
+
     def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
         live = self._table(facts.ref).live
         return ColumnRanges(

@@ -127,6 +127,9 @@ class LocalReader:
     def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
         return frozenset()
 
+    def rewritten_paths(self, facts: TableFacts, *, since_ms: int) -> frozenset[str]:
+        return frozenset()
+
     def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
         raise AssertionError("not asked for")
 

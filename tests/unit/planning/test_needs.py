@@ -12,6 +12,7 @@ from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, Table
 from maintainer.planning.needs import (
     ColumnRangesNeed,
     ColumnSampleNeed,
+    RewrittenFilesNeed,
     ZOrderHistoryNeed,
     next_need,
 )
@@ -25,6 +26,7 @@ from tests.support.tables.builders import (
     NEVER_TOUCHED,
     NOW_MS,
     make_facts,
+    make_file,
     make_files,
     make_optimize,
     make_policy,
@@ -52,6 +54,26 @@ def test_an_incremental_zorder_asks_for_ranges_then_for_a_sample() -> None:
     assert next_need(zordered(facts, ZOrderMode.INCREMENTAL)) == ColumnSampleNeed(("id",), SAMPLE_ROWS)
     facts = replace(facts, column_sample=ColumnSample(("id",), (("1", "2"),)))
     assert next_need(zordered(facts, ZOrderMode.INCREMENTAL)) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "quiet_for_seconds", "record", "since_ms"),
+    [
+        ("f", 1800, NEVER_TOUCHED, NOW_MS - 1_800_000),
+        ("f", 1800, TableRecord(lost_in_a_row=1, last_lost_at_ms=NOW_MS - 1), NOW_MS - 3_600_000),
+        ("f", 60, NEVER_TOUCHED, None),
+        ("f", 0, NEVER_TOUCHED, None),
+        ("part-20261121T220001Z-0000-0123456789abcdef-01234567-part-00000-x", 1800, NEVER_TOUCHED, None),
+    ],
+)
+def test_only_files_that_look_new_and_are_not_ours_are_asked_about(
+    path: str, quiet_for_seconds: int, record: TableRecord, since_ms: int | None
+) -> None:
+    facts = make_facts(files=[make_file(path, modified_at_ms=NOW_MS - 120_000)])
+    policy = make_policy(optimize=make_optimize(quiet_for_seconds=quiet_for_seconds))
+    table = TableInput(policy, facts, record, NOW_MS, TODAY)
+    assert next_need(table) == (None if since_ms is None else RewrittenFilesNeed(since_ms))
+    assert next_need(replace(table, facts=replace(facts, rewritten_paths=frozenset()))) is None
 
 
 @pytest.mark.parametrize(("num_copies", "listed"), [(1, "a"), (3, "a, b, c"), (5, "a, b, c and 2 more")])

@@ -92,6 +92,9 @@ class Answers:
     def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
         raise AssertionError("not asked for")
 
+    def rewritten_paths(self, facts: TableFacts, *, since_ms: int) -> frozenset[str]:
+        raise AssertionError("not asked for")
+
     def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
         raise AssertionError("not asked for")
 

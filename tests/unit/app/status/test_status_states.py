@@ -71,7 +71,7 @@ def test_a_partition_whose_writers_won_lately_is_hot_as_well() -> None:
     lost = TableRecord(lost_in_a_row=1, last_lost_at_ms=NOW_MS - HOUR_MS)
     row = row_of(make_policy(), daily(*by_day("2026-11-21", 10, 20, age_ms=60_000)), record=lost)
     assert (row.state, row.next) == (
-        "hot", "2 files written less than 1h ago, and another writer won in 1 run in a row"
+        "hot", "2 files where data was written less than 1h ago, and another writer won in 1 run in a row"
     )  # fmt: skip
 
 

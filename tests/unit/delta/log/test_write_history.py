@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
 
-from maintainer.delta.log.write_history import MAX_ZORDER_COMMITS_READ as MAX_COMMITS_READ
-from maintainer.delta.log.write_history import paths_of_zorder, zordered_by
+from maintainer.delta.log.write_history import (
+    MAX_COMMITS_READ,
+    MAX_ZORDER_COMMITS_READ,
+    paths_of_rewrites,
+    paths_of_zorder,
+    zordered_by,
+)
 from maintainer.delta.storage.table_storage import LogEntry
+from maintainer.model.table.commit_records import CommitStamp
 from tests.support.tables.builders import make_facts
 
 
@@ -46,10 +53,37 @@ def test_paths_are_those_of_commits_that_ordered_by_just_these_columns() -> None
 
 
 def test_only_the_newest_commits_are_read() -> None:
-    log = Log(*[optimize('["a"]')] * (MAX_COMMITS_READ + 10))
-    facts = paths_of_zorder(log, make_facts(version=MAX_COMMITS_READ + 9), ("a",))
-    assert len(facts) == MAX_COMMITS_READ
+    log = Log(*[optimize('["a"]')] * (MAX_ZORDER_COMMITS_READ + 10))
+    facts = paths_of_zorder(log, make_facts(version=MAX_ZORDER_COMMITS_READ + 9), ("a",))
+    assert len(facts) == MAX_ZORDER_COMMITS_READ
     assert log.asked == [9]
+
+
+class Timed(Log):
+    """One commit a second; a commit adds a file without and one with new data."""
+
+    def commits(self, *, after_version: int = -1) -> list[LogEntry]:
+        return [
+            LogEntry(entry.version, entry.version * 1000, "") for entry in super().commits(after_version=after_version)
+        ]
+
+    def actions(self, entry: LogEntry, *, with_adds: bool = False) -> Iterator[dict[str, Any]]:
+        for number, (kind, changes) in enumerate(product(("add", "remove"), (False, True, None))):
+            body = {"path": f"{kind}{entry.version}-{number}"} | ({} if changes is None else {"dataChange": changes})
+            yield {kind: body}
+
+
+def test_files_of_rewrites_are_those_that_maintenance_added_without_data() -> None:
+    stamp = {"userMetadata": CommitStamp("20261121T220001Z-0000", "t/compact", 0, "d").to_json()}
+    log = Timed(*({"operation": name} for name in ("OPTIMIZE", "WRITE", "REORG", "MERGE")), stamp, {}, optimize("[]"))
+    assert paths_of_rewrites(log, make_facts(version=5), 0) == {"add0-0", "add2-0", "add4-0"}
+    assert paths_of_rewrites(log, make_facts(version=6), 2001) == {"add4-0", "add6-0"}
+
+
+def test_a_log_is_not_read_further_than_so_many_commits() -> None:
+    log = Timed(*[optimize("[]")] * (MAX_COMMITS_READ + 200))
+    paths_of_rewrites(log, make_facts(version=MAX_COMMITS_READ + 199), 0)
+    assert log.asked == [199]
 
 
 @pytest.mark.parametrize(

@@ -68,10 +68,19 @@ def test_only_partitions_that_were_written_lately_wait() -> None:
     assert (left.reason.code, left.num_files, left.partition_values) == (
         ReasonCode.LOST_TO_WRITER, 3, (("d", "hot"),)
     )  # fmt: skip
-    assert left.reason.text == "3 files written less than 1h ago, and another writer won in 1 run in a row"
+    assert (
+        left.reason.text == "3 files where data was written less than 1h ago, and another writer won in 1 run in a row"
+    )
     assert compacted(plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY))) == {
         "cool-0", "cool-1", "hot-0", "hot-1", "hot-2"
     }  # fmt: skip
+
+
+def test_what_a_rewrite_wrote_lately_does_not_wait() -> None:
+    facts = replace(facts_of(*day("hot", 0.5, 3)), rewritten_paths=frozenset({"hot-0", "hot-1"}))
+    assert without_hot(facts, lost(1), NOW_MS)[0] == ()
+    facts = replace(facts, rewritten_paths=frozenset({"hot-0", "hot-1", "hot-2"}))
+    assert without_hot(facts, lost(1), NOW_MS) == (facts.files, ())
 
 
 def test_a_table_without_partitions_waits_as_a_whole_and_is_taken_up_when_it_was_quiet() -> None:
@@ -108,7 +117,9 @@ def test_quiet_partitions_are_those_unchanged_since_the_millisecond() -> None:
 def test_many_hot_partitions_are_counted_together() -> None:
     files = [make_file(f"f{n}", size=10, partition={"day": str(n)}, modified_at_ms=NOW_MS) for n in range(60)]
     _, (left,) = without_hot(make_facts(files=files, partitioned_by=("day",)), lost(2), NOW_MS)
-    text = "60 files of 60 partitions written less than 2h ago, and another writer won in 2 runs in a row"
+    text = (
+        "60 files of 60 partitions where data was written less than 2h ago, and another writer won in 2 runs in a row"
+    )
     assert (left.reason.text, left.num_files) == (text, 60)
 
 

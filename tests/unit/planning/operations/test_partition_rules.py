@@ -95,7 +95,7 @@ class TestPartitionRules:
         planned = plan(policy, self.facts(newest_ms=NOW_MS - age_ms))
         assert len(bins_of(planned)) == (2 if hot else 3)
         assert [left.reason.text for left in planned.left_alone] == (
-            ["2 files written less than 30m ago (quietFor)"] if hot else []
+            ["2 files where data was written less than 30m ago (quietFor)"] if hot else []
         )
 
     def test_many_partitions_of_one_reason_are_counted_together(self) -> None:

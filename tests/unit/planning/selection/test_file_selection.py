@@ -6,8 +6,11 @@ from datetime import date
 
 import pytest
 
+from maintainer.delta.rewrite.unfinished_files import prefix_of_attempt
 from maintainer.errors import TableError
+from maintainer.journal.folder.run_folder import new_run_id
 from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import DeletionVector, TableFacts
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.selection.decision import partition_text
@@ -212,10 +215,20 @@ def test_text_is_a_time_only_where_all_of_it_is_dates() -> None:
     assert skipped(mixed) == ["b"]
 
 
-def test_the_newest_change_of_a_partition_counts() -> None:
-    files = [make_file("old", modified_at_ms=1), make_file("new", modified_at_ms=9)]
+def test_the_newest_data_of_a_partition_counts_and_a_rewrite_is_none() -> None:
+    stamp = CommitStamp(new_run_id(NOW_MS), "sales.orders/compact", 0, "d")
+    ours = f"day=2026-11-21/{prefix_of_attempt(stamp)}part-00000-6b1a0c7e-c000.snappy.parquet"
+    files = [make_file("old", modified_at_ms=1), make_file("new", modified_at_ms=9), make_file(ours, modified_at_ms=20)]
     (group,) = group_by_partition(files)
-    assert group.modified_at_ms == 9
+    assert [group.is_written_after(moment, None) for moment in (8, 9)] == [True, False]
+    assert [group.is_written_after(moment, frozenset({"new"})) for moment in (0, 1)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "name", ["part-00000-6b1a0c7e-0000-0000-0000-000000000000-c000.snappy.parquet", "part-0.parquet", "x", "day=1/"]
+)
+def test_names_of_others_are_not_taken_for_ours(name: str) -> None:
+    assert not make_file(name).is_ours
 
 
 def test_values_of_partitions_are_one_path() -> None:
