@@ -230,8 +230,8 @@ def _of_ledger(error: MaintainerError) -> MaintainerError:
         code="E656",
         where=error.where,
         found=error.found or error.what,
-        help="your tables are not affected, and its rows are in the run folders; move the damaged folder away, "
-        "then `maintainer ledger rebuild`",
+        help="your tables are not affected; move the damaged folder away and keep it, then `maintainer ledger rebuild` "
+        "adds what this machine's run folders and the tables' logs have",
     )
 
 

@@ -306,8 +306,8 @@ def _damage(location: str, found: str) -> EnvironmentUnfit:
         code="E656",
         where=location,
         found=found,
-        help="your tables are not affected, and its rows are in the run folders; move the damaged folder away, "
-        "then `maintainer ledger rebuild`",
+        help="your tables are not affected; move the damaged folder away and keep it, then `maintainer ledger rebuild` "
+        "adds what this machine's run folders and the tables' logs have",
     )
 
 

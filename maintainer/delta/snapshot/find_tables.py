@@ -121,7 +121,10 @@ def tables_below(
     yield from walk.tables()
     if not walk.num_tables and walk.num_unreadable == 0 and files.status(walk.root_uri) is None:
         raise ProjectError(
-            "there is no such folder", code="E645", where=root_uri, help="correct the path, or make the folder"
+            "there is no such folder",
+            code="E645",
+            where=root_uri,
+            help="correct the path, or see whether its disk is mounted",
         )
     left_out = walk.what_was_left_out()
     if left_out is not None:

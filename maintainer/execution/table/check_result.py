@@ -68,7 +68,9 @@ def take_verification(
             )  # fmt: skip
         case Verdict.FAIL:
             work.wrong_version = version
-            before = "" if version is None else f"; version {version - 1} is intact and can be restored"
+            before = (
+                "" if version is None else f"; version {version - 1} is intact: RESTORE it, if nobody committed since"
+            )
             raise VerificationFailed(
                 f"a check after the change failed: {verification.detail}", code="V503", where=where,
                 help=f"nothing more is deleted: the old files are still there{before}",

@@ -22,8 +22,14 @@ _CODE_OF_BLOCKED = {ReasonCode.QUARANTINED: "A411", ReasonCode.PLAN_STALE: "A403
 _HELP_OF_BLOCKED = {
     ReasonCode.PLAN_STALE: PLAN_AGAIN,
     ReasonCode.QUARANTINED: LIFT_HELP,
-    ReasonCode.LARGE_DELETE: "see in `maintainer plan` what would go; allow it in a reviewed change if it is right",
-    ReasonCode.CANNOT_BE_SURE: "nothing is deleted until this is known: fix or remove what is named above",
+    ReasonCode.LARGE_DELETE: (
+        "look first whether these files were meant to be removed: `maintainer history TABLE`; then allow it in a "
+        "reviewed change"
+    ),
+    ReasonCode.CANNOT_BE_SURE: (
+        "nothing is deleted until this is known: bring back what is named above, set the clock, or take a consumer "
+        "that is gone for good out of the policy"
+    ),
 }
 """What to do about a table that a person has to decide about; for limits of a rewrite, ``_LIMIT_HELP``."""
 

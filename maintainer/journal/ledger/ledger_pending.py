@@ -25,7 +25,10 @@ from maintainer.model.plan.plan import Problem
 from maintainer.model.run.outcome import RunEnd
 
 MARK_FILE = "ledger.json"
-REBUILD_HELP = "nothing is appended to it until then, the rows wait in the run folders: `maintainer ledger rebuild`"
+REBUILD_HELP = (
+    "see first whether its disk is there and `state:` is right; if it is lost: `maintainer ledger rebuild`; until then "
+    "nothing is appended to it, and the rows wait in the run folders"
+)
 PENDING_FILE = "ledger_pending.jsonl"
 OF_THE_LEDGER = frozenset({"E655", "E656"})
 """Codes of a ledger that is gone or damaged: waiting does not help."""

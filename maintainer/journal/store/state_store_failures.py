@@ -18,7 +18,7 @@ _CREDENTIALS = (
     "set the credentials of this cloud in the environment, or Spark's keys under `spark: conf:` in maintainer.yml, "
     "and let them read, write and list this place"
 )
-_PUBLISHED_LATER = "what was done is recorded on this machine, and the next command publishes it"
+_PUBLISHED_LATER = "what was done is recorded on this machine, and the next command on it publishes it"
 _HELP = {
     UNREACHABLE: f"check the endpoint and the network, then run the command again; {_PUBLISHED_LATER}",
     BUSY: f"run the command again later; {_PUBLISHED_LATER}",

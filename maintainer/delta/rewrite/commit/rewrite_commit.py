@@ -162,14 +162,15 @@ def _check_where_it_landed(job: RewriteJob, version: int, stamp: CommitStamp) ->
                 f"tables has our commit as version {version} is not known",
                 where=f"{job.where}@{version}",
                 help=f"nothing was removed; check DESCRIBE HISTORY: if version {version} of the new table is ours, "
-                f"RESTORE TABLE ... TO VERSION AS OF {version - 1}",
+                f"RESTORE TABLE ... TO VERSION AS OF {version - 1}, which also takes back what was committed after it",
             ) from conflict
         raise VerificationFailed(
             f"the table was dropped and created again while we committed: its version {version} is our rewrite of the "
             "old one",
             code="V503",
             where=f"{job.where}@{version}",
-            help=f"bring the new table back to version {version - 1}: RESTORE TABLE ... TO VERSION AS OF {version - 1}",
+            help=f"bring the new table back to version {version - 1}: RESTORE TABLE ... TO VERSION AS OF {version - 1},"
+            " which also takes back what was committed after it",
         ) from conflict
     except Exception:
         # The commit has landed: a storage error after it must not turn success into failure.

@@ -15,6 +15,7 @@ from maintainer.errors.missing_files import MISSING_HELP, RESTORE_TAKES_BACK
 
 _PERMISSION = frozenset({"AccessControlException", "AccessDeniedException"})
 _DENIED = re.compile(r"Permission denied|Operation not permitted|Read-only file system|\(403\)|Status Code: 403")
+_READ_ONLY = "Read-only file system"
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|ENOSPC|DSQuotaExceeded", re.IGNORECASE)
 _FAILING = re.compile(
     "Input/output error|Remote I/O error|Stale (?:NFS )?file handle|Transport endpoint is not connected|"
@@ -151,7 +152,9 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
             code="T405",
             where=where,
             found=innermost,
-            help="give this user read and write access to the table's folder",
+            help="mount the storage for writing, or leave the table out of the policies"
+            if _READ_ONLY in text
+            else "give this user read and write access to the table's folder",
         )
     return client_error(chain, where)
 

@@ -260,6 +260,12 @@ def test_codes_of_reading(name: str, message: str, kind: type[Exception], code: 
     assert (type(error), error.code) == (kind, code)
 
 
+def test_a_read_only_mount_is_no_matter_of_rights() -> None:
+    for message, wanted in (("/t/x: Read-only file system", "mount the storage"), ("/t/x (Permission denied)", "give")):
+        error = as_table_error(_java("java.nio.file.FileSystemException", message), "t")
+        assert (error.code, wanted in (error.help or "")) == ("T405", True)
+
+
 def test_jars_that_do_not_fit_are_no_damage_and_the_setting_that_helps_is_named() -> None:
     read = FakeThrowable("java.lang.NoSuchMethodError", "'void org.apache.hadoop.fs.VectoredReadUtils.validate(x)'")
     message = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file gs://lake/t/1.parquet. SQLSTATE: KD001"

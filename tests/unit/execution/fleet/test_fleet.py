@@ -220,8 +220,8 @@ def test_workers_that_cannot_start_fail_their_tables_with_the_reason(run: Run) -
     [
         (ReasonCode.QUARANTINED, "A411", "verify"),
         (ReasonCode.OVER_LIMIT, "A420", "raise the limit"),
-        (ReasonCode.LARGE_DELETE, "A420", "what would go"),
-        (ReasonCode.CANNOT_BE_SURE, "A420", "fix or remove what is named above"),
+        (ReasonCode.LARGE_DELETE, "A420", "look first whether"),
+        (ReasonCode.CANNOT_BE_SURE, "A420", "bring back what is named above"),
     ],
 )
 def test_a_blocked_table_says_what_a_person_has_to_do(run: Run, reason: ReasonCode, code: str, help_text: str) -> None:

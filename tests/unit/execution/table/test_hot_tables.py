@@ -45,7 +45,9 @@ def test_in_the_plan_in_every_form() -> None:
     assert WHY in render_plan(PLAN)
     assert "0 up to date, 1 waiting" in render_plan(PLAN)
     assert WHY in render_why(TABLE, POLICY)
-    assert "taken when nobody else updated the table for 10m (optimize.quietAfterUpdates)" in render_why(TABLE, POLICY)
+    assert "taken when nobody else updated the table for 10m, and no update by others is likely" in render_why(
+        TABLE, POLICY
+    )
     assert "hot: left to its writers" in render_plan_markdown(PLAN)
     assert WHY in to_json(PLAN)
 
