@@ -35,6 +35,7 @@ from maintainer.planning.plan_input import TableInput
 from maintainer.planning.properties.property_plan import property_of
 from maintainer.planning.selection.decision import Partition, partition_text
 from maintainer.planning.selection.file_selection import group_by_partition
+from maintainer.planning.selection.partition_texts import without_lost_values
 from maintainer.planning.selection.supported_features import check_supported
 from maintainer.policy.resolve.resolved import (
     LimitsPolicy,
@@ -140,6 +141,7 @@ def plan_auto_compact(
     check_supported(facts, clustered=False)
     today = datetime.fromtimestamp(now_ms / 1000, tz=timezone.utc).date()
     table = TableInput(_as_policy(facts, settings), facts, TableRecord(), now_ms, today)
+    table = table.with_files(without_lost_values(facts)[0])
     free, updated = without_updated(table)
     decision = _choose(table.with_files(free), settings, written)
     if decision.step is None and updated:

@@ -148,6 +148,11 @@ def _state(plan: TablePlan, last: HistoryRow | None, small: Sequence[DataFile]) 
 
 
 def _next(plan: TablePlan, last: HistoryRow | None, small_below_bytes: int) -> str:
+    lost = [entry.reason.text for entry in plan.left_alone if entry.reason.code is ReasonCode.LOST_VALUE]
+    return "; ".join([_next_step(plan, last, small_below_bytes), *lost])
+
+
+def _next_step(plan: TablePlan, last: HistoryRow | None, small_below_bytes: int) -> str:
     if plan.problem is not None:
         return plan.problem.what
     if plan.blocked:
@@ -160,6 +165,8 @@ def _next(plan: TablePlan, last: HistoryRow | None, small_below_bytes: int) -> s
     if waits is not None:
         return waits
     for entry in plan.left_alone:
+        if entry.reason.code is ReasonCode.LOST_VALUE:
+            continue  # said beside it, whatever is done to the others
         if entry.num_files > 0 and entry.size_bytes < entry.num_files * small_below_bytes:
             return f"nothing to do: {entry.reason.text}"  # this is why small files stay as they are
     return "nothing to do"

@@ -46,6 +46,12 @@ class PartitionNames:
         columns = zip(self.logical, self.physical, self.types or ("string",) * len(self.logical), strict=True)
         return tuple((name, one_spelling(stored_values.get(key), type_name)) for name, key, type_name in columns)
 
+    def texts_of(self, stored: Mapping[str, str | None] | None) -> PartitionValues:
+        """Return the partition values of an action letter for letter, without columns that it does not have."""
+        stored_values = stored or {}
+        columns = zip(self.logical, self.physical, strict=True)
+        return tuple((name, stored_values[key]) for name, key in columns if key in stored_values)
+
 
 def read_protocol(action: Mapping[str, Any]) -> Protocol:
     """Read a ``protocol`` action as facts hold it."""
@@ -112,19 +118,22 @@ def data_file(action: Mapping[str, Any], names: PartitionNames, shared: dict[Any
     """
     shared = {} if shared is None else shared
     stored = action.get("partitionValues") or {}
-    texts = tuple(stored.get(name) for name in names.physical)
-    if (values := shared.get(texts)) is None:
-        values = shared[texts] = names.values_of(stored)
+    # The log's texts are the key: of a column that is missing not even null.
+    texts = names.texts_of(stored)
+    if (spelled := shared.get(("partition", texts))) is None:
+        values = names.values_of(stored)
+        spelled = shared["partition", texts] = (values, None if texts == values else texts)
     tags = tuple(sorted((action.get("tags") or {}).items()))
     return DataFile(
         path=action["path"],
         size_bytes=int(action.get("size") or 0),
         modification_time_ms=int(action.get("modificationTime") or 0),
-        partition_values=values,
+        partition_values=spelled[0],
         physical_records=num_records(action.get("stats")),
         deletion_vector=deletion_vector(action),
         tags=shared.setdefault(tags, tags),
         clustering_provider=action.get("clusteringProvider"),
+        stored_values=spelled[1],
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,6 @@ from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.rewrite.copy.copy_lane import merged_statistics_of
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.storage.file_store import LocalFiles, local_path
-from maintainer.delta.storage.log_paths import one_value_of
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.model.closed_types import TextEnum, assert_never
@@ -90,21 +89,6 @@ def is_for_second_engine(job: RewriteJob, number: int) -> bool:
         and not keeps_row_ids(job.metadata["configuration"])
         and job.metadata["configuration"].get("delta.columnMapping.mode", "none").lower() != "id"
         and sum(file.deleted_records for file in job.batch.bins[number].files) <= MAX_DELETED_ROWS
-        and _partition_values(job, number) is not None
-    )
-
-
-def _partition_values(job: RewriteJob, number: int) -> Mapping[str, str | None] | None:
-    """The partition values of a bin letter by letter, as its new files must have them; None where its files differ."""
-    return one_value_of([source.get("partitionValues") or {} for source in job.sources_of([number])])
-
-
-def _misplaced(job: RewriteJob, written: Iterable[WrittenFile]) -> tuple[str, ...]:
-    """Name new files in another partition than their rows: values of partitions are in the log alone."""
-    return tuple(
-        f"{file.path} is in partition {file.add.get('partitionValues')}, its rows are of {values}"
-        for file in written
-        if (file.add.get("partitionValues") or {}) != (values := _partition_values(job, file.bin_number))
     )
 
 
@@ -114,8 +98,7 @@ def _part(job: RewriteJob, prover: Prover, bins: tuple[int, ...]) -> ProofPart:
         case Prover.CHUNKS:
             return _copied_part(job, bins, written)
         case Prover.DUCKDB:
-            misplaced = _misplaced(job, written)
-            return ProofPart(prover, bins, written, _measure_by_duckdb(job, bins, written), misplaced)
+            return ProofPart(prover, bins, written, _measure_by_duckdb(job, bins, written))
         case Prover.SPARK:
             with job.tasks_polled():
                 return ProofPart(prover, bins, written, _measure_by_spark(job, bins, written))
@@ -126,7 +109,7 @@ def _part(job: RewriteJob, prover: Prover, bins: tuple[int, ...]) -> ProofPart:
 def _copied_part(job: RewriteJob, bins: tuple[int, ...], written: tuple[WrittenFile, ...]) -> ProofPart:
     """Compare what was copied byte for byte, bin by bin: a row group of another bin is in the wrong place."""
     read = target = Fingerprint(0, (0, 0))
-    in_rows = list(_misplaced(job, written))
+    in_rows: list[str] = []
     in_statistics: list[str] = []
     schema = json.loads(job.metadata["schemaString"])
     columns = {to_physical(schema, field["name"]) for field in schema["fields"]}

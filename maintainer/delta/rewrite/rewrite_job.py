@@ -20,6 +20,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.log.actions import PartitionNames
 from maintainer.delta.log.conflicting_commit import find_conflicting_commit
 from maintainer.delta.log.staged_file import Marks, WrittenFile
 from maintainer.delta.rewrite.curve_writer import tags_from_statistics
@@ -271,8 +272,13 @@ class RewriteJob:
         self.txn = self.jvm.start_transaction(self.log, self.snapshot)
         self.jvm.track_read(self.txn, self.sources)
 
-    def _check_all_live(self, live: Collection[FileKey]) -> None:
-        missing = [file for file in self.batch.files if file.key not in live]
+    def _check_all_live(self, live: Mapping[FileKey, AddAction]) -> None:
+        names = PartitionNames.of(self.metadata)
+        missing = [
+            file
+            for file in self.batch.files
+            if (now := live.get(file.key)) is None or names.texts_of(now.get("partitionValues")) != file.partition_texts
+        ]
         if missing:
             other_commit = find_conflicting_commit(
                 self.storage, {file.key for file in missing}, after_version=self.facts.version
@@ -281,7 +287,7 @@ class RewriteJob:
                 f"{len(missing)} of {len(self.batch.files)} files are no longer live as planned: another writer won"
                 + (f" ({other_commit})" if other_commit else ""),
                 where=self.where,
-                found=f"{missing[0].path} was removed or has other deleted rows now",
+                found=f"{missing[0].path} was removed, or has other deleted rows or another partition now",
                 help="plan again; the rest will be done then",
             )
 

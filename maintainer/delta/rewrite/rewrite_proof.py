@@ -79,13 +79,11 @@ def _prove_adds(job: RewriteJob) -> None:
     storage = job.storage
     metadata = job.metadata
     schema = json.loads(metadata["schemaString"])
-    kinds = {field["name"]: field["type"] for field in schema["fields"]}
     live = {file.path for file in job.facts.files}
     expected = Expected(
         batch=job.batch,
         marks=job.marks,
         physical_names={name: to_physical(schema, name) for name in metadata["partitionColumns"]},
-        text_partitions=frozenset(name for name in metadata["partitionColumns"] if kinds.get(name) == "string"),
         is_live=lambda path: path in live,
         is_below_root=lambda path: storage.is_below_root(storage.uri(path)),
         curve_tags=job.curve_tags,

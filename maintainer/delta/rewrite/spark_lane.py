@@ -16,7 +16,6 @@ from maintainer.delta.rewrite.observed_rows import observe, reads_once
 from maintainer.delta.rewrite.proof_parts import is_for_second_engine
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.row_layout import lay_out
-from maintainer.delta.storage.log_paths import one_value_of
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.errors import CommitNotLanded
 from maintainer.model.plan.steps import Bin, ZOrderStep
@@ -101,8 +100,8 @@ def _write_along_curve(
 
 
 def _written_by(job: RewriteJob, frame: DataFrame, number: int, sources: list[AddAction]) -> list[WrittenFile]:
-    values = [add.get("partitionValues") or {} for add in sources]
-    partition_values = one_value_of(values) if job.facts.partition_columns else None
+    # Delta's writer has its own spelling: it fixes to UTC a time without a zone, which readers take to be in theirs.
+    values = sources[0].get("partitionValues") or {}
     files = []
     marks = job.marks[number]
     for line in job.jvm.write_files(job.txn, frame):
@@ -114,8 +113,6 @@ def _written_by(job: RewriteJob, frame: DataFrame, number: int, sources: list[Ad
                 found=line[:200],
                 help="nothing was committed; `maintainer doctor` checks for an unknown build of Delta",
             )
-        add = action["add"]
-        if partition_values is not None and partition_values.keys() == add["partitionValues"].keys():
-            add = {**add, "partitionValues": partition_values}
+        add = {**action["add"], "partitionValues": values}
         files.append(WrittenFile(add, marks.tags, number, marks.clustering_provider))
     return files

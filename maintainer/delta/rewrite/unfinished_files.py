@@ -13,9 +13,11 @@ import uuid
 from collections.abc import Iterable
 from urllib.parse import unquote
 
+from maintainer.delta.storage.log_paths import partition_spelling
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import PartitionValues, TableFacts
+from maintainer.planning.selection.schema_columns import partition_types
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 MAX_FOLDERS = 5_000
@@ -52,18 +54,28 @@ def folders_of(storage: TableStorage, facts: TableFacts, partitions: Iterable[Pa
         folders.update(
             (uri, None) for uri, entry in storage.children(root).items() if entry.is_dir and "=" not in entry.name
         )
+    types = partition_types(facts)
     for values in dict.fromkeys(partitions):
         level = [root]
         for column, value in values:
-            name = f"{column}={value or NULL_PARTITION}"
             level = [
                 uri
                 for parent in level
                 for uri, entry in storage.children(parent).items()
-                if entry.is_dir and not entry.is_symlink and unquote(entry.name) == name
+                if entry.is_dir and not entry.is_symlink and _is_folder_of(entry.name, column, value, types[column])
             ]
         folders.update((uri, None) for uri in level)
     return [uri for uri in folders if not uri.endswith("/_delta_log")][:MAX_FOLDERS]
+
+
+def _is_folder_of(name: str, column: str, value: str | None, type_name: str) -> bool:
+    """Whether a folder is that of a value, however its name spells it: writers spell one moment in several ways."""
+    key, equals, text = unquote(name).partition("=")
+    if key != column or not equals:
+        return False
+    if text == NULL_PARTITION:
+        return not value
+    return partition_spelling(text, type_name) == value
 
 
 def _has_random_folders(facts: TableFacts) -> bool:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Sequence
 from urllib.parse import unquote
 
 from maintainer.delta.storage.file_store import PLAIN, java_quote, local_path, one_spelling
@@ -108,13 +107,3 @@ def partition_spelling(value: str | None, type_name: object) -> str | None:
         return value if type_name == "string" else None
     moment = read_timestamp(value) if type_name in _TIMES else None
     return value if moment is None else moment.replace(tzinfo=None).isoformat(sep=" ")
-
-
-def one_value_of(values: Sequence[dict[str, str | None]]) -> dict[str, str | None] | None:
-    """Return the partition values of a bin's source files, letter by letter as in the log; None if they differ.
-
-    New files keep them, so that no reader sees another value. Delta's writer would not: it fixes to UTC a timestamp
-    without a zone, which readers take to be in their own.
-    """
-    first = values[0] if values else None
-    return first if all(value == first for value in values) else None

@@ -35,6 +35,8 @@ _NOT_CONSIDERED = frozenset(
         ReasonCode.HOT_PARTITION,
         ReasonCode.UPDATED_PARTITION,
         ReasonCode.LOST_TO_WRITER,
+        ReasonCode.LOST_VALUE,
+        ReasonCode.SPELLING_CHANGES,
     }
 )
 """Reasons that rule out whole partitions, as OPTIMIZE's WHERE does: their files are not even considered."""

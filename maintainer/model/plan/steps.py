@@ -43,7 +43,10 @@ class StepKind(TextEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Files of one partition that are rewritten together, in one lane. Never empty, never two partitions."""
+    """Files of one partition that are rewritten together, in one lane.
+
+    Never empty, and the log spells the partition of all its files in one way: two texts may be two values to a reader.
+    """
 
     files: tuple[DataFile, ...]
     lane: LaneChoice = BY_SPARK
@@ -51,13 +54,20 @@ class Bin:
     def __post_init__(self) -> None:
         if not self.files:
             raise ValueError("a bin holds at least one file")
-        if any(file.partition_values != self.files[0].partition_values for file in self.files):
-            raise ValueError("a bin holds files of one partition")
+        if any(file.partition_texts != self.files[0].partition_texts for file in self.files):
+            raise ValueError("a bin holds files of one partition, spelled in one way")
+        if self.files[0].lost_columns:
+            raise ValueError("a bin holds files of which the log knows the partition")
 
     @property
     def partition_values(self) -> PartitionValues:
         """The partition all its files belong to."""
         return self.files[0].partition_values
+
+    @property
+    def partition_texts(self) -> PartitionValues:
+        """The partition as the log spells it for all its files, and will for those that are written."""
+        return self.files[0].partition_texts
 
     @property
     def size_bytes(self) -> int:

@@ -17,7 +17,8 @@ from maintainer.model.table.storage_facts import StorageLook, VacuumHistory
 PartitionValues = tuple[tuple[str, str | None], ...]
 """``(column, value)`` in the table's partition column order, logical names.
 
-Values are text as in the log, in one spelling: timestamps as ``yyyy-mm-dd hh:mm:ss`` in UTC."""
+Of ``DataFile.partition_values`` each value has one spelling: timestamps are ``yyyy-mm-dd hh:mm:ss`` in UTC. Of
+``DataFile.partition_texts`` it is what the log says, letter for letter, and a column that the log lacks is absent."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -64,7 +65,8 @@ class DataFile:
 
     ``path`` is exactly the string in the log (relative, URL-encoded). ``physical_records`` counts rows in the
     Parquet file, None where the log has no statistics. ``tags`` are the AddFile's, sorted by name;
-    ``clustering_provider`` is ``liquid`` for a file that Delta's clustering wrote.
+    ``clustering_provider`` is ``liquid`` for a file that Delta's clustering wrote. ``stored_values`` is None where the
+    log spells the partition values as ``partition_values`` does.
     """
 
     path: str
@@ -75,6 +77,23 @@ class DataFile:
     deletion_vector: DeletionVector | None = None
     tags: tuple[tuple[str, str], ...] = ()
     clustering_provider: str | None = None
+    stored_values: PartitionValues | None = None
+
+    @property
+    def partition_texts(self) -> PartitionValues:
+        """The partition values as the log spells them: what decides which files may become one file.
+
+        One text may be several values, such as a time without a zone, which each reader takes to be in its own.
+        """
+        return self.partition_values if self.stored_values is None else self.stored_values
+
+    @property
+    def lost_columns(self) -> tuple[str, ...]:
+        """Partition columns of which the log has no value for the file, not even null; readers see null."""
+        if self.stored_values is None or len(self.stored_values) == len(self.partition_values):
+            return ()
+        stored = {name for name, _ in self.stored_values}
+        return tuple(name for name, _ in self.partition_values if name not in stored)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -228,7 +247,12 @@ class TableFacts:
     @cached_property
     def file_keys(self) -> frozenset[tuple[str, str]]:
         """Identities of all live files, for asking whether a file is still live."""
-        return frozenset(file.key for file in self.files)
+        return frozenset(self.texts_by_key)
+
+    @cached_property
+    def texts_by_key(self) -> Mapping[tuple[str, str], PartitionValues]:
+        """The texts of each live file's partition values, by its identity."""
+        return {file.key: file.partition_texts for file in self.files}
 
     @cached_property
     def property_map(self) -> dict[str, str]:

@@ -47,8 +47,8 @@ class CurveFile:
 
     @property
     def partition(self) -> PartitionValues:
-        """The file's partition."""
-        return self.file.partition_values
+        """The file's partition as the log spells it: only files with equal texts are joined."""
+        return self.file.partition_texts
 
     @property
     def size_bytes(self) -> int:

@@ -18,6 +18,7 @@ from maintainer.planning.plan_input import TableInput
 from maintainer.planning.schedule import not_due, optimize_is_due
 from maintainer.planning.selection.decision import Decision, PropertyChange, leave_files
 from maintainer.planning.selection.lane_choice import with_lanes
+from maintainer.planning.selection.partition_texts import without_lost_values, without_respelled
 from maintainer.planning.selection.supported_features import left_by_commands, without_commands
 from maintainer.planning.zorder.incremental_zorder import plan_incremental
 from maintainer.policy.resolve.resolved import ResolvedPolicy, ZOrderMode
@@ -37,6 +38,11 @@ def plan_rewrites(
     Raises:
         TableError: The policy asks for what the table does not have; see the kinds of rewrites.
     """
+    files, lost = without_lost_values(table.facts)
+    respelled: tuple[LeftAlone, ...] = ()
+    if table.options.by_commands:
+        files, respelled = without_respelled(table.facts, files)
+    table = table.with_files(files) if lost or respelled else table
     files, updated = without_updated(table)
     table = table.with_files(files) if updated else table
     files, hot = without_hot(table.facts, table.record, table.now_ms)
@@ -51,7 +57,7 @@ def plan_rewrites(
         layout = without_commands(table.policy, layout)
         purge = left_by_commands(table.policy, table.facts, purge)
     steps = tuple(with_lanes(table, step) for step in (layout.step, purge.step) if isinstance(step, RewriteStep))
-    return steps, (*updated, *hot, *layout.left_alone, *purge.left_alone), layout.property_change
+    return steps, (*lost, *respelled, *updated, *hot, *layout.left_alone, *purge.left_alone), layout.property_change
 
 
 def _keys(step: RewriteStep | VacuumStep | None) -> frozenset[tuple[str, str]]:

@@ -9,7 +9,7 @@ from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Batch, BatchedStep, Bin, SetPropertiesStep, Step, VacuumStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import Turn
-from maintainer.model.table.table_facts import TableFacts
+from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.properties.property_plan import property_of, same_value
 from maintainer.units import count_of
 
@@ -57,7 +57,7 @@ def _live_batches(batches: tuple[Batch, ...], facts: TableFacts) -> tuple[tuple[
     for batch in batches:
         live: list[Bin] = []
         for bin_ in batch.bins:
-            num_changed = sum(file.key not in facts.file_keys for file in bin_.files)
+            num_changed = sum(not _is_live(file, facts) for file in bin_.files)
             if num_changed:
                 dropped.append(_dropped(bin_, num_changed))
             else:
@@ -67,12 +67,17 @@ def _live_batches(batches: tuple[Batch, ...], facts: TableFacts) -> tuple[tuple[
     return tuple(live_batches), dropped
 
 
+def _is_live(file: DataFile, facts: TableFacts) -> bool:
+    """Whether the file is live as it was planned, also in the text of its partition: new files carry the same."""
+    return facts.texts_by_key.get(file.key) == file.partition_texts
+
+
 def _live_turn(turn: Turn, bins: tuple[Bin, ...], facts: TableFacts) -> Turn:
     """The turn of what is left: as many numbers of files as bins, in their order."""
     left = [
         (bin_, num_files)
         for bin_, num_files in zip(bins, turn.num_files, strict=True)
-        if all(file.key in facts.file_keys for file in bin_.files)
+        if all(_is_live(file, facts) for file in bin_.files)
     ]
     elements = sum(file.live_records or 0 for bin_, _ in left for file in bin_.files)
     return replace(turn, num_files=tuple(num_files for _, num_files in left), elements=elements)

@@ -21,9 +21,10 @@ from maintainer.errors import TableError
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Batch, Bin
-from maintainer.model.table.table_facts import DataFile, TableFacts
+from maintainer.model.table.table_facts import DataFile, PartitionValues, TableFacts
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.selection.decision import Partition, leave_partitions
+from maintainer.planning.selection.partition_texts import split_by_text, value_order
 from maintainer.planning.selection.schema_columns import partition_types
 from maintainer.policy.predicate.partition_predicate import PredicateTypeError
 from maintainer.policy.predicate.predicate_lex import read_date, read_timestamp
@@ -52,11 +53,11 @@ def pack_bins(files: Iterable[DataFile], *, max_bin_bytes: int) -> tuple[Bin, ..
         Bins in the order in which they closed; together they hold every file exactly once.
 
     Raises:
-        ValueError: The bound is not positive, or the files belong to more than one partition.
+        ValueError: The bound is not positive, or the files belong to more than one partition or spelling of it.
     """
     ordered = sorted(files, key=file_order)
-    if any(file.partition_values != ordered[0].partition_values for file in ordered):
-        raise ValueError("bins are packed one partition at a time")
+    if any(file.partition_texts != ordered[0].partition_texts for file in ordered):
+        raise ValueError("bins are packed one spelling of one partition at a time")
     return tuple(Bin(tuple(group)) for group in _next_fit(ordered, lambda file: file.size_bytes, max_bin_bytes))
 
 
@@ -109,7 +110,10 @@ _NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Partitions that may be rewritten, in order of their values, and those that may not, with reasons."""
+    """Partitions that may be rewritten, in order of their values, and those that may not, with reasons.
+
+    A partition that the log spells in several ways is there once for each: only files with equal texts are joined.
+    """
 
     partitions: tuple[Partition, ...]
     left_alone: tuple[LeftAlone, ...] = ()
@@ -155,16 +159,16 @@ def deleted_rows_text(files: list[DataFile], max_ratio: float) -> str:
 
 
 def group_by_partition(files: Iterable[DataFile]) -> tuple[Partition, ...]:
-    """Group files by partition: partitions in order of their values (null first), files smallest first."""
-    groups: dict[tuple[tuple[str, str | None], ...], list[DataFile]] = {}
+    """Group files by the values of their partition, in order (null first), files smallest first.
+
+    Two spellings of a value are one partition here, for everything that protects one; bins are made by text.
+    """
+    groups: dict[PartitionValues, list[DataFile]] = {}
     for file in files:
         groups.setdefault(file.partition_values, []).append(file)
 
-    def order(item: tuple[Any, Any]) -> list[tuple[bool, str]]:
-        return [(value is not None, value or "") for _, value in item[0]]
-
     return tuple(
-        Partition(values, tuple(sorted(group, key=file_order))) for values, group in sorted(groups.items(), key=order)
+        Partition(values, tuple(sorted(groups[values], key=file_order))) for values in sorted(groups, key=value_order)
     )
 
 
@@ -214,7 +218,8 @@ def select_partitions(table: TableInput) -> Selection:
             dropped,
             policy.place_of("optimize.quietFor"),
         )
-    return Selection(partitions, tuple(left_alone))
+    partitions, apart = split_by_text(partitions, partition_types(facts))
+    return Selection(partitions, (*left_alone, *apart))
 
 
 def _files_text(files: int, partitions: int) -> str:

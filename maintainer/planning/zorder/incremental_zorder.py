@@ -151,7 +151,7 @@ def plan_incremental(table: TableInput) -> Decision:
         max_file_size_bytes=policy.optimize.max_file_size_bytes,
         max_deleted_rows_ratio=policy.optimize.max_deleted_rows_ratio,
         from_timestamp_ms=options.from_timestamp_ms,
-        partitions=tuple(partition.values for partition in selection.partitions) if scoped else None,
+        partitions=tuple(dict.fromkeys(p.values for p in selection.partitions)) if scoped else None,
         max_turns=MAX_TURNS,
         budget_bytes=policy.limits.max_bytes,
         request=options.request,

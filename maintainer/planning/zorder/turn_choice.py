@@ -69,12 +69,12 @@ def sort_candidates(
         ranges: Smallest and largest values, in the order of the columns of ``optimized``.
     """
     scope = None if settings.partitions is None else frozenset(settings.partitions)
-    inside = [file for file in files if scope is None or file.partition_values in scope]
+    inside = [file for file in files if (scope is None or file.partition_values in scope) and not file.lost_columns]
     bytes_of: dict[PartitionValues, int] = {}
     counts: dict[PartitionValues, int] = {}
     for file in inside:
-        bytes_of[file.partition_values] = bytes_of.get(file.partition_values, 0) + file.size_bytes
-        counts[file.partition_values] = counts.get(file.partition_values, 0) + 1
+        bytes_of[file.partition_texts] = bytes_of.get(file.partition_texts, 0) + file.size_bytes
+        counts[file.partition_texts] = counts.get(file.partition_texts, 0) + 1
     dense = [file for file in inside if not has_many_deleted_rows(file, settings.max_deleted_rows_ratio)]
     on_curve = curve_files(dense, optimized, ranges)
     indexed = {curve_file.file.key for curve_file in on_curve}
@@ -89,7 +89,7 @@ def sort_candidates(
     for file in inside:
         if file.key in indexed:
             continue
-        lone = counts[file.partition_values] == 1 and file.size_bytes < 2 * settings.max_file_size_bytes
+        lone = counts[file.partition_texts] == 1 and file.size_bytes < 2 * settings.max_file_size_bytes
         if file.modification_time_ms < settings.from_timestamp_ms:
             too_old.append(file)
         elif lone and file.key in kept_keys:
@@ -155,11 +155,11 @@ def _unindexed(candidates: Candidates, settings: ZOrderSettings, target: Revisio
         return None
     groups: dict[PartitionValues, list[DataFile]] = {}
     for file in taken:
-        groups.setdefault(file.partition_values, []).append(file)
+        groups.setdefault(file.partition_texts, []).append(file)
     bins = tuple(Bin(tuple(group)) for group in groups.values())
     largest = settings.max_file_size_bytes
     num_files = tuple(
-        num_files_of(bin_.size_bytes, candidates.bytes_of[bin_.partition_values], largest) for bin_ in bins
+        num_files_of(bin_.size_bytes, candidates.bytes_of[bin_.partition_texts], largest) for bin_ in bins
     )
     elements = sum(file.live_records or 0 for file in taken)
     turn = Turn(Strategy.UNINDEXED, target.tag, elements, num_files)

@@ -317,6 +317,9 @@ _CHANGES: Mapping[ReasonCode, str | _Sentence] = {
     ReasonCode.NOT_WORTH_IT: _not_worth_it,
     ReasonCode.NOTHING_EXPIRED: _nothing_expired,
     ReasonCode.UNPROVEN_REWRITE: "deleted after the rewrite is proven: the next apply tries first, or `verify`",
+    ReasonCode.SPELLED_APART: "nothing: files of each spelling are joined among themselves",
+    ReasonCode.SPELLING_CHANGES: "taken with --engine transaction",
+    ReasonCode.LOST_VALUE: "taken when the log has a value for them: docs/reasons.md says how",
     ReasonCode.SAME_ZORDER: (
         "taken when files are added or rewritten, or optimize.zorder names other columns, strategies or another "
         "revision"

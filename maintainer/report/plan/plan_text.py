@@ -136,7 +136,7 @@ def bin_lines(step: Step) -> Iterator[str]:
                     f"commit {number}/{len(step.batches)}",
                     f"{count_of(len(bin_.files), 'file')}",
                     format_size(bin_.size_bytes),
-                    partition(bin_.partition_values),
+                    partition(bin_.partition_texts),
                 )
                 for number, batch in enumerate(step.batches, start=1)
                 for bin_ in batch.bins

@@ -11,6 +11,9 @@ LEFT_ALONE_WORDS: Mapping[ReasonCode, str] = MappingProxyType(
     {
         ReasonCode.AT_TARGET: "files are large enough",
         ReasonCode.NO_PARTNER: "no two small files fit together",
+        ReasonCode.SPELLED_APART: "a partition has several spellings in the log",
+        ReasonCode.SPELLING_CHANGES: "a command would change how a partition is spelled",
+        ReasonCode.LOST_VALUE: "files lack a partition value in the log",
         ReasonCode.SAME_ZORDER: "in Z-order already",
         ReasonCode.WAITS_FOR_TURN: "Z-order takes them in a later turn",
         ReasonCode.BELOW_NEXT_LEVEL: "too few new files for the next level of the Z-order",

@@ -18,7 +18,6 @@ from maintainer.delta.rewrite.local.arrow_schema import file_schema
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.storage.failures.engine_failures import as_write_error, message_of
 from maintainer.delta.storage.file_store import local_path
-from maintainer.delta.storage.log_paths import one_value_of
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.errors import CommitNotLanded
 from maintainer.model.plan.steps import Bin
@@ -45,9 +44,6 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
     reason = why_not_copied(footers, schema, partition_columns)
     if reason is not None:
         raise LaneUnfit(reason)
-    values = one_value_of([add.get("partitionValues") or {} for add in sources])
-    if values is None:
-        raise LaneUnfit("its files spell the values of their partition in several ways")
     stats = merged_statistics_of(job, sources)
     folder = folder_of_sources(job.storage, job.facts, bin_, sources)
     path = f"{folder}{job.file_prefix}part-{number:05d}-{uuid.uuid4()}-c000.{codec}.parquet"
@@ -70,7 +66,7 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
         raise
     add: dict[str, Any] = {
         "path": path,
-        "partitionValues": values,
+        "partitionValues": sources[0].get("partitionValues") or {},
         "size": status.st_size,
         "modificationTime": status.st_mtime_ns // 1_000_000,
         "dataChange": False,

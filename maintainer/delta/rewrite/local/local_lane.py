@@ -19,7 +19,6 @@ from maintainer.delta.rewrite.local.row_order import along_own_curve, along_revi
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.snapshot.column_statistics import physical_path
 from maintainer.delta.storage.file_store import local_path
-from maintainer.delta.storage.log_paths import one_value_of
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.steps import Bin, ClusterStep, CompactStep, PartitionRewriteStep, PurgeStep, ZOrderStep
@@ -48,9 +47,6 @@ def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddA
     Raises:
         LaneUnfit: Only Spark can do it as Spark would; nothing is left.
     """
-    values = one_value_of([add.get("partitionValues") or {} for add in sources])
-    if values is None:
-        raise LaneUnfit("its files spell the values of their partition in several ways")
     metadata = job.metadata
     schema = json.loads(metadata["schemaString"])
     arrow_schema = file_schema(schema, metadata["partitionColumns"])
@@ -79,7 +75,7 @@ def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddA
             continue
         add: dict[str, Any] = {
             "path": path,
-            "partitionValues": values,
+            "partitionValues": sources[0].get("partitionValues") or {},
             "size": file.size_bytes,
             "modificationTime": file.modification_time_ms,
             "dataChange": False,

@@ -26,7 +26,6 @@ EXPECTED = Expected(
     batch=BATCH,
     marks=[Marks(TAGS)] * len(BATCH.bins),
     physical_names={"p": "col-p", "n": "n"},
-    text_partitions=frozenset({"p"}),
     is_live=lambda path: path == "live",
     is_below_root=lambda path: ".." not in path,
 )
@@ -42,9 +41,6 @@ def test_planned_files_pass() -> None:
     assert check_adds([_written(), _written("new-2", 1), _written("new-3", 1, tags=None)], EXPECTED) == []
     # Delta's writer has tags of its own.
     assert check_adds([_written(tags={"ICEBERG_COMPAT_VERSION": "2"})], EXPECTED) == []
-    # A value that is not text has several spellings: the rows decide.
-    assert check_adds([_written(partitionValues={"col-p": "a", "n": "01"})], EXPECTED) == []
-    assert check_adds([_written(bin_number=1, partitionValues={"col-p": "", "n": "2"})], EXPECTED) == []
 
 
 def test_tags_of_the_curve_are_worked_out_anew_from_the_statistics() -> None:
@@ -64,6 +60,13 @@ def test_tags_of_the_curve_are_worked_out_anew_from_the_statistics() -> None:
         (_written(partitionValues={"col-p": "b", "n": "1"}), "new: partition p is 'b', its rows are of 'a'"),
         (_written(partitionValues={"col-p": None, "n": "1"}), "new: partition p is None, its rows are of 'a'"),
         (_written(partitionValues={"col-p": "a", "n": None}), "new: partition n is None, its rows are of '1'"),
+        # Another text of the same value is another value for some readers.
+        (_written(partitionValues={"col-p": "a", "n": "01"}), "new: partition n is '01', its rows are of '1'"),
+        (
+            _written(bin_number=1, partitionValues={"col-p": "", "n": "2"}),
+            "new: partition p is '', its rows are of None",
+        ),
+        (_written(partitionValues={"col-p": "a"}), "new: its partition columns are ['col-p']"),
         (_written(partitionValues={"p": "a", "n": "1"}), "new: its partition columns are ['n', 'p']"),
         (_written(size=0), "new: its size is 0"),
         (_written(baseRowId=1, deletionVector={"cardinality": 1}), "new: it carries baseRowId, deletionVector"),
@@ -126,4 +129,15 @@ def test_other_partitions_of_the_batch_do_not_count() -> None:
     swapped = replace(_written(), bin_number=1)
     assert check_adds([swapped], EXPECTED) == [
         "new: partition p is 'a', its rows are of None",
+        "new: partition n is '1', its rows are of '2'",
+    ]
+
+
+def test_new_files_carry_the_text_of_their_bin_and_not_the_one_spelling_of_its_value() -> None:
+    moment, text = (("ts", "2020-05-05 00:00:00"),), (("ts", "2020-05-05T00:00:00.000000Z"),)
+    batch = Batch((Bin((DataFile("old", 10, 0, moment, 5, stored_values=text),)),))
+    expected = replace(EXPECTED, batch=batch, marks=[Marks(TAGS)], physical_names={"ts": "ts"})
+    assert check_adds([_written(partitionValues=dict(text))], expected) == []
+    assert check_adds([_written(partitionValues=dict(moment))], expected) == [
+        "new: partition ts is '2020-05-05 00:00:00', its rows are of '2020-05-05T00:00:00.000000Z'"
     ]

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
-from maintainer.delta.log.actions import PartitionNames
-from maintainer.delta.storage.log_paths import one_value_of
+from maintainer.delta.log.actions import PartitionNames, data_file
 from maintainer.delta.storage.log_paths import partition_spelling as one_spelling
+from maintainer.model.table.table_facts import DataFile
 
 
 @pytest.mark.parametrize(
@@ -44,9 +45,35 @@ def test_values_by_logical_name_in_the_tables_order() -> None:
     assert names().values_of({}) == ()
 
 
-def test_a_bin_keeps_its_partition_value_letter_for_letter() -> None:
-    noon = "2000-01-01T12:00:00.000000Z"
-    assert one_value_of([{"p": ""}, {"p": ""}]) == {"p": ""}
-    assert one_value_of([{"p": None, "q": "1"}, {"p": None, "q": "1"}]) == {"p": None, "q": "1"}
-    assert one_value_of([{"p": "2000-01-01 12:00:00"}, {"p": noon}]) is None
-    assert one_value_of([]) is None
+def test_the_texts_of_the_log_are_kept_beside_the_one_spelling() -> None:
+    fields = [{"name": name, "type": kind, "metadata": {}} for name, kind in (("ts", "timestamp"), ("k", "integer"))]
+    schema = json.dumps({"type": "struct", "fields": fields})
+    names = PartitionNames.of({"schemaString": schema, "partitionColumns": ("ts", "k")})
+
+    def file(**stored: str | None) -> DataFile:
+        return data_file({"path": "a", "partitionValues": stored}, names)
+
+    plain = file(ts="2020-05-05 00:00:00", k="1")
+    assert (plain.stored_values, plain.partition_texts) == (None, plain.partition_values)
+    zoned = file(ts="2020-05-05T00:00:00Z", k="01")
+    assert zoned.partition_values == (("ts", "2020-05-05 00:00:00"), ("k", "01"))
+    assert zoned.partition_texts == (("ts", "2020-05-05T00:00:00Z"), ("k", "01"))
+    assert file(ts="", k="1").partition_values == file(ts=None, k="1").partition_values
+    assert file(ts="", k="1").partition_texts != file(ts=None, k="1").partition_texts
+    # A value that is missing is null to readers, and not null in the log.
+    lost, null = file(k="1"), file(ts=None, k="1")
+    assert lost.partition_values == null.partition_values
+    assert (lost.lost_columns, null.lost_columns, file().lost_columns) == (("ts",), (), ("ts", "k"))
+    assert (lost.partition_texts, null.partition_texts) == ((("k", "1"),), (("ts", None), ("k", "1")))
+
+
+def test_files_of_one_partition_share_its_values_and_tags_are_not_taken_for_them() -> None:
+    schema = json.dumps({"type": "struct", "fields": [{"name": "k", "type": "string", "metadata": {}}]})
+    names = PartitionNames.of({"schemaString": schema, "partitionColumns": ("k",)})
+    shared: dict[Any, Any] = {}
+    action = {"path": "a", "partitionValues": {"k": "v"}, "tags": {"k": "v"}}
+    first, second = data_file(action, names, shared), data_file(action, names, shared)
+    assert first.partition_values is second.partition_values
+    assert first.partition_values == first.tags == (("k", "v"),)
+    bare = data_file({"path": "b"}, PartitionNames((), ()), {})
+    assert (bare.partition_values, bare.tags, bare.stored_values) == ((), (), None)
