@@ -3,7 +3,7 @@
 ``log_uri`` gives the one URI of a path in the log, ``log_readings`` every way in which engines read it, and
 ``partition_spelling`` the one spelling of a partition value: two spellings of one value are one partition.
 
-An empty text is null, except for a text column: there Spark reads it as it is. A timestamp may be written as
+An empty text is null, except for a text or binary column: there Spark reads it as it is. A timestamp may be written as
 ``2000-01-01 12:00:00`` (in the zone of our sessions, UTC) or as ``2000-01-01T12:00:00.000000Z``; OPTIMIZE groups files
 by the typed value since Delta 4.3.
 """
@@ -104,6 +104,6 @@ def partition_spelling(value: str | None, type_name: object) -> str | None:
     A value that cannot be read as its type stays as it is.
     """
     if not value:
-        return value if type_name == "string" else None
+        return value if type_name in ("string", "binary") else None
     moment = read_timestamp(value) if type_name in _TIMES else None
     return value if moment is None else moment.replace(tzinfo=None).isoformat(sep=" ")

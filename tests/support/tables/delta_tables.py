@@ -46,10 +46,10 @@ def stamp(step: str = "table/compact", batch: int = 0) -> CommitStamp:
 
 
 def bins_by_partition(files: Iterable[DataFile]) -> tuple[Bin, ...]:
-    """One bin for each partition."""
+    """One bin for each partition, as the log spells it."""
     groups: dict[object, list[DataFile]] = defaultdict(list)
     for file in files:
-        groups[file.partition_values].append(file)
+        groups[file.partition_texts].append(file)
     return tuple(Bin(tuple(group)) for group in groups.values())
 
 

@@ -234,7 +234,7 @@ def taken_by_commands(type_name: str, *texts: str | None) -> set[str | None]:
         if text and type_name == "timestamp":
             moment = text.replace("T", " ").partition(".")[0].partition("Z")[0]
         for name in "ab":
-            value = None if moment == "" and type_name != "string" else moment
+            value = None if moment == "" and type_name not in ("string", "binary") else moment
             file = make_file(f"{number}{name}", size=20, partition={"p": value})
             files.append(file if value == text else replace(file, stored_values=(("p", text),)))
     facts = make_facts(files=files, columns={"id": "long", "p": type_name}, partitioned_by=("p",))
