@@ -49,6 +49,7 @@ class ReasonCode(TextEnum):
     BELOW_NEXT_LEVEL = "below_next_level"
     BEFORE_TIMESTAMP = "before_timestamp"
     OFF_ON_TABLE = "off_on_table"
+    NOTHING_TO_ORDER = "nothing_to_order"
     REQUEST_IGNORED = "request_ignored"
     SAME_REWRITE = "same_rewrite"
     SAME_CLUSTERING = "same_clustering"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import LeftAlone
+from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import RewriteStep, StepKind, VacuumStep, ZOrderStep
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.budget.other_writers import without_hot, without_updated
@@ -21,6 +23,7 @@ from maintainer.planning.selection.lane_choice import with_lanes
 from maintainer.planning.selection.partition_texts import without_lost_values, without_respelled
 from maintainer.planning.selection.supported_features import left_by_commands, without_commands
 from maintainer.planning.zorder.incremental_zorder import plan_incremental
+from maintainer.planning.zorder.zorder_revision import NothingToOrder
 from maintainer.policy.resolve.resolved import ResolvedPolicy, ZOrderMode
 
 
@@ -86,13 +89,23 @@ def _plan_layout(table: TableInput) -> Decision:
         case StepKind.ZORDER:
             zorder = table.policy.optimize.zorder
             full = zorder is not None and zorder.mode is ZOrderMode.FULL
-            return (plan_zorder if full else plan_incremental)(table)
+            try:
+                return (plan_zorder if full else plan_incremental)(table)
+            except NothingToOrder as equal:
+                return _compaction_instead(table, str(equal))
         case StepKind.REWRITE:
             return plan_rewrite(table)
         case StepKind.COMPACT:
             return plan_compaction(table)
         case _:
             assert_never(kind)
+
+
+def _compaction_instead(table: TableInput, why: str) -> Decision:
+    compacted = plan_compaction(table)
+    origin = table.policy.place_of("optimize.zorder.columns")
+    line = LeftAlone(Reason(ReasonCode.NOTHING_TO_ORDER, f"nothing to order by, so compaction: {why}", origin))
+    return replace(compacted, left_alone=(line, *compacted.left_alone))
 
 
 def _layout(table: TableInput, *, due: bool) -> Decision:

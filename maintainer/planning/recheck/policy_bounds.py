@@ -19,6 +19,7 @@ from maintainer.model.plan.steps import (
     PurgeStep,
     RewriteStep,
     SetPropertiesStep,
+    StepKind,
     VacuumStep,
     ZOrderStep,
 )
@@ -68,7 +69,10 @@ def _layout_beyond(
     step: CompactStep | ZOrderStep | PartitionRewriteStep | ClusterStep, policy: ResolvedPolicy, facts: TableFacts
 ) -> Iterator[str]:
     asked = layout_kind(policy, facts)
-    if step.kind is not asked:
+    zorder = policy.optimize.zorder
+    # An incremental Z-order whose columns hold one value is planned as a compaction.
+    instead = isinstance(step, CompactStep) and asked is StepKind.ZORDER
+    if step.kind is not asked and not (instead and zorder is not None and zorder.mode is ZOrderMode.INCREMENTAL):
         yield f"its rewrite is of the kind {step.kind}, the policy asks for {asked}"
         return
     yield from _size_beyond(step, policy)

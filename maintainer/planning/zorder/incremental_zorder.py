@@ -122,7 +122,8 @@ def plan_incremental(table: TableInput) -> Decision:
 
     Raises:
         TableError: As ``zorder_columns``; T410 ``where``; T418 a property of the table that cannot be read; T426 no
-            such revision; T427 a type without smallest and largest values; T428 nothing to put in order.
+            such revision; T427 a type without smallest and largest values.
+        NothingToOrder: The values of the columns do not differ.
     """
     policy, facts = table.policy, table.facts
     options = options_of(policy, facts)
@@ -237,7 +238,7 @@ def _target(
         return fitting, False
     if fitting is None and len(facts.files) < 2 and facts.size_bytes < 2 * policy.optimize.max_file_size_bytes:
         return None, False
-    return new_revision(columns, facts, policy.place_of("optimize.zorder.columns")), True
+    return new_revision(columns, facts), True
 
 
 def _optimized(options: ZOrderOptions, facts: TableFacts, target: Revision | None) -> Revision:

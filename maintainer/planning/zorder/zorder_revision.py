@@ -80,12 +80,16 @@ def ranges_of(facts: TableFacts, revision: Revision) -> Ranges:
     return measured.by_file if measured is not None and measured.columns == revision.names() else {}
 
 
-def new_revision(columns: tuple[FoundColumn, ...], facts: TableFacts, where: str) -> Revision:
+class NothingToOrder(Exception):
+    """The values of the columns do not differ, as the sentence says: no order of them lets a query skip a file."""
+
+
+def new_revision(columns: tuple[FoundColumn, ...], facts: TableFacts) -> Revision:
     """Make the next revision from the facts' sample.
 
     Raises:
-        TableError: T428, no column has values that boundaries could divide, or one only differs behind what
-            statistics keep.
+        NothingToOrder: No column has values that boundaries could divide, or one only differs behind what statistics
+            keep.
     """
     sample = facts.column_sample
     if sample is None or sample.columns != tuple(column.quoted for column in columns):
@@ -99,23 +103,14 @@ def new_revision(columns: tuple[FoundColumn, ...], facts: TableFacts, where: str
         distinct = {value for value in values if value is not None}
         shortened = {value[:MAX_TEXT_BOUNDARY] for value in distinct}
         if len(distinct) > 1 and len(shortened) == 1 and key_of(column.type_name, "x") == "x":
-            raise TableError(
-                f"Z-order column `{column.dotted}` differs only behind the first {MAX_TEXT_BOUNDARY} characters: "
-                "statistics keep no more, so no file could be skipped by it",
-                code="T428",
-                where=where,
-                found=min(distinct)[: MAX_TEXT_BOUNDARY + 8],
-                help="order by a column that differs at its beginning",
+            raise NothingToOrder(
+                f"`{column.dotted}` differs only behind the first {MAX_TEXT_BOUNDARY} characters, and statistics keep "
+                "no more"
             )
     if not any(boundaries.boundaries for boundaries in made):
-        raise TableError(
-            "no Z-order column has values that differ: there is nothing to put in order",
-            code="T428",
-            where=where,
-            found=", ".join(
-                f"{column.dotted}: {_values(boundaries.low)}" for column, boundaries in zip(columns, made, strict=True)
-            ),
-            help="leave them out of optimize.zorder.columns until they do",
+        each = zip(columns, made, strict=True)
+        raise NothingToOrder(
+            ", ".join(f"`{column.dotted}` is {_values(boundaries.low)}" for column, boundaries in each)
         )
     return Revision(next_id(facts.properties), tuple(made))
 

@@ -328,6 +328,7 @@ _CHANGES: Mapping[ReasonCode, str | _Sentence] = {
     ReasonCode.BELOW_NEXT_LEVEL: "taken when more files of this level come together",
     ReasonCode.BEFORE_TIMESTAMP: _before_timestamp,
     ReasonCode.OFF_ON_TABLE: "taken when the table's own switch is on, or tableProperties is `ignore`",
+    ReasonCode.NOTHING_TO_ORDER: "put in order when the values differ, or by columns that do",
     ReasonCode.REQUEST_IGNORED: "nothing: the automatic optimization does what was asked for",
     ReasonCode.SAME_REWRITE: "taken when files are added or rewritten, or optimize.rewrite asks for others",
     ReasonCode.SAME_CLUSTERING: "taken when there are files in no cube",

@@ -73,6 +73,7 @@ _KEYS: Mapping[ReasonCode, tuple[str, ...]] = {
     ReasonCode.BELOW_NEXT_LEVEL: _ZORDER,
     ReasonCode.BEFORE_TIMESTAMP: ("optimize.zorder.fromTimestamp",),
     ReasonCode.OFF_ON_TABLE: ("optimize.zorder.tableProperties",),
+    ReasonCode.NOTHING_TO_ORDER: ("optimize.zorder.columns",),
     ReasonCode.REQUEST_IGNORED: ("optimize.zorder.tableProperties",),
     ReasonCode.SAME_REWRITE: ("optimize.rewrite",),
     ReasonCode.SAME_CLUSTERING: ("optimize.cluster.minCubeSize",),

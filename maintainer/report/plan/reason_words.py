@@ -19,6 +19,7 @@ LEFT_ALONE_WORDS: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.BELOW_NEXT_LEVEL: "too few new files for the next level of the Z-order",
         ReasonCode.BEFORE_TIMESTAMP: "written before the time from which Z-order starts",
         ReasonCode.OFF_ON_TABLE: "the table's own property says no",
+        ReasonCode.NOTHING_TO_ORDER: "nothing to order by",
         ReasonCode.REQUEST_IGNORED: "the table's request is ignored",
         ReasonCode.SAME_REWRITE: "rewritten already",
         ReasonCode.SAME_CLUSTERING: "clustered already",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from maintainer.model.plan.plan import TablePlan
-from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
+from maintainer.model.plan.steps import CompactStep, SetPropertiesStep, ZOrderStep
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, TableFacts
 from maintainer.planning.curve.curve import key_of
 from maintainer.planning.curve.revision import ColumnBoundaries, Revision, make_column
@@ -83,17 +83,23 @@ def test_columns_are_refused_by_name(columns: tuple[str, ...], code: str, says: 
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        (("x",) * 40, "no Z-order column has values that differ"),
-        ((None,) * 40, "no Z-order column has values that differ"),
-        (tuple(f"{'p' * 32}{n}" for n in range(40)), "Z-order column `name` differs only behind the first 32"),
+        (("x",) * 40, "`name` is always x"),
+        ((None,) * 40, "`name` is all null"),
+        (tuple(f"{'p' * 32}{n}" for n in range(40)), "`name` differs only behind the first 32 characters"),
     ],
     ids=["constant", "all null", "long common prefix"],
 )  # fmt: skip
-def test_values_without_order_are_refused_by_name(values: tuple[str | None, ...], says: str) -> None:
-    problem = plan("name", sample={"name": values}).problem
-    assert problem is not None
-    assert (problem.code, problem.where) == ("T428", "orders.yml:8")
-    assert problem.what.startswith(says)
+def test_files_whose_values_have_no_order_are_compacted_and_one_line_says_why(
+    values: tuple[str | None, ...], says: str
+) -> None:
+    planned = plan("name", sample={"name": values})
+    assert planned.problem is None
+    (step,) = planned.steps
+    assert isinstance(step, CompactStep)
+    assert sorted(file.path for file in step.files) == ["a", "b"]
+    (line,) = planned.left_alone
+    assert (line.reason.code, line.num_files, line.reason.origin) == ("nothing_to_order", 0, "orders.yml:8")
+    assert line.reason.text.startswith(f"nothing to order by, so compaction: {says}")
 
 
 @pytest.mark.parametrize(

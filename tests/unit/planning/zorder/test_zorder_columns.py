@@ -28,33 +28,6 @@ def test_columns_are_refused_by_name(columns: tuple[str, ...], code: str, what: 
     assert problem.where == "orders.yml:8"
 
 
-NOTHING = "no Z-order column has values that differ: there is nothing to put in order"
-
-
-@pytest.mark.parametrize(
-    ("values", "what"),
-    [
-        (
-            ("x",) * 50,
-            f"{NOTHING} (found: name: always x)",
-        ),
-        (
-            (None,) * 50,
-            f"{NOTHING} (found: name: all null)",
-        ),
-        (
-            tuple(f"{'p' * 40}{n}" for n in range(50)),
-            "Z-order column `name` differs only behind the first 32",
-        ),
-    ],
-)
-def test_values_that_cannot_be_ordered_are_refused_by_name(values: tuple[str | None, ...], what: str) -> None:
-    problem = plan(policy_of("name"), facts_of(*files(500, 500)), sample={"name": values}).problem
-    assert problem is not None
-    assert problem.code == "T428"
-    assert problem.what.startswith(what)
-
-
 def test_a_constant_column_beside_another_costs_nothing() -> None:
     planned = plan(policy_of(), facts_of(*files(500, 500)), sample={**SAMPLE, "day": ("2026-01-01",) * 1000})
     assert zorder_of(planned).columns == ("id", "day")
