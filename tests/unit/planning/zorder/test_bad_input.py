@@ -40,7 +40,7 @@ def plan(
     properties: Mapping[str, str] | None = None,
 ) -> TablePlan:
     """Plan a table of two files, partitioned by ``day``, without statistics of ``late``; Delta has none of the last."""
-    optimize = make_optimize(zorder=ZOrderPolicy(columns), max_size=1000)
+    optimize = make_optimize(zorder=ZOrderPolicy(columns), min_size=1000, max_size=1000)
     policy = make_policy(optimize=optimize, lines={"optimize.zorder": 7, "optimize.zorder.columns": 8})
     facts: TableFacts = make_facts(
         files=[make_file(name, size=500, partition={"day": "2026-01-01"}) for name in ("a", "b")],
