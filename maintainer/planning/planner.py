@@ -26,6 +26,7 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import RewriteStep, SetPropertiesStep, Step
 from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import TableFacts, TableRecord
+from maintainer.model.table.table_features import UNSUPPORTED_CODES
 from maintainer.planning.operations.rewrite_choice import plan_rewrites
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.properties.property_plan import managed_properties, plan_properties
@@ -105,7 +106,7 @@ def assemble(
     Raises:
         ValueError: A table is planned twice.
     """
-    ordered = tuple(sorted(tables, key=lambda table: table.ref))
+    ordered = _passing_over(sorted(tables, key=lambda table: table.ref))
     if len({table.ref for table in ordered}) < len(ordered):
         raise ValueError("a table is planned twice")
     return Plan(
@@ -118,6 +119,21 @@ def assemble(
         maintainer_version=maintainer_version,
         gone=gone,
     )
+
+
+def _passing_over(tables: list[TablePlan]) -> tuple[TablePlan, ...]:
+    """Mark tables that cannot be maintained, unless somebody named them, or their rule reaches no other table."""
+    of_use = {table.source for table in tables if not _is_unsupported(table)}
+    return tuple(
+        replace(table, is_passed_over=True)
+        if _is_unsupported(table) and table.rule_line is not None and table.source in of_use
+        else table
+        for table in tables
+    )
+
+
+def _is_unsupported(table: TablePlan) -> bool:
+    return table.problem is not None and table.problem.code in UNSUPPORTED_CODES
 
 
 def observe(policy: ResolvedPolicy, facts: TableFacts, *, with_columns: bool) -> Observed:

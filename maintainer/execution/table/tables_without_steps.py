@@ -7,7 +7,6 @@ from maintainer.execution.table.step_runs import LIFT_HELP
 from maintainer.model.plan.plan import Problem, TablePlan, TableState
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.run.outcome import TableStatus
-from maintainer.model.table.table_features import UNSUPPORTED_CODES
 from maintainer.planning.recheck.staleness import PLAN_AGAIN
 
 _LIMIT_HELP = "raise the limit in a reviewed change, or choose less of the table with `optimize.where`"
@@ -38,8 +37,9 @@ def status_without_steps(plan: TablePlan) -> TableStatus:
     """Return the status of a table whose plan has no steps."""
     match plan.state:
         case TableState.PROBLEM:
-            unsupported = plan.problem is not None and plan.problem.code in UNSUPPORTED_CODES
-            return TableStatus.UNSUPPORTED if unsupported else TableStatus.FAILED
+            return TableStatus.FAILED
+        case TableState.UNSUPPORTED:
+            return TableStatus.UNSUPPORTED
         case TableState.BLOCKED:
             return TableStatus.BLOCKED
         case TableState.WAITING:

@@ -156,6 +156,7 @@ class TableState(TextEnum):
     """What a plan comes to for a table; ``waiting`` is held back for now, with no step left."""
 
     PROBLEM = "problem"
+    UNSUPPORTED = "unsupported"
     BLOCKED = "blocked"
     CHANGES = "changes"
     WAITING = "waiting"
@@ -175,7 +176,8 @@ class TablePlan:
     table of which nothing is carried out.
     ``checked`` is the table as the check of a saved plan found it, which may be long after it was planned.
     ``rule_line`` is where in ``policy_file`` the rule is that manages a table without a file of its own; ``is_new``
-    says that no run before knew such a table.
+    says that no run before knew such a table. ``is_passed_over`` says that its problem is what the table is, and
+    that its rule reaches others: then it is named and counted, and is no error.
     """
 
     ref: TableRef
@@ -196,6 +198,7 @@ class TablePlan:
     checked: FilesSeen | None = None
     rule_line: int | None = None
     is_new: bool = False
+    is_passed_over: bool = False
 
     def __post_init__(self) -> None:
         if self.steps and (self.blocked or self.problem):
@@ -210,7 +213,7 @@ class TablePlan:
     def state(self) -> TableState:
         """What the plan comes to for this table."""
         if self.problem:
-            return TableState.PROBLEM
+            return TableState.UNSUPPORTED if self.is_passed_over else TableState.PROBLEM
         if self.blocked:
             return TableState.BLOCKED
         if self.steps:

@@ -16,9 +16,9 @@ from maintainer.model.run.outcome import RunOutcome, StepStatus, TableStatus
 BUG_CODE = "E699"
 """Code of an exception that nobody foresaw: the table ended by it, the traceback is in the run folder."""
 
-_FAILED_TABLES = frozenset({TableStatus.FAILED, TableStatus.UNSUPPORTED, TableStatus.NOT_REACHED})
+_FAILED_TABLES = frozenset({TableStatus.FAILED, TableStatus.NOT_REACHED})
 """A table that was not reached is no success either: what keeps tables from being started is a failure, or a full
-disk, which may have no table of its own. Nor is one that a policy names and that is not supported."""
+disk, which may have no table of its own. One that is not supported failed only where a policy names it."""
 
 _FAILED_STEPS = frozenset({StepStatus.FAILED, StepStatus.UNKNOWN, StepStatus.INCOMPLETE})
 
@@ -46,7 +46,7 @@ def exit_code(outcome: RunOutcome) -> ExitCode:
     """Return the exit code of a run.
 
     5 if a verification failed; 70 if a table ended by a bug of ours; 143 if the run was ended by SIGTERM, 130 by
-    anything else (Ctrl-C, a timeout); 1 if a step or a table failed, or a table was not reached or is not supported,
+    anything else (Ctrl-C, a timeout); 1 if a step or a table failed, or a table was not reached,
     or the fate of a commit is unknown, or a vacuum left files behind, or the ledger could not be written; if a table
     was blocked, 6 where the run changed another one, or a part of this one, and 4 where it changed none; else 0. Of the
     maintenance of our own ledger only a failed verification and a bug count: no table of the user's is worse for more.

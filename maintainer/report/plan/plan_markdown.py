@@ -122,7 +122,8 @@ def _rows(table_plan: TablePlan) -> list[tuple[str, ...]]:
         problem = table_plan.problem
         help_text = f". {escaped(problem.help[:1].upper() + problem.help[1:])}" if problem.help else ""
         where = code(problem.where) if problem.where else ""
-        return [(Symbol.PROBLEM, name, f"error {escaped(problem.code)}", escaped(problem.what) + help_text, where)]
+        symbol, word = (Symbol.LEFT, "left alone") if table_plan.is_passed_over else (Symbol.PROBLEM, "error")
+        return [(symbol, name, f"{word} {escaped(problem.code)}", escaped(problem.what) + help_text, where)]
     if table_plan.blocked:
         return [
             (f"**{Symbol.BLOCKED}**", name, "blocked", escaped(reason.text), _origin(reason))

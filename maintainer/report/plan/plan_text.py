@@ -80,9 +80,9 @@ class PlanOptions:
     lost_ratios: Mapping[TableRef, float] = field(default_factory=dict)
 
 
-def problem_lines(problem: Problem, style: Style) -> Iterator[str]:
+def problem_lines(problem: Problem, style: Style, symbol: str = Symbol.PROBLEM) -> Iterator[str]:
     """Yield the lines under a table that could not be planned: code, what, where, help."""
-    yield _fact_line(Symbol.PROBLEM, printable(problem.code), printable(problem.what), style)
+    yield _fact_line(symbol, printable(problem.code), printable(problem.what), style)
     for label, text in (("at", problem.where), ("help", problem.help)):
         if text:
             yield " " * _FACT_COLUMN + f"{label}: {printable(text)}"
@@ -276,6 +276,7 @@ def _heading_cells(table: TablePlan) -> tuple[str, str, str, str]:
 
 _STATE_SYMBOL = {
     TableState.PROBLEM: Symbol.PROBLEM,
+    TableState.UNSUPPORTED: Symbol.LEFT,
     TableState.BLOCKED: Symbol.BLOCKED,
     TableState.CHANGES: Symbol.CHANGE,
     TableState.WAITING: Symbol.LEFT,
@@ -284,7 +285,7 @@ _STATE_SYMBOL = {
 
 def _body(table: TablePlan, options: PlanOptions, style: Style) -> Iterator[str]:
     if table.problem:
-        yield from problem_lines(table.problem, style)
+        yield from problem_lines(table.problem, style, _STATE_SYMBOL[table.state])
     for reason in table.blocked:
         origin = ("", printable(reason.origin or ""))
         yield from fact_lines(Symbol.BLOCKED, "blocked", printable(reason.text), (origin,), options, style)

@@ -290,6 +290,7 @@ def total(tables: Iterable[TablePlan]) -> Totals:
 _REST_WORDS = {
     TableState.WAITING: "waiting",
     TableState.BLOCKED: "blocked",
+    TableState.UNSUPPORTED: "not supported",
     TableState.PROBLEM: "cannot be planned",
 }
 

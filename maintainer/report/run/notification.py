@@ -28,7 +28,6 @@ _BAD = frozenset(
         TableStatus.FAILED,
         TableStatus.VERIFY_FAILED,
         TableStatus.BLOCKED,
-        TableStatus.UNSUPPORTED,
         TableStatus.NOT_REACHED,
         TableStatus.INTERRUPTED,
     }
@@ -61,6 +60,9 @@ def failure_message(run: RunNamed, tables: Sequence[TableOutcome], code: ExitCod
         lines.append(f"• {_shown(table.ref.identifier)}: {_sentence(table)}")
     if len(bad) > MAX_TABLES_IN_TEXT:
         lines.append(f"and {count_of(len(bad) - MAX_TABLES_IN_TEXT, 'more table', 'more tables')}")
+    unsupported = sum(table.status is TableStatus.UNSUPPORTED for table in tables)
+    if unsupported:
+        lines.append(f"{count_of(unsupported, 'table')} not supported and left alone")
     lines.append(f"maintainer show {run.run_id}")
     return _document(run, NotifyOn.FAILURE, "\n".join(lines), bad, at_ms, code)
 

@@ -95,7 +95,7 @@ TABLE_ENDS: Mapping[TableStatus, TableEnd] = {
     TableStatus.WAITING: TableEnd("waiting: held back for now", "waiting", None, "skipped", 3, "WAIT"),
     TableStatus.YIELDED: TableEnd("another writer was first", "yielded to another writer", Role.WARN, "skipped", 3),
     TableStatus.BLOCKED: TableEnd("blocked: not touched", "blocked", Role.WARN, "error", 2, "BLOCKED"),
-    TableStatus.UNSUPPORTED: TableEnd("not supported: not touched", "not supported", Role.WARN, "error", 2, "SKIP"),
+    TableStatus.UNSUPPORTED: TableEnd("not supported: not touched", "not supported", Role.WARN, "skipped", 3, "SKIP"),
     TableStatus.NOT_REACHED: TableEnd(_NOT_REACHED, "not reached", Role.WARN, "skipped", 3, "SKIP"),
     TableStatus.INTERRUPTED: TableEnd("interrupted", "interrupted", Role.WARN, "error", 3),
     TableStatus.FAILED: TableEnd("failed", "failed", Role.BAD, "error"),

@@ -10,15 +10,23 @@ from datetime import date
 
 import pytest
 
-from maintainer.errors import TableError
+from maintainer.errors import ExitCode, TableError
+from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
+from maintainer.model.plan.plan import Problem, TablePlan
+from maintainer.model.plan.plan_document import from_json, to_json
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import VacuumStep
-from maintainer.model.table.table_facts import Protocol
+from maintainer.model.run.exit_codes import exit_code, plan_exit_code
+from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
+from maintainer.model.table.table_facts import Protocol, TableRef
 from maintainer.model.table.table_features import REWRITABLE_FEATURES
 from maintainer.planning.needs import next_need
 from maintainer.planning.plan_input import PlanOptions, TableInput
-from maintainer.planning.planner import plan_table
+from maintainer.planning.planner import assemble, plan_table
 from maintainer.planning.selection.supported_features import check_supported
+from maintainer.report.run.notification import RunNamed, failure_message
+from maintainer.report.run.run_findings import render_junit
+from maintainer.report.run.run_text import render_run
 from tests.support.tables.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_files, make_policy, make_vacuum
 
 TODAY = date(2026, 11, 21)
@@ -91,3 +99,45 @@ def test_what_is_known_of_a_feature_is_said() -> None:
     with pytest.raises(TableError) as caught:
         check_supported(make_facts(protocol=Protocol(3, 7, (), ("catalogOwned",))))
     assert caught.value.code == "T407"
+
+
+def left(name: str, code: str = "T404", line: int | None = 3, file: str = "rules.yml") -> TablePlan:
+    return TablePlan(TableRef(name), file, "d", problem=Problem(code, "not supported"), rule_line=line)
+
+
+def reached(name: str, line: int | None = 3, file: str = "rules.yml") -> TablePlan:
+    return TablePlan(TableRef(name), file, "d", rule_line=line)
+
+
+@pytest.mark.parametrize(
+    ("tables", "states", "code"),
+    [
+        ([left("a"), left("b", "T407"), reached("c")], ["unsupported", "unsupported", "up_to_date"], ExitCode.OK),
+        ([left("a"), left("b")], ["problem", "problem"], ExitCode.FINDINGS),
+        ([left("a"), reached("b", 9)], ["problem", "up_to_date"], ExitCode.FINDINGS),
+        ([left("a"), reached("b", 3, "others.yml")], ["problem", "up_to_date"], ExitCode.FINDINGS),
+        ([left("a", line=None, file="a.yml"), reached("b")], ["problem", "up_to_date"], ExitCode.FINDINGS),
+        ([left("a", "T403"), reached("b")], ["problem", "up_to_date"], ExitCode.FINDINGS),
+    ],
+    ids=["rule reaches others", "only such", "another rule", "another file", "a policy of its own", "another problem"],
+)
+def test_a_table_that_cannot_be_maintained_is_an_error_only_where_somebody_meant_it(
+    tables: list[TablePlan], states: list[str], code: ExitCode
+) -> None:
+    plan = assemble(tables, created_at_ms=NOW_MS)
+    assert [table.state.value for table in plan.tables] == states
+    assert plan_exit_code(plan) is code
+    assert from_json(to_json(plan)) == plan
+    ended = [
+        TableOutcome(table.ref, status_without_steps(table), problem=problem_without_steps(table))
+        for table in plan.tables
+    ]
+    outcome = RunOutcome("r", NOW_MS, 1.0, tuple(ended))
+    assert exit_code(outcome) is code
+    unsupported = states.count("unsupported")
+    assert outcome.count(TableStatus.UNSUPPORTED) == unsupported
+    assert (f"{unsupported} not supported" in render_run(outcome)) is (unsupported > 0)
+    assert f'skipped="{unsupported}"' in render_junit(outcome)
+    message = failure_message(RunNamed("r", "f", "p", None), ended, ExitCode.FINDINGS, NOW_MS)
+    assert message["num_tables"] == states.count("problem")
+    assert (f"{unsupported} tables not supported and left alone" in message["text"]) is (unsupported > 0)
