@@ -172,6 +172,15 @@ def test_what_halts_one_run_of_several_leaves_the_next_one_alone(run: Run) -> No
     assert (watch.halt_reason, watch.deletions_held) == (None, None)
 
 
+def test_a_failed_verification_counts_in_the_later_runs_of_a_watch() -> None:
+    watch = StopSwitch()
+    watch.next_run().verification_failed("a")
+    later = watch.next_run()
+    assert (later.deletions_held, later.halt_reason) == ("a verification failed on a", None)
+    later.verification_failed("b")
+    assert later.halt_reason == watch.halt_reason == "a verification failed on a, and on b"
+
+
 def test_the_time_limit_of_one_run_of_several_ends_that_one(run: Run) -> None:
     watch = StopSwitch()
     run.switch = watch.next_run()

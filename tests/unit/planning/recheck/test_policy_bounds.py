@@ -65,6 +65,16 @@ def test_what_the_planner_makes_is_never_beyond() -> None:
     assert beyond_policy(planned(), POLICY, FACTS) == ()
 
 
+def test_a_compaction_for_want_of_an_order_is_within_an_incremental_zorder_and_no_full_one() -> None:
+    facts = replace(FACTS, column_ranges=ColumnRanges(("id",), {}), column_sample=ColumnSample(("id",), (("5", "5"),)))
+    policy = replace(POLICY, optimize=make_optimize(zorder=ZOrderPolicy(("id",), ZOrderMode.INCREMENTAL)))
+    plan = plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
+    assert [step.kind for step in plan.rewrites] == ["compact"]
+    assert beyond_policy(plan, policy, facts) == ()
+    full = replace(POLICY, optimize=make_optimize(zorder=ZOrderPolicy(("id",), ZOrderMode.FULL)))
+    assert beyond_policy(plan, full, facts) == ("its rewrite is of the kind compact, the policy asks for zorder",)
+
+
 def test_deletion_needs_a_vacuum_in_the_policy() -> None:
     plan = replace(planned(), steps=tuple(step for step in planned().steps if isinstance(step, VacuumStep)))
     assert beyond_policy(plan, make_policy(), FACTS) == ("it would delete files, and the policy has no `vacuum:`",)

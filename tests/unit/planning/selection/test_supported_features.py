@@ -117,9 +117,18 @@ def reached(name: str, line: int | None = 3, file: str = "rules.yml") -> TablePl
         ([left("a"), reached("b", 9)], ["problem", "up_to_date"], ExitCode.FINDINGS),
         ([left("a"), reached("b", 3, "others.yml")], ["problem", "up_to_date"], ExitCode.FINDINGS),
         ([left("a", line=None, file="a.yml"), reached("b")], ["problem", "up_to_date"], ExitCode.FINDINGS),
+        ([left("a", line=None, file="x"), reached("b", None, "x")], ["problem", "up_to_date"], ExitCode.FINDINGS),
         ([left("a", "T403"), reached("b")], ["problem", "up_to_date"], ExitCode.FINDINGS),
     ],
-    ids=["rule reaches others", "only such", "another rule", "another file", "a policy of its own", "another problem"],
+    ids=[
+        "rule reaches others",
+        "only such",
+        "another rule",
+        "another file",
+        "a policy of its own",
+        "a file of two",
+        "another problem",
+    ],
 )
 def test_a_table_that_cannot_be_maintained_is_an_error_only_where_somebody_meant_it(
     tables: list[TablePlan], states: list[str], code: ExitCode
