@@ -110,7 +110,7 @@ def _managed_tables(project: LoadedProject, own: Collection[str]) -> list[NamedT
     managed = project.managed
     tables: list[Selectable] = [*(resolution.policy for resolution in managed.resolutions), *managed.refused]
     return [
-        NamedTable(table.table, table.file, table.tags, table.owner, project.rules_without_file(table.table))
+        NamedTable(table.table, table.file, table.tags, table.owner, project.match_rules_for(table.table))
         for table in tables
         if identity(table.table) not in own
     ]

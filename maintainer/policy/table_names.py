@@ -117,21 +117,19 @@ _GLOB_CHARACTERS = re.compile(r"[*?\[]")
 class TableMatch:
     """The ``match`` of a rule: every criterion that is set must hold, of each list one item is enough.
 
-    Globs are case-sensitive; ``*`` matches any characters, dots and slashes too. ``tags`` compares with the
-    tags of the table's own file or its profiles, never with those that a rule gives:
-    otherwise a rule could decide about itself.
+    Globs are case-sensitive; ``*`` matches any characters, dots and slashes too.
     """
 
     tables: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
     tags: tuple[str, ...] | None = None
 
-    def applies_to(self, name: str, tags: Iterable[str]) -> bool:
-        """Tell whether the rule reaches a table with this `plain_name` that carries these tags."""
-        if self.tables is not None and not name_matches(name, self.tables):
-            return False
-        if name_matches(name, self.exclude):
-            return False
+    def fits_name(self, name: str) -> bool:
+        """Tell whether the rule may reach a table with this `plain_name`, whatever its tags are."""
+        return (self.tables is None or name_matches(name, self.tables)) and not name_matches(name, self.exclude)
+
+    def fits_tags(self, tags: Iterable[str]) -> bool:
+        """Tell whether the rule asks for no tag, or for one of these."""
         return self.tags is None or not set(self.tags).isdisjoint(tags)
 
 

@@ -37,7 +37,7 @@ from maintainer.policy.project.table_search import (
     managing_rule,
     table_called,
 )
-from maintainer.policy.resolve.merge import Layer, Level, document_layer
+from maintainer.policy.resolve.merge import TAGS, Layer, Level, document_layer
 from maintainer.policy.resolve.resolve import (
     ProfileSource,
     Resolution,
@@ -45,6 +45,7 @@ from maintainer.policy.resolve.resolve import (
     TableSource,
     own_tags,
     resolve,
+    tags_of,
 )
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.rule_reach import Reach, check_reach
@@ -170,7 +171,7 @@ class LoadedProject:
         refused: list[TableProblem] = []
         for ref, rule in self._found_tables():
             try:
-                resolution = self._resolve_by_rules(ref, self.rules_without_file(ref), rule)
+                resolution = self._resolve_by_rules(ref, self.match_rules_for(ref), rule)
                 wrong = next((finding for finding in check_effective(resolution) if finding.is_error), None)
                 if wrong is not None:
                     where = f"{wrong.file}:{wrong.span.line}"
@@ -229,7 +230,7 @@ class LoadedProject:
             return ledger_resolution(self.ledger, self.root, self.project.timezone)
         manager = self.manager_of(ref)
         if manager is not None and (self.search is None or self.search.may_have(ref)):
-            return self._resolve_by_rules(ref, self.rules_without_file(ref), manager)
+            return self._resolve_by_rules(ref, self.match_rules_for(ref), manager)
         meant = table_called(identifier, [table.ref for table in self.tables], self.search)
         if meant is not None and identity(meant) != identity(ref):
             return self.resolution_of(meant.identifier, managed=managed)
@@ -249,14 +250,31 @@ class LoadedProject:
         return managing_rule(ref, self.managing_rules, self.project.places)
 
     def match_rules_for(self, ref: TableRef, tags: Iterable[str] = ()) -> tuple[RuleSource, ...]:
-        """Return the rules that reach a table with these tags, from low to high priority."""
-        name, carried = plain_name(ref), frozenset(tags)
-        return tuple(rule for rule in self.rules if rule.match.applies_to(name, carried))
+        """Return the rules that reach a table, from low to high priority.
 
-    def rules_without_file(self, ref: TableRef) -> tuple[RuleSource, ...]:
-        """Return the rules that reach a table without a file; its tags are those that the managing rules give."""
-        managing = [rule for rule in self.match_rules_for(ref) if rule.manages]
-        return self.match_rules_for(ref, own_tags([rule.tags for rule in managing]))
+        ``match.tags`` finds every tag of the table: those of its own levels, those of ``defaults``, and those that
+        other rules give it. Tags only add up, and a rule takes none away. So there is one answer, whatever the order of
+        the rules is, and a rule that needs a tag cannot give it to itself.
+
+        Args:
+            ref: The table.
+            tags: The tags of its file and of the profiles that it extends.
+        """
+        name = plain_name(ref)
+        named = [rule for rule in self.rules if rule.match.fits_name(name)]
+        carried = own_tags([frozenset(tags), *self._default_tags])
+        while True:
+            reaching = tuple(rule for rule in named if rule.match.fits_tags(carried))
+            given = own_tags([carried, *(rule.tags for rule in reaching)])
+            if given == carried:
+                return reaching
+            carried = given  # larger each time, and there are only so many tags
+
+    @cached_property
+    def _default_tags(self) -> tuple[frozenset[str], ...]:
+        setting = None if self.defaults is None else self.defaults.leaves.get(TAGS)
+        given = None if setting is None else tags_of(setting.value)
+        return () if given is None else (given,)
 
     @cached_property
     def rules_by_file(self) -> Mapping[str, tuple[RuleSource, ...]]:
@@ -267,11 +285,11 @@ class LoadedProject:
     def _reach(self) -> Reach:
         reaching = [(plain_name(table.ref), self.rules_by_file[table.document.file]) for table in self.tables]
         if self.search is not None:
-            reaching += [(plain_name(ref), self.rules_without_file(ref)) for ref, _ in self._found_tables()]
+            reaching += [(plain_name(ref), self.match_rules_for(ref)) for ref, _ in self._found_tables()]
         searched = self.search is not None and not self.search.problems
         unknown = bool(self.not_read) or (bool(self.managing_rules) and not searched)
-        managing = (rule.tags for rule in self.managing_rules)
-        tags = own_tags([*map(self._tags_of, self.tables), *managing])
+        given = (rule.tags for _, rules in reaching for rule in rules)
+        tags = own_tags([*map(self._tags_of, self.tables), *self._default_tags, *given])
         return Reach(self.rules, tuple(reaching), tags, unknown=unknown)
 
     def _rules_of(self, table: TableSource) -> tuple[RuleSource, ...]:

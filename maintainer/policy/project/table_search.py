@@ -217,7 +217,7 @@ def managing_rule(ref: TableRef, rules: Sequence[RuleSource], places: SearchPlac
     if not places.cover(ref):
         return None
     name = plain_name(ref)
-    return next((rule for rule in reversed(rules) if rule.match.applies_to(name, ())), None)
+    return next((rule for rule in reversed(rules) if rule.match.fits_name(name) and rule.match.fits_tags(())), None)
 
 
 def check_managing(rules: Iterable[RuleSource], places: SearchPlaces) -> Iterator[Diagnostic]:

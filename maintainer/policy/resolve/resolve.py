@@ -78,7 +78,7 @@ class TableSource:
     @property
     def tags(self) -> frozenset[str] | None:
         """The tags that the file itself sets; None where it says nothing about tags."""
-        return _tags(self.document.data.get("tags"))
+        return tags_of(self.document.data.get("tags"))
 
     @property
     def extends(self) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ class RuleSource:
 
     def excluded_at(self, name: str) -> int | None:
         """Return the line of ``match.exclude`` that alone keeps the rule from a table; None if none does."""
-        if not replace(self.match, exclude=()).applies_to(name, ()):
+        if not (replace(self.match, exclude=()).fits_name(name) and self.match.fits_tags(())):
             return None
         at = next((at for at, glob in enumerate(self.match.exclude) if name_matches(name, (glob,))), None)
         return None if at is None else self.document.span_of(("match", "exclude", at)).line
@@ -127,7 +127,7 @@ class RuleSource:
     @property
     def tags(self) -> frozenset[str] | None:
         """The tags that the rule sets; None where it says nothing about tags."""
-        return _tags(self.document.data.get("tags"))
+        return tags_of(self.document.data.get("tags"))
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class ProfileSource:
     @property
     def tags(self) -> frozenset[str] | None:
         """The tags that the profile sets; None where it says nothing about tags."""
-        return _tags(self.document.data.get("tags"))
+        return tags_of(self.document.data.get("tags"))
 
 
 def table_source(document: Document, root: Path) -> TableSource:
@@ -166,11 +166,12 @@ def rule_source(document: Document, root: Path) -> RuleSource:
 
 
 def own_tags(levels: Iterable[frozenset[str] | None]) -> frozenset[str]:
-    """Return the tags of all levels that set any; what ``match.tags`` compares with."""
+    """Return the tags of all levels that set any."""
     return frozenset().union(*(tags for tags in levels if tags is not None))
 
 
-def _tags(value: object) -> frozenset[str] | None:
+def tags_of(value: object) -> frozenset[str] | None:
+    """Read ``tags``; None where nothing is said about them."""
     return frozenset(str(tag) for tag in value) if isinstance(value, list) else None
 
 

@@ -70,5 +70,7 @@ def test_a_rule_reaches_by_globs_exclusions_and_tags(match: dict[str, object], r
     tables = ["s.a", "s.tmp_b", "r.c", "lake/x"]
     refs = [table_ref(table, ROOT) for table in tables]
     assert {
-        r.identifier for r, t in zip(refs, tables, strict=True) if criteria.applies_to(plain_name(r), tags.get(t, []))
+        ref.identifier
+        for ref, table in zip(refs, tables, strict=True)
+        if criteria.fits_name(plain_name(ref)) and criteria.fits_tags(tags.get(table, []))
     } == reached

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -251,17 +252,81 @@ def test_tags_of_all_levels_add_up(tmp_path: Path) -> None:
         "policies/a.yml": 'match: {tables: ["s.*"]}\ntags: [ruled]\n',
         "policies/b.yml": 'match: {tables: ["s.t"]}\ntags: [ruled-too]\n',
         "policies/by_tag.yml": "match: {tags: [small]}\npriority: 5\nowner: by-profile\n",
-        "policies/not.yml": "match: {tags: [ruled]}\npriority: 6\nowner: a-rule-sees-no-tags-of-rules\n",
+        "policies/by_rule.yml": "match: {tags: [ruled]}\npriority: 6\nowner: by-the-tag-of-a-rule\n",
         "policies/t.yml": "table: s.t\nextends: [p]\ntags: [own, small]\n",
     }
     project = loaded(tmp_path, files)
     assert not project.has_errors
     [policy] = project.resolved()
     assert policy.tags == ("all", "ruled", "ruled-too", "small", "own")
-    assert policy.owner == "by-profile"
+    assert policy.owner == "by-the-tag-of-a-rule"
     setting = project.resolutions[0].merged.get("tags")
     assert setting is not None
     assert setting.below is not None
     assert (setting.origin.file, setting.below.value) == ("policies/t.yml", list(policy.tags[:-1]))
-    # Whether a rule reaches anything is another question than whether its tags are replaced.
-    assert [finding.file for finding in project.diagnostics] == ["policies/not.yml"]
+    # Whether a rule reaches anything is another question than whether its settings are replaced.
+    assert [(finding.code, finding.file) for finding in project.diagnostics] == [("P358", "policies/by_tag.yml")]
+
+
+FLEET = {
+    "maintainer.yml": "roots: [lake]\n",
+    "policies/lake.yml": "match: {tables: ['lake/*']}\nmanage: true\ntags: [nightly]\nlimits: {maxFiles: 7}\n",
+    "policies/_fleet/nightly.yml": "match: {tags: [nightly]}\npriority: 1\nlimits: {timeout: 2h}\ntags: [fleet]\n",
+    "policies/_fleet/last.yml": "match: {tags: [fleet]}\npriority: 2\nvacuum: {retention: 14d}\n",
+}
+
+
+def test_a_table_that_gets_a_file_of_its_own_keeps_the_rules_by_tag(tmp_path: Path) -> None:
+    """Its file replaces what it sets; the rule that managed it, and those that match its tags, supply the others."""
+    without = loaded(tmp_path / "a", FLEET).resolve_table("lake/t05")
+    own = "table: lake/t05\ntags: [gold]\noptimize: {zorder: {columns: [a]}}\n"
+    project = loaded(tmp_path / "b", {**FLEET, "policies/t05.yml": own})
+    assert not project.has_errors
+    policy = project.resolve_table("lake/t05")
+    assert without.tags == ("nightly", "fleet")
+    assert policy.tags == ("nightly", "fleet", "gold")
+    for each in (without, policy):
+        assert (each.limits.timeout_seconds, each.limits.max_files) == (7200, 7)
+        assert each.vacuum is not None
+        assert each.vacuum.retention_seconds == 14 * 86_400
+    assert policy.optimize.zorder is not None
+
+
+def test_a_tag_of_the_defaults_is_found_and_none_is_given_to_oneself(tmp_path: Path) -> None:
+    files = {
+        "maintainer.yml": "defaults: {tags: [all]}\n",
+        "policies/by_all.yml": "match: {tags: [all]}\nlimits: {maxFiles: 3}\n",
+        "policies/itself.yml": "match: {tags: [own]}\ntags: [own]\nowner: itself\n",
+        "policies/one.yml": "match: {tags: [two]}\ntags: [one]\nowner: each-other\npriority: 1\n",
+        "policies/two.yml": "match: {tags: [one]}\ntags: [two]\n",
+        "policies/t.yml": "table: s.t\n",
+    }
+    project = loaded(tmp_path, files)
+    policy = project.resolve_table("s.t")
+    assert (policy.tags, policy.owner, policy.limits.max_files) == (("all",), None, 3)
+    unreached = sorted(finding.file for finding in project.diagnostics if finding.code == "P357")
+    assert unreached == ["policies/itself.yml", "policies/one.yml", "policies/two.yml"]
+
+
+def test_which_rules_reach_a_table_does_not_depend_on_their_order(tmp_path: Path) -> None:
+    """Compared with adding one rule after the other, from any end, until none is left that may be added."""
+    tags = "abcd"
+    rules = [(needed, given) for needed in ("", *tags) for given in tags if needed != given]
+    rng = random.Random(7)
+    for number in range(60):
+        chosen = rng.sample(rules, rng.randint(1, 6))
+        priorities = rng.sample(range(100), len(chosen))
+        own = {tag for tag in tags if rng.random() < 0.25}
+        files = {"policies/t.yml": f"table: s.t\ntags: [x{''.join(f', {tag}' for tag in sorted(own))}]\n"}
+        for at, ((needed, given), priority) in enumerate(zip(chosen, priorities, strict=True)):
+            match = f"{{tags: [{needed}]}}" if needed else "{tables: ['s.*']}"
+            files[f"policies/r{at}.yml"] = f"match: {match}\ntags: [{given}]\npriority: {priority}\n"
+        carried, reached = set(own), set[int]()
+        while more := {at for at, (needed, _) in enumerate(chosen) if not needed or needed in carried} - reached:
+            at = rng.choice(sorted(more))
+            reached.add(at)
+            carried.add(chosen[at][1])
+        project = loaded(tmp_path / str(number), files)
+        found = {rule.document.file for rule in project.rules_by_file["policies/t.yml"]}
+        assert found == {f"policies/r{at}.yml" for at in reached}
+        assert set(project.resolve_table("s.t").tags) == {"x", *carried}
