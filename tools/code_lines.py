@@ -1,8 +1,8 @@
 """How much code ``maintainer/`` has, by package: ``python -m tools.code_lines [COMMIT] [--since COMMIT]``.
 
-A code line is a line of a module that is not blank, not only a comment, and no part of a docstring or an import. What is
-not Python (templates, YAML, Java) is counted apart, and so are the modules and the words of ``docs/``. With ``--since``,
-code that only moved is told from code that was written or removed.
+A code line is a line of a module that is not blank, not only a comment, and no part of a docstring or an import. What
+is not Python (templates, YAML, Java) is counted apart, and so are the modules and the words of ``docs/``. With
+``--since``, code that only moved is told from code that was written or removed.
 """
 
 from __future__ import annotations
