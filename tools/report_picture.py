@@ -64,7 +64,7 @@ def pages_of(root: Path) -> dict[bool, str]:
     page = run_page(project, largest.folder.name, timezone.utc)[1].replace(str(root.resolve()), "/srv/lake")
     first, *rest = page.partition('<h2 id="details">')
     unfolded = "".join(rest).replace("<details>", "<details open>", 1)
-    return {False: first + unfolded, True: fleet_page(project, timezone.utc, since_ms=0, most_runs=len(runs))}
+    return {False: first + unfolded, True: fleet_page(project, timezone.utc, since_ms=0, most_runs=len(runs))[0]}
 
 
 def take(page: str, picture: Picture, path: Path) -> None:

@@ -9,19 +9,21 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from maintainer.errors import ExitCode, MaintainerError
 from maintainer.errors.foreign_text import visible_json
 from maintainer.report.style import Role, Style
 from maintainer.report.text_layout import columns, printable
 
 if TYPE_CHECKING:
     from maintainer.app.project_folders import Project
+    from maintainer.model.plan.plan import Problem
 
 PROJECT_FILE = "maintainer.yml"
 _MAX_ANCESTORS = 40
@@ -85,9 +87,46 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+OUTPUT = "maintainer.output"
+"""Where a context keeps what ``-o`` asks for."""
+
+_PRINTED = "maintainer.printed"
+
+
+def print_document(text: str) -> None:
+    """Print the JSON document of a command on stdout."""
+    click.get_current_context().meta[_PRINTED] = True
+    click.echo(text.rstrip("\n"))
+
+
 def print_json(document: object) -> None:
-    """Print one JSON document."""
-    click.echo(visible_json(json.dumps(document, indent=2, ensure_ascii=False)))
+    """Print one value as the JSON document of a command."""
+    print_document(visible_json(json.dumps(document, indent=2, ensure_ascii=False)))
+
+
+def print_failure(context: click.Context, error: Exception) -> None:
+    """With ``-o json``, print what ended the command as its document, unless it has printed one."""
+    if context.meta.get(OUTPUT) == "json" and not context.meta.get(_PRINTED):
+        from maintainer.report.status_documents import end_json
+
+        code = error.exit_code if isinstance(error, MaintainerError) else ExitCode.BUG
+        click.echo(end_json(code, tuple(_problems_of(error))), nl=False)
+
+
+def _problems_of(error: Exception) -> Iterator[Problem]:
+    from maintainer.app.project_folders import PolicyProblems
+    from maintainer.model.plan.plan import Problem, as_problem
+    from maintainer.model.run.exit_codes import BUG_CODE
+
+    if isinstance(error, PolicyProblems):
+        for finding in error.loaded.diagnostics:
+            if finding.is_error:
+                where = f"{finding.file}:{finding.span.line}:{finding.span.column}"
+                yield Problem(finding.code, finding.message, where, finding.help)
+    elif isinstance(error, MaintainerError):
+        yield as_problem(error)
+    else:
+        yield Problem(BUG_CODE, "a bug in maintainer", help="the message on stderr names the file to report it with")
 
 
 def print_table(heading: Sequence[str], rows: Sequence[Sequence[str]], style: Style) -> None:

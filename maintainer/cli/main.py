@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import click
 
 from maintainer.cli.bug_report import report_bug
-from maintainer.cli.context import CliContext, find_project_root
+from maintainer.cli.context import CliContext, find_project_root, print_failure
 from maintainer.cli.stage_lines import say_first_stage
 from maintainer.cli.usage_advice import command_advice, usage_advice
 from maintainer.errors import ExitCode, MaintainerError
@@ -120,7 +120,7 @@ class LazyGroup(click.Group):
             raise click.UsageError(advice, ctx) from error
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; say of a command line that is refused what to type instead."""
+        """Run the command; say what to type in place of a line that is refused, and print an error as ``-o`` asks."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
@@ -128,6 +128,11 @@ class LazyGroup(click.Group):
             if advice is None:
                 raise
             raise click.UsageError(advice, error.ctx) from error
+        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+            raise
+        except Exception as error:
+            print_failure(ctx, error)
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List commands from the table, so that ``--help`` imports none of them."""

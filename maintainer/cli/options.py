@@ -18,7 +18,7 @@ from click.types import StringParamType
 
 from maintainer.app.engine_access import ENGINES, EngineOptions
 from maintainer.app.selection.run_spec import RunSpec, SelectionOptions, Shard
-from maintainer.cli.context import CliContext, find_project_root
+from maintainer.cli.context import OUTPUT, CliContext, find_project_root
 from maintainer.cli.stage_lines import StageLines
 from maintainer.engine.stages import SILENT, StageListener
 from maintainer.errors import MaintainerError
@@ -73,7 +73,14 @@ def pause(at_most_seconds: int) -> ReadBy:
 
 def output_option(*forms: str) -> Callable[[F], F]:
     """Add ``-o``, ``--output`` to a command: ``text``, the default, for people, or one of ``forms``."""
-    return click.option("-o", "--output", type=click.Choice(["text", *forms]), default="text", show_default=True)
+    forms_and_text = click.Choice(["text", *forms])
+    return click.option("-o", "--output", type=forms_and_text, default="text", show_default=True, callback=keep_output)
+
+
+def keep_output(context: click.Context, _param: click.Parameter, value: str) -> str:
+    """Keep what ``-o`` asks for where the end of the command finds it: an error is printed in that form, too."""
+    context.meta[OUTPUT] = value
+    return value
 
 
 _MAX_COMPLETIONS = 200

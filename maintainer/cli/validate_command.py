@@ -15,7 +15,7 @@ import click
 
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.context import CliContext
-from maintainer.cli.options import SELECTION, spec_options
+from maintainer.cli.options import SELECTION, keep_output, spec_options
 from maintainer.cli.validate_scope import Checked, check_project, check_project_and_tests, check_text
 from maintainer.cli.validate_selection import check_selected
 from maintainer.errors import ExitCode
@@ -42,7 +42,9 @@ FORMATS = ("full", "concise", *_DOCUMENTS)
 @click.command("validate")
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @spec_options(SELECTION)
-@click.option("-o", "--output-format", "form", type=click.Choice(FORMATS), default="full", show_default=True)
+@click.option(
+    "-o", "--output-format", "form", type=click.Choice(FORMATS), default="full", show_default=True, callback=keep_output
+)
 @click.option(
     "--output-file",
     type=click.Path(dir_okay=False, path_type=Path),

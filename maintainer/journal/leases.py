@@ -264,7 +264,7 @@ def current_holders(runs_dir: Path, now_ms: int, documents: Documents | None = N
         documents: Where leases are kept that other machines share; None: beside the run folders.
 
     Raises:
-        OSError: The leases cannot be listed.
+        OSError: The leases cannot be listed, or one of them not read.
     """
     local_runs = runs_dir if documents is None else None
     held = (holder for _, holder in all_leases(documents or local_leases(runs_dir)))
@@ -272,18 +272,13 @@ def current_holders(runs_dir: Path, now_ms: int, documents: Documents | None = N
 
 
 def all_leases(documents: Documents) -> list[tuple[str, Holder]]:
-    """Return every lease that can be read, by the name of its document; whether it has ended is not looked at.
+    """Return every lease that is whole, by the name of its document; whether it has ended is not looked at.
 
     Raises:
-        OSError: The leases cannot be listed.
+        OSError: The leases cannot be listed, or one of them not read.
     """
-    leases = []
-    for name in documents.names():
-        with contextlib.suppress(OSError):
-            holder = _holder(documents.read(name))
-            if holder is not None:
-                leases.append((name, holder))
-    return leases
+    holders = ((name, _holder(documents.read(name))) for name in documents.names())
+    return [(name, holder) for name, holder in holders if holder is not None]
 
 
 def break_lease(documents: Documents, name: str, by_run: str) -> Holder | None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 
 from maintainer.errors.foreign_text import visible_json
+from maintainer.model.plan.plan import Problem
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.report.text_layout import iso_utc, printable
 
@@ -40,14 +41,32 @@ def _cell(value: object) -> object:
     return f"'{shown}" if shown.lstrip().startswith(_FORMULA_SIGNS) else shown
 
 
-def history_json(rows: Sequence[HistoryRow]) -> str:
+def history_json(rows: Sequence[HistoryRow], problems: Problems = ()) -> str:
     """Return rows as one JSON document, ending in a newline."""
-    return _document({"history": [row_values(row) for row in rows]})
+    return _document({"history": [row_values(row) for row in rows], "problems": problem_values(problems)})
 
 
-def status_json(rows: Sequence[StatusRow], now_ms: int) -> str:
+def status_json(rows: Sequence[StatusRow], now_ms: int, problems: Problems = ()) -> str:
     """Return rows as one JSON document, ending in a newline; ``at`` is the time of the look."""
-    return _document({"at": iso_utc(now_ms), "tables": [row_values(row) for row in rows]})
+    tables = [row_values(row) for row in rows]
+    return _document({"at": iso_utc(now_ms), "tables": tables, "problems": problem_values(problems)})
+
+
+def end_json(code: int, problems: Sequence[Problem]) -> str:
+    """Return why a command has nothing else to show as one JSON document, ending in a newline."""
+    return _document({"exit_code": int(code), "problems": problem_values([(None, one) for one in problems])})
+
+
+Problems = Sequence[tuple[str | None, Problem]]
+"""What could not be looked at: the table or place, None where it is neither, and why."""
+
+
+def problem_values(problems: Problems) -> list[dict[str, str | None]]:
+    """Return problems as the values of a JSON document."""
+    return [
+        {"table": table, "code": one.code, "what": one.what, "where": one.where, "help": one.help}
+        for table, one in problems
+    ]
 
 
 def _document(content: dict[str, object]) -> str:

@@ -55,10 +55,10 @@ def test_a_commit_of_ours_is_known_by_its_run(root: Path, capsys: pytest.Capture
 
 def test_a_damaged_log_leaves_our_own_rows_and_says_so(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (root / "lake" / "t" / "_delta_log" / f"{4:020d}.json").write_text('{"commitInfo": {')
-    assert run(["--project", str(root), "history", "lake/t"]) == 0
+    assert run(["--project", str(root), "history", "lake/t"]) == 1
     shown = capsys.readouterr()
     assert shown.out == "No runs are recorded yet.\n"
-    assert shown.err.startswith("warning: commits of others are not shown, the table's log cannot be read: ")
+    assert shown.err.startswith("warning[T403]: commits of others are not shown, the table's log cannot be read: ")
 
 
 def test_what_runs_append_to_the_ledger_is_not_somebody_elses(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

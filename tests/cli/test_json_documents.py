@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks.policy_repository import write_repository
 from maintainer.cli.main import run
+from tests.support.policies.projects import write_project
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -87,3 +88,66 @@ def test_json_is_one_document_whatever_else_is_said(tmp_path: Path, capsys: pyte
         assert out.endswith("}\n")
         assert "\x1b" not in out
         json.loads(out)
+
+
+def failure(capsys: pytest.CaptureFixture[str], root: Path, *arguments: str) -> dict[str, Any]:
+    code = run(["--project", str(root), *arguments, "-o", "json"])
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    check(document, "failure")
+    assert (document["exit_code"], code) == (2, 2)
+    return document
+
+
+def test_a_place_that_cannot_be_searched_is_a_problem_of_list(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An empty list beside it says that nobody could look, and the code says so, too."""
+    rule = "match: {tables: ['*']}\nmanage: true\n"
+    write_project(tmp_path, {"maintainer.yml": "roots: [gone]\n", "policies/_all.yml": rule})
+    assert run(["--project", str(tmp_path), "list", "-o", "json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    check(document, "list")
+    assert (document["tables"], [problem["table"] for problem in document["problems"]]) == ([], ["./gone"])
+    assert document["problems"][0]["code"] == "E645"
+    assert run(["--project", str(tmp_path), "list"]) == 1
+
+
+COMMANDS = [
+    ["list"],
+    ["plan"],
+    ["apply", "--yes"],
+    ["retry", "--yes"],
+    ["status"],
+    ["verify"],
+    ["history"],
+    ["inventory"],
+    ["explain", "s.t"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_a_command_that_fails_prints_its_document_all_the_same(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_project(tmp_path, {"policies/t.yml": "table: s.t\noptimise: {}\nlimit: {}\n"})
+    problems = failure(capsys, tmp_path, *command)["problems"]
+    assert [(problem["code"], problem["where"]) for problem in problems] == [
+        ("P201", "policies/t.yml:3:1"), ("P201", "policies/t.yml:4:1")
+    ]  # fmt: skip
+    (tmp_path / "empty").mkdir()
+    assert [problem["code"] for problem in failure(capsys, tmp_path / "empty", *command)["problems"]] == ["E611"]
+
+
+def test_a_bug_is_in_the_document_and_its_text_is_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr("maintainer.cli.inspect.policy_commands.search_tables", broken)
+    monkeypatch.chdir(tmp_path)
+    write_project(tmp_path, {"policies/t.yml": "table: s.t\n"})
+    assert run(["list", "-o", "json"]) == 70
+    document = json.loads(capsys.readouterr().out)
+    check(document, "failure")
+    assert [problem["code"] for problem in document["problems"]] == ["E699"]

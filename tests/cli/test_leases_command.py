@@ -69,3 +69,16 @@ def test_nothing_to_break_changes_nothing(tmp_path: Path, capsys: pytest.Capture
     assert "No run has a lease on lake/t" in capsys.readouterr().out
     assert run(["--project", str(root), "leases", "break", "lake/t", "--reason", " "]) == 2
     assert not (root / ".maintainer" / LEASES).exists()
+
+
+def test_a_lease_that_cannot_be_read_does_not_look_like_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = write_project(tmp_path, {"policies/t.yml": "table: lake/t\n"})
+    (root / ".maintainer" / "runs").mkdir(parents=True)
+    (root / ".maintainer" / LEASES / "a.json").mkdir(parents=True)  # a folder cannot be read, by nobody
+    assert run(["--project", str(root), "leases", "list"]) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, "E641" in printed.err) == ("", True)
+    assert run(["--project", str(root), "leases", "break", "lake/t", "--reason", "its machine burned down"]) == 2
+    assert "E651" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import signal
 import sys
@@ -131,9 +132,11 @@ def test_a_ledger_that_is_gone_is_said_in_one_line(
     looks = Looks()
     looks.ledger = Problem("E655", "the ledger is gone (no Delta table)", "l", "run `maintainer ledger rebuild`")
     line = "warning[E655]: the ledger is gone (no Delta table); run `maintainer ledger rebuild`"
-    assert watch(monkeypatch, root, looks, "--looks", "1") == 0
+    assert watch(monkeypatch, root, looks, "--looks", "1") == 1
     assert capsys.readouterr().out.splitlines()[-1] == line
-    assert run(["--project", str(root), "status"]) == 0
+    assert run(["--project", str(root), "status"]) == 1
     assert capsys.readouterr().out.splitlines()[-1] == line
-    assert run(["--project", str(root), "status", "-o", "json"]) == 0
-    assert capsys.readouterr().err.splitlines() == [line]
+    assert run(["--project", str(root), "status", "-o", "json"]) == 1
+    printed = capsys.readouterr()
+    assert printed.err.splitlines() == [line]
+    assert [problem["code"] for problem in json.loads(printed.out)["problems"]] == ["E655"]

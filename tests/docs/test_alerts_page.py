@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import subprocess
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 import yaml
 
 from maintainer.errors import ExitCode
-from maintainer.model.run.exit_codes import gravest
 from maintainer.model.run.history_rows import StatusRow
 from maintainer.policy.resolve.resolved import BUILT_IN
 from maintainer.report.status_documents import STATES, status_prometheus
@@ -71,16 +69,6 @@ def test_a_rule_asks_for_what_is_there(rule: dict[str, Any]) -> None:
 def test_every_rule_is_on_the_page() -> None:
     listed = re.findall(r"^\| `(Maintainer\w+)` \| .* \| (\w+) \|$", PAGE, flags=re.MULTILINE)
     assert listed == [(rule["alert"], rule["labels"]["severity"]) for rule in RULES]
-
-
-def test_the_exit_codes_are_the_programs_in_their_order() -> None:
-    listed = [int(code) for row in re.findall(r"^\| ([\d, ]+) \|", PAGE, flags=re.MULTILINE) for code in row.split(",")]
-    assert sorted(listed) == sorted(ExitCode)
-    order = re.search(r"the first of ([\d, ]+) is the code", PAGE)
-    assert order is not None
-    codes = [ExitCode(int(code)) for code in order[1].split(",")]
-    assert {*codes, ExitCode.OK} == set(ExitCode)
-    assert all(gravest(pair) is pair[0] for pair in itertools.combinations(codes, 2))
 
 
 @pytest.mark.parametrize("code", sorted(ExitCode))

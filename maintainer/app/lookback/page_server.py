@@ -105,7 +105,7 @@ class PageServer(ThreadingHTTPServer):
         served = Served("/", "/live" if running else "", LOOK_SECONDS)
         now_ms = time.time_ns() // 1_000_000
         if path == "/":
-            page = fleet_page(
+            page, _ = fleet_page(
                 self._project,
                 local_zone(),
                 since_ms=now_ms - self._since_seconds * 1000,

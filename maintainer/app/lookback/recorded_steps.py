@@ -12,6 +12,7 @@ from maintainer.app.selection.chosen_tables import named_policy
 from maintainer.app.selection.recorded_tables import CurrentTable, current_tables
 from maintainer.errors import MaintainerError
 from maintainer.journal.folder.run_folder import is_run_id
+from maintainer.model.plan.plan import Problem
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.project_settings import ledger_ref
@@ -21,6 +22,8 @@ MAX_ROWS = 100_000
 """As many steps as one look at the history returns at most."""
 
 DEFAULT_ROWS = 200
+
+LOG_UNREAD_CODE = "T403"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +49,21 @@ class HistoryQuery:
 
 @dataclass(frozen=True, slots=True)
 class HistoryFound:
-    """Steps, newest first. ``warnings`` limit what they say; ``unread`` are runs that could not be read."""
+    """Steps, newest first.
+
+    ``doubt`` says why some of them may be another table's; ``problems`` are runs, and the log of the table, that could
+    not be read.
+    """
 
     rows: tuple[HistoryRow, ...]
-    warnings: tuple[str, ...] = ()
-    unread: tuple[str, ...] = ()
+    doubt: str | None = None
+    problems: tuple[tuple[str | None, Problem], ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What limits the steps, a sentence each."""
+        doubts = () if self.doubt is None else (self.doubt,)
+        return (*doubts, *(problem.what for _, problem in self.problems))
 
 
 def recorded_steps(project: Project, query: HistoryQuery, engine: EngineOptions) -> HistoryFound:
@@ -60,7 +73,8 @@ def recorded_steps(project: Project, query: HistoryQuery, engine: EngineOptions)
 
     Raises:
         ProjectError: E613, no policy names the table and no rule reaches it, or several are called so.
-        MaintainerError: The runs or the ledger cannot be read. A table's log that cannot be read is a warning.
+        MaintainerError: The runs or the ledger cannot be read. A run or a table's log that cannot be read is a problem
+            beside the steps.
     """
     engine = project_engine(project.loaded.project, engine)
     ref: TableRef | None = None
@@ -70,7 +84,7 @@ def recorded_steps(project: Project, query: HistoryQuery, engine: EngineOptions)
     with_others = ref is not None and not (query.ours or query.failed)
     known = current_tables((ref,), project.past_runs_dir)[ref.identifier] if ref else None
     limit = MAX_ROWS if with_others else query.limit
-    unread: list[str] = []
+    unread: list[Problem] = []
     if query.ledger:
         rows = ledger_rows(
             project, table=known, since_ms=query.since_ms, failed=query.failed, limit=limit, options=engine
@@ -80,15 +94,22 @@ def recorded_steps(project: Project, query: HistoryQuery, engine: EngineOptions)
         rows, unread = history_rows(
             project.past_runs_dir, of_table=of_table, since_ms=query.since_ms, failed=query.failed, limit=limit
         )
-    warnings = [known.doubt] if rows and known is not None and known.doubt is not None else []
+    doubt = known.doubt if rows and known is not None else None
+    problems: list[tuple[str | None, Problem]] = [(None, problem) for problem in unread]
     if known is not None and with_others:
         try:
             rows = _with_others(project, known, rows, query, engine)[: query.limit]
         except (MaintainerError, OSError, ValueError) as error:
-            why = error.what if isinstance(error, MaintainerError) else str(error)
-            warnings.append(f"commits of others are not shown, the table's log cannot be read: {why}")
+            problems.append((known.ref.identifier, _log_unread(error)))
             rows = rows[: query.limit]
-    return HistoryFound(tuple(rows), tuple(warnings), tuple(unread))
+    return HistoryFound(tuple(rows), doubt, tuple(problems))
+
+
+def _log_unread(error: MaintainerError | OSError | ValueError) -> Problem:
+    what = "commits of others are not shown, the table's log cannot be read: "
+    if isinstance(error, MaintainerError):
+        return Problem(error.code, what + error.what, error.where, error.help)
+    return Problem(LOG_UNREAD_CODE, what + str(error))
 
 
 def _with_others(

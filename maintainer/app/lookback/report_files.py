@@ -59,8 +59,8 @@ def write_run_report(project: Project, run_id: str | None, out: Path | None = No
     return _written(out or folder / "report.html", page)
 
 
-def write_fleet_report(project: Project, since_ms: int, out: Path | None = None) -> Path:
-    """Write the report of all runs since a time, and return where it is.
+def write_fleet_report(project: Project, since_ms: int, out: Path | None = None) -> tuple[Path, tuple[str, ...]]:
+    """Write the report of all runs since a time; return where it is, and which runs could not be read.
 
     Args:
         project: The project.
@@ -78,8 +78,8 @@ def write_fleet_report(project: Project, since_ms: int, out: Path | None = None)
         report = folder / "report.html"
         return quote(Path(os.path.relpath(report, beside)).as_posix()) if report.is_file() else None
 
-    page = fleet_page(project, local_zone(), since_ms=since_ms, most_runs=MAX_FLEET_RUNS, link_of=link_of)
-    return _written(path, page)
+    page, unread = fleet_page(project, local_zone(), since_ms=since_ms, most_runs=MAX_FLEET_RUNS, link_of=link_of)
+    return _written(path, page), unread
 
 
 def _written(path: Path, page: str) -> Path:

@@ -91,8 +91,8 @@ def fleet_page(
     most_runs: int,
     link_of: Callable[[Path], str | None] = lambda _folder: None,
     served: Served | None = None,
-) -> str:
-    """Draw all runs since a time.
+) -> tuple[str, tuple[str, ...]]:
+    """Draw all runs since a time; return the page, and which runs could not be read.
 
     Args:
         project: The project, for its runs, its name and its prices.
@@ -129,7 +129,7 @@ def fleet_page(
         runs[::-1], tz, unread=unread, links=links, key_of=_key_of(runs), project=_about(project),
         quarantined=_quarantined(runs_dir, [plan for plan, _ in runs]),
     )  # fmt: skip
-    return render_fleet_page(view, ON_DISK if served is None else served)
+    return render_fleet_page(view, ON_DISK if served is None else served), tuple(unread)
 
 
 def _quarantined(runs_dir: Path, plans: Sequence[Plan]) -> dict[str, str]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 NAMED_AFTER_RUNS = 3
 MAX_NAMED = 50
 CODE = "C717"
+UNREAD_CODE = "E643"
 HOT_HELP = (
     "run it when its writers rest (`window:`), or partition it and name the partition in their predicates: "
     "`optimize.where:` and `skipNewestPartitions:` leave theirs out"
@@ -87,7 +88,7 @@ def history_rows(
     since_ms: int | None = None,
     failed: bool = False,
     limit: int = 200,
-) -> tuple[list[HistoryRow], list[str]]:
+) -> tuple[list[HistoryRow], list[Problem]]:
     """Return the steps of past runs as ``recorded_rows`` chooses them, as `history` shows them."""
     rows, unread = recorded_rows(runs_dir, of_table=of_table, since_ms=since_ms, failed=failed, limit=limit)
     return [history_row(row) for row in rows], unread
@@ -100,7 +101,7 @@ def recorded_rows(
     since_ms: int | None = None,
     failed: bool = False,
     limit: int = 200,
-) -> tuple[list[LedgerRow], list[str]]:
+) -> tuple[list[LedgerRow], list[Problem]]:
     """Return the steps of past runs, newest first, and what could not be read.
 
     Args:
@@ -114,10 +115,10 @@ def recorded_rows(
         EnvironmentUnfit: E641, the folder of runs cannot be listed.
     """
     rows: list[LedgerRow] = []
-    unread: list[str] = []
+    unread: list[Problem] = []
     for run in past_runs(runs_dir):
         if isinstance(run, tuple):
-            unread.append(f"{run[0]}: {run[1]}")
+            unread.append(_unread(*run))
             continue
         ended_at_ms = run.outcome.started_at_ms + int(run.outcome.duration_seconds * 1000)
         if since_ms is not None and ended_at_ms < since_ms:
@@ -131,7 +132,7 @@ def recorded_rows(
             break
     for past_undelete in past_undeletes(runs_dir, most=MAX_RUNS_READ):
         if isinstance(past_undelete, tuple):
-            unread.append(f"{past_undelete[0]}: {past_undelete[1]}")
+            unread.append(_unread(*past_undelete))
         elif (
             of_table(past_undelete)
             and (since_ms is None or past_undelete.started_at_ms >= since_ms)
@@ -141,6 +142,10 @@ def recorded_rows(
     # Run ids begin with their time; within a run the order stays.
     rows.sort(key=lambda row: row.run_id, reverse=True)
     return rows[:limit], unread
+
+
+def _unread(folder: Path, why: str) -> Problem:
+    return Problem(UNREAD_CODE, f"a run could not be read: {folder}: {why}", str(folder))
 
 
 def history_row(row: LedgerRow) -> HistoryRow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,11 +17,12 @@ from maintainer.app.python_api.plan_api import Plan
 from maintainer.app.python_api.rows import Rows, Text
 from maintainer.app.python_api.table_api import Table, history_of, run_of, since_ms_of, status_of, why_of
 from maintainer.app.running.saved_plan import read_saved_plan
-from maintainer.app.selection.chosen_tables import chosen_policies, named_policy
+from maintainer.app.selection.chosen_tables import chosen_tables, named_policy
 from maintainer.app.selection.managed_search import search_tables
 from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec, SelectionOptions
 from maintainer.execution.fleet.rollout import parse_batches
 from maintainer.model.plan.lanes import Lane
+from maintainer.model.plan.plan import as_problem
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.run.progress import ProgressSink
 from maintainer.planning.plan_input import PlanOptions
@@ -69,7 +71,8 @@ class Project:
     def tables(self, select: Sequence[str] = (), exclude: Sequence[str] = ()) -> tuple[Table, ...]:
         """List the selected tables, sorted by identifier; all without a selection.
 
-        Needs no Spark, but where rules manage tables of a catalog or on other storage than this machine's.
+        Needs no Spark, but where rules manage tables of a catalog or on other storage than this machine's. A place that
+        could not be searched is a Python warning, and its tables are missing.
 
         Args:
             select: Tables, as ``--select`` takes them: names, globs, ``tag:nightly``, ``owner:team``.
@@ -77,10 +80,14 @@ class Project:
 
         Raises:
             ProjectError: A selector cannot be read or answered, or selects nothing.
+            MaintainerError: No place that may be meant could be searched.
         """
         spec = RunSpec(SelectionOptions(tuple(select), tuple(exclude)))
         project = search_tables(self._project, spec.engine)
-        return tuple(Table(policy, project) for policy in chosen_policies(project, spec, command="list"))
+        chosen = chosen_tables(project, spec, command="list").with_a_table()
+        for problem in chosen.problems:
+            warnings.warn(f"{problem.table}: {as_problem(problem.error).what}; {problem.error.help}", stacklevel=2)
+        return tuple(Table(policy, project) for policy in chosen.policies)
 
     def table(self, name: str) -> Table:
         """Return one table by its name, in any spelling, or by the end of its name where that fits one table only.
@@ -283,7 +290,7 @@ class Project:
             ValueError: ``since`` is no duration.
             ProjectError: E643 there is no run, E640 the file cannot be written.
         """
-        return write_fleet_report(self._project, since_ms_of(since), None if out is None else Path(out))
+        return write_fleet_report(self._project, since_ms_of(since), None if out is None else Path(out))[0]
 
     def __repr__(self) -> str:
         env = f", env {self.env}" if self.env else ""

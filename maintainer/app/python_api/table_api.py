@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
@@ -138,17 +137,15 @@ def status_of(project: LoadedProject, spec: RunSpec, *, scheduled: bool = False)
     """Look once at the states of tables."""
     with operations.status(project, spec, scheduled=scheduled) as look:
         status = look()
-    warnings = [f"a run could not be read: {line}" for line in status.unread]
-    if status.ledger is not None:
-        warnings.insert(0, problem_line(status.ledger))
+    warnings = [] if status.ledger is None else [problem_line(status.ledger)]
+    warnings += (f"{table}: {problem.what}" if table else problem.what for table, problem in status.problems)
     return Rows.of_status(status.rows, status.at_ms, warnings)
 
 
 def history_of(project: LoadedProject, query: HistoryQuery, spark: object | None) -> Rows[HistoryRow]:
     """Look up past steps."""
     recorded = recorded_steps(project, query, EngineOptions(spark=spark))
-    warnings: Sequence[str] = (*recorded.warnings, *(f"a run could not be read: {line}" for line in recorded.unread))
-    return Rows.of_history(recorded.rows, query.table, warnings)
+    return Rows.of_history(recorded.rows, query.table, recorded.warnings)
 
 
 def since_ms_of(since: str) -> int:

@@ -17,7 +17,7 @@ from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import Remembered, remembered
 from maintainer.model.codec import decode, encode
-from maintainer.model.plan.plan import Problem
+from maintainer.model.plan.plan import Problem, as_problem
 from maintainer.model.run.commit_verdict import (
     VERDICTS,
     CheckResult,
@@ -26,6 +26,7 @@ from maintainer.model.run.commit_verdict import (
     VerifyRun,
 )
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
+from maintainer.policy.project.table_search import TableProblem
 
 FORMAT_VERSION = 1
 VERIFICATION_FILE = "verification.json"
@@ -51,6 +52,7 @@ class VerifyRequest:
 
     Attributes:
         targets: The tables, in order.
+        problems: Places that may be meant and could not be searched, and tables without a policy.
         exact: Compare every value of the rows, too.
         accept: Why a person accepts the table as it is: its quarantine is lifted, its unproven versions count as
             proven. None to accept nothing.
@@ -58,6 +60,7 @@ class VerifyRequest:
     """
 
     targets: Sequence[VerifyTarget]
+    problems: Sequence[TableProblem] = ()
     exact: bool = False
     accept: str | None = None
     on_table: Callable[[TableVerification], None] = lambda answer: None
@@ -82,7 +85,9 @@ def verify_tables(project: Project, worker: ProvingWorker, journal: Journal, req
     started_at_ms = clock()
     with reading_runs(project.runs_dir):
         records = remembered(project.runs_dir)
-    answers = []
+    answers = [TableVerification(place.table, problem=as_problem(place.error)) for place in request.problems]
+    for place in answers:
+        request.on_table(place)
     for target in request.targets:
         answer = replace(_verify(worker, journal, records, target, request), is_ledger=target.is_ledger)
         answers.append(answer)

@@ -31,6 +31,16 @@ class ChosenTables:
     policies: tuple[ResolvedPolicy, ...]
     problems: tuple[TableProblem, ...] = ()
 
+    def with_a_table(self) -> ChosenTables:
+        """Return itself where there is a table to work on, or nothing is wrong.
+
+        Raises:
+            MaintainerError: There are only problems; the first of them.
+        """
+        if self.problems and not self.policies:
+            raise self.problems[0].error
+        return self
+
 
 def chosen_tables(project: Project, spec: RunSpec, *, command: str) -> ChosenTables:
     """Return the policies of the tables that a specification means, and what is wrong beside them.
@@ -71,19 +81,6 @@ def _named_tables(project: Project, names: frozenset[str]) -> ChosenTables:
 
     problems = tuple(problem for problem in project.loaded.problems if problem.table.identifier in names)
     return ChosenTables(tuple(filter(is_meant, project.policies)), problems)
-
-
-def chosen_policies(project: Project, spec: RunSpec, *, command: str) -> tuple[ResolvedPolicy, ...]:
-    """Return the policies of `chosen_tables`.
-
-    Raises:
-        ProjectError: A selector cannot be read or answered, or selects nothing.
-        MaintainerError: Nothing but problems is selected; the first of them.
-    """
-    chosen = chosen_tables(project, spec, command=command)
-    if chosen.problems and not chosen.policies:
-        raise chosen.problems[0].error
-    return chosen.policies
 
 
 def _unsearched(project: Project, spec: RunSpec) -> tuple[TableProblem, ...]:
@@ -194,7 +191,7 @@ def opened_tables(
         yield project, opened, chosen or chosen_tables(project, spec, command=command)
 
 
-_NEVER_LOOKS = frozenset({"list", "watch", "verify"})
+_NEVER_LOOKS = frozenset({"list", "watch", "verify", "ledger"})
 """Commands for which ``due`` and ``drifted`` are refused: what they mean changes from look to look."""
 
 

@@ -13,6 +13,7 @@ from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.journal.memory.table_records import PlacedTable, remembered
+from maintainer.model.plan.plan import Problem
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.policy.table_names import identity
 
@@ -43,7 +44,7 @@ class PastSteps:
                 self._by_id.setdefault(table.table_id, []).append(number)
 
     @staticmethod
-    def read(project: Project) -> tuple[PastSteps, list[str]]:
+    def read(project: Project) -> tuple[PastSteps, list[Problem]]:
         """Return the steps of a project's runs, and what could not be read.
 
         Raises:

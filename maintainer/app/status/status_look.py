@@ -215,12 +215,21 @@ _NO_POLICY = "no policy names it, so nothing is done to it: maintainer inventory
 
 @dataclass(frozen=True, slots=True)
 class StatusLook:
-    """What one look found: rows sorted by table, when, unreadable runs, and what is wrong with the ledger."""
+    """What one look found: rows sorted by table, and when.
+
+    ``problems`` are the tables and places that could not be looked at, each with its name, and past runs that could not
+    be read. ``ledger`` is what is wrong with the ledger.
+    """
 
     at_ms: int
     rows: tuple[StatusRow, ...]
-    unread: tuple[str, ...]
+    problems: tuple[tuple[str | None, Problem], ...] = ()
     ledger: Problem | None = None
+
+    @property
+    def everything_wrong(self) -> tuple[tuple[str | None, Problem], ...]:
+        """The problems, and that of the ledger; none where the rows say how everything is."""
+        return (*self.problems, *(() if self.ledger is None else ((None, self.ledger),)))
 
 
 def look_at_all(
@@ -264,11 +273,15 @@ def look_at_all(
     )
     plan = make_plan(project, opened.engine, request)
     rows += (_unsearched(table) for table in plan.tables if table.observed is None and table.policy_digest == "")
-    names = {str(table.ref) for table in narrowed(plan, project.loaded, chosen, command="status").tables}
+    shown = narrowed(plan, project.loaded, chosen, command="status").tables
+    names = {str(table.ref) for table in shown}
+    problems: list[tuple[str | None, Problem]] = [(None, problem) for problem in unread]
+    unread_tables = [(str(table.ref), table.problem) for table in shown if table.problem is not None]
+    problems += ((table, problem) for table, problem in unread_tables if problem.code not in UNSUPPORTED_CODES)
     rows = [row for row in rows if row.table in names and (row.scheduled or row.running or not scheduled)]
     problem = ledger_problem(project, opened.ledger_at(project.ledger_location))
     if problem is not None:  # a plan reads the log alone, and may not have noticed
         rows = [replace(row, state="problem", next=problem.help) if row.is_ledger else row for row in rows]
     if not chosen.given and not scheduled:
         rows += (StatusRow(ref.identifier, "unmanaged", next=_NO_POLICY) for ref in unmanaged_tables(project))
-    return StatusLook(at_ms, tuple(sorted(rows, key=lambda row: row.table)), tuple(unread), problem)
+    return StatusLook(at_ms, tuple(sorted(rows, key=lambda row: row.table)), tuple(problems), problem)

@@ -8,11 +8,13 @@ from maintainer.app.engine_access import open_engine, project_engine
 from maintainer.app.lookback.ledger_access import RebuildEnd, RebuildRequest, rebuild_ledger
 from maintainer.app.running.apply_plan import open_journal
 from maintainer.app.running.break_lease import break_leases_on, leases_now
+from maintainer.app.selection.chosen_tables import chosen_tables
 from maintainer.app.selection.managed_search import search_tables
-from maintainer.app.selection.run_spec import Look, RunSpec, choose
+from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.context import CliContext, now_ms, open_project, warn
 from maintainer.cli.options import DURATION, ENGINE, SELECTION, TableName, spec_options
 from maintainer.errors import ExitCode
+from maintainer.model.plan.plan import as_problem
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.text_layout import named, printable
 from maintainer.units import count_of
@@ -44,14 +46,14 @@ def rebuild(context: CliContext, spec: RunSpec, older_than: int, dry_run: bool) 
     from.
     """
     project = search_tables(open_project(context), spec.engine)
-    policies = choose(project.loaded.resolved(), project.loaded, spec.selection, command="ledger", look=Look.NEVER)
+    chosen = chosen_tables(project, spec, command="ledger").with_a_table()
 
     def on_table(policy: ResolvedPolicy) -> None:
         if context.verbosity >= 0:
             click.echo(f"reading the history of {printable(policy.table.identifier)}", err=True)
 
     request = RebuildRequest(
-        policies,
+        chosen.policies,
         now_ms(),
         older_than,
         dry_run,
@@ -60,7 +62,9 @@ def rebuild(context: CliContext, spec: RunSpec, older_than: int, dry_run: bool) 
     with open_engine(project_engine(project.loaded.project, spec.engine)) as opened:
         end = rebuild_ledger(project, opened, request)
     _report(end, project.loaded.project.ledger_as_written, dry_run=dry_run)
-    return ExitCode.FINDINGS if end.unread else ExitCode.OK
+    for problem in chosen.problems:
+        warn(f"not read: {problem.table}: {as_problem(problem.error).what}; {problem.error.help}", problem.error.code)
+    return ExitCode.FINDINGS if end.unread or chosen.problems else ExitCode.OK
 
 
 def _report(end: RebuildEnd, location: str, *, dry_run: bool) -> None:

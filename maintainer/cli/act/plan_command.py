@@ -15,7 +15,7 @@ from maintainer.app.planning.plan_rendering import plan_options
 from maintainer.app.project_folders import PolicyProblems, Project
 from maintainer.app.running.saved_plan import check_place, save_plan
 from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec
-from maintainer.cli.context import CliContext, open_project, print_search
+from maintainer.cli.context import CliContext, open_project, print_document, print_search
 from maintainer.cli.options import BUDGET, ENGINE, SCHEDULE, SELECTION, SHARD, output_option, spec_options
 from maintainer.errors import ExitCode, MaintainerError
 from maintainer.errors.foreign_text import visible_json
@@ -98,7 +98,7 @@ def plan_command(
         if out is not None:
             save_plan(plan, out)
     if output == "json":
-        click.echo(visible_json(to_json(plan, indent=2)))
+        print_document(visible_json(to_json(plan, indent=2)))
     elif output == "markdown":
         click.echo(render_plan_markdown(plan, compared=planned.comparison), nl=False)
     else:

@@ -29,7 +29,7 @@ from maintainer.app.status.metrics_endpoint import DEFAULT_HOST, metrics_endpoin
 from maintainer.cli.act.approval import YES, is_approved, require_approval
 from maintainer.cli.act.run_output import RunOutput, exit_code_of
 from maintainer.cli.bug_report import report_bug
-from maintainer.cli.context import CliContext, now_ms, open_project, warn
+from maintainer.cli.context import CliContext, now_ms, open_project, print_document, warn
 from maintainer.cli.options import (
     BUDGET,
     ENGINE,
@@ -51,6 +51,7 @@ from maintainer.execution.table.tables_without_steps import problem_without_step
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.run.progress import ProgressSink
 from maintainer.report.run.run_text import render_run
+from maintainer.report.status_documents import end_json
 from maintainer.report.style import Style
 from maintainer.report.text_layout import tables_and_ledger
 from maintainer.units import MAX_DURATION_SECONDS, count_of
@@ -89,7 +90,7 @@ def apply_command(context: CliContext, plan_file: Path | None, spec: RunSpec, ye
     project = open_project(context)
     saved = None if plan_file is None else read_saved_plan(plan_file)
     listener = RunOutput(context, project, output, ask=not yes)
-    return exit_code_of(operations.apply(project, spec, saved, listener=listener))
+    return exit_code_of(operations.apply(project, spec, saved, listener=listener), output)
 
 
 def _chooses(spec: RunSpec) -> bool:
@@ -125,8 +126,10 @@ def retry_command(context: CliContext, run: str | None, spec: RunSpec, yes: bool
     runs = undone.runs if run is None else (RunRest(rest.run_id, chosen.tables),)
     tables = frozenset(name for each in runs for name in each.tables)
     if not tables and not chosen.places:
-        click.echo(_nothing_left(rest.run_id, undone, of_all=run is None))
-        return 0
+        click.echo(_nothing_left(rest.run_id, undone, of_all=run is None), err=output != "text")
+        if output == "json":
+            print_document(end_json(ExitCode.OK, ()))
+        return ExitCode.OK
     ledger = {policy.table.identifier for policy in project.policies if policy.is_ledger}
     for each in runs:
         text = tables_and_ledger(len(each.tables - ledger), with_ledger=bool(each.tables & ledger))
@@ -141,7 +144,7 @@ def retry_command(context: CliContext, run: str | None, spec: RunSpec, yes: bool
     if chosen.places:
         project = unsearched  # and is searched now
     listener = RunOutput(context, project, output, ask=not yes)
-    return exit_code_of(operations.apply(project, spec, listener=listener))
+    return exit_code_of(operations.apply(project, spec, listener=listener), output)
 
 
 def _notes(undone: LeftUndone) -> list[str]:

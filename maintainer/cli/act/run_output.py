@@ -16,7 +16,7 @@ from maintainer.app.run_result import RunResult
 from maintainer.app.running.run_listener import RunListener
 from maintainer.cli.act.approval import is_approved
 from maintainer.cli.act.plan_command import plan_text, print_table_planned
-from maintainer.cli.context import CliContext, note, warn
+from maintainer.cli.context import CliContext, note, print_document, warn
 from maintainer.errors import ExitCode
 from maintainer.errors.foreign_text import visible_json
 from maintainer.model.plan.plan import Plan, Problem
@@ -28,6 +28,7 @@ from maintainer.report.run.progress_jsonl import ProgressJsonl
 from maintainer.report.run.progress_text import ProgressText
 from maintainer.report.run.run_findings import render_junit, run_findings, run_markdown
 from maintainer.report.run.run_text import render_run
+from maintainer.report.status_documents import end_json
 from maintainer.report.style import Style, cursor_wanted
 from maintainer.report.text_layout import printable
 
@@ -108,7 +109,7 @@ class RunOutput(RunListener):
         """Print the result on stdout."""
         outcome = result.outcome
         if self._output == "json":
-            click.echo(visible_json(run_to_json(outcome, indent=2)))
+            print_document(visible_json(run_to_json(outcome, indent=2)))
         elif self._output == "junit":
             click.echo(render_junit(outcome), nl=False)
         elif self._output == "github":
@@ -119,9 +120,13 @@ class RunOutput(RunListener):
             click.echo(render_run(outcome, Style(self._context.color), run_folder=folder), nl=False)
 
 
-def exit_code_of(result: RunResult | None) -> ExitCode:
-    """Return the exit code of a run; one that a person did not agree to leaves work undone."""
-    return ExitCode.FINDINGS if result is None else result.exit_code
+def exit_code_of(result: RunResult | None, output: str) -> ExitCode:
+    """Return the exit code of a run; one that a person did not agree to leaves work undone, and has no results."""
+    if result is not None:
+        return result.exit_code
+    if output == "json":
+        print_document(end_json(ExitCode.FINDINGS, ()))
+    return ExitCode.FINDINGS
 
 
 def _name_run_folder(event: ProgressEvent) -> None:

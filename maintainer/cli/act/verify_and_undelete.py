@@ -9,16 +9,17 @@ import click
 from maintainer.app import operations
 from maintainer.app.project_folders import Project
 from maintainer.app.running.verify_commits import VerifyRequest, VerifyTarget, parse_target, verification_json
-from maintainer.app.selection.chosen_tables import chosen_policies, named_policy
+from maintainer.app.selection.chosen_tables import chosen_tables, named_policy
 from maintainer.app.selection.managed_search import search_tables
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.act.approval import YES, is_approved, require_approval
-from maintainer.cli.context import CliContext, open_project
+from maintainer.cli.context import CliContext, open_project, print_document
 from maintainer.cli.options import ENGINE, SELECTION, TableName, output_option, spec_options
 from maintainer.errors import ExitCode
 from maintainer.errors.foreign_text import printable
 from maintainer.model.run.commit_verdict import CheckResult, TableVerification, VerifyRun
 from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.project.table_search import TableProblem
 from maintainer.policy.table_names import identity, table_ref
 from maintainer.report.findings import render_annotations
 from maintainer.report.run.verify_text import render_verify, verify_findings, verify_junit, verify_line
@@ -61,18 +62,23 @@ def verify_command(
     project = open_project(context)
     if table is not None:
         targets: tuple[VerifyTarget, ...] = (_target(project, table),)
+        problems: tuple[TableProblem, ...] = ()
     else:
-        chosen = chosen_policies(search_tables(project, spec.engine), spec, command="verify")
-        targets = tuple(VerifyTarget(policy.table, is_ledger=policy.is_ledger) for policy in chosen)
+        chosen = chosen_tables(search_tables(project, spec.engine), spec, command="verify").with_a_table()
+        problems = chosen.problems
+        targets = tuple(VerifyTarget(policy.table, is_ledger=policy.is_ledger) for policy in chosen.policies)
     style = Style(context.color_stderr)
 
     def print_result(table: TableVerification) -> None:
         if output == "text" and len(targets) > 1 and context.verbosity >= 0:
             click.echo(verify_line(table, style), err=True)
 
-    request = VerifyRequest(targets, exact=content == "exact", accept=accept, on_table=print_result)
+    request = VerifyRequest(targets, problems, exact=content == "exact", accept=accept, on_table=print_result)
     run = operations.verify(project, spec, request)
-    click.echo(_printed(run, output, Style(context.color)), nl=False)
+    if output == "json":
+        print_document(verification_json(run))
+    else:
+        click.echo(_printed(run, output, Style(context.color)), nl=False)
     return _exit_code(run, accepted=accept is not None)
 
 
@@ -105,8 +111,6 @@ def _ref(project: Project, name: str) -> TableRef:
 
 def _printed(run: VerifyRun, output: str, style: Style) -> str:
     match output:
-        case "json":
-            return verification_json(run)
         case "junit":
             return verify_junit(run)
         case "github":

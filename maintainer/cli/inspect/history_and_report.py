@@ -11,10 +11,12 @@ import click
 
 from maintainer.app.lookback.recorded_steps import DEFAULT_ROWS, MAX_ROWS, HistoryQuery, recorded_steps
 from maintainer.app.lookback.report_files import write_fleet_report, write_run_report
+from maintainer.app.lookback.run_history import UNREAD_CODE
 from maintainer.app.project_folders import local_zone
 from maintainer.app.selection.run_spec import RunSpec
-from maintainer.cli.context import CliContext, now_ms, open_project, warn
+from maintainer.cli.context import CliContext, now_ms, open_project, print_document, warn
 from maintainer.cli.options import DURATION, ENGINE, TableName, output_option, spec_options
+from maintainer.errors import ExitCode
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.report.status_documents import history_csv, history_json
 from maintainer.report.status_text import no_steps, render_history
@@ -47,7 +49,7 @@ def history_command(
     ledger: bool,
     limit: int,
     output: str,
-) -> None:
+) -> int:
     """Show the steps of past runs, newest first. With TABLE, show that table's steps and all its other commits.
 
     The commits are read from the table's log. If the table is not on this machine, this starts Spark; --ours leaves
@@ -57,11 +59,13 @@ def history_command(
     earliest = None if since is None else now_ms() - since * 1000
     query = HistoryQuery(table, earliest, failed=failed, ours=ours, ledger=ledger, limit=limit)
     recorded = recorded_steps(project, query, spec.engine)
-    for line in recorded.warnings:
-        warn(line)
+    if recorded.doubt is not None:
+        warn(recorded.doubt)
+    for _, problem in recorded.problems:
+        warn(problem.what, problem.code)
     rows = recorded.rows
     if output == "json":
-        click.echo(history_json(rows), nl=False)
+        print_document(history_json(rows, recorded.problems))
     elif output == "csv":
         click.echo(history_csv(rows), nl=False)
     else:
@@ -69,8 +73,7 @@ def history_command(
         if not rows and not (since or failed or ledger):
             text = no_steps(len(run_folders(project.past_runs_dir)))
         click.echo(text, nl=False)
-    for line in recorded.unread:
-        warn(f"a run could not be read: {line}")
+    return ExitCode.FINDINGS if recorded.problems else ExitCode.OK
 
 
 @click.command("report")
@@ -79,7 +82,7 @@ def history_command(
 @click.option("--since", default="30d", type=DURATION, show_default=True, help="With --fleet: how far back to go.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the file.")
 @click.pass_obj
-def report_command(context: CliContext, run: str | None, fleet: bool, since: int, out: Path | None) -> None:
+def report_command(context: CliContext, run: str | None, fleet: bool, since: int, out: Path | None) -> int:
     """Write a report as one HTML file: about RUN, the newest run, or with --fleet about all runs.
 
     The file needs no network, and shows the same without JavaScript. Its path is printed.
@@ -88,7 +91,10 @@ def report_command(context: CliContext, run: str | None, fleet: bool, since: int
     if fleet:
         if run is not None:
             raise click.UsageError("--fleet is about all runs: leave out RUN")
-        path = write_fleet_report(project, now_ms() - 1000 * since, out)
+        path, unread = write_fleet_report(project, now_ms() - 1000 * since, out)
     else:
-        path = write_run_report(project, run, out)
+        path, unread = write_run_report(project, run, out), ()
     click.echo(str(path))
+    for line in unread:
+        warn(f"a run could not be read: {line}", UNREAD_CODE)
+    return ExitCode.FINDINGS if unread else ExitCode.OK

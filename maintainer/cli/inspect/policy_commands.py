@@ -34,6 +34,7 @@ from maintainer.policy.schema.schema_keys import (
 )
 from maintainer.policy.table_names import absolute_path
 from maintainer.report.policy_text import explain_json, explain_text, merged_yaml, render_key, render_keys
+from maintainer.report.status_documents import problem_values
 from maintainer.report.style import Style
 from maintainer.report.text_layout import printable, tables_and_ledger
 from maintainer.units import count_of
@@ -70,7 +71,7 @@ def _may_be_there(table: TableRef) -> bool:
 @spec_options(SELECTION, SHARD, ENGINE)
 @output_option("json")
 @click.pass_obj
-def list_command(context: CliContext, spec: RunSpec, output: str) -> None:
+def list_command(context: CliContext, spec: RunSpec, output: str) -> int:
     """List the selected tables. Without a selection: all that a file names or a rule manages."""
     project = search_tables(open_project(context), spec.engine)
     chosen = chosen_tables(project, spec, command="list")
@@ -80,9 +81,11 @@ def list_command(context: CliContext, spec: RunSpec, output: str) -> None:
     print_search(project)
     for problem in chosen.problems:
         warn(f"{problem.table}: {as_problem(problem.error).what}; {problem.error.help}", problem.error.code)
+    code = ExitCode.FINDINGS if chosen.problems else ExitCode.OK
     if output == "json":
-        print_json(_as_json(policies))
-        return
+        problems = [(problem.table.identifier, as_problem(problem.error)) for problem in chosen.problems]
+        print_json({**_as_json(policies), "problems": problem_values(problems)})
+        return code
     rows = [
         (policy.table.identifier, policy.owner or "-", ", ".join(policy.tags) or "-", policy.source)
         for policy in policies
@@ -91,6 +94,7 @@ def list_command(context: CliContext, spec: RunSpec, output: str) -> None:
     if context.verbosity >= 0:
         with_ledger = any(policy.is_ledger for policy in policies)
         click.echo(tables_and_ledger(len(policies) - with_ledger, with_ledger=with_ledger), err=True)
+    return code
 
 
 def _as_json(policies: tuple[ResolvedPolicy, ...]) -> dict[str, object]:
@@ -198,7 +202,8 @@ def inventory_command(
     for left in left_out:
         warn(f"{left.what} ({left.where}); {left.help}", left.code)
     if output == "json":
-        print_json(_inventory_json(shown, written))
+        problems = [(left.where, as_problem(left)) for left in left_out if left.code != DEPTH_CODE]
+        print_json({**_inventory_json(shown, written), "problems": problem_values(problems)})
         return exit_code
     rows = [
         (entry.table.identifier, entry.care.value, entry.policy_file or "-", entry.location or "-") for entry in shown

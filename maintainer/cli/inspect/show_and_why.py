@@ -19,7 +19,7 @@ from maintainer.app.running.restore_files import UNDELETE_FILE
 from maintainer.app.running.verify_commits import VERIFICATION_FILE, verification_from_json, verification_json
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.status_look import auto_compact_of
-from maintainer.cli.context import CliContext, open_project
+from maintainer.cli.context import CliContext, open_project, print_document
 from maintainer.cli.options import ENGINE, TableName, output_option, spec_options
 from maintainer.errors import MaintainerError, ProjectError
 from maintainer.errors.foreign_text import visible_json
@@ -87,7 +87,7 @@ def _checked(path: Path, what: str) -> Iterator[None]:
 
 def _show_plan(context: CliContext, plan: Plan, path: Path, output: str) -> None:
     if output == "json":
-        click.echo(visible_json(to_json(plan, indent=2)))
+        print_document(visible_json(to_json(plan, indent=2)))
     elif output == "markdown":
         click.echo(render_plan_markdown(plan), nl=False)
     else:
@@ -97,7 +97,7 @@ def _show_plan(context: CliContext, plan: Plan, path: Path, output: str) -> None
 
 def _show_run(context: CliContext, outcome: RunOutcome, path: Path, output: str) -> None:
     if output == "json":
-        click.echo(visible_json(run_to_json(outcome, indent=2)))
+        print_document(visible_json(run_to_json(outcome, indent=2)))
     elif output == "markdown":
         raise click.UsageError("a run is shown as text or json")
     else:
@@ -115,7 +115,7 @@ def _show_hook(context: CliContext, run_id: str, output: str) -> None:
         what = "no log of the project's tables here, and no row of the ledger, has a commit of this call of the hook"
         raise ProjectError(what, code="E643", where=run_id, help=_WHERE_HOOKS_ARE)
     if output == "json":
-        click.echo(history_json(rows), nl=False)
+        print_document(history_json(rows))
     else:
         click.echo(render_history(rows, Style(context.color), tz=local_zone()), nl=False)
 
@@ -123,7 +123,7 @@ def _show_hook(context: CliContext, run_id: str, output: str) -> None:
 def _show_undelete(context: CliContext, path: Path, output: str) -> None:
     text = _read(path)
     if output == "json":
-        click.echo(visible_json(text), nl=False)
+        print_document(visible_json(text))
         return
     with _checked(path, "not the record of an undelete"):
         row = LedgerRow.from_document(json.loads(text)["step"])
@@ -134,7 +134,7 @@ def _show_verification(context: CliContext, path: Path, output: str) -> None:
     with _checked(path, "not the record of a verification"):
         run = verification_from_json(_read(path))
     if output == "json":
-        click.echo(verification_json(run), nl=False)
+        print_document(verification_json(run))
     elif output == "markdown":
         raise click.UsageError("a verification is shown as text or json")
     else:

@@ -13,7 +13,7 @@ from maintainer.app import operations
 from maintainer.app.project_folders import local_zone
 from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec
 from maintainer.app.status.status_look import StatusLook
-from maintainer.cli.context import CliContext, open_project, warn
+from maintainer.cli.context import CliContext, open_project, print_document, warn
 from maintainer.cli.options import ENGINE, SELECTION, output_option, pause, spec_options
 from maintainer.errors import ExitCode
 from maintainer.execution.run.cancellation import StopSwitch, signals_stop
@@ -84,17 +84,18 @@ def status_command(
         else:
             status = look()
     if output == "json":
-        click.echo(status_json(status.rows, status.at_ms), nl=False)
+        print_document(status_json(status.rows, status.at_ms, status.everything_wrong))
     elif output == "prometheus":
         click.echo(status_prometheus(status.rows, status.at_ms), nl=False)
     elif not watch_:
         click.echo(text_of(status), nl=False)
     if output != "text" and status.ledger is not None:
         click.echo(problem_line(status.ledger), err=True)
-    for line in status.unread:
-        warn(f"a run could not be read: {line}")
+    for table, problem in status.problems:
+        if table is None:
+            warn(problem.what, problem.code)
     if switch.stop_reason is None:
-        return ExitCode.OK
+        return ExitCode.FINDINGS if status.everything_wrong else ExitCode.OK
     return ExitCode.TERMINATED if switch.terminated else ExitCode.INTERRUPTED
 
 

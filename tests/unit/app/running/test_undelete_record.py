@@ -123,4 +123,4 @@ def test_a_damaged_record_is_told_and_stops_nothing(case: Case) -> None:
     (case.runs_dir / RUN_ID / "undelete.json").write_text("{")
     rows, unread = history_rows(case.runs_dir)
     assert rows == []
-    assert "undelete.json" in unread[0]
+    assert "undelete.json" in unread[0].what

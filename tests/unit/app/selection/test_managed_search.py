@@ -12,7 +12,7 @@ import pytest
 from maintainer.app.engine_access import EngineOptions, OpenedEngine
 from maintainer.app.planning.gone_tables import gone_tables, remember_found, tables_found_before
 from maintainer.app.project_folders import Project
-from maintainer.app.selection.chosen_tables import WatchedTables, chosen_policies, chosen_tables, searched
+from maintainer.app.selection.chosen_tables import WatchedTables, chosen_tables, searched
 from maintainer.app.selection.managed_search import needs_session, search_tables, with_recorded_tables
 from maintainer.app.selection.run_spec import RunSpec, SelectionOptions, Shard
 from maintainer.delta.snapshot.find_tables import SearchLimits, tables_below
@@ -198,7 +198,7 @@ def test_a_place_that_was_not_searched_is_chosen_wherever_its_tables_may_be_mean
     assert chosen("gone/*") == ([], ["./gone"])
     assert chosen("gone/*", empty=True) == ([], ["./gone"])
     with pytest.raises(ProjectError, match="there is no such folder") as caught:
-        chosen_policies(search, RunSpec(SelectionOptions(("gone/x",))), command="verify")
+        chosen_tables(search, RunSpec(SelectionOptions(("gone/x",))), command="verify").with_a_table()
     assert caught.value.code == "E645"
     with pytest.raises(ProjectError, match="selects nothing"):
         chosen("tag:nightli")
