@@ -44,6 +44,7 @@ from maintainer.policy.resolve.resolve import (
     RuleSource,
     TableSource,
     own_tags,
+    reaching_rules,
     resolve,
     tags_of,
 )
@@ -250,25 +251,8 @@ class LoadedProject:
         return managing_rule(ref, self.managing_rules, self.project.places)
 
     def match_rules_for(self, ref: TableRef, tags: Iterable[str] = ()) -> tuple[RuleSource, ...]:
-        """Return the rules that reach a table, from low to high priority.
-
-        ``match.tags`` finds every tag of the table: those of its own levels, those of ``defaults``, and those that
-        other rules give it. Tags only add up, and a rule takes none away. So there is one answer, whatever the order of
-        the rules is, and a rule that needs a tag cannot give it to itself.
-
-        Args:
-            ref: The table.
-            tags: The tags of its file and of the profiles that it extends.
-        """
-        name = plain_name(ref)
-        named = [rule for rule in self.rules if rule.match.fits_name(name)]
-        carried = own_tags([frozenset(tags), *self._default_tags])
-        while True:
-            reaching = tuple(rule for rule in named if rule.match.fits_tags(carried))
-            given = own_tags([carried, *(rule.tags for rule in reaching)])
-            if given == carried:
-                return reaching
-            carried = given  # larger each time, and there are only so many tags
+        """Return the rules that reach a table with these tags of its own, from low to high priority."""
+        return reaching_rules(self.rules, plain_name(ref), own_tags([frozenset(tags), *self._default_tags]))
 
     @cached_property
     def _default_tags(self) -> tuple[frozenset[str], ...]:

@@ -170,6 +170,27 @@ def own_tags(levels: Iterable[frozenset[str] | None]) -> frozenset[str]:
     return frozenset().union(*(tags for tags in levels if tags is not None))
 
 
+def reaching_rules(rules: Sequence[RuleSource], name: str, tags: frozenset[str]) -> tuple[RuleSource, ...]:
+    """Return the rules that reach a table, in their order.
+
+    ``match.tags`` finds every tag of the table, also those that other rules give it. Tags only add up, and a rule takes
+    none away. So there is one answer, whatever the order of the rules is, and a rule that needs a tag cannot give it to
+    itself.
+
+    Args:
+        rules: All rules.
+        name: The table's `plain_name`.
+        tags: Those of its file, of the profiles that it extends, and of the project's defaults.
+    """
+    named = [rule for rule in rules if rule.match.fits_name(name)]
+    while True:
+        reaching = tuple(rule for rule in named if rule.match.fits_tags(tags))
+        carried = own_tags([tags, *(rule.tags for rule in reaching)])
+        if carried == tags:
+            return reaching
+        tags = carried  # larger each time, and there are only so many tags
+
+
 def tags_of(value: object) -> frozenset[str] | None:
     """Read ``tags``; None where nothing is said about them."""
     return frozenset(str(tag) for tag in value) if isinstance(value, list) else None

@@ -78,7 +78,7 @@ def retry(
         chosen.update(spec.tables or ())
 
     monkeypatch.setattr("maintainer.app.operations.apply", record)
-    monkeypatch.setattr("maintainer.cli.act.run_commands.exit_code_of", lambda _result: 0)
+    monkeypatch.setattr("maintainer.cli.act.run_commands.exit_code_of", lambda _result, _output: 0)
     assert run(["--project", str(runs.parents[1]), "retry", "--yes", *arguments]) == 0
     shown = capsys.readouterr()
     said = [line for line in shown.err.splitlines() if "its runs are found by" not in line]

@@ -99,7 +99,7 @@ def taken_up(root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
         chosen.append(spec.tables)  # type: ignore[attr-defined]
 
     monkeypatch.setattr("maintainer.app.operations.apply", record)
-    monkeypatch.setattr("maintainer.cli.act.run_commands.exit_code_of", lambda _result: 0)
+    monkeypatch.setattr("maintainer.cli.act.run_commands.exit_code_of", lambda _result, _output: 0)
     assert run(["--project", str(root), "retry", "--yes"]) == 0
     shown = capsys.readouterr()
     return {name for names in chosen for name in names}, shown.err
