@@ -109,7 +109,7 @@ def _log_unread(error: MaintainerError | OSError | ValueError) -> Problem:
     what = "commits of others are not shown, the table's log cannot be read: "
     if isinstance(error, MaintainerError):
         return Problem(error.code, what + error.what, error.where, error.help)
-    return Problem(LOG_UNREAD_CODE, what + str(error))
+    return Problem(LOG_UNREAD_CODE, what + str(error), help="`--ours` shows our own steps without the log")
 
 
 def _with_others(

@@ -145,7 +145,8 @@ def recorded_rows(
 
 
 def _unread(folder: Path, why: str) -> Problem:
-    return Problem(UNREAD_CODE, f"a run could not be read: {folder}: {why}", str(folder))
+    help = "its steps are missing here; restore the folder, or move it away if they are not needed"
+    return Problem(UNREAD_CODE, f"a run could not be read: {folder}: {why}", str(folder), help)
 
 
 def history_row(row: LedgerRow) -> HistoryRow:
