@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from maintainer.delta.commands.command_facts import no_command
 from maintainer.delta.commands.sql_statements import in_partitions, optimize, partition_types, reorg_purge
-from maintainer.errors import Refused
+from maintainer.errors import CommitConflict, Refused
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.steps import (
     Batch,
@@ -27,7 +27,9 @@ from maintainer.model.plan.steps import (
 )
 from maintainer.model.table.table_facts import DataFile, PartitionValues, TableFacts
 from maintainer.planning.operations.clustering import taken_by_optimize
+from maintainer.planning.selection.decision import partition_text
 from maintainer.planning.selection.file_selection import pack_bins
+from maintainer.planning.selection.partition_texts import respelled_by_commands, value_order
 from maintainer.units import format_size
 
 _OPTIMIZE = "spark.databricks.delta.optimize."
@@ -57,9 +59,10 @@ def select(facts: TableFacts, step: RewriteStep, batch: Batch, table: str) -> Se
         batch: The files that the plan wants rewritten together.
         table: The table as a statement names it.
     """
-    partitions = {bin_.partition_values for bin_ in batch.bins}
-    where = in_partitions(partitions, partition_types(facts.schema_json, facts.partition_columns))
-    files = [file for file in facts.files if file.partition_values in partitions]
+    # By their texts: a time with its zone is the same moment whatever zone the session has.
+    texts = {bin_.partition_texts for bin_ in batch.bins}
+    where = in_partitions(texts, partition_types(facts.schema_json, facts.partition_columns))
+    files = [file for file in facts.files if file.partition_texts in texts]
     match step:
         case ZOrderStep():
             statement = optimize(table, where, step.columns)
@@ -78,6 +81,22 @@ def select(facts: TableFacts, step: RewriteStep, batch: Batch, table: str) -> Se
             raise no_command(facts.ref.identifier, "a rewrite into files of a number, a size or an order")
         case _:
             assert_never(step)
+
+
+def refuse_other_spelling(facts: TableFacts, batch: Batch, where: str) -> None:
+    """Refuse partitions whose text the command would change; planning left alone those that it saw.
+
+    Raises:
+        CommitConflict: C701.
+    """
+    changed = {bin_.partition_values for bin_ in batch.bins} & respelled_by_commands(facts)
+    if changed:
+        raise CommitConflict(
+            "Delta's command would spell a partition in another way in the log: some readers would see another value",
+            where=where,
+            found=f"{partition_text(min(changed, key=value_order))}, spelled in another way since the plan was made",
+            help="plan again, which leaves it alone, or use --engine transaction",
+        )
 
 
 def refuse_part_of_a_partition(selected: Selected, step: RewriteStep, batch: Batch, where: str) -> None:
@@ -149,7 +168,7 @@ def _candidates(files: Iterable[DataFile], size: int, ratio: float) -> list[Data
 def _packed(files: Iterable[DataFile], max_bin_bytes: int, *, lone: bool) -> list[DataFile]:
     groups: dict[PartitionValues, list[DataFile]] = defaultdict(list)
     for file in files:
-        groups[file.partition_values].append(file)
+        groups[file.partition_texts].append(file)
     bins = [bin_ for group in groups.values() for bin_ in pack_bins(group, max_bin_bytes=max_bin_bytes)]
     return [file for bin_ in bins if lone or len(bin_.files) > 1 for file in bin_.files]
 
@@ -169,6 +188,8 @@ def _settings(
     settings: list[tuple[str, str | None]] = [
         (f"{_OPTIMIZE}maxFileSize", str(step.max_file_size_bytes)),
         (f"{_OPTIMIZE}maxThreads", str(step.max_threads)),
+        # How `partition_texts` expects times to be written.
+        ("spark.databricks.delta.write.utcTimestampPartitionValues", "true"),
         # One commit for the batch, as the plan has it.
         (f"{_OPTIMIZE}batchSize", None),
         (f"{_OPTIMIZE}repartition.enabled", "true" if isinstance(step, CompactStep) and step.repartition else None),

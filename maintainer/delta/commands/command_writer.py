@@ -13,7 +13,13 @@ from dataclasses import replace
 
 from maintainer.delta.commands.command_commit import run_stamped
 from maintainer.delta.commands.command_facts import CommandTableReader, deletes_nothing
-from maintainer.delta.commands.command_selection import Selected, against, refuse_part_of_a_partition, select
+from maintainer.delta.commands.command_selection import (
+    Selected,
+    against,
+    refuse_other_spelling,
+    refuse_part_of_a_partition,
+    select,
+)
 from maintainer.delta.commands.command_session import CommandSession
 from maintainer.delta.commands.command_storage import SparkStorage
 from maintainer.delta.commands.sql_statements import set_properties, table_of_path
@@ -81,6 +87,7 @@ class CommandTableWriter:
 
         Raises:
             CheckImpossible: V504, it landed and the proof could not be made.
+            CommitConflict: C701, another writer won, or spells a partition in another way than Delta's command.
             Refused: A441, a Z-order of part of a partition.
         """
         started = time.monotonic()
@@ -90,6 +97,7 @@ class CommandTableWriter:
         if missing:
             raise self._files_gone(facts, missing, len(batch.files))
         self._session.describe(f"{facts.ref.identifier}: {step.kind}")
+        refuse_other_spelling(now, batch, facts.ref.identifier)
         selected = select(now, step, batch, table_of_path(self._reader.storage(now).root_text))
         refuse_part_of_a_partition(selected, step, batch, facts.ref.identifier)
         before_commit(now.version, None)

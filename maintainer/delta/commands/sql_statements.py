@@ -40,8 +40,8 @@ def partition_types(schema_json: str, columns: Sequence[str]) -> dict[str, str]:
 def in_partitions(partitions: Iterable[PartitionValues], types: Mapping[str, str]) -> str:
     """A condition that holds for the rows of exactly these partitions; ``true`` for a table without partitions.
 
-    Values are given in their one spelling (``partition_values``) and cast to the column's type. The empty text of a
-    text column is a value, and apart from null.
+    Values are given as the log spells them and cast to the column's type. The empty text of a text column is a value,
+    and apart from null.
     """
     conditions = []
     for values in partitions:

@@ -115,12 +115,19 @@ def _of_partitions(frame: DataFrame, files: Iterable[DataFile]) -> DataFrame:
     """Filter by the partitions of the files, column by column, so that Spark lists few others."""
     values: dict[str, set[str | None]] = {}
     for file in files:
-        for column, value in file.partition_values:
+        texts = dict(file.partition_texts)
+        for column, _ in file.partition_values:
             # An empty text is null to some readers and not to others: then both are kept.
-            values.setdefault(column, set()).update({value} if value else {value, None})
+            text = texts.get(column)
+            values.setdefault(column, set()).update({text} if text else {text, None})
+    functions = functions_of(frame.sparkSession)
     for column, allowed_values in values.items():
         field = frame[quote(column)]
-        named = sorted(value for value in allowed_values if value is not None)
+        # As the log spells them, read as Spark reads the log: a time without a zone is in the session's.
+        type_ = frame.schema[column].dataType
+        empty_is_value = type_.typeName() in ("string", "binary")
+        texts_read = sorted(value for value in allowed_values if value or (value is not None and empty_is_value))
+        named = [functions.lit(value).cast(type_) for value in texts_read]
         condition = field.isin(named) if named else field.isNull()
         frame = frame.where(condition | field.isNull() if None in allowed_values else condition)
     return frame

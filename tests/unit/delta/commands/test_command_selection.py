@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maintainer.delta.commands.command_selection import refuse_part_of_a_partition, select
-from maintainer.errors import Refused
+from maintainer.delta.commands.command_selection import refuse_other_spelling, refuse_part_of_a_partition, select
+from maintainer.errors import CommitConflict, Refused
 from maintainer.model.plan.lanes import Codec
 from maintainer.model.plan.steps import (
     Batch,
@@ -47,6 +47,7 @@ def test_small_files_of_a_table_without_partitions() -> None:
         f"{_OPTIMIZE}repartition.enabled": None,
         f"{_OPTIMIZE}minFileSize": "31",
         f"{_OPTIMIZE}maxDeletedRowsRatio": "1.000000000000",
+        "spark.databricks.delta.write.utcTimestampPartitionValues": "true",
     }
     assert (set(selection.takes), selection.beyond, selection.untaken) == (set(small), (), ())
 
@@ -152,3 +153,21 @@ def test_no_command_rewrites_partitions_as_asked() -> None:
     step = PartitionRewriteStep((Batch((Bin(files),)),), RewriteRequest(4, None), 4, ())
     with pytest.raises(Refused, match="A442"):
         select(make_facts(files=files), step, step.batches[0], "t")
+
+
+def test_times_are_named_as_the_log_spells_them_and_other_spellings_are_refused() -> None:
+    def spelled(name: str, text: str) -> DataFile:
+        return replace(make_file(name, partition={"ts": "2020-05-05 00:00:00"}), stored_values=(("ts", text),))
+
+    zoned = "2020-05-05T00:00:00.000000Z"
+    files = [spelled(name, zoned) for name in "ab"]
+    facts = make_facts(files=files, columns={"id": "long", "ts": "timestamp"}, partitioned_by=("ts",))
+    batch = Batch((Bin(facts.files),))
+    step = CompactStep((batch,), 1000, 1, ())
+    assert f"WHERE (`ts` = CAST('{zoned}' AS timestamp))" in select(facts, step, batch, "t").statement
+    refuse_other_spelling(facts, batch, "t")
+    # A time without a zone may be the same moment to the session, and would be taken along and spelled anew.
+    zoneless = make_file("c", partition={"ts": "2020-05-05 03:00:00"})
+    with pytest.raises(CommitConflict) as refused:
+        refuse_other_spelling(replace(facts, files=(*files, zoneless)), batch, "t")
+    assert refused.value.found == "ts=2020-05-05 00:00:00, spelled in another way since the plan was made"
