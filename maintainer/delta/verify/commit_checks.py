@@ -170,8 +170,10 @@ class CommitWork:
         self.measured = measured
         read, added = measured.read, measured.written
         problems = []
-        if read.rows != added.rows:
-            problems.append(f"{read.rows} rows were removed, {added.rows} added")
+        if added.rows < read.rows:
+            problems.append(f"{read.rows - added.rows:,} of {read.rows:,} rows are missing after this commit")
+        elif added.rows > read.rows:
+            problems.append(f"{added.rows - read.rows:,} rows are new after this commit, beside {read.rows:,}")
         elif read != added:
             problems.append(f"{read.rows} rows on both sides, and their fingerprints differ")
         if differing:

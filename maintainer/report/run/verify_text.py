@@ -86,7 +86,11 @@ def _check(check: CommitCheck, style: Style) -> Iterator[str]:
     word, role = WORDS[check.result]
     detail = (check.detail or "").split("\n")
     head = f"  {style.paint(word, role)}: {printable(check.name)}"
-    if check.result in (CheckResult.WRONG, CheckResult.NOTED):
+    if check.result is CheckResult.WRONG:  # what was found comes first: the name says what would be right
+        yield f"  {style.paint(word, role)}: {printable(detail[0] or f'not true: {check.name}')}"
+        yield from (f"      {printable(line)}" for line in detail[1:] if line)
+        yield f"      checked: {printable(check.name)}"
+    elif check.result is CheckResult.NOTED:
         yield head
         yield from (f"      {printable(line)}" for line in detail if line)
     else:

@@ -228,7 +228,7 @@ def test_the_command_proves_records_and_holds(
     forge_commit(path, 2, lost_file)
     forget_logs(spark)
     code, out = verify(f"{path}@2", "--content", "exact")
-    assert (code, "WRONG: the rows removed are the rows added" in out) == (5, True)
+    assert (code, " rows are missing after this commit\n" in out) == (5, True)
     code, out = verify(f"{path}@2", "--accept", "forged by a test")
     assert (code, "accepted: the quarantine is lifted (V507" in out) == (0, True)
 

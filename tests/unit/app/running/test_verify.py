@@ -317,6 +317,6 @@ def test_every_document_says_the_same(bench: Bench) -> None:
     assert (
         "a.bad@7  OPTIMIZE by Apache-Spark/4.1, 2026-11-21T22:00:00.000Z, 3 -> 1 file; claims to change no data" in text
     )
-    assert "  WRONG: rows hold\n      20 rows were removed, 19 added\n" in text
+    assert "  WRONG: 20 rows were removed, 19 added\n      checked: rows hold\n" in text
     assert "  could not check: rows hold (3 of its files are not on storage any more)\n" in text
     assert "4 tables: 1 proven, 1 WRONG, 2 could not check" in text
