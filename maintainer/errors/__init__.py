@@ -131,6 +131,15 @@ class TableError(MaintainerError):
     exit_code = ExitCode.FINDINGS
 
 
+class StoreRefusal(TableError):
+    """An object store refuses what holds for each table of a bucket with the same credentials: key, bucket, address.
+
+    ``may_pass``: credentials that were renewed may be accepted, as after a token that has expired.
+    """
+
+    may_pass: bool = False
+
+
 class CommitConflict(MaintainerError):
     """Another writer won; nothing of ours was committed and what we wrote was removed."""
 

@@ -16,7 +16,18 @@ from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECOR
 from maintainer.model.table.commit_records import MAINTENANCE
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.style import PLAIN, Role, Style
-from maintainer.report.text_layout import UTC, columns, display_width, moment, pad, printable, short_commit, short_share
+from maintainer.report.text_layout import (
+    UTC,
+    alike,
+    by_cause,
+    columns,
+    display_width,
+    moment,
+    pad,
+    printable,
+    short_commit,
+    short_share,
+)
 from maintainer.units import count_of, format_duration, format_size
 
 _ROLE = {
@@ -50,6 +61,9 @@ def render_status(rows: Sequence[StatusRow], now_ms: int, style: Style = PLAIN, 
     """
     if not rows:
         return "No table is selected.\n"
+    totals = _totals(rows)
+    groups = by_cause(rows, lambda row: row.next if row.state == "problem" and row.version is None else None)
+    rows = [_of_group(group) for group in groups]
     heading, *cells = status_table(rows, now_ms, style, tz=tz)
     figures = columns([heading[1:-1], *(row[1:-1] for row in cells)], right=frozenset(n - 1 for n in STATUS_NUMBERS))
     # ``columns`` pads no last cell: what is next begins at the same place in each line.
@@ -70,7 +84,13 @@ def render_status(rows: Sequence[StatusRow], now_ms: int, style: Style = PLAIN, 
             lines.append(f"{pad(name, width)}  {pad(figure, wide)}  {text}")
         else:
             lines += [line, *textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    ")]
-    return "\n".join([*(line.rstrip() for line in lines), _totals(rows)]) + "\n"
+    return "\n".join([*(line.rstrip() for line in lines), totals]) + "\n"
+
+
+def _of_group(rows: Sequence[StatusRow]) -> StatusRow:
+    """Return the first row of tables that cannot be read for one reason, which names the others."""
+    first, *others = rows
+    return replace(first, next=f"{first.next}; {alike([row.table for row in others])}") if others else first
 
 
 _IDLE = "nothing to do"

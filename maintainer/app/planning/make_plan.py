@@ -18,10 +18,11 @@ from maintainer.app.planning.policy_places import PolicyPlaces, neighbours
 from maintainer.app.planning.read_table import plan_beside_writers, read_for_planning
 from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import Project
+from maintainer.app.selection.store_reach import RefusingBuckets
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import Engine, TablePlaces, TableReader
 from maintainer.engine.stages import SILENT, StageListener
-from maintainer.errors import EnvironmentUnfit, MaintainerError, TableError
+from maintainer.errors import EnvironmentUnfit, MaintainerError, StoreRefusal, TableError
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.memory.table_records import Remembered, remembered
@@ -30,7 +31,7 @@ from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import BUG_CODE
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
 from maintainer.planning.budget.run_budget import within_budget
-from maintainer.planning.plan_input import PlanOptions
+from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import absent_plan, assemble, problem_plan
 from maintainer.policy.project.project_settings import LEDGER_POLICY, Budget
 from maintainer.policy.project.table_search import TableProblem
@@ -148,6 +149,7 @@ class _Tables:
     plans: list[TablePlan] = field(default_factory=list)
     num_planned: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+    buckets: RefusingBuckets = field(default_factory=RefusingBuckets)
 
     def plan_all(self, engine: Engine) -> None:
         request = self.request
@@ -161,15 +163,15 @@ class _Tables:
         try:
             if (away := request.away.get(policy.table.identifier)) is not None:
                 raise away
-            table = read_for_planning(
-                reader, policy, self.records, self.places, now_ms=request.now_ms, today=self.today,
-                options=request.options, tables=self.project_tables,
-            )  # fmt: skip
+            self.buckets.raise_known(policy.table)
+            table = self._read(reader, policy)
             table, plan = plan_beside_writers(reader, table)
             facts, record = table.facts, table.record
             plan = self._marked_as_new(plan)
             self.policy_places.opened(plan, reader)
         except MaintainerError as error:
+            if isinstance(error, StoreRefusal):
+                self.buckets.refused(policy.table, error)
             if error.code == "T401" and policy.file == LEDGER_POLICY:
                 return  # no run has made the ledger yet
             if error.code == "T401" and request.new is not None and identity(policy.table) in request.new.tables:
@@ -182,6 +184,22 @@ class _Tables:
             plan = problem_plan(policy, engine_gone(policy.table.identifier) if engine_lost else _bug(error))
         if counts():
             self._keep(policy, plan, facts, record)
+
+    def _read(self, reader: TableReader, policy: ResolvedPolicy) -> TableInput:
+        request = self.request
+
+        def read() -> TableInput:
+            return read_for_planning(
+                reader, policy, self.records, self.places, now_ms=request.now_ms, today=self.today,
+                options=request.options, tables=self.project_tables,
+            )  # fmt: skip
+
+        try:
+            return read()
+        except StoreRefusal as error:
+            if not error.may_pass:
+                raise
+            return read()  # whoever provides the token may have renewed it since
 
     def _marked_as_new(self, plan: TablePlan) -> TablePlan:
         """Say that no run knew the table, where a rule manages it and a run before wrote down what it found."""

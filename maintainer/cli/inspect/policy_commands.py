@@ -36,7 +36,7 @@ from maintainer.policy.table_names import absolute_path
 from maintainer.report.policy_text import explain_json, explain_text, merged_yaml, render_key, render_keys
 from maintainer.report.status_documents import problem_values
 from maintainer.report.style import Style
-from maintainer.report.text_layout import printable, tables_and_ledger
+from maintainer.report.text_layout import alike, by_cause, printable, tables_and_ledger
 from maintainer.units import count_of
 
 FORMAT_VERSION = "1"
@@ -79,11 +79,12 @@ def list_command(context: CliContext, spec: RunSpec, output: str) -> int:
     for finding in paths_to_one_table(project.loaded.tables):
         warn(f"{finding.message}: {finding.help}", finding.code)
     print_search(project)
-    for problem in chosen.problems:
-        warn(f"{problem.table}: {as_problem(problem.error).what}; {problem.error.help}", problem.error.code)
+    problems = [(problem.table.identifier, as_problem(problem.error)) for problem in chosen.problems]
+    for (place, cause), *others in by_cause(problems, lambda each: (each[1].code, each[1].what, each[1].help)):
+        more = f"; {alike([place for place, _ in others])}" if others else ""
+        warn(f"{place}: {cause.what}; {cause.help}{more}", cause.code)
     code = ExitCode.FINDINGS if chosen.problems else ExitCode.OK
     if output == "json":
-        problems = [(problem.table.identifier, as_problem(problem.error)) for problem in chosen.problems]
         print_json({**_as_json(policies), "problems": problem_values(problems)})
         return code
     rows = [

@@ -5,7 +5,7 @@ Stable from run to run: no times, no table versions and no ages, so that the com
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from maintainer.model.plan.plan import Plan, TablePlan
@@ -22,6 +22,7 @@ from maintainer.report.plan.step_text import (
     how_much,
     is_internal,
     is_named,
+    problem_cause,
     rule_lines,
     shortened,
     tables_line,
@@ -29,6 +30,7 @@ from maintainer.report.plan.step_text import (
     with_code,
 )
 from maintainer.report.style import Symbol
+from maintainer.report.text_layout import alike, by_cause
 from maintainer.units import count_of
 
 MARKER = "<!-- maintainer:plan -->"
@@ -65,7 +67,8 @@ def render_plan_markdown(plan: Plan, max_characters: int = MAX_CHARACTERS, compa
         lines += ["", *render_comparison(plan, compared, max_characters // 2), "", "#### What the next apply does"]
     room = max_characters - sum(len(line) + 1 for line in lines) - 1_000
 
-    named = [row for table_plan in plan.tables if is_named(table_plan) for row in _rows(table_plan)]
+    groups = by_cause([table_plan for table_plan in plan.tables if is_named(table_plan)], problem_cause)
+    named = [row for group in groups for row in _group_rows(group)]
     shown, room = fitting(named, room)
     if shown:
         lines += ["", *table(("", "table", "step", "what", "why"), shown)]
@@ -113,6 +116,15 @@ def _sections(plan: Plan) -> list[tuple[str, list[TablePlan]]]:
         (f"{count_of(len(quiet), 'table')} up to date", quiet),
     ]
     return [(title, members) for title, members in sections if members]
+
+
+def _group_rows(group: Sequence[TablePlan]) -> list[tuple[str, ...]]:
+    """Return the rows of a table, or the one of tables that cannot be planned for one reason."""
+    rows = _rows(group[0])
+    if len(group) == 1:
+        return rows
+    [(symbol, name, step, what, where)] = rows
+    return [(symbol, name, step, f"{what}; {alike([code(table.ref.identifier) for table in group[1:]])}", where)]
 
 
 def _rows(table_plan: TablePlan) -> list[tuple[str, ...]]:

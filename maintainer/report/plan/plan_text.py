@@ -32,6 +32,7 @@ from maintainer.report.plan.step_text import (
     group_left_alone,
     how_much,
     is_named,
+    problem_cause,
     rule_lines,
     step_word,
     tables_line,
@@ -41,6 +42,8 @@ from maintainer.report.plan.step_text import (
 from maintainer.report.style import PLAIN, Role, Style, Symbol
 from maintainer.report.text_layout import (
     UTC,
+    alike,
+    by_cause,
     columns,
     display_width,
     pad,
@@ -249,7 +252,10 @@ def _header(plan: Plan, options: PlanOptions, style: Style) -> str:
 
 
 def table_lines(tables: Sequence[TablePlan], options: PlanOptions, style: Style) -> list[str]:
-    """Return one block of lines a table, their headings in columns."""
+    """Return one block of lines a table, their headings in columns; tables of one problem share a block."""
+    groups = by_cause(tables, lambda table: None if options.verbose else problem_cause(table))
+    others = {group[0].ref: [printable(table.ref.identifier) for table in group[1:]] for group in groups}
+    tables = [group[0] for group in groups]
     headings = [_heading_cells(table) for table in tables]
     widths = [padded_width(cells[index] for cells in headings) for index in range(4)]
     lines: list[str] = []
@@ -263,6 +269,8 @@ def table_lines(tables: Sequence[TablePlan], options: PlanOptions, style: Style)
         source = printable(table.source) + ("   new" if table.is_new else "")
         lines.append(f"  {' '.join(cells)}   {style.paint(source, Role.DIM)}".rstrip())
         lines.extend(_body(table, options, style))
+        if others[table.ref]:
+            lines.append(" " * _FACT_COLUMN + alike(others[table.ref]))
     return lines
 
 

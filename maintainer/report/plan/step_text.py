@@ -258,6 +258,12 @@ def is_named(table: TablePlan) -> bool:
     )
 
 
+def problem_cause(table: TablePlan) -> tuple[str, str, str | None] | None:
+    """Return what tables must share for their problem to be said once; None for a table without one."""
+    problem = table.problem
+    return None if problem is None or table.is_ledger else (problem.code, problem.what, problem.help)
+
+
 @dataclass(frozen=True, slots=True)
 class Totals:
     """What a plan adds up to; counted here, stored nowhere."""

@@ -19,7 +19,7 @@ from maintainer.report.markdown_text import code, escaped, table
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, assertion_text, figures, message, time_text
 from maintainer.report.style import Role
-from maintainer.report.text_layout import named, printable
+from maintainer.report.text_layout import by_cause, named, printable
 from maintainer.units import count_of, format_duration
 
 _QUARANTINE = "A411"
@@ -77,20 +77,21 @@ def problem_finding(problem: Problem, severity: Severity = Severity.ERROR, *, ta
 
 
 def joined(findings: Sequence[Finding]) -> list[Finding]:
-    """Join warnings that say the same of three tables or more, such as that the run did not reach them."""
-    alike: dict[tuple[str, str, str], list[Finding]] = {}
-    for finding in findings:
-        if finding.severity is Severity.WARNING and not finding.notes:
-            alike.setdefault((finding.code, finding.what, finding.step), []).append(finding)
+    """Join what is said alike of three tables or more: a bucket that refuses them, one key that changed, no turn."""
     result: list[Finding] = []
-    for finding in findings:
-        group = alike.get((finding.code, finding.what, finding.step), [])
-        if finding not in group or len(group) < 3:
-            result.append(finding)
-        elif finding is group[0]:
-            note = printable(named([member.table for member in group], MAX_NAMES))
-            result.append(replace(finding, table=f"{len(group):,} tables", file="", notes=(note,)))
+    for group in by_cause(findings, _cause):
+        if len(group) < 3:
+            result += group
+            continue
+        note = printable(named([member.table for member in group], MAX_NAMES))
+        result.append(replace(group[0], table=f"{len(group):,} tables", where="", file="", notes=(note,)))
     return result
+
+
+def _cause(finding: Finding) -> tuple[object, ...] | None:
+    if not finding.table or finding.notes or finding.rank == 0:
+        return None
+    return (finding.rank, finding.severity, finding.code, finding.what, finding.step, finding.help)
 
 
 def _of_table(table: TableOutcome) -> Iterator[Finding]:

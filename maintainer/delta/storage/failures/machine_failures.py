@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from maintainer.delta.storage.failures.store_answers import PATH_STYLE, client_error, store_error
 from maintainer.delta.storage.failures.throwable import Failure
-from maintainer.errors import EnvironmentUnfit, MaintainerError, TableError
+from maintainer.errors import EnvironmentUnfit, MaintainerError, StoreRefusal, TableError
 from maintainer.errors.missing_files import MISSING_HELP, RESTORE_TAKES_BACK
 
 _PERMISSION = frozenset({"AccessControlException", "AccessDeniedException"})
@@ -131,7 +131,7 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
     if (answered := store_error(chain, where)) is not None:
         return answered
     if kinds & _TLS:
-        return TableError(
+        return StoreRefusal(
             "there is no secure connection to the storage",
             code="T446",
             where=where,
@@ -142,10 +142,11 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
         )
     if kinds & UNREACHABLE:
         found = next((text for text in _one_line_each(chain) if _ADDRESSED.match(text)), innermost)
-        error = unreachable(where, found, is_s3="s3" in text)
-        if _bucket_is_the_host(chain):
-            error.help = f"{PATH_STYLE}; else {error.help}"
-        return error
+        away = unreachable(where, found, is_s3="s3" in text)
+        if not _bucket_is_the_host(chain):
+            return away
+        help_text = f"{PATH_STYLE}; else {away.help}"
+        return StoreRefusal(away.what, code=away.code, where=where, found=found, help=help_text)
     if _DENIED.search(text) or kinds & _PERMISSION:
         return TableError(
             "permission denied on the table's storage",

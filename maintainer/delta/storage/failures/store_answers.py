@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from maintainer.delta.storage.failures.throwable import Failure
-from maintainer.errors import TableError
+from maintainer.errors import StoreRefusal, TableError
 
 _NO_CREDENTIALS = re.compile(
     r"No AWS Credentials provided|Unable to load credentials|NoAuthWithAWS|CredentialInitializationException"
@@ -20,6 +20,7 @@ _WRONG_CREDENTIALS = re.compile(
     r"|XAdminUserNotFound|RequestTimeTooSkewed|AuthenticationFailed|InvalidAuthenticationInfo|invalid_grant)\b"
     r"|Status Code: 401|\b401 Unauthorized\b"
 )
+_EXPIRED = re.compile(r"\b(?:ExpiredToken|TokenRefreshRequired)\b")
 _NO_BUCKET = re.compile(
     r"\bNoSuchBucket\b|FilesystemNotFound|ContainerNotFound|The specified (?:container|filesystem) does not exist"
     r"|The specified bucket does not exist"
@@ -74,7 +75,7 @@ def store_error(chain: Sequence[Failure], where: str) -> TableError | None:
     credentials = S3_CREDENTIALS if is_s3 else _OTHER_CREDENTIALS
     answer = _answer(chain)
     if _NO_CREDENTIALS.search(text):
-        return TableError(
+        return StoreRefusal(
             "there are no credentials for the object store",
             code="T441",
             where=where,
@@ -82,15 +83,17 @@ def store_error(chain: Sequence[Failure], where: str) -> TableError | None:
             help=credentials,
         )
     if _WRONG_CREDENTIALS.search(text):
-        return TableError(
+        refusal = StoreRefusal(
             "the object store does not accept these credentials",
             code="T440",
             where=where,
             found=answer,
             help="set the clock of this machine: sudo timedatectl set-ntp true" if _CLOCK in text else credentials,
         )
+        refusal.may_pass = _EXPIRED.search(text) is not None
+        return refusal
     if _NO_BUCKET.search(text):
-        return TableError(
+        return StoreRefusal(
             "there is no such bucket or container on the object store",
             code="T442",
             where=where,
@@ -101,7 +104,7 @@ def store_error(chain: Sequence[Failure], where: str) -> TableError | None:
     if _REGION.search(text):
         region = _REGION_NAMED.search(text)
         name = region[1] if region else "REGION_OF_THE_BUCKET"
-        return TableError(
+        return StoreRefusal(
             "the bucket is in another region than the one that was asked",
             code="T443",
             where=where,
@@ -127,7 +130,8 @@ def client_error(chain: Sequence[Failure], where: str) -> TableError | None:
     statuses = {said["status"] for failure in chain if (said := _SAID.search(failure.message)) is not None}
     if statuses & _ABOUT_THE_OBJECT or not (statuses or {failure.type_name for failure in chain} & _CLIENT):
         return None
-    return TableError(
+    raised = StoreRefusal if _BAD_REQUEST in statuses else TableError
+    return raised(
         "the object store refused a request, or its client failed",
         code="T445",
         where=where,

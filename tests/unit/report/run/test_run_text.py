@@ -248,7 +248,9 @@ def test_a_check_that_did_not_decide_is_a_warning() -> None:
 
 def test_a_thousand_failures_are_counted_after_the_first() -> None:
     tables = tuple(
-        TableOutcome(TableRef(f"a.t{number}"), TableStatus.FAILED, problem=Problem("T405", "permission denied"))
+        TableOutcome(
+            TableRef(f"a.t{number}"), TableStatus.FAILED, problem=Problem("T405", f"permission denied: /lake/t{number}")
+        )
         for number in range(1000)
     )
     text = render_run(RunOutcome(RUN, TEN_PM, 1.0, tables))

@@ -1,0 +1,52 @@
+"""What holds for many tables is said once, in a plan and in the status; what is one table's own stays its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from maintainer.model.plan.plan import Plan, Problem
+from maintainer.model.run.history_rows import StatusRow
+from maintainer.model.table.table_facts import TableRef
+from maintainer.report.plan.plan_markdown import render_plan_markdown
+from maintainer.report.plan.plan_text import PlanOptions, render_plan
+from maintainer.report.status_text import render_status
+from maintainer.report.text_layout import MAX_ALIKE
+from tests.support.runs.sample_plans import full_plan
+
+NAMES = [f"s3://lake/t/t{number:02}" for number in range(30)]
+
+
+def refused_plan(*, own: int) -> Plan:
+    """A plan of 30 tables that a store refuses; the last ``own`` of them for a reason of their own."""
+    sample = next(table for table in full_plan().tables if table.problem is not None)
+    tables = []
+    for number, name in enumerate(NAMES):
+        what = "the key is wrong" if number < 30 - own else f"no such folder {number}"
+        tables.append(replace(sample, ref=TableRef(name), problem=Problem("T440", what, name, "set the key")))
+    return replace(full_plan(), tables=tuple(tables))
+
+
+def test_a_plan_says_one_cause_once_and_verbose_names_each_table() -> None:
+    text = render_plan(refused_plan(own=2))
+    assert text.count("the key is wrong") == 1
+    assert "the same of 27 more tables: s3://lake/t/t01, " in text
+    assert f"and {27 - MAX_ALIKE} more" in text
+    assert (text.count("no such folder 28"), text.count("no such folder 29")) == (1, 1)
+    assert "30 cannot be planned" in text
+    verbose = render_plan(refused_plan(own=2), PlanOptions(verbose=True))
+    assert verbose.count("the key is wrong") == 28
+    markdown = render_plan_markdown(refused_plan(own=2))
+    assert markdown.count("the key is wrong") == 1
+    assert "the same of 27 more tables" in markdown
+
+
+def test_a_status_says_one_cause_once_and_counts_each_table() -> None:
+    rows = [StatusRow(name, "problem", next="the key is wrong") for name in NAMES]
+    rows.append(StatusRow("s3://lake/t/t30", "problem", next="no such folder"))
+    text = render_status(rows, 0)
+    assert text.count("the key is wrong") == 1
+    assert "the same of 29 more tables:" in " ".join(text.split())
+    assert text.count("no such folder") == 1
+    assert "31 tables: 31 problem" in text
+    ready = [StatusRow(name, "ok", version=1, next="nothing to do") for name in NAMES]
+    assert render_status(ready, 0).count("s3://") == len(NAMES)
