@@ -18,7 +18,7 @@ REMOVE = {"path": SOURCE.path, "size": SOURCE.size_bytes, "dataChange": False}
 
 
 def _different(add: dict[str, Any]) -> bool:
-    actions = [{"commitInfo": {}}, {"remove": REMOVE}, {"add": add}]
+    actions: list[dict[str, Any]] = [{"commitInfo": {}}, {"remove": REMOVE}, {"add": add}]
     return bool(differences(actions, [WrittenFile(ADD)], BATCH))
 
 
