@@ -19,9 +19,8 @@ from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.row_comparison import FileSet, measure
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
 from maintainer.delta.proof.second_engine.deleted_rows import deleted_rows
-from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, OldFile, measure_by_duckdb
+from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, OldFile, judged_figures, measure_by_duckdb
 from maintainer.delta.proof.statistics_figures import statistics_columns
-from maintainer.delta.rewrite.copy.copy_lane import merged_statistics_of
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.storage.file_store import LocalFiles, local_path
 from maintainer.delta.storage.table_storage import TableStorage
@@ -46,7 +45,7 @@ class Prover(TextEnum):
 class ProofPart:
     """The part of a batch that one library proves: places of its bins, its new files, and what was measured.
 
-    ``row_problems`` and ``statistics_problems`` are of files that were copied, whose values nobody decoded.
+    ``row_problems`` are of files whose values are not compared: of those that were copied, of their partitions.
     """
 
     prover: Prover
@@ -54,7 +53,6 @@ class ProofPart:
     written: tuple[WrittenFile, ...]
     measured: Measured
     row_problems: tuple[str, ...] = ()
-    statistics_problems: tuple[str, ...] = ()
 
 
 def parts_of(job: RewriteJob) -> list[ProofPart]:
@@ -110,7 +108,6 @@ def _copied_part(job: RewriteJob, bins: tuple[int, ...], written: tuple[WrittenF
     """Compare what was copied byte for byte, bin by bin: a row group of another bin is in the wrong place."""
     read = target = Fingerprint(0, (0, 0))
     in_rows: list[str] = []
-    in_statistics: list[str] = []
     schema = json.loads(job.metadata["schemaString"])
     columns = {to_physical(schema, field["name"]) for field in schema["fields"]}
     for number in bins:
@@ -121,18 +118,23 @@ def _copied_part(job: RewriteJob, bins: tuple[int, ...], written: tuple[WrittenF
         )
         read, target = read + before, target + after
         in_rows += problems
-        in_statistics += [text for file in files for text in why_not_merged(job, file)]
         job.meter.read(number, job.batch.bins[number].size_bytes)
-    measured = Measured(read, target, (), (), ())
-    return ProofPart(Prover.CHUNKS, bins, written, measured, tuple(in_rows), tuple(in_statistics))
+    measured = replace(_figures_of_copies(job, written), read=read, written=target)
+    return ProofPart(Prover.CHUNKS, bins, written, measured, tuple(in_rows))
 
 
-def why_not_merged(job: RewriteJob, file: WrittenFile) -> list[str]:
-    """Say that the statistics of a file of lane copy are not those of its sources, merged; nothing if they are."""
-    merged = merged_statistics_of(job, list(job.sources_of([file.bin_number])))
-    return (
-        [] if file.add.get("stats") == merged else [f"{file.path}: its statistics are not those of its sources, merged"]
-    )
+def _figures_of_copies(job: RewriteJob, written: tuple[WrittenFile, ...]) -> Measured:
+    """Read the columns with statistics of copied files, by another library than the one that computed them."""
+    partition_columns = tuple(job.metadata["partitionColumns"])
+    collected = {column.physical for column in statistics_columns(job.stats_schema, ())}
+    columns = statistics_columns(json.loads(job.metadata["schemaString"]), partition_columns)
+    columns = tuple(column for column in columns if column.physical in collected)
+    figures = judged_figures(columns, [NewFile(_local(job, file.path), file.add.get("stats")) for file in written])
+    known = tuple(of_file for of_file in figures if of_file is not None)
+    if len(known) == len(written):
+        return Measured(Fingerprint(0, (0, 0)), Fingerprint(0, (0, 0)), columns, known, ())
+    files = FileSet(job.snapshot, tuple(file.to_proof() for file in written))
+    return measure(job.jvm, job.log, None, files, [file.add for file in written])
 
 
 def _local(job: RewriteJob, path: str) -> str:

@@ -34,7 +34,7 @@ from maintainer.delta.transaction.small_log_files import is_kernels
 from maintainer.engine.step_meter import StepMeter, polled
 from maintainer.errors import CommitConflict, CommitNotLanded, MaintainerError, TableError, raise_from
 from maintainer.errors.missing_files import RESTORE_TAKES_BACK, missing_before
-from maintainer.model.plan.lanes import LaneChoice
+from maintainer.model.plan.lanes import LaneChoice, SourceStatistics
 from maintainer.model.plan.steps import Batch, RewriteStep, ZOrderStep
 from maintainer.model.run.outcome import Fingerprint
 from maintainer.model.table.table_facts import TableFacts
@@ -150,6 +150,8 @@ class RewriteJob:
     """The lane in which each bin was written, by its place in the batch; bins without rows are left out."""
     recompressed: set[int] = field(default_factory=set)
     """Bins of lane copy whose pages were compressed anew: their bytes prove nothing, their rows are compared."""
+    source_findings: dict[int, SourceStatistics] = field(default_factory=dict)
+    """For bins of lane copy: what the log had wrong about the statistics of their files."""
     written: list[WrittenFile] = field(default_factory=list)
     row_orders: dict[int, list[np.ndarray]] = field(default_factory=dict)
     """For bins whose rows were put in an order: the rows of each new file, by their place among all that were read."""

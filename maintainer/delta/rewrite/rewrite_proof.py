@@ -18,9 +18,10 @@ from maintainer.delta.proof.proof_actions import Expected, check_adds, check_rem
 from maintainer.delta.proof.row_comparison import FileSet, rows_by_file
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.proof.statistics_verdict import Strictness, judge, statistics_in, unknown_names
-from maintainer.delta.rewrite.proof_parts import ProofPart, Prover, lane_uses, parts_of, why_not_merged
+from maintainer.delta.rewrite.proof_parts import ProofPart, lane_uses, parts_of
 from maintainer.delta.rewrite.rewrite_job import Carried, RewriteJob
 from maintainer.errors import MaintainerError, TableError, VerificationFailed
+from maintainer.model.plan.lanes import NOTHING_COPIED
 from maintainer.model.run.outcome import Fingerprint, Proof
 from maintainer.model.run.progress import Phase
 
@@ -128,6 +129,7 @@ def _joined(job: RewriteJob, parts: list[ProofPart], started: float) -> Proof:
         uncovered_columns=tuple(dict.fromkeys(name for part in parts for name in part.measured.uncovered_columns)),
         duration_seconds=time.monotonic() - started,
         lanes=tuple(use for part in parts for use in lane_uses(job, part)),
+        source_statistics=sum(job.source_findings.values(), NOTHING_COPIED),
     )
 
 
@@ -185,13 +187,10 @@ def _prove_statistics(job: RewriteJob, part: ProofPart) -> None:
         complete=str(conf.get(COLLECTS_STATISTICS, "true")).lower() == "true",
         expected=frozenset(column.physical for column in expected),
     )
-    problems = list(part.statistics_problems)
-    for file, figures in zip(part.written, measured.files, strict=part.prover is not Prover.CHUNKS):
+    problems: list[str] = []
+    for file, figures in zip(part.written, measured.files, strict=True):
         if job.carried is not None and file.bin_number in job.carried.bins:
             problems += _why_not_as_proven(job.carried, file)
-            continue
-        if file.bin_number in job.recompressed:
-            problems += why_not_merged(job, file)
             continue
         wrong = [*judge(file.add, measured.columns, figures, strictness).wrong]
         names = unknown_names(statistics_in(file.add.get("stats")) or {}, measured.columns)

@@ -101,7 +101,8 @@ def run_batch(worker: TableWorker, work: StepWork, step: RewriteStep, number: in
             continue
         work.rewritten.append((batch, receipt))
         if receipt.proof is not None:
-            work.notes += [f"batch {number}: {use.note}" for use in receipt.proof.lanes if use.note is not None]
+            notes = [*(use.note for use in receipt.proof.lanes), receipt.proof.source_statistics.note]
+            work.notes += [f"batch {number}: {note}" for note in notes if note is not None]
         if receipt.proof is not None and receipt.proof.carried_versions:
             versions = ", ".join(map(str, receipt.proof.carried_versions))
             work.notes.append(f"batch {number}: rows that others deleted meanwhile (version {versions}) stay deleted")

@@ -6,9 +6,14 @@ that does not fit its lane then goes to the next one, before anything is committ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from maintainer.model.closed_types import TextEnum
+from maintainer.units import count_of
+
+MAX_SOURCE_FINDINGS = 20
+"""Findings about files that a copy joined which are kept; the rest is counted."""
 
 MAX_DELETED_ROWS = 1_000_000
 """Soft-deleted rows of a bin up to which lanes and proofs outside Spark handle their numbers one by one."""
@@ -67,3 +72,40 @@ class LaneUse:
             return None
         bins = "1 bin" if self.num_bins == 1 else f"{self.num_bins:,} bins"
         return f"{bins} went to lane {self.lane}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatistics:
+    """What was found of the statistics that the log has of copied files. Those of the new files come from the rows.
+
+    ``num_computed`` counts columns, in each file. ``num_wrong`` says of how many things that the log says of a file its
+    rows are not; the first of these are in ``wrong``, each a sentence with the file.
+    """
+
+    num_computed: int = 0
+    num_wrong: int = 0
+    wrong: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(num_computed: int, wrong: Sequence[str]) -> SourceStatistics:
+        """Keep the first findings and count them all."""
+        return SourceStatistics(num_computed, len(wrong), tuple(wrong[:MAX_SOURCE_FINDINGS]))
+
+    def __add__(self, other: SourceStatistics) -> SourceStatistics:
+        wrong = (*self.wrong, *other.wrong)[:MAX_SOURCE_FINDINGS]
+        return SourceStatistics(self.num_computed + other.num_computed, self.num_wrong + other.num_wrong, wrong)
+
+    @property
+    def note(self) -> str | None:
+        """What is said of it; None where the log was right."""
+        if not self.num_wrong:
+            return None
+        more = self.num_wrong - len(self.wrong)
+        listed = "; ".join([*self.wrong, *([f"and {more:,} more"] if more > 0 else [])])
+        return (
+            f"the log's statistics of copied files were wrong in {count_of(self.num_wrong, 'place')}, so filters may "
+            f"have missed rows; those of the new file were computed from the rows: {listed}"
+        )
+
+
+NOTHING_COPIED = SourceStatistics()

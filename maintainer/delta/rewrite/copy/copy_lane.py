@@ -11,8 +11,8 @@ from typing import Any
 from maintainer.delta.log.actions import to_physical
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.statistics_figures import statistics_columns
+from maintainer.delta.rewrite.copy.copied_statistics import compute_statistics
 from maintainer.delta.rewrite.copy.footers import dropped_columns, is_recompressed, read_footer, why_not_copied
-from maintainer.delta.rewrite.copy.merged_statistics import merge_statistics
 from maintainer.delta.rewrite.lane_fit import LaneUnfit, codec_of, folder_of_sources
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
@@ -44,7 +44,14 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
     reason = why_not_copied(footers, schema, partition_columns)
     if reason is not None:
         raise LaneUnfit(reason)
-    stats = merged_statistics_of(job, sources)
+    listed = zip(sources, uris, strict=True)
+    statistics, found = compute_statistics(
+        [(path := str(add["path"]), local_path(uri), job.source_statistics.get(path)) for add, uri in listed],
+        schema,
+        statistics_columns(job.stats_schema, ()),
+        job.check_stop,
+    )
+    stats = statistics.to_json(tight_bounds="deletionVectors" in job.facts.protocol.writer_features)
     folder = folder_of_sources(job.storage, job.facts, bin_, sources)
     path = f"{folder}{job.file_prefix}part-{number:05d}-{uuid.uuid4()}-c000.{codec}.parquet"
     target = job.storage.uri(path)
@@ -72,18 +79,8 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
         "dataChange": False,
         "stats": stats,
     }
+    job.source_findings[number] = found
     if new_codec is not None:
         job.recompressed.add(number)
     marks = job.marks[number]
     return [WrittenFile(add, marks.tags, number, marks.clustering_provider)]
-
-
-def merged_statistics_of(job: RewriteJob, sources: list[AddAction]) -> str:
-    """Merge the statistics that the log has of some files of a batch.
-
-    Raises:
-        LaneUnfit: The log has none, or not of every column.
-    """
-    columns = tuple((column.physical, column.kind) for column in statistics_columns(job.stats_schema, ()))
-    texts = job.source_statistics
-    return merge_statistics([texts.get(str(add["path"])) for add in sources], columns)

@@ -78,17 +78,22 @@ def _rows_of(source: SourceFile, schema: pa.Schema, *, by_id: bool) -> Iterator[
     with open(source.path, "rb") as stored:
         file = pq.ParquetFile(stored, coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False)
         _check_calendar(file)
-        places = _places(file.schema_arrow, schema, by_id=by_id)
+        names = [
+            None if place is None else file.schema_arrow.field(place).name
+            for place in _places(file.schema_arrow, schema, by_id=by_id)
+        ]
         int96 = _int96_columns(file)
         first = 0
-        for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, use_threads=False):
+        # Other columns are not decoded.
+        listed = [name for name in names if name is not None]
+        for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=listed, use_threads=False):
             rows = _without(batch, source.deleted_rows, first)
             first += batch.num_rows
             columns = [
                 pa.nulls(rows.num_rows, field.type)
-                if place is None
-                else conform(rows.column(place), field, is_int96=place in int96)
-                for field, place in zip(schema, places, strict=True)
+                if name is None
+                else conform(rows.column(rows.schema.get_field_index(name)), field, is_int96=name in int96)
+                for field, name in zip(schema, names, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema), first / file.metadata.num_rows
 
@@ -134,11 +139,11 @@ def _place(names: list[object], name: object) -> int | None:
     return names.index(name) if name in names else None
 
 
-def _int96_columns(file: pq.ParquetFile) -> frozenset[int]:
-    """Places of the top-level columns that are stored as INT96."""
+def _int96_columns(file: pq.ParquetFile) -> frozenset[str]:
+    """The top-level columns that are stored as INT96."""
     roots = [field.name for field in file.schema_arrow]
     return frozenset(
-        roots.index(column.path.split(".")[0])
+        column.path.split(".")[0]
         for column in (file.schema.column(number) for number in range(len(file.schema)))
         if column.physical_type == "INT96" and column.path.split(".")[0] in roots
     )

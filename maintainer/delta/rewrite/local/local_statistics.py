@@ -42,6 +42,12 @@ class ColumnFigures:
         """Whether Delta keeps bounds for the type."""
         return self.kind in _BOUNDED or self.kind.startswith("decimal")
 
+    def widen(self, low: Any, high: Any) -> None:  # noqa: ANN401
+        """Let the bounds hold these values, too; None for none."""
+        if low is not None:
+            self.lowest = low if self.lowest is None else min(self.lowest, low)
+            self.highest = high if self.highest is None else max(self.highest, high)
+
 
 @dataclass(slots=True)
 class FileStatistics:
@@ -62,6 +68,14 @@ class FileStatistics:
         self.num_records += batch.num_rows
         for figures in self.figures:
             _add_column(figures, _values(batch, figures.path))
+
+    def include(self, other: FileStatistics) -> None:
+        """Take in what was collected of other rows, for the same columns."""
+        self.num_records += other.num_records
+        for figures, others in zip(self.figures, other.figures, strict=True):
+            figures.nulls += others.nulls
+            figures.has_nan |= others.has_nan
+            figures.widen(others.lowest, others.highest)
 
     def to_json(self, *, tight_bounds: bool) -> str:
         """Spell the statistics as in the log.
@@ -110,9 +124,7 @@ def _add_column(figures: ColumnFigures, values: pa.Array) -> None:
     elif pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
         values = values.cast(pa.int32() if pa.types.is_date(values.type) else pa.int64())
     extremes = pc.min_max(values)
-    low, high = extremes["min"].as_py(), extremes["max"].as_py()
-    figures.lowest = low if figures.lowest is None else min(figures.lowest, low)
-    figures.highest = high if figures.highest is None else max(figures.highest, high)
+    figures.widen(extremes["min"].as_py(), extremes["max"].as_py())
 
 
 def _lower_text(figures: ColumnFigures) -> str | None:
