@@ -14,7 +14,7 @@ from tests.support.tables.builders import make_file
 SOURCE = make_file("old.parquet")
 BATCH = Batch((Bin((SOURCE,)),))
 ADD: dict[str, Any] = {"path": "new.parquet", "size": 7, "stats": '{"numRecords":3,"maxValues":{"d":"NaN"}}'}
-REMOVE = {"path": SOURCE.path, "size": SOURCE.size_bytes, "dataChange": False}
+REMOVE: dict[str, Any] = {"path": SOURCE.path, "size": SOURCE.size_bytes, "dataChange": False}
 
 
 def _different(add: dict[str, Any]) -> bool:
