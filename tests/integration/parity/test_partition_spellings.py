@@ -40,7 +40,14 @@ from tests.support.tables.feature_tables import FeatureTable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_row_groups_are_copied")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.usefixtures("small_row_groups_are_copied"),
+    pytest.mark.contradicts(
+        "partition_folders_agree",
+        reason="Spark names folders its own way: `i=1` for files whose text in the log is `01`",
+    ),
+]
 
 ZONES = ("UTC", "Europe/Vilnius", "America/Bahia_Banderas")
 UTC = datetime.timezone.utc
@@ -228,8 +235,8 @@ ROW_ORDER = {
     "zorder full": "zorder: {columns: [id], mode: full}",
     "zorder full local": "lanes: [local], zorder: {columns: [id], mode: full}",
     "zorder incremental": "zorder: {columns: [id]}",
-    "rewrite": "rewrite: {numFiles: 1, sortBy: [id]}",
-    "rewrite local": "lanes: [local], rewrite: {numFiles: 1, sortBy: [id]}",
+    "rewrite": "rewrite: {files: 1, sortBy: [id]}",
+    "rewrite local": "lanes: [local], rewrite: {files: 1, sortBy: [id]}",
 }
 
 
