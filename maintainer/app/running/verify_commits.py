@@ -31,7 +31,12 @@ from maintainer.policy.project.table_search import TableProblem
 FORMAT_VERSION = 1
 VERIFICATION_FILE = "verification.json"
 WRONG_CODE = "V507"
-_EVENT_RESULT = {CheckResult.PROVEN: "pass", CheckResult.WRONG: "fail", CheckResult.NOT_CHECKED: "error"}
+_EVENT_RESULT = {
+    CheckResult.PROVEN: "pass",
+    CheckResult.WRONG: "fail",
+    CheckResult.NOT_CHECKED: "error",
+    CheckResult.SPELLED_ANEW: "error",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +150,7 @@ def _record(journal: Journal, facts: TableFacts, commit: CommitVerification) -> 
         The id of the quarantine; None where there is none.
     """
     if commit.kind == "rewrite":
-        finding = commit.worst(CheckResult.WRONG) or commit.worst(CheckResult.NOT_CHECKED)
+        finding = None if commit.result is CheckResult.PROVEN else commit.worst(commit.result)
         detail = None if finding is None else f"{finding.name}: {finding.detail}"
         journal.verified(facts, "verify", commit.version, _EVENT_RESULT[commit.result], detail)
     if not commit.content_is_wrong:

@@ -29,6 +29,7 @@ from maintainer.units import count_of, format_size
 EXIT_CODES = {
     CheckResult.WRONG: ExitCode.VERIFICATION_FAILED,
     CheckResult.NOT_CHECKED: ExitCode.FINDINGS,
+    CheckResult.SPELLED_ANEW: ExitCode.FINDINGS,
     CheckResult.PROVEN: ExitCode.OK,
 }
 

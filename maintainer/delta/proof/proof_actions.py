@@ -11,15 +11,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from maintainer.delta.log.actions import live_rows
 from maintainer.delta.log.conflicting_commit import removed_key
 from maintainer.delta.log.staged_file import Marks, WrittenFile
 from maintainer.model.plan.steps import Batch
+from maintainer.units import count_of
 
 ADD_KEYS = frozenset(
     {"path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags", "clusteringProvider"}
 )
 """All that the ``add`` of a rewritten file says: row ids are given at the commit, deletion vectors if expected."""
 
+_TEXTS_NAMED = 3
 
 OWN_TAGS = "maintainer."
 """What the names of our own tags begin with; Delta's writer has tags of its own, such as for Iceberg compatibility."""
@@ -133,3 +136,55 @@ def check_removes(removes: Sequence[Mapping[str, Any]], batch: Batch) -> list[st
             problems.append(f"{key[0]}: dataChange is not false")
         keys.add(key)
     return problems + [f"{key[0]} was planned and is not removed" for key in planned if key not in keys]
+
+
+def spelled_anew(removed: Sequence[Mapping[str, Any]], added: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what became of partition values that a commit did not write letter for letter as it found them.
+
+    Readers take a time stamp without a zone to be in their own: under another text the same rows have another value for
+    some of them. Rows that are equal by value do not show it.
+
+    Args:
+        removed: The ``add`` actions of the files whose rows the commit took away.
+        added: Those of the files that it added.
+
+    Returns:
+        A sentence for each partition column; empty if each text has the rows that it had. Files without a count of
+        rows are compared by their texts alone.
+    """
+    before, after = _rows_by_text(removed), _rows_by_text(added)
+    is_counted = None not in (*before.values(), *after.values())
+    gone, new = (
+        {text: rows for text, rows in side.items() if (other.get(text) != rows if is_counted else text not in other)}
+        for side, other in ((before, after), (after, before))
+    )
+    sentences = []
+    for column in sorted({column for text in (*gone, *new) for column, _ in text}):
+        old_texts, new_texts = (
+            sorted({repr(dict(text).get(column, "missing")) for text in side}) for side in (gone, new)
+        )
+        if old_texts != new_texts:
+            num_files = sum(_text_of(add) in gone for add in removed)
+            rows = f" with {sum(count or 0 for count in gone.values()):,} rows" if is_counted else ""
+            sentences.append(
+                f"{column} of {count_of(num_files, 'file')}{rows} was {_few(old_texts)} and is {_few(new_texts)} now"
+            )
+    return sentences
+
+
+def _text_of(add: Mapping[str, Any]) -> tuple[tuple[str, str | None], ...]:
+    return tuple(sorted((add.get("partitionValues") or {}).items()))
+
+
+def _rows_by_text(adds: Sequence[Mapping[str, Any]]) -> dict[tuple[tuple[str, str | None], ...], int | None]:
+    """Live rows under each text; None where one file has no count. A text without rows is left out."""
+    groups: dict[tuple[tuple[str, str | None], ...], list[Mapping[str, Any]]] = {}
+    for add in adds:
+        groups.setdefault(_text_of(add), []).append(add)
+    counted = {text: live_rows(group) for text, group in groups.items()}
+    return {text: rows for text, rows in counted.items() if rows != 0}
+
+
+def _few(texts: Sequence[str]) -> str:
+    more = len(texts) - _TEXTS_NAMED
+    return ", ".join(texts[:_TEXTS_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -11,6 +11,7 @@ from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import live_rows
 from maintainer.delta.log.conflicting_commit import removed_key
 from maintainer.delta.proof.measured_rows import Measured
+from maintainer.delta.proof.proof_actions import spelled_anew
 from maintainer.delta.proof.row_comparison import FileSet, measure, rows_that_differ
 from maintainer.delta.proof.statistics_verdict import Judgement, Strictness, judge, strictness_of
 from maintainer.delta.rewrite.rewrite_proof import shortened
@@ -23,13 +24,16 @@ from maintainer.delta.verify.second_engine_rows import same_rows
 from maintainer.delta.verify.version_reader import SKIPS_FILES, DeltaVersionReader
 from maintainer.errors import EnvironmentUnfit, TableError
 from maintainer.model.run.commit_verdict import CheckResult, CommitCheck
+from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts
+from maintainer.units import count_of
 
 MAX_JUDGED_SOURCES = 1_000
 """Removed files up to which their statistics are judged, too: DuckDB is asked for each, Spark gets all in a text."""
 
 SAME_ROWS = "the rows removed are the rows added"
-INPUTS_FIT = "the log was right about the removed files"
+INPUTS_FIT = "before this commit, the log was right about the removed files"
+SAME_TEXTS = "partition values are those of the removed files, letter for letter"
 STATISTICS_FIT = "statistics fit the rows of the added files"
 STATISTICS_EXACT = "a row reaches each bound of the added files"
 
@@ -108,6 +112,8 @@ class CommitWork:
             yield _unchecked("rows", SAME_ROWS, live_before)
             return
         yield _judged("actions", "the commit only moves rows between files", self._action_findings(live_before))
+        if self.facts.partition_columns:
+            yield self._partition_texts([live_before[key] for key in {*removed, *added} if key in live_before])
         live_after = self._live(self.version, set(added))
         if isinstance(live_after, str):
             yield _unchecked("rows", SAME_ROWS, live_after)
@@ -149,6 +155,17 @@ class CommitWork:
             if not self.storage.is_below_root(self.storage.uri(str(add["path"]))):
                 problems.append(f"{add['path']} lies outside the table's folder")
         return problems
+
+    def _partition_texts(self, sources: Sequence[AddAction]) -> CommitCheck:
+        """Texts of partition values: ours are kept; of others it is said what readers in other zones see now."""
+        changed = spelled_anew(sources, self.adds)
+        if not changed or CommitStamp.from_json(self.info.get("userMetadata")) is not None:
+            return _judged("actions", SAME_TEXTS, changed)
+        changed += [
+            "readers outside UTC may see another value than before: a time without a zone is read in the reader's own",
+            f"RESTORE to version {self.version - 1} brings the texts back, and takes back every later change as well",
+        ]
+        return CommitCheck("partitions", SAME_TEXTS, CheckResult.SPELLED_ANEW, "\n".join(changed))
 
     def _compare(self, sources: tuple[AddAction, ...], written: tuple[AddAction, ...]) -> Iterator[CommitCheck]:
         name, differing, judged = SAME_ROWS, 0, self._with_statistics(sources)
@@ -213,7 +230,8 @@ class CommitWork:
         ]
         wrong = [f"{path}: {text}" for path, judgement in judgements for text in judgement.wrong]
         notes = [f"{path}: {text}" for path, judgement in judgements for text in judgement.notes]
-        yield _judged("statistics", STATISTICS_FIT, wrong, f"{sum(bool(add.get('stats')) for add in self.adds)} files")
+        num_files = sum(bool(add.get("stats")) for add in self.adds)
+        yield _judged("statistics", STATISTICS_FIT, wrong, count_of(num_files, "file"))
         if notes:
             yield CommitCheck("statistics", STATISTICS_EXACT, CheckResult.NOTED, shortened(notes))
 

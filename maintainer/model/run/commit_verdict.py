@@ -10,15 +10,19 @@ from maintainer.model.table.table_facts import TableRef
 
 
 class CheckResult(TextEnum):
-    """How one check ended. *Wrong* and *could not check* are never mixed up; a note says nothing against the commit."""
+    """How one check ended. *Wrong* and *could not check* are never mixed up; a note says nothing against the commit.
+
+    *Spelled anew*: the rows are the same for readers in UTC, and another tool changed the text of partition values.
+    """
 
     PROVEN = "proven"
     WRONG = "wrong"
     NOT_CHECKED = "not_checked"
+    SPELLED_ANEW = "spelled_anew"
     NOTED = "noted"
 
 
-VERDICTS = (CheckResult.PROVEN, CheckResult.WRONG, CheckResult.NOT_CHECKED)
+VERDICTS = (CheckResult.PROVEN, CheckResult.WRONG, CheckResult.NOT_CHECKED, CheckResult.SPELLED_ANEW)
 """How a commit may end: a note is only ever a check's."""
 
 
@@ -27,7 +31,8 @@ class CommitCheck:
     """One check of a commit.
 
     Attributes:
-        level: ``actions``, ``rows``, ``statistics``, ``files``; ``inputs`` for what was there before the commit.
+        level: ``actions``, ``partitions``, ``rows``, ``statistics``, ``files``; ``inputs`` for what was there before
+            the commit.
         name: What was checked, as a sentence that is true when it holds.
         result: How it ended.
         detail: Figures where it holds, findings where it does not, the reason where it could not be checked.
@@ -64,7 +69,7 @@ class CommitVerification:
     def result(self) -> CheckResult:
         """The gravest of all checks; without any, nothing was checked."""
         results = {check.result for check in self.checks}
-        for result in (CheckResult.WRONG, CheckResult.NOT_CHECKED):
+        for result in (CheckResult.WRONG, CheckResult.NOT_CHECKED, CheckResult.SPELLED_ANEW):
             if result in results:
                 return result
         return CheckResult.PROVEN if results else CheckResult.NOT_CHECKED

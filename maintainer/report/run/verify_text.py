@@ -22,11 +22,12 @@ WORDS = {
     CheckResult.PROVEN: ("proven", Role.GOOD),
     CheckResult.WRONG: ("WRONG", Role.BAD),
     CheckResult.NOT_CHECKED: ("could not check", Role.WARN),
+    CheckResult.SPELLED_ANEW: ("SPELLED ANEW", Role.WARN),
     CheckResult.NOTED: ("note", Role.WARN),
 }
 """How a check ended, in words; the words carry the meaning."""
 
-_ELEMENTS = {CheckResult.WRONG: "failure", CheckResult.NOT_CHECKED: "error"}
+_ELEMENTS = {CheckResult.WRONG: "failure", CheckResult.NOT_CHECKED: "error", CheckResult.SPELLED_ANEW: "error"}
 
 _KINDS = {
     "rewrite": "claims to change no data",
@@ -85,15 +86,13 @@ def _about(commit: CommitVerification) -> str:
 def _check(check: CommitCheck, style: Style) -> Iterator[str]:
     word, role = WORDS[check.result]
     detail = (check.detail or "").split("\n")
-    head = f"  {style.paint(word, role)}: {printable(check.name)}"
-    if check.result is CheckResult.WRONG:  # what was found comes first: the name says what would be right
+    if check.result in (CheckResult.WRONG, CheckResult.SPELLED_ANEW, CheckResult.NOTED):
+        # What was found comes first: the name says what would be right.
         yield f"  {style.paint(word, role)}: {printable(detail[0] or f'not true: {check.name}')}"
         yield from (f"      {printable(line)}" for line in detail[1:] if line)
         yield f"      checked: {printable(check.name)}"
-    elif check.result is CheckResult.NOTED:
-        yield head
-        yield from (f"      {printable(line)}" for line in detail if line)
     else:
+        head = f"  {style.paint(word, role)}: {printable(check.name)}"
         yield head + (f" ({printable(check.detail)})" if check.detail else "")
 
 

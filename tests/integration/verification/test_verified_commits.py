@@ -176,6 +176,38 @@ def test_a_wrong_commit_is_named(spark: SparkSession, lease: SessionLease, lake:
         assert WRONG in {check.result for check in _verify(engine, path, 2, exact=True).checks if check.level == "rows"}
 
 
+@pytest.mark.every_run
+def test_partition_values_that_others_spell_anew_are_a_finding_and_ours_are_wrong(
+    spark: SparkSession, lease: SessionLease, lake: Path
+) -> None:
+    path = lake / "t"
+    rows = pa.table({"id": [1, 2], "ts": pa.array([0, 0], pa.timestamp("us", tz="UTC"))})
+    for _ in range(2):
+        deltalake.write_deltalake(str(path), rows, mode="append", partition_by=["ts"])
+    (text,) = {
+        action["add"]["partitionValues"]["ts"]
+        for file in (path / "_delta_log").glob("*.json")
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if "add" in (action := json.loads(line))
+    }
+    spark.sql(f"OPTIMIZE delta.`{path}`")
+
+    def ours(actions: list[dict[str, Any]]) -> None:
+        info = next(action["commitInfo"] for action in actions if "commitInfo" in action)
+        info["userMetadata"] = stamp().to_json()
+
+    with DeltaEngine(lease).worker("verify") as engine:
+        of_others = _verify(engine, path)
+        finding = of_others.worst(CheckResult.SPELLED_ANEW)
+        assert (of_others.result, of_others.content_is_wrong) == (CheckResult.SPELLED_ANEW, False), of_others.checks
+        assert finding is not None
+        assert f"ts of 2 files with 4 rows was {text!r} and is" in str(finding.detail)
+        forge_commit(path, 2, ours)
+        of_ours = _verify(engine, path)
+        assert [check.level for check in of_ours.checks if check.result is WRONG] == ["actions"], of_ours.checks
+        assert of_ours.content_is_wrong
+
+
 def test_what_cannot_be_checked_is_not_called_wrong(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
     path = lake / "t"
     _build(spark, path)
@@ -217,7 +249,7 @@ def test_the_command_proves_records_and_holds(
 
     code, out = verify("-o", "json")
     document = json.loads(out)
-    assert (code, document["counts"]) == (0, {"proven": 1, "wrong": 0, "not_checked": 0})
+    assert (code, document["counts"]) == (0, {"proven": 1, "wrong": 0, "not_checked": 0, "spelled_anew": 0})
     assert document["tables"][0]["commit"]["version"] == 2
     assert run(["--project", str(root), "show", document["run_id"], "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == document

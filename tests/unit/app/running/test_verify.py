@@ -269,7 +269,7 @@ def test_a_note_is_told_and_says_nothing_against_the_commit(bench: Bench) -> Non
     text = render_verify(run)
     assert "note: inputs hold\n      the log says 21 rows, the files hold 20\n" in text
     assert "1 table: 1 proven" in text
-    assert verification_document(run)["counts"] == {"proven": 1, "wrong": 0, "not_checked": 0}
+    assert verification_document(run)["counts"] == {"proven": 1, "wrong": 0, "not_checked": 0, "spelled_anew": 0}
     jsonschema.validate(verification_document(run), json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert verification_from_json(verification_json(run)) == run
     assert [finding.severity.name for finding in verify_findings(run)] == ["WARNING"]
@@ -286,7 +286,12 @@ def test_the_ledger_is_counted_apart_and_its_verdict_holds(bench: Bench) -> None
         return bench.verify_targets(answers, targets)
 
     run = verified(GOOD)
-    assert json.loads(verification_json(run))["counts"] == {"proven": 1, "wrong": 0, "not_checked": 0}
+    assert json.loads(verification_json(run))["counts"] == {
+        "proven": 1,
+        "wrong": 0,
+        "not_checked": 0,
+        "spelled_anew": 0,
+    }
     assert verification_from_json(verification_json(run)) == run
     assert "\n1 table: 1 proven; our own ledger: proven, " in render_verify(run)
     assert [suite.get("name") for suite in ElementTree.fromstring(verify_junit(run))] == ["a.t"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from maintainer.delta.log.staged_file import Marks, WrittenFile
-from maintainer.delta.proof.proof_actions import Expected, check_adds, check_removes, check_sizes
+from maintainer.delta.proof.proof_actions import Expected, check_adds, check_removes, check_sizes, spelled_anew
 from maintainer.model.plan.steps import Batch, Bin
 from maintainer.model.table.table_facts import DataFile, DeletionVector, PartitionValues
 
@@ -141,3 +142,42 @@ def test_new_files_carry_the_text_of_their_bin_and_not_the_one_spelling_of_its_v
     assert check_adds([_written(partitionValues=dict(moment))], expected) == [
         "new: partition ts is '2020-05-05 00:00:00', its rows are of '2020-05-05T00:00:00.000000Z'"
     ]
+
+
+def _add(rows: int | None, deleted: int = 0, **values: str | None) -> dict[str, Any]:
+    vector = {"deletionVector": {"cardinality": deleted}} if deleted else {}
+    stats = {} if rows is None else {"stats": json.dumps({"numRecords": rows})}
+    return {"path": "f", "partitionValues": values, **stats, **vector}
+
+
+WALL, INSTANT = "2020-05-05 00:00:00", "2020-05-05T00:00:00.000000Z"
+
+
+@pytest.mark.parametrize(
+    ("removed", "added", "sentences"),
+    [
+        ([_add(4, ts=WALL), _add(6, ts=WALL)], [_add(10, ts=WALL)], []),
+        # Nothing is left of a text whose rows were all deleted.
+        ([_add(4, deleted=4, ts=INSTANT), _add(6, ts=WALL)], [_add(6, ts=WALL)], []),
+        (
+            [_add(4, ts=WALL, d="a"), _add(6, ts=WALL, d="a")],
+            [_add(10, ts=INSTANT, d="a")],
+            [f"ts of 2 files with 10 rows was '{WALL}' and is '{INSTANT}' now"],
+        ),
+        # Joined under one of two texts that were there before.
+        (
+            [_add(4, ts=WALL), _add(6, ts=INSTANT)],
+            [_add(10, ts=INSTANT)],
+            [f"ts of 2 files with 10 rows was '{WALL}', '{INSTANT}' and is '{INSTANT}' now"],
+        ),
+        ([_add(1, p=None)], [_add(1, p="")], ["p of 1 file with 1 rows was None and is '' now"]),
+        ([_add(3, p="7")], [_add(3)], ["p of 1 file with 3 rows was '7' and is 'missing' now"]),
+        # Without counts the texts alone are compared.
+        ([_add(None, p="01")], [_add(None, p="1")], ["p of 1 file was '01' and is '1' now"]),
+        ([_add(None, p="1"), _add(2, p="2")], [_add(3, p="1"), _add(3, p="2")], []),
+    ],
+)
+def test_texts_of_partition_values_that_were_spelled_anew(
+    removed: list[dict[str, Any]], added: list[dict[str, Any]], sentences: list[str]
+) -> None:
+    assert spelled_anew(removed, added) == sentences
