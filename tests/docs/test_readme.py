@@ -27,8 +27,10 @@ def test_the_table_of_commands_is_the_programs() -> None:
 
 
 def test_every_exit_code_is_explained() -> None:
-    paragraph = COMMANDS_PAGE[COMMANDS_PAGE.index("Exit codes:") :].split("\n\n")[0]
-    assert {int(code) for code in re.findall(r"\b(\d{1,3})\b", paragraph)} == {code.value for code in ExitCode}
+    section = COMMANDS_PAGE[COMMANDS_PAGE.index("\n## Exit codes") :].split("\n## ")[1]
+    table = section[section.index("\n|") :].split("\n\n")[0]
+    cells = re.findall(r"^\| ([0-9, ]+) \|", table, flags=re.MULTILINE)
+    assert {int(code) for cell in cells for code in cell.split(",")} == {code.value for code in ExitCode}
 
 
 def test_the_readme_is_short() -> None:
