@@ -85,6 +85,8 @@ def num_records(stats: str | None) -> int | None:
         count = json.loads(stats).get("numRecords")
     except (ValueError, AttributeError):
         return None
+    if isinstance(count, float) and count.is_integer():  # as writers in JavaScript and R spell it; readers take it
+        count = int(count)
     return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
 
 

@@ -267,7 +267,7 @@ def test_a_note_is_told_and_says_nothing_against_the_commit(bench: Bench) -> Non
     run = bench.verify(Answers({"a.t": FOUND_SO}), "a.t")
     assert run.count(PROVEN) == 1
     text = render_verify(run)
-    assert "note: inputs hold\n      the log says 21 rows, the files hold 20\n" in text
+    assert "note: the log says 21 rows, the files hold 20\n      checked: inputs hold\n" in text
     assert "1 table: 1 proven" in text
     assert verification_document(run)["counts"] == {"proven": 1, "wrong": 0, "not_checked": 0, "spelled_anew": 0}
     jsonschema.validate(verification_document(run), json.loads(SCHEMA.read_text(encoding="utf-8")))
@@ -311,7 +311,7 @@ def test_every_document_says_the_same(bench: Bench) -> None:
     document = json.loads(verification_json(run))
     jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert document == json.loads(json.dumps(verification_document(run)))
-    assert document["counts"] == {"proven": 1, "wrong": 1, "not_checked": 2}
+    assert document["counts"] == {"proven": 1, "wrong": 1, "not_checked": 2, "spelled_anew": 0}
     stored = json.loads((bench.project.runs_dir / run.run_id / "verification.json").read_text(encoding="utf-8"))
     assert stored == document
     suites = ElementTree.fromstring(verify_junit(run))
