@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 unexport MAINTAINER_TEST_SEED
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test nightly long lint stores unit spark soak bench docs format clean check-python check-java hostile coverage mutation fault property
+.PHONY: help demo test nightly long lint stores unit spark soak bench docs format clean check-python check-java hostile coverage mutation guards fault property
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -71,6 +71,9 @@ coverage: $(STAMPS)/dev ## branch coverage of all that decides, by the tests tha
 
 mutation: $(STAMPS)/dev ## small wrong changes in what decides about rows and files; tests must notice (10 minutes on idle cores)
 	$(BIN)/python -m tools.mutation $(MUTATION)
+
+guards: check-java $(STAMPS)/dev ## take each guard of a promise out of the code; the tests that decide about it must fail
+	$(BIN)/python -m tools.mutation --guards $(GUARDS)
 
 spark: check-java $(STAMPS)/dev ## the tests on real Spark and Delta
 	$(PYTEST) $(SPREAD) -m 'not long' $(SPARK_TESTS)

@@ -1,4 +1,7 @@
-"""Command ``python -m tools.mutation``: run mutants, write the page, fail for survivors that have no reason."""
+"""Command ``python -m tools.mutation``: run mutants, write the page, fail for survivors that have no reason.
+
+With ``--guards`` it takes the guards of promises out instead, and fails for one that no test misses.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from hypothesis import HealthCheck, Phase, settings
 
 from tools.mutation import trials
 from tools.mutation.mutants import mutants_of
-from tools.mutation.page import PAGE, page
+from tools.mutation.page import GUARDS_PAGE, PAGE, guards_page, page
+from tools.mutation.planted import read_guards, try_all
 from tools.mutation.survivors import key_of, place_of, read_fates, read_reasons, unused, write_fates
 from tools.mutation.targets import SUITES, TARGETS
 from tools.mutation.trials import KILLED, Fate, Trials
@@ -24,6 +28,8 @@ PROFILE = "mutation"
 
 def main() -> int:
     asked = _arguments()
+    if asked.guards:
+        return _guards(asked)
     mutants = {
         target: [mutant for source in sources for mutant in mutants_of(ROOT, source.file, source.names)]
         for target, sources in TARGETS.items()
@@ -67,6 +73,21 @@ def main() -> int:
     return 1 if unexplained or stale else 0
 
 
+def _guards(asked: argparse.Namespace) -> int:
+    every = read_guards()
+    chosen = [guard for guard in every if (asked.only or "") in f"{guard.file}: {guard.name}"]
+    wrong = try_all(chosen, ROOT, asked.jobs, say)
+    say(
+        f"{len(chosen)} of {len(every)} guards were taken out; {len(wrong)} tests did not tell"
+        if wrong
+        else f"{len(chosen)} of {len(every)} guards were taken out, and each was missed by its tests"
+    )
+    if not wrong and chosen == list(every):
+        GUARDS_PAGE.write_text(guards_page(every, ROOT), encoding="utf-8")
+        say(f"written: {GUARDS_PAGE.relative_to(ROOT)}")
+    return 1 if wrong else 0
+
+
 def say(text: str) -> None:
     print(text, file=trials.screen(), flush=True)
 
@@ -76,7 +97,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=0, help="so many mutants, drawn by the seed; all without it")
     parser.add_argument("--seed", type=int, default=0, help="what is drawn by")
     parser.add_argument("--target", action="append", choices=sorted(TARGETS), help="these targets only")
-    parser.add_argument("--only", help="mutants with this text in FILE:LINE: CHANGE")
+    parser.add_argument("--only", help="mutants with this text in FILE:LINE: CHANGE, guards with it in FILE: SENTENCE")
+    parser.add_argument("--guards", action="store_true", help="take out the guards of guards.yml instead")
     parser.add_argument(
         "--again", action="store_true", help="only what the last run here did not kill, after new tests"
     )

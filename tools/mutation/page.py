@@ -1,4 +1,7 @@
-"""Write ``docs/mutation.md``: the figures of a whole run, and each mutant that lives with the reason."""
+"""Write ``docs/mutation.md``: the figures of a whole run, and each mutant that lives with the reason.
+
+And ``docs/guards.md``: each guard of a promise with the tests that decide about it.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from tools.mutation.mutants import Mutant
+from tools.mutation.planted import Guard
 from tools.mutation.survivors import Key, key_of
 from tools.mutation.trials import KILLED, Fate
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "mutation.md"
+GUARDS_PAGE = PAGE.with_name("guards.md")
 
 _INTRODUCTION = """# Mutation testing
 
@@ -20,6 +25,32 @@ a time: a comparison turned, a bound moved by one, `and` for `or`, a figure, a t
 out. The tests that need no Spark must notice each change. What lives on stands below with the reason why it may; one
 without a reason makes the command fail.
 """
+
+
+_GUARDS_INTRODUCTION = """# Guards
+
+Made by `make guards`, not by hand. Each [promise](promises.md) rests on guards in the code, listed in
+`tools/mutation/guards.yml`: a new guard gets an entry there. `make guards` takes them out one at a time and runs the
+tests that decide about them. Each must fail, and pass with the guard in place. All of these tests are in `make test`.
+"""
+
+
+def guards_page(guards: Sequence[Guard], root: Path) -> str:
+    """Return the page after a run in which each guard was missed."""
+    lines = [
+        _GUARDS_INTRODUCTION,
+        f"Last whole run: {datetime.now(timezone.utc):%Y-%m-%d}, commit `{_commit(root)}`, {len(guards)} guards.",
+    ]
+    for promise in sorted({guard.promise for guard in guards}):
+        lines += [f"\n## Promise {promise}\n", "| guard | in | decided by |", "|---|---|---|"]
+        lines += [
+            f"| {guard.name} | `{guard.file.removeprefix('maintainer/')}` | "
+            + "<br>".join(f"`{test.removeprefix('tests/')}`" for test in guard.tests)
+            + " |"
+            for guard in guards
+            if guard.promise == promise
+        ]
+    return "\n".join(lines) + "\n"
 
 
 def page(

@@ -17,7 +17,9 @@ from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.rewrite.commit import rewrite_commit as commit_module
 from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.errors import CommitNotLanded, CommitUnknown
+from maintainer.errors import CommitNotLanded, CommitUnknown, VerificationFailed
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import SetPropertiesStep
 from maintainer.model.table.table_facts import TableRef
 from tests.support.tables.delta_tables import compaction, files_on_disk, no_intent, second_engine_rows, stamp
 
@@ -53,7 +55,10 @@ LOST: dict[str, tuple[bool, BaseException, type[BaseException] | None, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", LOST)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.every_run if name.endswith("the connection broke") else ()) for name in LOST],
+)
 @pytest.mark.sampled(2)
 def test_a_lost_answer_is_settled_from_the_log(
     name: str, made: Path, engine: DeltaTableEngine, lake: Path, monkeypatch: pytest.MonkeyPatch
@@ -85,6 +90,45 @@ def test_a_lost_answer_is_settled_from_the_log(
     assert second_engine_rows(path) == rows
 
 
+@pytest.mark.every_run
+def test_a_commit_that_would_remove_other_files_than_planned_is_not_made(
+    made: Path, engine: DeltaTableEngine, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = lake / "t"
+    shutil.copytree(made, path)
+    rows, before = second_engine_rows(path), files_on_disk(path)
+    facts = engine.reader.facts(TableRef(str(path)))
+    step, batch = compaction(facts)
+    real = engine.jvm.removes_of
+    monkeypatch.setattr(engine.jvm, "removes_of", lambda sources, now_ms: real(sources[1:], now_ms))
+    with pytest.raises(VerificationFailed) as caught:
+        engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
+    assert caught.value.code == "V502"
+    assert (engine.reader.facts(facts.ref).version, files_on_disk(path)) == (facts.version, before)
+    assert second_engine_rows(path) == rows
+
+
+@pytest.mark.every_run
+def test_properties_that_landed_are_set_although_the_answer_was_lost(
+    made: Path, engine: DeltaTableEngine, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = lake / "t"
+    shutil.copytree(made, path)
+    facts = engine.reader.facts(TableRef(str(path)))
+    step = SetPropertiesStep((("team", None),), (("team", "a"),), (Reason(ReasonCode.PROPERTY_DRIFT, ""),))
+    real = engine.jvm.set_properties
+
+    def lossy(*args: Any) -> None:
+        real(*args)
+        raise Py4JNetworkError("gone")
+
+    monkeypatch.setattr(engine.jvm, "set_properties", lossy)
+    receipt = engine.writer.set_properties(facts, step, stamp(), no_intent)
+    assert receipt.version == facts.version + 1
+    assert deltalake.DeltaTable(str(path)).metadata().configuration["team"] == "a"
+
+
+@pytest.mark.every_run
 def test_a_log_that_cannot_be_asked_leaves_the_fate_unknown(
     made: Path, engine: DeltaTableEngine, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

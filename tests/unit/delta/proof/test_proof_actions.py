@@ -88,6 +88,24 @@ def test_what_was_not_planned_is_named(written: WrittenFile, problem: str) -> No
     assert problem in check_adds([written], EXPECTED)
 
 
+class Changing(WrittenFile):
+    def to_commit(self) -> dict[str, Any]:
+        return {**super().to_commit(), "dataChange": True}
+
+
+def test_a_file_that_says_it_changes_data() -> None:
+    assert _written().to_commit()["dataChange"] is False
+    assert check_adds([Changing(_written().add, TAGS)], EXPECTED) == ["new: dataChange is not false"]
+
+
+def test_a_file_has_the_deletion_vector_that_was_written_for_it_and_no_other() -> None:
+    vector = {"storageType": "u", "pathOrInlineDv": "123", "cardinality": 2}
+    expected = replace(EXPECTED, vectors={"new": vector})
+    assert check_adds([_written(deletionVector=vector)], expected) == []
+    for forgotten in (_written(), _written(deletionVector={**vector, "pathOrInlineDv": "124"})):
+        assert check_adds([forgotten], expected) == ["new: its deletion vector is not the one that was written for it"]
+
+
 def test_a_file_that_is_added_twice() -> None:
     assert check_adds([_written(), _written()], EXPECTED) == ["new is added twice"]
 

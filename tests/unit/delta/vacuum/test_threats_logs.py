@@ -107,6 +107,31 @@ class TestA18RestoreInBetween:
             work.delete(table, step, planned_version=version)
         assert_only(lake, before)
 
+    @pytest.mark.parametrize("operation", ["RESTORE", "CLONE"])
+    def test_before_and_it_names_no_planned_file(self, lake: Path, operation: str) -> None:
+        table, _ = wide_table(lake)
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        version = table.head
+        table.file("other.parquet", 60)
+        table.commit(0, table.add_action("other.parquet", 60), operation=operation)
+        before = tree(lake)
+        with pytest.raises(CommitConflict, match="restored or cloned over"):
+            work.delete(table, step, planned_version=version)
+        assert_only(lake, before)
+
+    def test_in_a_version_that_was_read_already(self, lake: Path) -> None:
+        table, _ = wide_table(lake)
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        table.commit(0, table.add_action("f00.parquet", 60), operation="WRITE")
+        before = tree(lake)
+        with pytest.raises(CommitConflict, match="live again"):
+            work.delete(table, step)
+        assert_only(lake, before)
+
     def test_removed_again_since_it_was_brought_back(self, lake: Path) -> None:
         table, _ = wide_table(lake)
         work = Vacuuming(policies())

@@ -213,6 +213,18 @@ class TestA09ForeignFiles:
         work.delete(table, step)
         assert_only(lake, before, "t/a.parquet")
 
+    def test_an_untracked_file_that_was_written_to_since_the_plan_stays(self, lake: Path) -> None:
+        table = old_table(lake / "t")
+        table.file("written.parquet", 100)
+        work = Vacuuming(policies(delete_untracked=True))
+        step = work.step(table)
+        assert step is not None
+        assert [file.path for file in step.files] == ["written.parquet", "a.parquet"]
+        table.file("written.parquet", 0, b"of a writer that has not committed yet")
+        before = tree(lake)
+        assert work.delete(table, step).num_files_deleted == 1
+        assert_only(lake, before, "t/a.parquet")
+
     def test_a_listing_has_a_bound(self, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         table = self.table(lake)
         listed = surroundings.list_untracked(

@@ -18,7 +18,15 @@ from maintainer.model.table.table_facts import TableRef
 from tests.support.tables.aged_tables import AgedTable, tree
 from tests.support.tables.bind_mounts import BindMount
 from tests.support.tables.local_vacuum import Vacuuming
-from tests.support.tables.vacuum_cases import assert_only, clone_of, codes, policies, vacuum, vacuum_with_leftovers
+from tests.support.tables.vacuum_cases import (
+    assert_only,
+    clone_of,
+    codes,
+    old_table,
+    policies,
+    vacuum,
+    vacuum_with_leftovers,
+)
 
 ODD = (
     " ", "%", "#", "=", ":", "+", "ä", "a\u0308", "ß", "日本", "🦆", "'", '"', "&", "?", "*", "(", ")", "[", "]",
@@ -93,6 +101,18 @@ class TestA10Spellings:
         table = removed_twice(lake)
         add_again(table, SPELLINGS[spelling].format(table=table.path), 25)
         vacuum_with_leftovers(lake, table, Vacuuming(policies(delete_untracked=untracked)), "p=1/gone.parquet")
+
+    def test_a_file_that_the_log_names_through_a_link_is_not_untracked(self, lake: Path) -> None:
+        table = old_table(lake / "t")
+        (lake / "link").symlink_to(table.path)
+        table.file("named.parquet", 60)
+        named = table.add_action("named.parquet", 60)
+        named["add"]["path"] = f"file:{lake}/link/named.parquet"
+        table.commit(19, named)
+        table.file("unknown.parquet", 100)
+        step = Vacuuming(policies(delete_untracked=True)).step(table)
+        assert step is not None
+        assert [file.path for file in step.files] == ["unknown.parquet", "a.parquet"]
 
     @pytest.mark.parametrize("reached", ["by a link", "by a link above", "by its real path"])
     def test_a_link_to_the_table_or_above_it_makes_no_second_file(self, lake: Path, reached: str) -> None:
@@ -197,6 +217,7 @@ class TestA10Spellings:
     def test_a_name_that_comes_after_the_plan_stops_the_deletion(self, lake: Path) -> None:
         table = removed_twice(lake)
         (lake / "link").symlink_to(table.path)
+        table.file("named.parquet", 60)
         work = Vacuuming(policies())
         step = work.step(table)
         assert step is not None

@@ -231,6 +231,22 @@ def test_a_run_that_is_tried_again_moves_the_rest(table: AgedTable) -> None:
     assert receipt_back.num_files_restored == 3
 
 
+class OnAStore(LocalTable):
+    @property
+    def root_uri(self) -> str:
+        return "s3a://bucket/t"
+
+
+def test_a_plan_with_a_trash_on_an_object_store_is_refused_before_anything_is_read(table: AgedTable) -> None:
+    step = work().step(table)
+    assert step is not None
+    before = tree(table.path)
+    with pytest.raises(TableError) as caught:
+        work().delete(table, step, storage=OnAStore(table.path))
+    assert caught.value.code == "T431"
+    assert tree(table.path) == before
+
+
 def test_a_trash_that_cannot_be_written_deletes_nothing(table: AgedTable) -> None:
     (table.path.parent / FOLDER).write_text("a file in its place")
     before = tree(table.path)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from maintainer.app.lookback.run_history import in_a_row
 from maintainer.delta.log.table_place import StoragePlaces
-from maintainer.errors import ExitCode
+from maintainer.errors import ExitCode, TableHot
 from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
-from maintainer.execution.run.run_context import Clock, RetryBounds
+from maintainer.execution.run.cancellation import StopSwitch, TableControl
+from maintainer.execution.run.run_context import Clock, RetryBounds, RunContext
+from maintainer.execution.table.commit_conditions import check_quiet
+from maintainer.execution.table.table_worker import TableWorker
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered, update_state
 from maintainer.model.plan.plan import LeftAlone, TablePlan
@@ -73,6 +79,22 @@ def test_an_update_before_the_commit_holds_it_back_though_it_took_another_file(n
     )  # fmt: skip
     assert (outcome.tables[0].status, exit_code(outcome)) == (TableStatus.YIELDED, ExitCode.OK)
     assert sorted(table.live) == ["f0", "f1"]
+
+
+@pytest.mark.parametrize("num_carried", [1, 2])
+def test_a_second_update_during_a_rewrite_holds_it_back_though_both_were_carried_over(num_carried: int) -> None:
+    lake = FakeLake()
+    table = lake.table("t", (1,), (2,), (3,))
+    plan = quiet(plan_of(table, compact(table)))
+    context = SimpleNamespace(clock=Clock(lambda: NOW_MS))
+    with lake.worker("w") as engine:
+        facts = engine.reader.facts(plan.ref)
+        for name in ("f0", "f1")[:num_carried]:
+            table.delete_file(name, at_ms=NOW_MS)
+        carried = tuple(range(facts.version + 1, facts.version + 1 + num_carried))
+        worker = TableWorker(plan, engine, cast(RunContext, context), TableControl(StopSwitch()))
+        with nullcontext() if num_carried == 1 else pytest.raises(TableHot):
+            check_quiet(worker, facts, frozenset({()}), carried_versions=carried)
 
 
 def test_without_a_quiet_time_such_a_rewrite_commits(nights: Nights) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maintainer.model.run.outcome import TableStatus
+from maintainer.model.run.outcome import StepStatus, TableStatus
 from tests.support.runs.planned_steps import compact, plan_of, vacuum
 from tests.unit.execution.table.table_bench import Bench, statuses, three_files
 
@@ -118,3 +118,18 @@ def test_deletions_that_are_held_stop_one_that_is_under_way(bench: Bench) -> Non
     outcome = bench.run(plan_of(table, vacuum("old-1", "old-2")))
     assert statuses(outcome) == ["vacuum: interrupted"]
     assert "old-2" in table.storage
+
+
+def test_nothing_is_deleted_once_deletions_are_held(bench: Bench) -> None:
+    table = three_files(bench)
+    bench.switch.halt("E651: it cannot be written", hold_deletions=True)
+    (step,) = bench.run(plan_of(table, vacuum("old"))).steps
+    assert step.error is not None
+    assert (step.error.code, step.status) == ("C715", StepStatus.INTERRUPTED)
+
+
+def test_a_vacuum_waits_for_the_next_run_after_a_failed_proof_of_another_table(bench: Bench) -> None:
+    table = three_files(bench)
+    bench.switch.verification_failed("another")
+    (step,) = bench.run(plan_of(table, vacuum("old"))).steps
+    assert step.status is StepStatus.SKIPPED

@@ -15,7 +15,7 @@ from maintainer.journal.events.intents import unfinished
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.run.outcome import TableStatus
+from maintainer.model.run.outcome import TableStatus, Verdict
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableRecord
 from tests.support.runs.fake_lake import Station
@@ -45,6 +45,22 @@ def test_an_unknown_fate_stops_the_table_and_the_next_run_settles_it_as_landed(b
     assert [(e["fate"], e["version"]) for e in bench.recorded("settled_earlier")] == [("landed", 2)]
     assert unfinished(bench.runs_dir) == ()
     assert bench.record(plan_of(table)).unproven_versions == ()
+
+
+def test_what_landed_and_cannot_be_checked_counts_as_unproven_in_the_same_run(bench: Bench) -> None:
+    table = three_files(bench)
+
+    def lost(at: Station) -> None:
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at("landed", lost, times=1)
+    bench.run(plan_of(table, compact(table)))
+    bench.verifier.order = [Verdict.ERROR]
+    outcome = bench.run(plan_of(table, vacuum("f0", removed_in_version=2)), record=TableRecord())
+    (step,) = outcome.steps
+    assert step.error is not None
+    assert step.error.code == "A410"
+    assert "f0" in table.storage
 
 
 @pytest.mark.parametrize("copied", ["before", "after"])

@@ -15,6 +15,7 @@ from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.outcome import RunOutcome, TableStatus
 from tests.support.runs.fake_lake import FakeLake, Station
+from tests.support.runs.fake_table import FakeTable
 from tests.support.runs.plain_verifier import PlainVerifier
 from tests.support.runs.planned_steps import compact, plan_all, plan_of
 from tests.support.tables.builders import NOW_MS
@@ -49,6 +50,22 @@ def test_what_a_killed_engine_left_is_removed_once_by_the_next_run(tmp_path: Pat
 
     start(lake, runs, THIRD, plan_all(plan_of(table)))
     assert len(lake.cleaned) == 1
+
+
+def test_nothing_is_removed_from_a_copy_while_the_original_may_be_in_its_place(tmp_path: Path) -> None:
+    lake, runs = FakeLake(), tmp_path / "runs"
+    table = lake.table("a", (1, 2), (3,))
+
+    def dies(at: Station) -> None:
+        raise EnvironmentUnfit("the Spark JVM has gone", code="E612")
+
+    lake.at("write", dies, table="a", times=1)
+    start(lake, runs, FIRST, plan_all(plan_of(table, compact(table))))
+    copy = lake.tables["copy"] = FakeTable("copy", table.table_id, list(table.versions), set(table.storage))
+    start(lake, runs, SECOND, plan_all(plan_of(copy, compact(copy))))
+    assert lake.cleaned == []
+    (writing,) = unfinished_writings(runs)
+    assert writing.location == table.location
 
 
 @pytest.mark.parametrize("left_over", [(), ("mem:/lake/a/part-x",)])
