@@ -18,6 +18,7 @@ from maintainer.model.table.table_facts import DataFile, DeletionVector, Partiti
 
 _RECORDS_FIRST = re.compile(r'\{"numRecords":(\d{1,18})[,}]')
 """How Delta writes statistics. Anything else is parsed in full."""
+_MAX_EXACT_FLOAT = 2.0**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +83,20 @@ def num_records(stats: str | None) -> int | None:
     if first:
         return int(first.group(1))
     try:
-        count = json.loads(stats).get("numRecords")
+        count = _whole_count(json.loads(stats).get("numRecords"))
     except (ValueError, AttributeError):
         return None
-    if isinstance(count, float) and count.is_integer():  # as writers in JavaScript and R spell it; readers take it
-        count = int(count)
-    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
+    return count if count is not None and count >= 0 else None
+
+
+def _whole_count(value: object) -> int | None:
+    """Return a count of an action's statistics; None for what is no whole number: a text, a fraction, a truth value.
+
+    Some writers write 12 as ``12.0``.
+    """
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < _MAX_EXACT_FLOAT else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def live_rows(adds: Iterable[Mapping[str, Any]]) -> int | None:

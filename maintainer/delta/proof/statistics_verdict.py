@@ -138,7 +138,9 @@ def statistics_in(text: object) -> Mapping[str, Any] | None:
 
 
 def _count(value: object) -> int | None:
-    """A count; None for what readers do not take for one, such as a text."""
+    """A count, also one written as ``12.0``; None for what readers do not take for one, such as a text."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < 2.0**53 else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 

@@ -77,6 +77,11 @@ def test_files_of_one_partition_share_its_values() -> None:
         ('{"minValues":{"numRecords":1}}', None),
         ('{"numRecords":null}', None),
         ('{"numRecords":12.0}', 12),
+        ('{"numRecords":12.5}', None),
+        ('{"numRecords":1e300}', None),
+        ('{"numRecords":-1.0}', None),
+        ('{"numRecords":"12"}', None),
+        ('{"numRecords":true}', None),
     ],
 )
 def test_num_records(stats: str | None, expected: int | None) -> None:
