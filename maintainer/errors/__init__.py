@@ -110,6 +110,8 @@ class EnvironmentUnfit(MaintainerError):
     """Java, Spark, Delta, storage or permissions are not as they must be: nothing ran."""
 
     exit_code = ExitCode.USAGE
+    is_silence = False
+    """Whether something took a connection and gave no answer in time: whoever asks next waits as long."""
 
 
 class NotSupportedYet(MaintainerError):

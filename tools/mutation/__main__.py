@@ -77,6 +77,8 @@ def _guards(asked: argparse.Namespace) -> int:
     every = read_guards()
     chosen = [guard for guard in every if (asked.only or "") in f"{guard.file}: {guard.name}"]
     wrong = try_all(chosen, ROOT, asked.jobs, say)
+    for sentence in wrong:
+        say(sentence)
     say(
         f"{len(chosen)} of {len(every)} guards were taken out; {len(wrong)} tests did not tell"
         if wrong

@@ -29,6 +29,12 @@ _CODE_CACHE = "-XX:ReservedCodeCacheSize"
 _QUICK_CODE_CACHE = f"{_CODE_CACHE}=240m"
 """Java's default for both compilers. With C1 alone it is 48 MB, which the code of a night fills: from then on Java
 spends a quarter of its time on throwing code away and compiling it again."""
+_METASTORE_WAITS = {
+    "spark.hadoop.hive.metastore.client.socket.timeout": "15s",
+    "spark.hadoop.hive.metastore.connect.retries": "1",
+    "spark.hadoop.hive.metastore.failure.retries": "0",
+}
+"""Hive's client waits ten minutes for a metastore that accepts and never answers, and then asks again."""
 _A_COLLECTOR = re.compile(r"-XX:\+Use\w*GC")
 _GIB = 1 << 30
 
@@ -107,6 +113,8 @@ def start_conf(
         _CLASS_PATH: class_path(jars, settings.get(_CLASS_PATH)),
         JAVA_OPTIONS: java_options(folder, quick, archive_options, settings.get(JAVA_OPTIONS)),
     }
+    if is_hive(settings):
+        conf |= {key: settings.get(key, value) for key, value in _METASTORE_WAITS.items()}
     if WAREHOUSE in settings or not is_hive(settings):
         # A metastore that is asked for the first time writes the folder down as that of its first database.
         conf[WAREHOUSE] = settings.get(WAREHOUSE, str(folder / "warehouse"))

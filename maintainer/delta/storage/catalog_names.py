@@ -6,13 +6,14 @@ A catalog that does not answer is said to be that: it is not the table that is a
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.jvm.catalog_calls import SESSION_CATALOG, CatalogEntry
 from maintainer.delta.storage.failures.engine_failures import NO_TABLE_HELP, NOT_DELTA_HELP, catalog_error
-from maintainer.errors import ProjectError, TableError, raise_from
+from maintainer.errors import EnvironmentUnfit, ProjectError, TableError, raise_from
 from maintainer.model.table.table_facts import TableRef
 
 NO_CATALOG_HELP = (
@@ -42,7 +43,8 @@ def entry_of(jvm: DeltaJvm, name: str) -> CatalogEntry:
             where=name,
             help=NO_CATALOG_HELP,
         )
-    with _catalog_errors(name):
+    parts = _parts(name)
+    with _catalog_errors(jvm, name, parts[0] if len(parts) > 2 else ""):
         entry = jvm.catalog_entry(name)
     if entry is None:
         raise TableError("there is no such table in the catalog", code="T401", where=name, help=NO_TABLE_HELP)
@@ -86,10 +88,10 @@ def tables_in_catalog(
     if not jvm.has_catalog:
         return
     num_tables = 0
-    with _catalog_errors("the catalog"):
+    with _catalog_errors(jvm, "the catalog"):
         databases = jvm.session_databases()
     for database in filter(wanted, databases):
-        with _catalog_errors(f"the catalog's database {database}"):
+        with _catalog_errors(jvm, f"the catalog's database {database}"):
             entries = jvm.session_tables(database)
         num_tables += len(entries)
         if num_tables > MAX_CATALOG_TABLES:
@@ -118,7 +120,7 @@ def neighbours_in_catalog(jvm: DeltaJvm, tables: Iterable[TableRef]) -> Iterator
     if not named or not jvm.has_catalog:
         return
     for database in sorted({parts[-2] if len(parts) == 2 else DEFAULT_DATABASE for parts in named if len(parts) < 3}):
-        with _catalog_errors(f"the catalog's database {database}"):
+        with _catalog_errors(jvm, f"the catalog's database {database}"):
             entries = jvm.session_tables(database)
         for entry in sorted(entries, key=lambda entry: entry.name):
             if entry.is_delta and entry.location and (database, entry.name.lower()) not in known:
@@ -135,9 +137,24 @@ def _quoted(part: str) -> str:
     return part if _PLAIN.fullmatch(part) else f"`{part.replace('`', '``')}`"
 
 
+SILENCE_SECONDS = 60.0
+"""How long the other names of a catalog that took a connection and gave no answer are not asked."""
+
+_silences: dict[tuple[str, str], tuple[float, EnvironmentUnfit]] = {}
+"""By metastore and catalog: until when, and what the first name failed with. Of this process: each worker has a session
+of its own, and all ask one metastore."""
+
+
 @contextmanager
-def _catalog_errors(where: str) -> Iterator[None]:
+def _catalog_errors(jvm: DeltaJvm, where: str, catalog: str = "") -> Iterator[None]:
+    address = str(jvm.spark.conf.get("spark.hadoop.hive.metastore.uris", "")), catalog
+    until, silence = _silences.get(address, (0.0, None))
+    if silence is not None and time.monotonic() < until:
+        raise EnvironmentUnfit(silence.what, code=silence.code, where=where, found=silence.found, help=silence.help)
     try:
         yield
     except Exception as error:
-        raise_from(catalog_error(error, where), error)
+        ours = catalog_error(error, where)
+        if isinstance(ours, EnvironmentUnfit) and ours.is_silence:
+            _silences[address] = (time.monotonic() + SILENCE_SECONDS, ours)
+        raise_from(ours, error)

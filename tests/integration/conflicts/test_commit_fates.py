@@ -123,7 +123,7 @@ def test_properties_that_landed_are_set_although_the_answer_was_lost(
         raise Py4JNetworkError("gone")
 
     monkeypatch.setattr(engine.jvm, "set_properties", lossy)
-    receipt = engine.writer.set_properties(facts, step, stamp(), no_intent)
+    receipt = engine.writer.set_properties(facts, step, stamp("t/set_properties"), no_intent)
     assert receipt.version == facts.version + 1
     assert deltalake.DeltaTable(str(path)).metadata().configuration["team"] == "a"
 

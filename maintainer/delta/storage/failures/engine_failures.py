@@ -234,7 +234,7 @@ def catalog_error(error: BaseException, where: str) -> MaintainerError:
             found=_one_line(chain[0].message),
             help=NO_TABLE_HELP,
         )
-    return EnvironmentUnfit(
+    unfit = EnvironmentUnfit(
         "the catalog does not answer",
         code="E647",
         where=where,
@@ -242,6 +242,8 @@ def catalog_error(error: BaseException, where: str) -> MaintainerError:
         help="nothing was changed; check that the catalog runs and that its address in the Spark settings is right, "
         "then run the command again",
     )
+    unfit.is_silence = any(failure.type_name == "SocketTimeoutException" for failure in chain)
+    return unfit
 
 
 def _is_about_the_log(error: BaseException, chain: tuple[EngineFailure, ...]) -> bool:
