@@ -153,6 +153,21 @@ def test_tables_have_names_where_a_catalog_outlives_the_session(
     assert start_conf.has_catalog(settings) is expected
 
 
+@pytest.mark.parametrize(
+    ("more", "defaults", "expected"),
+    [({}, {}, "15s"), ({"x": "3s"}, {}, "3s"), ({}, {"x": "4s"}, "4s"), ({"x": "3s"}, {"x": "4s"}, "3s")],
+)
+def test_a_metastore_is_waited_for_shortly_unless_the_user_says_otherwise(
+    tmp_path: Path, more: dict[str, str], defaults: dict[str, str], expected: str
+) -> None:
+    key = "spark.hadoop.hive.metastore.client.socket.timeout"
+    hive = {"spark.sql.catalogImplementation": "hive", **dict.fromkeys([key for _ in more], more.get("x", ""))}
+    named = dict.fromkeys([key for _ in defaults], defaults.get("x", ""))
+    settings = start_conf.start_conf(SessionOptions(conf=tuple(hive.items())), (), tmp_path, named, {})
+    assert settings[key] == expected
+    assert key not in start_conf.start_conf(SessionOptions(), (), tmp_path, {}, {})
+
+
 def test_log_tail_is_short_and_never_fails(tmp_path: Path) -> None:
     path = tmp_path / "spark.log"
     assert engine_log.tail(path) == ""
