@@ -15,7 +15,7 @@ import click
 from maintainer.app.engine_access import EngineOptions, project_engine
 from maintainer.app.selection.managed_search import needs_session, search_tables
 from maintainer.app.selection.run_spec import RunSpec
-from maintainer.cli.context import CliContext, print_json
+from maintainer.cli.context import CliContext, now_ms, print_json
 from maintainer.cli.options import ENGINE, output_option, spec_options
 from maintainer.delta.doctor.doctor_checks import DoctorInput, run_checks
 from maintainer.delta.doctor.doctor_model import Check, Status, failed, guarded
@@ -38,9 +38,10 @@ _WIDEST_NAME = 20
 @click.command("doctor")
 @output_option("json")
 @click.option("--no-spark", is_flag=True, help="Only look at what is here: download nothing, start no session.")
+@click.option("--notify", is_flag=True, help="Send a test message to the address in `notify` of maintainer.yml.")
 @spec_options(ENGINE)
 @click.pass_context
-def doctor_command(ctx: click.Context, output: str, no_spark: bool, spec: RunSpec) -> None:
+def doctor_command(ctx: click.Context, output: str, no_spark: bool, notify: bool, spec: RunSpec) -> None:
     """Check Java, versions, JARs, Spark, storage and permissions. Each failure comes with its fix."""
     context: CliContext = ctx.obj
     engine = spec.engine
@@ -54,6 +55,7 @@ def doctor_command(ctx: click.Context, output: str, no_spark: bool, spec: RunSpe
     runs_dir: Path | None = None
     for project in projects:
         in_project += _state(project, say)
+        in_project += _test_message(project, say) if notify else []
         with suppress(ProjectError):  # the check of the state says it
             runs_dir = local_runs_dir(project.loaded.project)
     subject = DoctorInput(
@@ -106,6 +108,25 @@ def _state(project: Project, say: Callable[[str], None]) -> list[Check]:
         yield Check("state", Status.OK, f"{settings.state} {can}")
 
     return guarded("state", look)
+
+
+def _test_message(project: Project, say: Callable[[str], None]) -> list[Check]:
+    """Send a message that somebody wants to see arrive: no address, or one that does not take it, is a failure."""
+    from maintainer.app.running.observers.event_thread import NOT_DELIVERED
+    from maintainer.app.running.observers.observed_run import webhook_of
+    from maintainer.app.running.observers.webhook import NotDelivered
+
+    webhook = webhook_of(project)
+    if webhook is None:
+        what = "no address to send a test message to: maintainer.yml has no `notify`, or its `url` is empty"
+        return [Check("notify", Status.FAIL, what, 'write it as `notify: {url: "${env:NAME}"}`, and set NAME')]
+    say("notify")
+    try:
+        webhook.test(now_ms())
+    except NotDelivered as error:
+        what = f"the test message to {webhook.where} was not taken: {error}"
+        return [Check("notify", Status.FAIL, what, "check the address and the server", NOT_DELIVERED)]
+    return [Check("notify", Status.OK, f"{webhook.where} took a test message: look whether it arrived")]
 
 
 def _managed(

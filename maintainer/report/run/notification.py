@@ -19,6 +19,9 @@ FORMAT_VERSION = "1"
 MAX_TABLES = 50
 """Tables that a message lists; the rest is counted."""
 
+TEST = "test"
+"""The event of a message that somebody asked for, to see whether it arrives."""
+
 MAX_TABLES_IN_TEXT = 10
 MAX_SENTENCE = 300
 """Characters of what is said about one table in the text."""
@@ -49,7 +52,7 @@ def quarantine_message(run: RunNamed, table: TableOutcome, at_ms: int) -> dict[s
     name = table.ref.identifier
     text = f"{_about(run)}: {_shown(name)} is in quarantine: a verification failed. {_sentence(table)}"
     text += f"\nLook at it before anybody writes to it: maintainer verify {_shown(name)}"
-    return _document(run, NotifyOn.QUARANTINE, text, [table], at_ms, None)
+    return _document(run, NotifyOn.QUARANTINE.value, text, [table], at_ms, None)
 
 
 def failure_message(run: RunNamed, tables: Sequence[TableOutcome], code: ExitCode, at_ms: int) -> dict[str, Any]:
@@ -64,16 +67,22 @@ def failure_message(run: RunNamed, tables: Sequence[TableOutcome], code: ExitCod
     if unsupported:
         lines.append(f"{count_of(unsupported, 'table')} not supported and left alone")
     lines.append(f"maintainer show {run.run_id}")
-    return _document(run, NotifyOn.FAILURE, "\n".join(lines), bad, at_ms, code)
+    return _document(run, NotifyOn.FAILURE.value, "\n".join(lines), bad, at_ms, code)
+
+
+def test_message(run: RunNamed, at_ms: int) -> dict[str, Any]:
+    """Return the message that shows that messages arrive; no run and no table is behind it."""
+    text = f"{_about(run)}: this is a test by `maintainer doctor --notify`. Nothing failed."
+    return _document(run, TEST, text, [], at_ms, None)
 
 
 def _document(
-    run: RunNamed, event: NotifyOn, text: str, tables: Sequence[TableOutcome], at_ms: int, code: ExitCode | None
+    run: RunNamed, event: str, text: str, tables: Sequence[TableOutcome], at_ms: int, code: ExitCode | None
 ) -> dict[str, Any]:
     return {
         "format_version": FORMAT_VERSION,
         "text": text,
-        "event": event.value,
+        "event": event,
         "at": iso_utc(at_ms),
         "project": printable(run.project),
         "environment": run.environment,

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.support.http_receiver import http_receiver
 from tests.support.stores.s3_server import S3Server, s3_server
 
 
@@ -155,3 +156,29 @@ def test_places_on_other_storage_are_left_to_a_session_and_an_empty_list_is_said
         '["s3://b/lake"]': [("ok", "not looked for: that needs a session (1 rule)")],
         "[]": [("warn", "`roots` in maintainer.yml is empty, so no table is managed")],
     }
+
+
+def test_a_test_message_is_sent_when_asked_and_only_then(tmp_path: Path) -> None:
+    (tmp_path / "maintainer.yml").write_text('version: 1\nnotify: {url: "${env:HOOK:-}", on: [failure]}\n')
+
+    def notified(hook: str) -> tuple[int, dict[str, Any]]:
+        done = doctor(tmp_path, "--no-spark", "--notify", "-o", "json", HOOK=hook)
+        assert "planted" not in done.stdout + done.stderr
+        return done.returncode, next(one for one in json.loads(done.stdout)["checks"] if one["name"] == "notify")
+
+    with http_receiver((200, 404)) as receiver:
+        hook = f"{receiver.url}/planted"
+        doctor(tmp_path, "--no-spark", HOOK=hook)
+        assert receiver.posts == []
+        _, taken = notified(hook)
+        ((path, _, body),) = receiver.posts
+        refused_code, refused = notified(hook)
+    assert (path, taken["status"]) == ("/planted", "ok")
+    message = json.loads(body)
+    assert (message["event"], message["num_tables"], message["exit_code"]) == ("test", 0, None)
+    assert message["text"].endswith("this is a test by `maintainer doctor --notify`. Nothing failed.")
+    assert (refused_code, refused["status"], refused["code"]) == (1, "FAIL", "E657")
+    assert refused["detail"] == "the test message to http://127.0.0.1 was not taken: HTTP 404"
+    code, missing = notified("")
+    assert (code, missing["status"]) == (1, "FAIL")
+    assert "no address to send a test message to" in missing["detail"]

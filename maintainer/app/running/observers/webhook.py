@@ -16,7 +16,7 @@ from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import TableStatus
 from maintainer.model.run.progress import ProgressEvent, RunFinished, RunStarted, TableFinished
 from maintainer.policy.project.notify_settings import Notify, NotifyOn
-from maintainer.report.run.notification import RunNamed, failure_message, quarantine_message
+from maintainer.report.run.notification import RunNamed, failure_message, quarantine_message, test_message
 
 TRY_SECONDS = 5.0
 """For one attempt: to connect, and for each answer of the server."""
@@ -76,6 +76,14 @@ class Webhook:
                     self._post(failure_message(self._run, event.outcome.tables, code, event.at_ms))
             case _:
                 pass
+
+    def test(self, at_ms: int) -> None:
+        """Send a test message, whatever messages are asked for.
+
+        Raises:
+            NotDelivered: After all attempts.
+        """
+        self._post(test_message(self._run, at_ms))
 
     def close(self) -> None:
         """Nothing waits: each message is sent when its event comes."""
