@@ -29,10 +29,10 @@ from maintainer.app.running.apply_plan import (
     open_journal,
 )
 from maintainer.app.running.lasting_state import lasting_state_problem
-from maintainer.app.running.observers.observed_run import OnProblem, observed_run
+from maintainer.app.running.observers.observed_run import OnProblem, handed_on, observed_run, webhook_of
 from maintainer.app.running.restore_files import undelete_run
 from maintainer.app.running.run_listener import RunListener
-from maintainer.app.running.verify_commits import VerifyRequest, verify_tables
+from maintainer.app.running.verify_commits import VerifyRequest, quarantine_events, verify_tables
 from maintainer.app.running.watch_loop import WatchBounds, WatchEnd, ends_watch
 from maintainer.app.running.watch_loop import watch as watch_tables
 from maintainer.app.selection.chosen_tables import (
@@ -292,8 +292,10 @@ def status(project: Project, spec: RunSpec, *, scheduled: bool = False) -> Itera
         )
 
 
-def verify(project: Project, spec: RunSpec, request: VerifyRequest) -> VerifyRun:
-    """Verify past commits, whoever made them, and record the results. Changes no table.
+def verify(project: Project, spec: RunSpec, request: VerifyRequest, on_problem: OnProblem) -> VerifyRun:
+    """Verify past commits, whoever made them, record the results, and notify of each new quarantine.
+
+    Changes no table. ``on_problem`` is called with what was not delivered; it does not change the result.
 
     Raises:
         Refused: A412, there is nothing to accept.
@@ -302,7 +304,9 @@ def verify(project: Project, spec: RunSpec, request: VerifyRequest) -> VerifyRun
     with _recorded(project, spec) as (opened, journal), opened.proving() as worker:
         tables_out_of_reach(opened, (target.ref for target in request.targets))
         spec.engine.stages.began(f"verifying {count_of(len(request.targets), 'table')}")
-        return verify_tables(project, worker, journal, request)
+        webhook = webhook_of(project)
+        with handed_on(() if webhook is None else (webhook,), None, on_problem) as sink:
+            return verify_tables(project, worker, journal, quarantine_events(project, journal, request, sink))
 
 
 def undelete(project: Project, spec: RunSpec, policy: ResolvedPolicy, run_id: str) -> UndeleteReceipt:

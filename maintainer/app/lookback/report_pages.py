@@ -10,16 +10,19 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from maintainer.app.lookback.run_history import history_row
 from maintainer.app.project_folders import Project
+from maintainer.app.running.verify_commits import past_verifications
 from maintainer.app.selection.recorded_tables import RecordedTable, TableIndex
 from maintainer.errors import ProjectError
 from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_event, read_events
 from maintainer.journal.folder.atomic_files import read_document, reading_runs
 from maintainer.journal.folder.run_folder import run_folders
-from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE, PastRun, past_runs
+from maintainer.journal.memory.past_runs import MAX_RUNS_READ, PLAN_FILE, RESULTS_FILE, PastRun, past_runs
 from maintainer.journal.memory.table_records import PlacedTable, remembered
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json
+from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome
 
 if TYPE_CHECKING:
@@ -73,6 +76,7 @@ def run_page(project: Project, run_id: str | None, tz: tzinfo, *, served: Served
     view = run_view(
         chosen.plan, chosen.outcome, past, tz,
         run_folder=str(chosen.folder), project=about, quarantined=_quarantined(runs_dir, [chosen.plan]),
+        verified=_verified(project, runs_dir, [chosen.plan])[0],
     )  # fmt: skip
     return chosen.folder, render_run_page(view, ON_DISK if served is None else served)
 
@@ -125,9 +129,11 @@ def fleet_page(
                 links[run.outcome.run_id] = link
     if not runs:
         raise _no_run(None, runs_dir, "there is no run in this time")
+    verified, unread_checks = _verified(project, runs_dir, [plan for plan, _ in runs], since_ms)
+    unread += unread_checks
     view = fleet_view(
         runs[::-1], tz, unread=unread, links=links, key_of=_key_of(runs), project=_about(project),
-        quarantined=_quarantined(runs_dir, [plan for plan, _ in runs]),
+        quarantined=_quarantined(runs_dir, [plan for plan, _ in runs]), verified=verified,
     )  # fmt: skip
     return render_fleet_page(view, ON_DISK if served is None else served), tuple(unread)
 
@@ -142,6 +148,21 @@ def _quarantined(runs_dir: Path, plans: Sequence[Plan]) -> dict[str, str]:
         keys |= {name: (observed.table_id, observed.location) for name, observed in seen if observed is not None}
     reasons = {name: records.quarantine_of(key) for name, key in keys.items()}
     return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+def _verified(
+    project: Project, runs_dir: Path, plans: Sequence[Plan], since_ms: int = 0
+) -> tuple[list[HistoryRow], list[str]]:
+    """Return what `verify` found of the tables of plans (the newest first) since a time, and what cannot be read."""
+    index = TableIndex(plans)
+    found: list[HistoryRow] = []
+    unread: list[str] = []
+    for row in past_verifications(runs_dir, most=MAX_RUNS_READ):
+        if isinstance(row, tuple):
+            unread.append(f"{row[0].parent.name}: {row[1]}")
+        elif row.started_at_ms >= since_ms and index.key_of(RecordedTable.of_row(row, project.root)) is not None:
+            found.append(history_row(row))
+    return found, unread
 
 
 def _key_of(runs: Sequence[tuple[Plan, RunOutcome]]) -> TableKey:

@@ -5,12 +5,14 @@ Neither Spark nor a network is needed.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from maintainer.app.running.restore_files import past_undeletes
+from maintainer.app.running.verify_commits import past_verifications
 from maintainer.app.selection.recorded_tables import CurrentTable, RecordedTable
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.journal.ledger.ledger_rows import LedgerRow, rows_of
@@ -130,15 +132,18 @@ def recorded_rows(
                 rows.append(row)
         if len(rows) >= limit:
             break
-    for past_undelete in past_undeletes(runs_dir, most=MAX_RUNS_READ):
-        if isinstance(past_undelete, tuple):
-            unread.append(_unread(*past_undelete))
+    # Runs without a plan.
+    for row_or_unread in itertools.chain(
+        past_undeletes(runs_dir, most=MAX_RUNS_READ), past_verifications(runs_dir, most=MAX_RUNS_READ)
+    ):
+        if isinstance(row_or_unread, tuple):
+            unread.append(_unread(*row_or_unread))
         elif (
-            of_table(past_undelete)
-            and (since_ms is None or past_undelete.started_at_ms >= since_ms)
-            and not (failed and past_undelete.status == "succeeded")
+            of_table(row_or_unread)
+            and (since_ms is None or row_or_unread.started_at_ms >= since_ms)
+            and not (failed and row_or_unread.status == "succeeded")
         ):
-            rows.append(past_undelete)
+            rows.append(row_or_unread)
     # Run ids begin with their time; within a run the order stays.
     rows.sort(key=lambda row: row.run_id, reverse=True)
     return rows[:limit], unread

@@ -5,16 +5,20 @@ from __future__ import annotations
 import contextlib
 import getpass
 import json
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from maintainer.app.engine_access import ProvingWorker
 from maintainer.app.project_folders import Project
 from maintainer.errors import MaintainerError, Refused
 from maintainer.errors.foreign_text import visible_json
-from maintainer.journal.folder.atomic_files import reading_runs
+from maintainer.journal.folder.atomic_files import read_document, reading_runs
+from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.journal import Journal
+from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.journal.memory.table_records import Remembered, remembered
 from maintainer.model.codec import decode, encode
 from maintainer.model.plan.plan import Problem, as_problem
@@ -25,8 +29,12 @@ from maintainer.model.run.commit_verdict import (
     TableVerification,
     VerifyRun,
 )
+from maintainer.model.run.history_rows import VERIFY
+from maintainer.model.run.outcome import StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.progress import ProgressSink, RunStarted, TableFinished
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
 from maintainer.policy.project.table_search import TableProblem
+from maintainer.policy.table_names import identity
 
 FORMAT_VERSION = 1
 VERIFICATION_FILE = "verification.json"
@@ -37,6 +45,7 @@ _EVENT_RESULT = {
     CheckResult.NOT_CHECKED: "error",
     CheckResult.SPELLED_ANEW: "error",
 }
+_ROW_STATUS = {CheckResult.PROVEN: StepStatus.SUCCEEDED, CheckResult.WRONG: StepStatus.VERIFY_FAILED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +116,45 @@ def verify_tables(project: Project, worker: ProvingWorker, journal: Journal, req
     return run
 
 
+def quarantine_events(
+    project: Project, journal: Journal, request: VerifyRequest, sink: ProgressSink | None
+) -> VerifyRequest:
+    """Return the request with an event for each table that goes into quarantine, as a run sends it.
+
+    A table that was in quarantine before sends none, nor one that a person accepts.
+    """
+    if sink is None or request.accept is not None:
+        return request
+    sink(RunStarted(journal.now_ms(), journal.run_id, len(request.targets), 0, 1, str(journal.folder.path)))
+    policies = {identity(policy.table): policy for policy in project.policies}
+
+    def on_table(answer: TableVerification) -> None:
+        commit = answer.commit
+        if commit is not None and commit.content_is_wrong and answer.quarantined is None:
+            policy = policies.get(identity(answer.ref))
+            at = f"{answer.ref.identifier}@{commit.version}"
+            help = f"look at the table; when it is right: maintainer verify {shlex.quote(at)} --accept REASON"
+            problem = Problem(WRONG_CODE, wrong_text(commit), at, help)
+            outcome = TableOutcome(
+                answer.ref,
+                TableStatus.VERIFY_FAILED,
+                problem=problem,
+                policy_file=policy.file if policy else "",
+                owner=policy.owner if policy else None,
+            )
+            sink(TableFinished(journal.now_ms(), outcome))
+        request.on_table(answer)
+
+    return replace(request, on_table=on_table)
+
+
+def wrong_text(commit: CommitVerification) -> str:
+    """Say that a version is wrong, and what is: for the quarantine's reason, and for whoever is notified."""
+    wrong = commit.worst(CheckResult.WRONG)
+    check_text = "" if wrong is None else f": {wrong.detail or wrong.name}"
+    return f"version {commit.version} was verified and is wrong{check_text}"
+
+
 def _verify(
     worker: ProvingWorker,
     journal: Journal,
@@ -126,7 +174,9 @@ def _verify(
         return TableVerification(target.ref, problem=problem)
     record = records.record_of(facts.table_id, facts.location, worker.places)
     quarantine_id = _record(journal, facts, commit)
-    answer = TableVerification(target.ref, commit, quarantined=record.quarantined)
+    answer = TableVerification(
+        target.ref, commit, quarantined=record.quarantined, table_id=facts.table_id, location=facts.location
+    )
     if request.accept is not None:
         if quarantine_id is not None:  # what was just found is accepted, too, by a person who knew that it is wrong
             _refuse_unseen(record, commit, target)
@@ -155,10 +205,7 @@ def _record(journal: Journal, facts: TableFacts, commit: CommitVerification) -> 
         journal.verified(facts, "verify", commit.version, _EVENT_RESULT[commit.result], detail)
     if not commit.content_is_wrong:
         return None
-    wrong = commit.worst(CheckResult.WRONG)
-    check_text = "" if wrong is None else f": {wrong.name}: {wrong.detail}"
-    reason = f"{WRONG_CODE}: version {commit.version} was verified and is wrong{check_text}"
-    return journal.quarantine(facts, reason, commit.version)
+    return journal.quarantine(facts, f"{WRONG_CODE}: {wrong_text(commit)}", commit.version)
 
 
 def _refuse_unseen(record: TableRecord, commit: CommitVerification, target: VerifyTarget) -> None:
@@ -249,3 +296,67 @@ def verification_from_json(text: str) -> VerifyRun:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not the record of a verification: {error!r}") from error
+
+
+def past_verifications(runs_dir: Path, *, most: int) -> Iterator[LedgerRow | tuple[Path, str]]:
+    """Read what `verify` found in the past, newest first; an unreadable record gives its path and the reason.
+
+    A commit that changes data has a row only where something was found: no rows of it were compared.
+
+    Raises:
+        EnvironmentUnfit: E641, the folder of runs cannot be listed.
+    """
+    with reading_runs(runs_dir):
+        folders = run_folders(runs_dir)[-most:]
+    for folder in reversed(folders):
+        path = folder.path / VERIFICATION_FILE
+        if not path.is_file():
+            continue
+        try:
+            run = verification_from_json(read_document(path))
+        except (OSError, ValueError) as error:
+            yield path, str(error)
+            continue
+        for table in reversed(run.tables):
+            commit = table.commit
+            if commit is not None and (commit.kind == "rewrite" or commit.result is not CheckResult.PROVEN):
+                yield _row(run, table, commit)
+
+
+def _row(run: VerifyRun, table: TableVerification, commit: CommitVerification) -> LedgerRow:
+    proven, wrong = commit.result is CheckResult.PROVEN, commit.result is CheckResult.WRONG
+    finding = None if proven else commit.worst(commit.result)
+    detail = None if finding is None else finding.detail or finding.name
+    said = (detail, None if proven else table.note)
+    name, who = table.ref.identifier, f"run {commit.run_id}" if commit.run_id else commit.engine or "unknown engine"
+    return LedgerRow(
+        run_id=run.run_id,
+        table=name,
+        table_id=table.table_id,
+        location=table.location,
+        step_id=f"{name}/{VERIFY}",
+        kind=VERIFY,
+        status=_ROW_STATUS.get(commit.result, StepStatus.INCOMPLETE).value,
+        reason=f"{commit.operation} by {who}",
+        version_before=None,
+        version_after=commit.version,
+        num_files_removed=0,
+        num_files_added=0,
+        bytes_removed=0,
+        bytes_added=0,
+        predicted_files_removed=None,
+        predicted_files_added=None,
+        predicted_bytes_removed=None,
+        predicted_bytes_added=None,
+        started_at_ms=run.started_at_ms,
+        duration_seconds=commit.duration_seconds,
+        proof_level="none",
+        proof_result=_EVENT_RESULT[commit.result],
+        policy_file="",
+        policy_digest="",
+        git_commit=None,
+        environment=None,
+        owner=None,
+        error_code=WRONG_CODE if wrong else None,
+        error="; ".join(filter(None, said)) or None,
+    )

@@ -26,7 +26,7 @@ from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import REWRITE_KINDS, BatchedStep, SetPropertiesStep, Step, VacuumStep
 from maintainer.model.run.auto_compaction import SESSION_ENABLED, AutoCompactSwitch, try_switch_of
-from maintainer.model.run.history_rows import UNDELETE, HistoryRow, StatusRow
+from maintainer.model.run.history_rows import UNDELETE, VERIFY, HistoryRow, StatusRow
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.model.table.table_features import UNSUPPORTED_CODES
 from maintainer.planning.zorder.zorder_options import layout_of
@@ -100,7 +100,11 @@ def status_row(
 
 
 def _last_step(past: Sequence[HistoryRow]) -> HistoryRow | None:
-    """The step that tells how the table is: files that came back from the trash do not make a failed step good."""
+    """The step that tells how the table is: files that came back from the trash do not make a failed step good.
+
+    What `verify` found is no step: wrong rows are the table's quarantine.
+    """
+    past = [row for row in past if row.step != VERIFY]
     if past and past[0].status in _NEEDS_A_LOOK:
         return past[0]
     return next((row for row in past if row.step != UNDELETE), None)

@@ -13,7 +13,7 @@ from maintainer.app.selection.chosen_tables import chosen_tables, named_policy
 from maintainer.app.selection.managed_search import search_tables
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.act.approval import YES, is_approved, require_approval
-from maintainer.cli.context import CliContext, open_project, print_document
+from maintainer.cli.context import CliContext, open_project, print_document, warn
 from maintainer.cli.options import ENGINE, SELECTION, TableName, output_option, spec_options
 from maintainer.errors import ExitCode
 from maintainer.errors.foreign_text import printable
@@ -75,7 +75,7 @@ def verify_command(
             click.echo(verify_line(table, style), err=True)
 
     request = VerifyRequest(targets, problems, exact=content == "exact", accept=accept, on_table=print_result)
-    run = operations.verify(project, spec, request)
+    run = operations.verify(project, spec, request, lambda problem: warn(problem.what, problem.code))
     if output == "json":
         print_document(verification_json(run))
     else:

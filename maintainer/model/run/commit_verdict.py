@@ -88,7 +88,8 @@ class CommitVerification:
 class TableVerification:
     """One table's answer: a commit that was checked, or why none could be.
 
-    ``is_ledger``: it is our own ledger, which is not counted among the user's tables.
+    ``quarantined`` is why the table was in quarantine before, None where it was not. ``is_ledger``: it is our own
+    ledger, which is not counted among the user's tables. ``table_id`` and ``location`` are None where it was not read.
     """
 
     ref: TableRef
@@ -97,6 +98,8 @@ class TableVerification:
     quarantined: str | None = None
     note: str | None = None
     is_ledger: bool = False
+    table_id: str | None = None
+    location: str | None = None
 
     @property
     def result(self) -> CheckResult:

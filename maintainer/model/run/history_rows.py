@@ -19,6 +19,9 @@ BY_HOOK = "auto compaction right after a write"
 UNDELETE = "undelete"
 """The kind of a row about files that came back from the trash: it is no step of a plan."""
 
+VERIFY = "verify"
+"""The kind of a row about a commit that `verify` checked: it changed nothing."""
+
 APPENDED = "rows that a run appended"
 """The reason of a commit to the ledger that brought a run's rows."""
 

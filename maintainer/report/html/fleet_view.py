@@ -8,13 +8,14 @@ from datetime import tzinfo
 
 from maintainer.journal.ledger.ledger_rows import proof_of
 from maintainer.model.plan.plan import Plan
+from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome, TableOutcome
 from maintainer.report.findings import Finding
 from maintainer.report.html.charts import Column
 from maintainer.report.html.gains import Amount, Tile, amounts, gain_tiles, layout_gain
 from maintainer.report.html.predictions import Prediction, predictions
 from maintainer.report.html.run_view import BAD, NO_PROJECT, NO_QUARANTINE, PROOF_WORDS, ReportProject, worst_first
-from maintainer.report.html.step_view import mood_of, proof_mood, proof_words
+from maintainer.report.html.step_view import mood_of, proof_mood, proof_words, verified_words
 from maintainer.report.html.table_past import (
     Curve,
     PastPoint,
@@ -120,12 +121,13 @@ def fleet_view(
     key_of: TableKey = recorded_key,
     project: ReportProject = NO_PROJECT,
     quarantined: Mapping[str, str] = NO_QUARANTINE,
+    verified: Sequence[HistoryRow] = (),
 ) -> FleetView:
     """Gather what the report of a fleet shows.
 
     ``runs`` are oldest first, at least one; ``unread`` names those that could not be read, ``links`` the place of each
     run's own report, relative to the page. ``key_of`` says which tables of two plans are one, ``quarantined`` why a
-    table is in quarantine now, by identifier.
+    table is in quarantine now, by identifier. ``verified`` is what `verify` found of these tables, newest first.
     """
     pasts, histories = past_of(runs, key_of), table_runs(runs, key_of)
     tables = [_held(_table(each, pasts.get(each.name, TablePast()), tz), quarantined) for each in histories]
@@ -145,8 +147,8 @@ def fleet_view(
         mood="bad" if failing or held else "warn" if waiting else "good",
         tiles=_tiles(counted, steps_of),
         amounts=amounts(project.prices, layout_gain(steps_of), WorkDone.of_tables(steps_of), outcomes),
-        proof=proof_words(steps_of),
-        proof_mood=proof_mood(steps_of),
+        proof=(*proof_words(steps_of), *verified_words(verified)),
+        proof_mood=proof_mood(steps_of, quarantined, verified),
         findings=tuple(page_findings(newest, quarantined)),
         nights=tuple(_night(plan, outcome, tz, (links or {}).get(outcome.run_id)) for plan, outcome in runs),
         tables=tuple(

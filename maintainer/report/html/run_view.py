@@ -13,6 +13,7 @@ from maintainer.errors import ExitCode
 from maintainer.journal.ledger.ledger_rows import proof_of
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.run.exit_codes import exit_code, exit_reason
+from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunEnd, RunOutcome, TableOutcome, TableStatus
 from maintainer.model.table.files_seen import LayoutBoxes
 from maintainer.model.table.storage_facts import FileSizes, combined
@@ -20,7 +21,15 @@ from maintainer.policy.project.price_settings import Prices
 from maintainer.report.findings import Finding
 from maintainer.report.html.gains import Amount, Tile, amounts, gain_tiles, layout_gain
 from maintainer.report.html.predictions import Prediction, predictions
-from maintainer.report.html.step_view import StepView, did_text, mood_of, proof_mood, proof_words, step_view
+from maintainer.report.html.step_view import (
+    StepView,
+    did_text,
+    mood_of,
+    proof_mood,
+    proof_words,
+    step_view,
+    verified_words,
+)
 from maintainer.report.html.table_past import Curve, TablePast, table_curves
 from maintainer.report.plan.step_text import group_left_alone, how_much, step_word
 from maintainer.report.run.outcome_text import TABLE_ENDS, WorkDone, message, time_text
@@ -106,10 +115,12 @@ def run_view(
     run_folder: str,
     project: ReportProject = NO_PROJECT,
     quarantined: Mapping[str, str] = NO_QUARANTINE,
+    verified: Sequence[HistoryRow] = (),
 ) -> RunView:
     """Gather what the report of a run shows.
 
     ``past`` is what earlier runs knew of each table, ``quarantined`` why one is in quarantine now, both by identifier.
+    ``verified`` is what `verify` found of these tables, newest first.
     """
     plans = {table.ref: table for table in plan.tables}
     tables = [
@@ -140,8 +151,8 @@ def run_view(
         amounts=amounts(project.prices, gain, work, (outcome,)),
         verdict=_verdict(outcome, code),
         mood=_mood(outcome, code),
-        proof=proof_words(outcome.user_tables),
-        proof_mood=proof_mood(outcome.user_tables),
+        proof=(*proof_words(outcome.user_tables), *verified_words(verified)),
+        proof_mood=proof_mood(outcome.user_tables, quarantined, verified),
         findings=tuple(page_findings(outcome, quarantined)),
         tables=tuple(tables),
         whole=(

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Step
+from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import Proof, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.report.plan.step_text import describe, step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, WorkDone, assertion_text, figures, message
 from maintainer.report.style import Role
-from maintainer.report.text_layout import named
+from maintainer.report.text_layout import named, printable
 from maintainer.units import count_of
 
 MAX_CHECKS_SHOWN = 40
 """Checks of one step listed by name when they did not pass."""
+
+MAX_VERIFIED_NAMED = 10
+"""Commits that `verify` checked and a page names; the rest is counted."""
 
 MAX_CHECKS_NAMED = 6
 """Names of checks that passed, for an idea of what was checked; all are in results.json."""
@@ -56,7 +60,7 @@ def proof_words(tables: Iterable[TableOutcome]) -> tuple[str, ...]:
     result = "none differed" if not wrong else f"{wrong:,} differed, see above"
     words = [
         *_when_compared(proofs),
-        f"{count_of(len(proofs), 'rewrite')} with {count_of(rows, 'row')} "
+        f"{count_of(len(proofs), 'rewrite')} by maintainer with {count_of(rows, 'row')} "
         f"{'was' if len(proofs) == 1 else 'were'} compared: {result}.",
     ]
     if work.checks:
@@ -94,8 +98,33 @@ def _when_compared(proofs: Sequence[Proof]) -> Iterator[str]:
         )
 
 
-def proof_mood(tables: Iterable[TableOutcome]) -> str:
-    """Return ``good`` where no proof and no check after a commit said that something is wrong, else ``bad``."""
+def verified_words(found: Iterable[HistoryRow]) -> Iterator[str]:
+    """Say of which commits `verify` proved that no row was lost, and of which not: the wrong ones first.
+
+    Args:
+        found: What it found, newest first; of each version the newest counts.
+    """
+    newest: dict[tuple[str, int | None], HistoryRow] = {}
+    for row in found:
+        newest.setdefault((row.table, row.version_after), row)
+    rows = sorted(newest.values(), key=lambda row: ("fail", "error", "pass").index(row.proof or "error"))
+    for row in rows[:MAX_VERIFIED_NAMED]:
+        result = "proven" if row.proof == "pass" else row.error or "not proven"
+        result = f"wrong: {result}" if row.proof == "fail" else result
+        what = f"version {row.version_after} of {printable(row.table)}, {printable(row.reason or '')}"
+        yield f"`maintainer verify` checked {what}: {printable(result)} (run {row.run_id})."
+    if len(rows) > MAX_VERIFIED_NAMED:
+        yield f"It checked {count_of(len(rows) - MAX_VERIFIED_NAMED, 'more commit')}: `maintainer history` lists them."
+
+
+def proof_mood(tables: Iterable[TableOutcome], quarantined: Container[str], found: Iterable[HistoryRow]) -> str:
+    """Return ``good`` where nothing said that something is wrong, else ``bad``.
+
+    That is a proof, a check after a commit, a table in quarantine (by its identifier), and what `verify` found.
+    """
+    tables = tuple(tables)
+    if any(table.ref.identifier in quarantined for table in tables) or any(row.proof == "fail" for row in found):
+        return "bad"
     steps = [step for table in tables for step in table.steps]
     proofs = [receipt.proof for step in steps for receipt in step.commits if receipt.proof is not None]
     wrong = any(step.status is StepStatus.VERIFY_FAILED for step in steps)

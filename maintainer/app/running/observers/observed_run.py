@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,10 +37,14 @@ def observers_of(project: Project, plan: Plan, on_problem: OnProblem) -> tuple[O
     target = lineage_target(os.environ, Path.home(), Path.cwd())
     if target is not None and _is_there("openlineage", LINEAGE_MODULE, "sending lineage", on_problem):
         observers.append(Lineage(target, name, plan, os.environ))
+    webhook = webhook_of(project)
+    return (*observers, webhook) if webhook is not None else tuple(observers)
+
+
+def webhook_of(project: Project) -> Webhook | None:
+    """Return what posts to the address in ``notify:``; None without one."""
     notify = project.loaded.project.notify
-    if notify is not None:
-        observers.append(Webhook(notify, name, project.env))
-    return tuple(observers)
+    return None if notify is None else Webhook(notify, project.root.name, project.env)
 
 
 def _is_there(extra: str, module: str, what: str, on_problem: OnProblem) -> bool:
@@ -66,7 +70,19 @@ def observed_run(
         shown: Shows progress; None shows none. One that raises is not asked again.
         on_problem: Called at the end with what was not delivered. It does not change how the run ended.
     """
-    threads = [EventThread(observer) for observer in observers_of(project, plan, on_problem)]
+    with handed_on(observers_of(project, plan, on_problem), shown, on_problem) as sink:
+        yield sink
+
+
+@contextmanager
+def handed_on(
+    observers: Sequence[Observer], shown: ProgressSink | None, on_problem: OnProblem
+) -> Iterator[ProgressSink | None]:
+    """Yield the sink that hands events to observers, each on a thread of its own, and to what is shown.
+
+    See ``observed_run``; None where nothing listens.
+    """
+    threads = [EventThread(observer) for observer in observers]
     if not threads:
         yield shown
         return

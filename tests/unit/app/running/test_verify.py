@@ -12,11 +12,14 @@ import jsonschema
 import pytest
 
 from maintainer.app.engine_access import ProvingWorker
+from maintainer.app.lookback.run_history import recorded_rows
 from maintainer.app.project_folders import Project
+from maintainer.app.running.observers.observed_run import handed_on, webhook_of
 from maintainer.app.running.verify_commits import (
     VerifyRequest,
     VerifyTarget,
     parse_target,
+    quarantine_events,
     verification_document,
     verification_from_json,
     verification_json,
@@ -29,6 +32,7 @@ from maintainer.errors import ExitCode, Refused, TableError
 from maintainer.journal.events.intents import Fate
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered
+from maintainer.model.plan.plan import Problem
 from maintainer.model.run.commit_verdict import CheckResult, CommitCheck, CommitVerification, VerifyRun
 from maintainer.model.run.outcome import CommitReceipt
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp
@@ -44,6 +48,7 @@ from maintainer.model.table.table_facts import (
 )
 from maintainer.report.findings import render_annotations
 from maintainer.report.run.verify_text import render_verify, verify_findings, verify_junit
+from tests.support.http_receiver import http_receiver
 from tests.support.policies.projects import write_project
 from tests.support.tables.builders import NOW_MS, make_facts
 
@@ -117,8 +122,8 @@ class Answers:
 class Bench:
     """A project whose run folders are kept, and one call that verifies."""
 
-    def __init__(self, root: Path) -> None:
-        write_project(root, {"maintainer.yml": "", "policies/t.yml": "table: a.t"})
+    def __init__(self, root: Path, settings: str = "") -> None:
+        write_project(root, {"maintainer.yml": settings, "policies/t.yml": "table: a.t\nowner: team"})
         self.project = Project.load(root)
         self.number = 0
 
@@ -193,7 +198,7 @@ def test_a_proven_version_is_no_longer_unproven(bench: Bench) -> None:
 def test_wrong_rows_put_the_table_into_quarantine_until_a_person_accepts_it(bench: Bench) -> None:
     bench.verify(Answers({"a.t": BAD_ROWS}), "a.t@5")
     held = bench.record().quarantined
-    assert held == "V507: version 5 was verified and is wrong: rows hold: 20 rows were removed, 19 added"
+    assert held == "V507: version 5 was verified and is wrong: 20 rows were removed, 19 added"
     assert bench.verify(Answers({"a.t": BAD_ROWS}), "a.t").tables[0].quarantined == held
     bench.unproven(8)
     run = bench.verify(Answers({"a.t": GOOD}), "a.t", accept="rows compared with the export")
@@ -325,3 +330,66 @@ def test_every_document_says_the_same(bench: Bench) -> None:
     assert "  WRONG: 20 rows were removed, 19 added\n      checked: rows hold\n" in text
     assert "  could not check: rows hold (3 of its files are not on storage any more)\n" in text
     assert "4 tables: 1 proven, 1 WRONG, 2 could not check" in text
+
+
+def test_what_was_verified_is_in_the_history_with_its_proof(bench: Bench) -> None:
+    other = replace(GOOD, kind="data_change")
+    bench.verify(Answers({"a.t": GOOD, "b.t": BAD_ROWS, "c.t": GONE, "d.t": other}), "a.t", "b.t", "c.t", "d.t", "e.t")
+    rows, unread = recorded_rows(bench.project.runs_dir)
+    assert unread == []
+    found = {row.table: (row.kind, row.status, row.proof_result, row.version_after, row.error_code) for row in rows}
+    assert found == {
+        "a.t": ("verify", "succeeded", "pass", 7, None),
+        "b.t": ("verify", "verify_failed", "fail", 7, "V507"),
+        "c.t": ("verify", "incomplete", "error", 7, None),
+    }
+    failed, _ = recorded_rows(bench.project.runs_dir, failed=True)
+    assert {row.table: row.error for row in failed} == {
+        "b.t": "20 rows were removed, 19 added",
+        "c.t": "3 of its files are not on storage any more",
+    }
+    assert {(row.table, row.table_id, row.location) for row in failed} == {
+        ("b.t", "id-b.t", "mem:/b.t"),
+        ("c.t", "id-c.t", "mem:/c.t"),
+    }
+    assert recorded_rows(bench.project.runs_dir, since_ms=NOW_MS + 1_000_000) == ([], [])
+
+
+def test_a_verification_that_cannot_be_read_is_named(bench: Bench) -> None:
+    run = bench.verify(Answers({"a.t": GOOD}), "a.t")
+    path = bench.project.runs_dir / run.run_id / "verification.json"
+    path.write_text("{", encoding="utf-8")
+    rows, (unread,) = recorded_rows(bench.project.runs_dir)
+    assert (rows, unread.code, unread.where) == ([], "E643", str(path))
+
+
+def test_a_new_quarantine_is_posted_once_and_an_accepted_one_is_not(tmp_path: Path) -> None:
+    with http_receiver() as receiver:
+        bench = Bench(tmp_path, f"notify: {{url: {receiver.url}}}")
+
+        def verify(commit: CommitVerification, accept: str | None = None) -> None:
+            journal, answers = bench.journal(), Answers({"a.t": commit, "b.t": commit})
+            webhook = webhook_of(bench.project)
+            assert webhook is not None
+            undelivered: list[Problem] = []
+            request = VerifyRequest([VerifyTarget(TableRef("a.t")), VerifyTarget(TableRef("b.t"))], accept=accept)
+            with handed_on((webhook,), None, undelivered.append) as sink:
+                request = quarantine_events(bench.project, journal, request, sink)
+                verify_tables(bench.project, ProvingWorker(answers, answers, StoragePlaces()), journal, request)
+            assert undelivered == []
+
+        for commit in (GOOD, GONE, BAD_BOUNDS):
+            verify(commit)
+        assert receiver.posts == []
+        verify(BAD_ROWS)
+        verify(BAD_ROWS)
+        verify(BAD_ROWS, accept="known")
+        messages = [json.loads(body) for _, _, body in receiver.posts]
+    assert [(message["event"], message["tables"][0]["table"]) for message in messages] == [
+        ("quarantine", "a.t"),
+        ("quarantine", "b.t"),
+    ]
+    (table,) = messages[0]["tables"]
+    assert (table["owner"], table["policy_file"], table["code"]) == ("team", "policies/t.yml", "V507")
+    assert table["what"] == "V507: version 7 was verified and is wrong: 20 rows were removed, 19 added"
+    assert messages[0]["run_id"] in messages[0]["run_folder"]

@@ -137,6 +137,19 @@ def test_files_that_came_back_from_the_trash_make_no_failed_step_good(ended: str
     assert row_of(make_policy(), facts, undelete, refused).state == "ok"
 
 
+def test_what_verify_found_is_the_newest_proof_and_no_failed_step() -> None:
+    facts = make_facts(files=make_files(90))
+    step = HistoryRow(NOW_MS, "sales.orders", "compact", "succeeded", "r1", proof="pass")
+    wrong = HistoryRow(NOW_MS + 1, "sales.orders", "verify", "verify_failed", "r2", proof="fail")
+    row = row_of(make_policy(), facts, wrong, step)
+    assert (row.last_proof, row.last_proof_at_ms, row.state) == ("fail", NOW_MS, "ok")
+    assert row_of(make_policy(), facts, wrong).last_proof == "fail"
+    proven = dataclasses.replace(wrong, status="succeeded", proof="pass")
+    failed = dataclasses.replace(step, status="failed", proof=None)
+    row = row_of(make_policy(), facts, proven, failed)
+    assert (row.last_proof, row.last_proof_at_ms, row.state) == ("pass", NOW_MS + 1, "failed")
+
+
 def test_tables_beside_ours_that_no_policy_names_are_found(tmp_path: Path) -> None:
     for name in ("lake/a", "lake/b", "lake/by_rule", "lake/c/inner", "other/d", ".maintainer/ledger"):
         (tmp_path / name / "_delta_log").mkdir(parents=True)

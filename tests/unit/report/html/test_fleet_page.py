@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from maintainer.model.plan.plan import Plan
+from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.html.fleet_view import fleet_view
@@ -156,3 +157,33 @@ def test_a_table_in_quarantine_is_marked_with_the_command_that_lets_it_go() -> N
         assert f"<code>maintainer verify {name} --accept REASON</code>" in page
         assert page.count('<small class="bad">in quarantine</small>') == 1
         check_is_safe(page)
+
+
+def test_no_page_says_that_nothing_was_lost_beside_a_quarantine_or_a_wrong_commit() -> None:
+    plan, outcome = sample_plans.full_plan(), samples.good_run()
+    name = outcome.tables[0].ref.identifier
+    by = "OPTIMIZE by other-tool/1.0"
+    rows = [
+        HistoryRow(3, name, "verify", "succeeded", "r3", version_after=9, proof="pass", reason=by),
+        HistoryRow(
+            2, name, "verify", "verify_failed", "r2", version_after=5, proof="fail", reason=by, error="1 row gone"
+        ),
+        HistoryRow(1, name, "verify", "incomplete", "r1", version_after=9, proof="error", reason=by, error="unread"),
+    ]
+    praise, sober = "No rewrite lost a row", "What was proven, and by whom"
+    for held, verified, good in (
+        ({}, [], True),
+        ({}, rows[:1], True),
+        ({}, rows, False),
+        ({name: "V507: wrong"}, [], False),
+        ({"another.table": "V507: wrong"}, [], True),
+    ):
+        for page in (
+            render_run_page(run_view(plan, outcome, {}, UTC, run_folder="r", quarantined=held, verified=verified)),
+            render_fleet_page(fleet_view([(plan, outcome)], UTC, quarantined=held, verified=verified)),
+        ):
+            assert (praise in page, sober in page) == (good, not good)
+            said = "".join(check_is_safe(page).text)
+            assert (f"checked version 9 of {name}, {by}: proven (run r3)." in said) == bool(verified)
+            assert (f"checked version 5 of {name}, {by}: wrong: 1 row gone (run r2)." in said) == (len(verified) > 1)
+            assert "unread" not in said  # a later look at the version counts

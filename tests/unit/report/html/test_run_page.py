@@ -216,7 +216,7 @@ def test_a_page_does_not_say_that_no_row_was_lost_where_a_check_failed() -> None
     for outcome, proven in ((samples.good_run(), True), (samples.bad_run(), False)):
         fleet = render_fleet_page(fleet_view([(sample_plans.full_plan(), outcome)], UTC))
         for page in (run_page(outcome), fleet):
-            assert ("No rewrite lost a row" in page, "How rows are checked" in page) == (proven, not proven)
+            assert ("No rewrite lost a row" in page, "What was proven, and by whom" in page) == (proven, not proven)
 
 
 def test_commands_in_texts_are_code_and_nothing_else_is_let_through() -> None:
