@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from maintainer.delta.commands.command_session import CommandSession
+from maintainer.delta.commands.command_storage import SparkStorage
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.replay.json_log import ReplayedVersion, replay_commits
@@ -20,7 +23,7 @@ from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.model.table.table_facts import TableFacts, TableRef
-from tests.support.tables.delta_tables import forget_logs
+from tests.support.tables.delta_tables import forge_commit, forget_logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -202,6 +205,43 @@ def test_logs_that_others_wrote(spark: SparkSession, engine: DeltaTableEngine, l
     assert [records[add["path"]] for add in odd[:3]] == [None, None, 17]
     spark.sql(f"CREATE TABLE delta.`{lake}/bare` USING delta")
     assert agreed(engine.jvm, lake / "bare", kernel=None).columns == ()
+
+
+@pytest.mark.every_run
+@pytest.mark.parametrize(("count", "expected"), [(12, 12), (12.0, 12), ("12", None), (12.5, None), (True, None)])
+def test_a_count_of_rows_that_is_no_number_is_unknown_to_spark_too(
+    spark: SparkSession,
+    engine: DeltaTableEngine,
+    lake: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    count: Any,
+    expected: int | None,
+) -> None:
+    path = lake / "t"
+    spark.range(12).coalesce(1).write.format("delta").save(str(path))
+    forge_commit(path, 0, partial(_with_stats, json.dumps({"maxValues": {"id": 11}, "numRecords": count})))
+    forget_logs(spark)
+    jvm = engine.jvm
+    log = jvm.log_at(f"file:{path}")
+    [file] = jvm.scan_files(jvm.update(log))
+    assert json.loads(file.get("stats") or "{}").get("numRecords") == expected
+
+    facts = engine.reader.facts(TableRef(str(path)))
+    monkeypatch.setattr(LiveFilesReader, "of_version", lambda reader, facts, version: None)
+    assert engine.versions.row_count(facts, 0, scan=False) == (-1 if expected is None else expected)
+
+    jvm.checkpoint(log)
+    storage = SparkStorage(CommandSession(spark, lambda: None), str(path))
+    adds = [
+        action["add"] for action in storage.checkpoint_actions((f"{0:020d}.checkpoint.parquet",)) if "add" in action
+    ]
+    assert [json.loads(add.get("stats") or "{}").get("numRecords") for add in adds] == [expected]
+
+
+def _with_stats(text: str, actions: list[dict[str, Any]]) -> None:
+    for action in actions:
+        if "add" in action:
+            action["add"]["stats"] = text
 
 
 @pytest.mark.long

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from maintainer.delta.commands.command_session import CommandSession
+from maintainer.delta.jvm import records_sql
 from maintainer.delta.storage.failures.engine_failures import describe
 from maintainer.delta.storage.log_paths import COMMIT_NAME, file_uri, is_absolute, text_uri
 from maintainer.delta.storage.table_storage import LogEntry
@@ -177,10 +178,10 @@ def _add_text(kind: dict[str, Any]) -> str:
     """An ``add`` of a checkpoint as JSON, without the statistics' bounds, which are most of it."""
     have = {field["name"]: field["type"] for field in kind["fields"]}
     fields = [f"'{name}', add.{name}" for name in _ADD_FIELDS if name in have]
-    counts = ["get_json_object(add.stats, '$.numRecords')"] if "stats" in have else []
+    counts = [records_sql("add.stats")] if "stats" in have else []
     parsed = have.get("stats_parsed")
     if isinstance(parsed, dict) and any(field["name"] == "numRecords" for field in parsed["fields"]):
-        counts.append("CAST(add.stats_parsed.numRecords AS STRING)")
+        counts.append("CAST(add.stats_parsed.numRecords AS BIGINT)")
     if counts:
         fields.append(f"'stats', concat('{{\"numRecords\":', coalesce({', '.join(counts)}), '}}')")
     return f"to_json(named_struct({', '.join(fields)}))"

@@ -14,6 +14,15 @@ from __future__ import annotations
 
 from maintainer.delta.jvm.bridge import DeltaJvm
 from maintainer.delta.jvm.gateway import THREAD_PROPERTIES, ActiveSession, JavaObject, UnstartedSession
+from maintainer.delta.jvm.log_calls import records_sql
 from maintainer.delta.jvm.storage_calls import TableFolder
 
-__all__ = ["THREAD_PROPERTIES", "ActiveSession", "DeltaJvm", "JavaObject", "TableFolder", "UnstartedSession"]
+__all__ = [
+    "THREAD_PROPERTIES",
+    "ActiveSession",
+    "DeltaJvm",
+    "JavaObject",
+    "TableFolder",
+    "UnstartedSession",
+    "records_sql",
+]

@@ -36,6 +36,15 @@ REQUIRED: tuple[Required, ...] = (
 """Private methods of Delta that this module calls."""
 
 
+def records_sql(stats: str) -> str:
+    """SQL of the record count (BIGINT) of statistics in a column, null where readers of it find no number.
+
+    ``get_json_object`` would also give what is a text in the statistics.
+    """
+    count = f"from_json({stats}, 'numRecords DOUBLE').numRecords"
+    return f"if({count} = floor({count}) AND {count} BETWEEN 0 AND 9007199254740991, CAST({count} AS BIGINT), NULL)"
+
+
 class LogCalls(Gateway):
     """Reads of Delta's own log and snapshot."""
 
@@ -109,7 +118,7 @@ class LogCalls(Gateway):
         """
         from pyspark.sql import functions as F
 
-        num_records = F.expr("concat('{\"numRecords\":', get_json_object(stats, '$.numRecords'), '}')")
+        num_records = F.expr(f"concat('{{\"numRecords\":', {records_sql('stats')}, '}}')")
         frame = self.all_files(snapshot).withColumn("stats", num_records)
         encoder = self._module("implicits.package$").addFileEncoder()
         files = getattr(self._dataset(frame), "as")(encoder).collectAsList()

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.jvm import DeltaJvm, JavaObject, records_sql
 from maintainer.delta.proof.row_comparison import differing_rows
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
 from maintainer.delta.proof.second_engine.deleted_rows import deleted_rows
@@ -144,9 +144,9 @@ class DeltaVersionReader:
         return self._jvm.read_files(self._jvm.log_at(facts.location), snapshot, files.adds.values(), "Verify")
 
     def _rows_by_delta(self, facts: TableFacts, version: int) -> int:
-        records = "sum(CAST(get_json_object(stats, '$.numRecords') AS BIGINT)) AS n"
+        records = f"sum({records_sql('stats')}) AS n"
         deleted = "coalesce(sum(deletionVector.cardinality), 0) AS d"
-        unknown = "count_if(get_json_object(stats, '$.numRecords') IS NULL) AS u"
+        unknown = f"count_if({records_sql('stats')} IS NULL) AS u"
         files = self._jvm.all_files(self._snapshot(facts, version))
         row = files.selectExpr("stats", "deletionVector").selectExpr(records, deleted, unknown).collect()[0]
         return -1 if row["u"] else int(row["n"] or 0) - int(row["d"])

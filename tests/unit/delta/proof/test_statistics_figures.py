@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -160,6 +161,11 @@ def test_readers_answer_min_and_max_from_bounds_of_numbers_and_dates(kind: str, 
         (2, 0, False),
         (2, 1, False),
         (3, 3, None),
+        (2.0, 2, None),
+        (0.0, 2, True),
+        (1.0, 2, False),
+        (0.5, 2, None),
+        (True, 2, None),
         ("0", 2, None),
     ],
 )
@@ -180,6 +186,19 @@ def test_what_no_reader_can_read_is_unknown(text: str) -> None:
     assert (judgement.wrong, len(judgement.notes)) == ((), text in ("{", "[]", "5"))
     assert judge({"path": "f", "stats": text}, COLUMNS, FIGURES, Strictness(exact=True)).wrong == ()
     assert judge({"path": "f", "stats": text}, COLUMNS, FIGURES, STRICT).wrong
+
+
+@pytest.mark.parametrize(
+    ("said", "is_right"),
+    [(3.0, True), (4.0, False), (2.5, None), (1e300, None), (math.nan, None), (True, None), (None, None)],
+)
+def test_a_count_of_rows_may_be_written_with_a_point_and_no_fraction(said: Any, is_right: bool | None) -> None:
+    """Readers take 3.0 for 3; what they take for no count is unknown, and missing where it must be there."""
+    add = _add(numRecords=said)
+    assert judge(add, COLUMNS, FIGURES, LENIENT).wrong == (
+        ("numRecords says 4, it holds 3 rows",) if is_right is False else ()
+    )
+    assert ("numRecords is missing" in wrong(add, COLUMNS, FIGURES, STRICT)) == (is_right is None)
 
 
 def test_writers_of_exact_bounds_are_a_closed_list() -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from maintainer.delta.rewrite.rewrite_job import MAX_NAMED, refuse_irregular_files
+from maintainer.delta.rewrite.rewrite_job import MAX_NAMED, RewriteJob, refuse_irregular_files
 from maintainer.delta.storage.file_store import LocalFiles, java_quote
-from maintainer.errors import TableError
+from maintainer.errors import CommitConflict, TableError
+from maintainer.model.plan.steps import Batch, Bin
+from maintainer.model.table.table_facts import DataFile
 
 
 class Storage:
@@ -52,6 +57,26 @@ def test_of_many_a_few_are_named(tmp_path: Path) -> None:
         refuse(Storage(tmp_path), *names)
     assert caught.value.found is not None
     assert caught.value.found.splitlines() == names[:MAX_NAMED]
+
+
+@pytest.mark.parametrize(
+    ("now", "is_planned"),
+    [({"p": "2020-05-05 00:00:00"}, True), ({"p": "2020-05-05T00:00:00Z"}, False), ({"p": None}, False), ({}, False)],
+)
+def test_a_file_with_another_text_of_its_partition_is_not_the_planned_one(
+    now: dict[str, str | None], is_planned: bool
+) -> None:
+    """Its path, its deleted rows and, in UTC, its moment are as planned; its text in the log decides."""
+    text = "2020-05-05 00:00:00"
+    file = DataFile("f", 1, 1, (("p", "2020-05-05T00:00:00Z"),), stored_values=(("p", text),))
+    schema = {"fields": [{"name": "p", "type": "timestamp", "metadata": {}}]}
+    metadata = {"schemaString": json.dumps(schema), "partitionColumns": ["p"]}
+    job = SimpleNamespace(
+        metadata=metadata, batch=Batch((Bin((file,)),)), storage=SimpleNamespace(commits=lambda after_version: []),
+        facts=SimpleNamespace(version=3), where="lake/t",
+    )  # fmt: skip
+    with nullcontext() if is_planned else pytest.raises(CommitConflict, match="1 of 1 files are no longer live"):
+        RewriteJob._check_all_live(cast(Any, job), {file.key: {"path": "f", "partitionValues": now}})
 
 
 def test_an_object_store_is_not_asked(tmp_path: Path) -> None:
