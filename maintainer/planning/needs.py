@@ -12,7 +12,7 @@ from maintainer.errors import MaintainerError
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.table.table_facts import DataFile
 from maintainer.planning.budget.other_writers import LOOK_BACK_MS, MAX_COMMITS, quiet_seconds, updates_since_ms
-from maintainer.planning.operations.full_zorder import history_wanted
+from maintainer.planning.operations.full_zorder import history_wanted, values_wanted
 from maintainer.planning.operations.purge import files_to_check
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.schedule import held_back, vacuum_wanted
@@ -136,7 +136,8 @@ def _column_need(table: TableInput) -> Need | None:
     policy, facts = table.policy, table.facts
     if facts.zordered_paths is None and (columns := history_wanted(policy, facts)):
         return ZOrderHistoryNeed(columns)
-    columns = ranges_wanted(policy, facts)
+    # Incremental Z-order is left alone where an engine only issues commands.
+    columns = (() if table.options.by_commands else ranges_wanted(policy, facts)) or values_wanted(policy, facts)
     if not columns:
         return None
     if facts.column_ranges is None:

@@ -332,7 +332,6 @@ def test_only_what_others_took_away_is_an_update(contract: ContractLake) -> None
     assert [update.version for update in reader.updates(facts, since_ms=0, after_version=facts.version)] == [landed + 2]
 
 
-@NOT_BY_COMMANDS
 def test_the_values_of_files_bound_their_rows(contract: ContractLake) -> None:
     table = contract.table((7, 12), (3,))
     facts = contract.engine.reader.facts(table.ref)

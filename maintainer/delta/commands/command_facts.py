@@ -21,6 +21,7 @@ from maintainer.delta.log.replay.log_state import IncompleteLog, LogState, segme
 from maintainer.delta.log.schema_names import collected_schema, logical_names, stats_columns
 from maintainer.delta.log.table_updates import read_updates
 from maintainer.delta.log.write_history import paths_of_rewrites, paths_of_zorder
+from maintainer.delta.snapshot.column_statistics import ranges_in
 from maintainer.delta.storage.failures.engine_failures import (
     DAMAGED_LOG_HELP,
     NO_TABLE_HELP,
@@ -29,7 +30,7 @@ from maintainer.delta.storage.failures.engine_failures import (
     table_errors,
 )
 from maintainer.engine.protocols import VacuumQuestion
-from maintainer.errors import NotSupportedYet, Refused, TableError
+from maintainer.errors import Refused, TableError
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import (
@@ -118,26 +119,19 @@ class CommandTableReader:
             return paths_of_rewrites(self.storage(facts), facts, since_ms)
 
     def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
-        """Not for this engine: OPTIMIZE cannot write the files of a turn, nor tag them.
-
-        Raises:
-            NotSupportedYet: E620.
-        """
-        raise NotSupportedYet(
-            "incremental Z-order is not supported yet by Delta's commands",
-            where=facts.ref.identifier,
-            found=", ".join(columns),
-            help="write `mode: full` in optimize.zorder, or run on a classic session with Delta's transactions",
-        )
+        """Smallest and largest values of the columns in each live file of the version of the facts."""
+        with table_errors(facts.ref.identifier):
+            state, _ = read_state(self.storage(facts), facts.version, bounds=True)
+            statistics = ((key, add.get("stats")) for key, add in state.adds.items())
+            return ranges_in(facts.schema_json, columns, statistics)
 
     def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
-        """Not for this engine; see ``column_ranges``.
+        """Not asked for: planning leaves incremental Z-order alone, with a reason.
 
         Raises:
-            NotSupportedYet: E620.
+            Refused: A442.
         """
-        self.column_ranges(facts, columns)
-        return ColumnSample(columns, ())
+        raise no_command(facts.ref.identifier, "a sample of a table's values")
 
     def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
         """The stamp of a version's commit; None if it is not ours, or no longer in the log."""
@@ -224,8 +218,10 @@ def storage_of(session: CommandSession, facts: TableFacts) -> SparkStorage:
     return SparkStorage(session, unquote(facts.location))
 
 
-def read_state(storage: SparkStorage, version: int | None = None) -> tuple[LogState, int]:
+def read_state(storage: SparkStorage, version: int | None = None, *, bounds: bool = False) -> tuple[LogState, int]:
     """The table's state at a version (the newest), and when that was committed (milliseconds).
+
+    With ``bounds`` each file has all of its statistics, else at least the number of rows.
 
     Raises:
         TableError: T403, the log's files do not make it up.
@@ -242,7 +238,7 @@ def read_state(storage: SparkStorage, version: int | None = None) -> tuple[LogSt
             help=DAMAGED_LOG_HELP,
         ) from error
     state = LogState(chosen.version)
-    state.take(storage.checkpoint_actions(chosen.checkpoint))
+    state.take(storage.checkpoint_actions(chosen.checkpoint, bounds=bounds))
     last = f"{chosen.version:020d}.json"
     commits = chosen.commits or ((last,) if last in names else ())
     for start in range(0, len(commits), COMMITS_READ_AT_ONCE):

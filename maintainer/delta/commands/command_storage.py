@@ -121,8 +121,8 @@ class SparkStorage:
         """All actions of a commit file that was read."""
         return [json.loads(line) for line in self._lines[name] if line.strip()]
 
-    def checkpoint_actions(self, names: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-        """The actions of a checkpoint, of any of its three forms; of the statistics only the record count."""
+    def checkpoint_actions(self, names: tuple[str, ...], *, bounds: bool = False) -> Iterator[dict[str, Any]]:
+        """The actions of a checkpoint, of any of its three forms; without bounds only the count of the statistics."""
         if not names:
             return
         folder = f"{self._root}/_delta_log"
@@ -130,7 +130,7 @@ class SparkStorage:
             rows = self._session.lines([f"{folder}/{name}" for name in names]).collect()
             actions = [json.loads(row[1]) for row in rows if str(row[1]).strip()]
         else:
-            actions = list(self._parquet_actions([f"{folder}/{name}" for name in names]))
+            actions = list(self._parquet_actions([f"{folder}/{name}" for name in names], bounds))
         sidecars = [str(action["sidecar"]["path"]) for action in actions if "sidecar" in action]
         yield from actions
         if sidecars:
@@ -138,10 +138,11 @@ class SparkStorage:
                 [
                     unquote(sidecar) if is_absolute(sidecar) else f"{folder}/_sidecars/{unquote(sidecar)}"
                     for sidecar in sidecars
-                ]
+                ],
+                bounds,
             )
 
-    def _parquet_actions(self, paths: list[str]) -> Iterator[dict[str, Any]]:
+    def _parquet_actions(self, paths: list[str], bounds: bool) -> Iterator[dict[str, Any]]:
         frame = self._session.parquet(paths)
         fields: dict[str, Any] = {
             column["name"]: column["type"] for column in json.loads(frame.schema.json())["fields"]
@@ -151,7 +152,7 @@ class SparkStorage:
             return
         columns = []
         for kind in present:
-            body = _add_text(fields[kind]) if kind == "add" else f"to_json({kind})"
+            body = _add_text(fields[kind], bounds) if kind == "add" else f"to_json({kind})"
             columns.append(f"WHEN {kind} IS NOT NULL THEN concat('{{\"{kind}\":', {body}, '}}')")
         line = "CASE " + " ".join(columns) + " END AS line"
         for row in frame.selectExpr(line).where("line IS NOT NULL").collect():
@@ -174,10 +175,14 @@ class SparkStorage:
         return self.uri(below)
 
 
-def _add_text(kind: dict[str, Any]) -> str:
-    """An ``add`` of a checkpoint as JSON, without the statistics' bounds, which are most of it."""
+def _add_text(kind: dict[str, Any], bounds: bool) -> str:
+    """An ``add`` of a checkpoint as JSON, by default without the statistics' bounds, which are most of it."""
     have = {field["name"]: field["type"] for field in kind["fields"]}
     fields = [f"'{name}', add.{name}" for name in _ADD_FIELDS if name in have]
+    if bounds:
+        whole = ["add.stats"] * ("stats" in have) + ["to_json(add.stats_parsed)"] * ("stats_parsed" in have)
+        fields += [f"'stats', coalesce({', '.join(whole)})"] if whole else []
+        return f"to_json(named_struct({', '.join(fields)}))"
     counts = [records_sql("add.stats")] if "stats" in have else []
     parsed = have.get("stats_parsed")
     if isinstance(parsed, dict) and any(field["name"] == "numRecords" for field in parsed["fields"]):

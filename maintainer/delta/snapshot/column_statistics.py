@@ -67,14 +67,30 @@ def read_ranges(jvm: DeltaJvm, log: JavaObject, snapshot: JavaObject, columns: t
     Raises:
         ValueError: A column does not exist.
     """
-    schema = json.loads(jvm.metadata(snapshot)["schemaString"])
+    return ranges_in(jvm.metadata(snapshot)["schemaString"], columns, _statistics(jvm, log, snapshot))
+
+
+def ranges_in(
+    schema_json: str, columns: tuple[str, ...], statistics: Iterable[tuple[tuple[str, str], str | None]]
+) -> ColumnRanges:
+    """Return the columns' ranges by the statistics of each live file, as the log spells them.
+
+    Raises:
+        ValueError: A column does not exist.
+    """
+    schema = json.loads(schema_json)
     paths = [physical_path(schema, column) for column in columns]
     by_file: dict[tuple[str, str], tuple[FileRange, ...]] = {}
-    for key, text in _statistics(jvm, log, snapshot):
+    all_null: set[tuple[tuple[str, str], int]] = set()
+    for key, text in statistics:
         stats = parse_statistics(text)
         if stats:
             by_file[key] = tuple(range_in(stats, path) for path in paths)
-    return ColumnRanges(columns, by_file)
+            rows = stats.get("numRecords")
+            all_null |= {
+                (key, n) for n, path in enumerate(paths) if rows and _leaf(stats.get("nullCount"), path) == rows
+            }
+    return ColumnRanges(columns, by_file, frozenset(all_null))
 
 
 def _statistics(jvm: DeltaJvm, log: JavaObject, snapshot: JavaObject) -> Iterable[tuple[tuple[str, str], str | None]]:

@@ -27,10 +27,12 @@ def run_full_zorder(worker: TableWorker, work: StepWork, step: ZOrderStep) -> St
     before = _look(worker, step)
     status = run_rewrite(worker, work, step)
     after = _look(worker, step) if before is not None and work.commits else None
-    if before is not None and after is not None:
+    tag = (ZORDER_TAG, zorder_tag_value(step.columns))
+    # An engine that sets no tags does not say which files are in order.
+    if before is not None and after is not None and any(file.tag(tag[0]) == tag[1] for file in after.files):
         types = {column.name: column.type for column in planned_columns(before)}
         columns = {name: types.get(name, "") for name in step.columns}
-        change = order_change(columns, (ZORDER_TAG, zorder_tag_value(step.columns)), before, after)
+        change = order_change(columns, tag, before, after)
         if change is not None:
             work.boxes, work.layout = change.boxes, change.layout
     return status

@@ -167,11 +167,13 @@ class ColumnRanges:
     """What the log says of some columns in each live file, for one version.
 
     ``by_file`` has the ranges of a file by its key, in the order of ``columns`` (dotted names as the schema spells
-    them, in back-ticks where needed). Values are None where all are null or nobody knows.
+    them, in back-ticks where needed). Values are None where all are null or nobody knows; ``all_null`` has the file's
+    key and the column's place where the log says that all are.
     """
 
     columns: tuple[str, ...]
     by_file: Mapping[tuple[str, str], tuple[FileRange, ...]]
+    all_null: frozenset[tuple[tuple[str, str], int]] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from maintainer.model.plan.layout_tags import PACKED_TAG, ZORDER_TAG
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Bin, ZOrderStep, zorder_tag_value
 from maintainer.model.table.table_facts import DataFile, TableFacts
+from maintainer.planning.curve.order_change import MAX_FILES_MEASURED
 from maintainer.planning.operations.compaction import weigh
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.selection.decision import Decision, Partition, leave_files, leave_partitions
@@ -22,7 +23,7 @@ from maintainer.planning.selection.file_selection import (
     pack_batches,
     select_partitions,
 )
-from maintainer.planning.zorder.zorder_revision import zorder_columns
+from maintainer.planning.zorder.zorder_revision import refuse_equal_values, zorder_columns
 from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy, ZOrderMode
 from maintainer.units import count_of, read_digits
 
@@ -33,10 +34,12 @@ def plan_zorder(table: TableInput) -> Decision:
     Raises:
         TableError: T410 ``where``, T411 no such column, T412 a partition column, T413 a column without
             statistics, T414 a type that has no order, T420 a column twice.
+        NothingToOrder: Files would be rewritten, and no column has two values.
     """
     policy, facts = table.policy, table.facts
     optimize = policy.optimize
-    columns = tuple(column.quoted for column in zorder_columns(policy, facts))
+    found = zorder_columns(policy, facts)
+    columns = tuple(column.quoted for column in found)
     tag = zorder_tag_value(columns)
     selection = select_partitions(table)
     origin = policy.place_of("optimize.zorder")
@@ -66,6 +69,8 @@ def plan_zorder(table: TableInput) -> Decision:
         single,
         origin,
     )
+    if bins:
+        refuse_equal_values(found, facts)
     bins, not_worth_it = weigh(
         policy,
         bins,
@@ -105,6 +110,22 @@ def history_wanted(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, ...]
         return tuple(column.quoted for column in zorder_columns(policy, facts))
     except MaintainerError:
         return ()
+
+
+def values_wanted(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, ...]:
+    """Return the columns whose ranges say whether there is anything to put in order; none where no file would be.
+
+    Empty also where planning will end in a problem, and for more files than are measured.
+    """
+    zorder, files = policy.optimize.zorder, facts.files
+    if zorder is None or zorder.mode is not ZOrderMode.FULL or not 1 < len(files) <= MAX_FILES_MEASURED:
+        return ()
+    try:
+        columns = tuple(column.quoted for column in zorder_columns(policy, facts))
+    except MaintainerError:
+        return ()
+    tag = zorder_tag_value(columns)
+    return () if all(_is_ordered(file, tag, policy.optimize, facts.zordered_paths) for file in files) else columns
 
 
 def _is_ordered(

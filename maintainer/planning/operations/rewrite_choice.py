@@ -21,8 +21,13 @@ from maintainer.planning.schedule import not_due, optimize_is_due
 from maintainer.planning.selection.decision import Decision, PropertyChange, leave_files
 from maintainer.planning.selection.lane_choice import with_lanes
 from maintainer.planning.selection.partition_texts import without_lost_values, without_respelled
-from maintainer.planning.selection.supported_features import left_by_commands, without_commands
+from maintainer.planning.selection.supported_features import (
+    left_by_commands,
+    without_commands,
+    zorder_left_by_commands,
+)
 from maintainer.planning.zorder.incremental_zorder import plan_incremental
+from maintainer.planning.zorder.zorder_options import incremental_columns
 from maintainer.planning.zorder.zorder_revision import NothingToOrder
 from maintainer.policy.resolve.resolved import ResolvedPolicy, ZOrderMode
 
@@ -89,6 +94,9 @@ def _plan_layout(table: TableInput) -> Decision:
         case StepKind.ZORDER:
             zorder = table.policy.optimize.zorder
             full = zorder is not None and zorder.mode is ZOrderMode.FULL
+            if table.options.by_commands and not full:
+                incremental_columns(table.policy, table.facts)
+                return zorder_left_by_commands(table.policy, table.facts)
             try:
                 return (plan_zorder if full else plan_incremental)(table)
             except NothingToOrder as equal:

@@ -69,10 +69,9 @@ def _layout_beyond(
     step: CompactStep | ZOrderStep | PartitionRewriteStep | ClusterStep, policy: ResolvedPolicy, facts: TableFacts
 ) -> Iterator[str]:
     asked = layout_kind(policy, facts)
-    zorder = policy.optimize.zorder
-    # An incremental Z-order whose columns hold one value is planned as a compaction.
+    # A Z-order whose columns hold one value is planned as a compaction.
     instead = isinstance(step, CompactStep) and asked is StepKind.ZORDER
-    if step.kind is not asked and not (instead and zorder is not None and zorder.mode is ZOrderMode.INCREMENTAL):
+    if step.kind is not asked and not instead:
         yield f"its rewrite is of the kind {step.kind}, the policy asks for {asked}"
         return
     yield from _size_beyond(step, policy)

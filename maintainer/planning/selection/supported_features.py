@@ -89,6 +89,16 @@ def without_commands(policy: ResolvedPolicy, layout: Decision) -> Decision:
     return Decision(None, (*layout.left_alone, unsupported))
 
 
+def zorder_left_by_commands(policy: ResolvedPolicy, facts: TableFacts) -> Decision:
+    """Leave an incremental Z-order alone: OPTIMIZE puts whole partitions in order, and tags no file."""
+    text = (
+        "incremental Z-order: no command puts some files of a partition in order and leaves the others; "
+        f"set `mode: full`, or {_HELP}"
+    )
+    origin = policy.place_of("optimize.zorder")
+    return Decision(None, (leave_files(ReasonCode.NOT_BY_ENGINE, text, facts.files, origin),))
+
+
 def left_by_commands(policy: ResolvedPolicy, facts: TableFacts, purge: Decision) -> Decision:
     """Say that nobody looked for dropped columns, where there may be any."""
     purges_columns = policy.optimize.purge is not None and policy.optimize.purge.dropped_columns

@@ -115,6 +115,28 @@ def new_revision(columns: tuple[FoundColumn, ...], facts: TableFacts) -> Revisio
     return Revision(next_id(facts.properties), tuple(made))
 
 
+def refuse_equal_values(columns: tuple[FoundColumn, ...], facts: TableFacts) -> None:
+    """Find by the log alone that no column has two values; unknown ranges are taken to differ.
+
+    Raises:
+        NothingToOrder: Each column has one value in all rows, or only nulls.
+    """
+    ranges = facts.column_ranges
+    if ranges is None or ranges.columns != tuple(column.quoted for column in columns):
+        return
+    words = []
+    for number, column in enumerate(columns):
+        if all((file.key, number) in ranges.all_null for file in facts.files):
+            words.append(f"`{column.dotted}` is {_values(None)}")
+            continue
+        seen = {ranges.by_file[file.key][number] if file.key in ranges.by_file else None for file in facts.files}
+        (only, *others) = seen
+        if others or only is None or only[0] is None or only[0] != only[1] or only[2]:
+            return
+        words.append(f"`{column.dotted}` is {_values(only[0])}")
+    raise NothingToOrder(", ".join(words))
+
+
 def _values(low: str | None) -> str:
     return "all null" if low is None else f"always {low}"
 

@@ -13,10 +13,12 @@ from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.model.plan.layout_tags import REVISION_TAG
 from maintainer.model.run.outcome import TableStatus
-from maintainer.policy.resolve.resolved import OptimizePolicy, ZOrderPolicy
+from maintainer.planning.plan_input import PlanOptions
+from maintainer.policy.resolve.resolved import OptimizePolicy, ZOrderMode, ZOrderPolicy
 from tests.support.runs.delta_runs import Maintenance
 from tests.support.tables.builders import make_optimize
 from tests.support.tables.delta_tables import second_engine_rows, spark_rows
+from tests.support.writers.writers import engine_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,6 +90,36 @@ def test_odd_values_are_put_in_order_or_refused(
     lows, highs = zip(*((low, high) for ((low, high, _),) in ranges.by_file.values()), strict=True)
     assert len(set(lows)) > 2, lows
     assert len(set(highs)) > 2, highs
+
+
+@pytest.mark.parametrize(("kind", "stats"), [("transaction", "Json"), ("command", "Json"), ("command", "Struct")])
+def test_files_whose_columns_hold_one_value_are_compacted_in_mode_full(
+    kind: str, stats: str, spark: SparkSession, lease: SessionLease, lake: Path, tmp_path: Path
+) -> None:
+    path = lake / "t"
+    kept = {"Json": stats == "Json", "Struct": stats == "Struct"}
+    written = ", ".join(f"'delta.checkpoint.writeStatsAs{name}'='{str(on).lower()}'" for name, on in kept.items())
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT, c STRING, n INT) USING delta "
+        f"TBLPROPERTIES ('delta.checkpointInterval'='2', {written})"
+    )
+    for part in range(3):
+        spark.sql(f"INSERT INTO delta.`{path}` SELECT id, 'always', NULL FROM range({part * 10}, {part * 10 + 10})")
+    before = spark_rows(spark, path, None)
+    with engine_of(kind, lease, "") as engine:
+        maintenance = Maintenance(engine, tmp_path / "runs", options=PlanOptions(deletes=kind == "transaction"))
+
+        def full(*columns: str) -> OptimizePolicy:
+            zorder = ZOrderPolicy(columns, ZOrderMode.FULL)
+            return make_optimize(min_size=1 << 30, max_size=1 << 30, zorder=zorder)
+
+        assert [step.kind for step in maintenance.plan(path, full("c", "id")).steps] == ["zorder"]
+        plan = maintenance.plan(path, full("c", "n"))
+        assert [step.kind for step in plan.steps] == ["compact"]
+        assert "`c` is always always, `n` is all null" in plan.left_alone[0].reason.text
+        assert maintenance.apply(plan).status is TableStatus.DONE
+        assert (len(maintenance.facts(path).files), maintenance.plan(path, full("c", "n")).steps) == (1, ())
+    assert spark_rows(spark, path, None) == before
 
 
 def test_a_renamed_column_moves_over_and_a_dropped_one_is_refused(

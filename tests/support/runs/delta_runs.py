@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from maintainer.app.planning.read_table import read_for_planning
-from maintainer.delta.engine.table_engine import DeltaTableEngine
 from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.engine.protocols import TableEngine
 from maintainer.execution.run.cancellation import StopSwitch, TableControl
 from maintainer.execution.run.run_context import Clock, Emitter, RetryBounds, RunContext
 from maintainer.execution.table.table_run import run_table
@@ -34,15 +34,16 @@ TODAY = date(2026, 11, 21)
 class Maintenance:
     """Plans and applies policies with one worker's engine."""
 
-    engine: DeltaTableEngine
+    engine: TableEngine
     runs_dir: Path
     number: int = field(default=0)
+    options: PlanOptions = field(default_factory=PlanOptions)
 
     def plan(self, path: Path, optimize: OptimizePolicy | None = None, **others: Any) -> TablePlan:
         """The plan of a table under a policy."""
         policy = self.policy(path, optimize, **others)
         table = read_for_planning(
-            self.engine.reader, policy, Remembered(), StoragePlaces(), now_ms=NOW_MS, today=TODAY, options=PlanOptions()
+            self.engine.reader, policy, Remembered(), StoragePlaces(), now_ms=NOW_MS, today=TODAY, options=self.options
         )
         return plan_table(table)
 

@@ -16,7 +16,7 @@ from maintainer.planning.needs import (
     ZOrderHistoryNeed,
     next_need,
 )
-from maintainer.planning.plan_input import TableInput
+from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import plan_table
 from maintainer.planning.schedule import opens_at_ms, vacuum_is_due
 from maintainer.planning.zorder.zorder_revision import SAMPLE_ROWS
@@ -44,7 +44,16 @@ def zordered(facts: TableFacts, mode: ZOrderMode) -> TableInput:
 def test_a_full_zorder_asks_who_ordered_which_files() -> None:
     facts = make_facts(files=make_files(10, 20))
     assert next_need(zordered(facts, ZOrderMode.FULL)) == ZOrderHistoryNeed(("id",))
-    assert next_need(zordered(replace(facts, zordered_paths=frozenset()), ZOrderMode.FULL)) is None
+    facts = replace(facts, zordered_paths=frozenset())
+    assert next_need(zordered(facts, ZOrderMode.FULL)) == ColumnRangesNeed(("id",))
+    assert next_need(zordered(replace(facts, column_ranges=ColumnRanges(("id",), {})), ZOrderMode.FULL)) is None
+    in_order = replace(facts, zordered_paths=frozenset(file.path for file in facts.files))
+    assert next_need(zordered(in_order, ZOrderMode.FULL)) is None
+
+
+def test_an_engine_of_commands_is_asked_nothing_for_an_incremental_zorder() -> None:
+    table = zordered(make_facts(files=make_files(10, 20)), ZOrderMode.INCREMENTAL)
+    assert next_need(replace(table, options=PlanOptions(deletes=False))) is None
 
 
 def test_an_incremental_zorder_asks_for_ranges_then_for_a_sample() -> None:

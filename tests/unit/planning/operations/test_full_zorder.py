@@ -11,10 +11,10 @@ import pytest
 from maintainer.model.plan.layout_tags import PACKED_TAG, ZORDER_TAG
 from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import ZOrderStep
-from maintainer.model.table.table_facts import TableFacts
+from maintainer.model.plan.steps import CompactStep, ZOrderStep
+from maintainer.model.table.table_facts import ColumnRanges, FileRange, TableFacts
 from maintainer.planning.operations.full_zorder import history_wanted
-from maintainer.planning.plan_input import TableInput
+from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import plan_table
 from maintainer.policy.resolve.resolved import WorthPolicy, ZOrderMode, ZOrderPolicy
 from tests.support.tables.builders import (
@@ -31,10 +31,63 @@ ORDERED = {PACKED_TAG: "100", ZORDER_TAG: '["id"]'}
 LINES = {"optimize.zorder": 7, "optimize.zorder.columns": 8, "optimize.zorder.mode": 9}
 
 
-def plan(facts: TableFacts, *columns: str, mode: ZOrderMode = ZOrderMode.FULL, **optimize: Any) -> TablePlan:
+def plan(
+    facts: TableFacts,
+    *columns: str,
+    mode: ZOrderMode = ZOrderMode.FULL,
+    options: PlanOptions = PlanOptions(),
+    **optimize: Any,
+) -> TablePlan:
     zorder = ZOrderPolicy(columns or ("id",), mode)
     policy = make_policy(optimize=make_optimize(zorder=zorder, **optimize), lines=LINES)
-    return plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
+    return plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21), options))
+
+
+def measured(*ranges: FileRange | None, all_null: tuple[int, ...] = ()) -> TableFacts:
+    """Two small files, with what the log says of ``id`` in each; None where it says nothing."""
+    facts = make_facts(files=make_files(10, 20))
+    keys = [file.key for file in facts.files]
+    by_file = {key: (of_file,) for key, of_file in zip(keys, ranges, strict=True) if of_file is not None}
+    only_nulls = frozenset((keys[place], 0) for place in all_null)
+    return replace(facts, zordered_paths=frozenset(), column_ranges=ColumnRanges(("id",), by_file, only_nulls))
+
+
+@pytest.mark.parametrize(
+    ("facts", "says"),
+    [
+        (measured(("5", "5", False), ("5", "5", False)), "`id` is always 5"),
+        (measured((None, None, True), (None, None, True), all_null=(0, 1)), "`id` is all null"),
+        (measured(("5", "5", False), ("6", "6", False)), None),
+        (measured(("5", "6", False), ("5", "6", False)), None),
+        (measured(("5", "5", True), ("5", "5", False)), None),
+        (measured(("5", "5", False), (None, None, True), all_null=(1,)), None),
+        (measured((None, None, True), (None, None, True), all_null=(0,)), None),
+        (measured(("5", "5", False), None), None),
+        (measured(None, None), None),
+    ],
+)
+def test_columns_of_one_value_by_the_log_are_compacted_and_one_line_says_why(
+    facts: TableFacts, says: str | None
+) -> None:
+    for options in (PlanOptions(), PlanOptions(deletes=False)):
+        planned = plan(facts, options=options, max_size=1000, min_size=1000)
+        (step,) = planned.steps
+        assert isinstance(step, ZOrderStep if says is None else CompactStep)
+        lines = [left for left in planned.left_alone if left.reason.code is ReasonCode.NOTHING_TO_ORDER]
+        texts = [(line.reason.text, line.reason.origin, line.num_files) for line in lines]
+        assert texts == ([] if says is None else [(f"nothing to order by, so compaction: {says}", "orders.yml:8", 0)])
+
+
+def test_an_engine_of_commands_leaves_an_incremental_zorder_alone_and_says_why() -> None:
+    facts = make_facts(files=make_files(10, 20))
+    planned = plan(facts, mode=ZOrderMode.INCREMENTAL, options=PlanOptions(deletes=False))
+    assert (planned.problem, planned.steps) == (None, ())
+    (left,) = planned.left_alone
+    assert (left.reason.code, left.num_files, left.reason.origin) == (ReasonCode.NOT_BY_ENGINE, 2, "orders.yml:7")
+    assert "`mode: full`" in left.reason.text
+    wrong = plan(facts, "nope", mode=ZOrderMode.INCREMENTAL, options=PlanOptions(deletes=False)).problem
+    assert wrong is not None
+    assert wrong.code == "T411"
 
 
 def step_of(planned: TablePlan) -> ZOrderStep:

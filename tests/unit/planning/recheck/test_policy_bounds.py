@@ -65,14 +65,14 @@ def test_what_the_planner_makes_is_never_beyond() -> None:
     assert beyond_policy(planned(), POLICY, FACTS) == ()
 
 
-def test_a_compaction_for_want_of_an_order_is_within_an_incremental_zorder_and_no_full_one() -> None:
-    facts = replace(FACTS, column_ranges=ColumnRanges(("id",), {}), column_sample=ColumnSample(("id",), (("5", "5"),)))
-    policy = replace(POLICY, optimize=make_optimize(zorder=ZOrderPolicy(("id",), ZOrderMode.INCREMENTAL)))
+@pytest.mark.parametrize("mode", [ZOrderMode.INCREMENTAL, ZOrderMode.FULL])
+def test_a_compaction_for_want_of_an_order_is_within_a_zorder(mode: ZOrderMode) -> None:
+    ranges = ColumnRanges(("id",), {file.key: (("5", "5", False),) for file in FACTS.files})
+    facts = replace(FACTS, column_ranges=ranges, column_sample=ColumnSample(("id",), (("5", "5"),)))
+    policy = replace(POLICY, optimize=make_optimize(zorder=ZOrderPolicy(("id",), mode)))
     plan = plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
     assert [step.kind for step in plan.rewrites] == ["compact"]
     assert beyond_policy(plan, policy, facts) == ()
-    full = replace(POLICY, optimize=make_optimize(zorder=ZOrderPolicy(("id",), ZOrderMode.FULL)))
-    assert beyond_policy(plan, full, facts) == ("its rewrite is of the kind compact, the policy asks for zorder",)
 
 
 def test_deletion_needs_a_vacuum_in_the_policy() -> None:
@@ -205,10 +205,11 @@ def test_a_rewrite_is_the_one_that_the_policy_asks_for(
 
 def test_a_rewrite_of_another_kind_is_named() -> None:
     full, policy = rewrite_planned(FULL, SMALL)
-    compaction, plain = rewrite_planned(make_optimize(max_size=1000), SMALL)
+    plain = make_policy(optimize=make_optimize(max_size=1000))
     assert beyond_policy(full, plain, SMALL) == ("its rewrite is of the kind zorder, the policy asks for compact",)
-    assert beyond_policy(compaction, policy, SMALL) == (
-        "its rewrite is of the kind compact, the policy asks for zorder",
+    sorted_plan, _ = rewrite_planned(SORTED, SMALL)
+    assert beyond_policy(sorted_plan, policy, SMALL) == (
+        "its rewrite is of the kind rewrite, the policy asks for zorder",
     )
     mode = "its Z-order is of another mode than the policy's `optimize.zorder.mode`"
     assert beyond_policy(full, make_policy(optimize=replace(FULL, zorder=ZOrderPolicy(("id",)))), SMALL) == (mode,)
