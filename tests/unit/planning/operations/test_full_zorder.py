@@ -28,6 +28,7 @@ from tests.support.tables.builders import (
 )
 
 ORDERED = {PACKED_TAG: "100", ZORDER_TAG: '["id"]'}
+FOR_TRANSACTIONS = PlanOptions()
 LINES = {"optimize.zorder": 7, "optimize.zorder.columns": 8, "optimize.zorder.mode": 9}
 
 
@@ -35,7 +36,7 @@ def plan(
     facts: TableFacts,
     *columns: str,
     mode: ZOrderMode = ZOrderMode.FULL,
-    options: PlanOptions = PlanOptions(),
+    options: PlanOptions = FOR_TRANSACTIONS,
     **optimize: Any,
 ) -> TablePlan:
     zorder = ZOrderPolicy(columns or ("id",), mode)
@@ -69,7 +70,7 @@ def measured(*ranges: FileRange | None, all_null: tuple[int, ...] = ()) -> Table
 def test_columns_of_one_value_by_the_log_are_compacted_and_one_line_says_why(
     facts: TableFacts, says: str | None
 ) -> None:
-    for options in (PlanOptions(), PlanOptions(deletes=False)):
+    for options in (FOR_TRANSACTIONS, PlanOptions(deletes=False)):
         planned = plan(facts, options=options, max_size=1000, min_size=1000)
         (step,) = planned.steps
         assert isinstance(step, ZOrderStep if says is None else CompactStep)
