@@ -134,8 +134,7 @@ class DeltaTableWriter:
         self._refuse_damaged_log(facts)
         self._refuse_unsafe_store(facts)
         self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: properties")
-        with table_errors(facts.ref.identifier):
-            return set_properties(self._jvm, facts, step, stamp, before_commit)
+        return set_properties(self._jvm, facts, step, stamp, before_commit)
 
     def vacuum(
         self,
@@ -151,8 +150,7 @@ class DeltaTableWriter:
         self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: vacuum")
         self._meter.begin(Phase.LOOKING)
         tools = VacuumTools(self._reader.references, self._reader, self.clock)
-        with table_errors(facts.ref.identifier):
-            return vacuum(self._jvm, facts, step, stamp, before_delete, guard, tools)
+        return vacuum(self._jvm, facts, step, stamp, before_delete, guard, tools)
 
     def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
         """Bring back what a run moved into the trash; see ``TableWriter.undelete``."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.conflicting_commit import find_conflicting_commit
+from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.commit_fate import commit_once
 from maintainer.delta.transaction.requirements import check_same_table
@@ -36,30 +37,21 @@ def set_properties(
     """
     started = time.monotonic()
     where = facts.ref.identifier
-    log = jvm.log_at(facts.location)
+    with table_errors(where):
+        log = jvm.log_at(facts.location)
+        storage = TableStorage(jvm, log)
     attempts = 0
     while True:
         attempts += 1
-        snapshot = jvm.update(log)
-        check_same_table(jvm, facts, snapshot)
-        try:
-            check_as_planned(jvm.metadata(snapshot)["configuration"], step, where)
-        except CommitConflict as conflict:
-            other_commit = find_conflicting_commit(TableStorage(jvm, log), (), after_version=facts.version)
-            conflict.what += f" ({other_commit})" if other_commit else ""
-            raise
-        read_version = int(snapshot.version())
+        with table_errors(where):
+            read_version = _planned_head(jvm, log, storage, facts, step)
         if attempts == 1:
-            before_commit(read_version, None)
+            before_commit(read_version, None)  # the caller's: what it raises says nothing about the table
         try:
-            version = commit_once(
-                jvm,
-                TableStorage(jvm, log),
-                stamp,
-                where,
-                lambda: _change(jvm, facts.location, step),
-                after_version=read_version,
-            )
+            with table_errors(where):
+                version = commit_once(
+                    jvm, storage, stamp, where, lambda: _change(jvm, facts.location, step), after_version=read_version
+                )
             break
         except CommitConflict:
             if attempts >= MAX_ATTEMPTS:
@@ -72,6 +64,21 @@ def set_properties(
     return CommitReceipt(
         version=version, read_version=read_version, attempts=attempts, duration_seconds=time.monotonic() - started
     )
+
+
+def _planned_head(
+    jvm: DeltaJvm, log: JavaObject, storage: TableStorage, facts: TableFacts, step: SetPropertiesStep
+) -> int:
+    """Return the head's version, if it is the planned table with the properties as planned."""
+    snapshot = jvm.update(log)
+    check_same_table(jvm, facts, snapshot)
+    try:
+        check_as_planned(jvm.metadata(snapshot)["configuration"], step, facts.ref.identifier)
+    except CommitConflict as conflict:
+        other_commit = find_conflicting_commit(storage, (), after_version=facts.version)
+        conflict.what += f" ({other_commit})" if other_commit else ""
+        raise
+    return int(snapshot.version())
 
 
 def refused_properties(error: CommitNotLanded) -> TableError | None:

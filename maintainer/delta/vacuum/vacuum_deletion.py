@@ -70,13 +70,14 @@ def vacuum(
         CommitNotLanded: C702, VACUUM START could not be committed; nothing was deleted.
         CommitUnknown: C703.
     """
-    log = jvm.log_at(facts.location)
-    snapshot = jvm.update(log)
-    check_same_table(jvm, facts, snapshot)
-    storage = TableStorage(jvm, log)
-    commits = VacuumCommits(jvm, storage, stamp, facts.ref.identifier)
-    retention_ms = jvm.table_retention_ms(snapshot)
-    read_version = int(snapshot.version())
+    with table_errors(facts.ref.identifier):
+        log = jvm.log_at(facts.location)
+        snapshot = jvm.update(log)
+        check_same_table(jvm, facts, snapshot)
+        storage = TableStorage(jvm, log)
+        commits = VacuumCommits(jvm, storage, stamp, facts.ref.identifier)
+        retention_ms = jvm.table_retention_ms(snapshot)
+        read_version = int(snapshot.version())
     return Deletion(storage, commits, facts, step, guard, tools, retention_ms, read_version).run(
         stamp.run_id, before_delete
     )
@@ -114,26 +115,31 @@ class Deletion:
         """Look, delete, look again; see ``vacuum``."""
         step, where = self._step, self._facts.ref.identifier
         self._run_id = run_id
-        if step.trash_seconds:
-            refuse_trash(self._storage.root_uri, where)
-        self._check_retention()
-        self._check_places()
-        log = replay(self._storage, self._facts)
-        self._check_log(self._facts.version)
-        needed = NeededFiles()
-        uris = protected_uris(self._storage, self._facts, log, step.removed_before_ms)
-        needed.add(uris, root_uri=self._storage.root_uri)
-        present = self._last_look(log, needed)
+        with table_errors(where):
+            if step.trash_seconds:
+                refuse_trash(self._storage.root_uri, where)
+            self._check_retention()
+            self._check_places()
+            log = replay(self._storage, self._facts)
+            self._check_log(self._facts.version)
+            needed = NeededFiles()
+            uris = protected_uris(self._storage, self._facts, log, step.removed_before_ms)
+            needed.add(uris, root_uri=self._storage.root_uri)
+            present = self._last_look(log, needed)
         if not self._planned and not step.emptied:
             return VacuumReceipt(0, 0, version_before=self._read_version)
-        before_delete(self._read_version, None)
+        before_delete(self._read_version, None)  # the caller's: what it raises says nothing about the table
+        with table_errors(where):
+            return self._delete(log, needed, present)
+
+    def _delete(self, log: LogReplay, needed: NeededFiles, present: dict[str, StoredFile]) -> VacuumReceipt:
         if not self._planned:
             self._check_known_clocks(log)
             return self._with_trash_emptied(VacuumReceipt(0, 0, version_before=self._read_version))
         folders = {uri.rpartition("/")[0] for uri in self._planned}
         before = entries_in(self._storage, folders)
-        trash = self._make_trash(run_id, present)
-        first = self._commits.start(step, self._table_retention_ms, after_version=self._read_version)
+        trash = self._make_trash(self._run_id, present)
+        first = self._commits.start(self._step, self._table_retention_ms, after_version=self._read_version)
         attempt = self._take(first, present, trash)
         after = entries_in(self._storage, folders)
         # Last: what earlier runs moved away must not go where this deletion does not land, or takes what had to stay.

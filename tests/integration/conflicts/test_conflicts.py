@@ -121,6 +121,28 @@ def test_properties_set_meanwhile_are_stepped_over(spark: SparkSession, engine: 
     assert spark_rows(spark, path) == rows
 
 
+def test_an_intent_that_cannot_be_written_before_the_second_try_leaves_nothing(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = lake / "t"
+    _table(spark, path)
+    facts = engine.reader.facts(TableRef(str(path)))
+    step, batch = compaction(facts)
+    looks: list[int] = []
+
+    def look(version: int, proof: Proof | None) -> None:
+        looks.append(version)
+        if len(looks) == 1:
+            spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('team' = 'x')")
+        else:
+            raise OSError("no space for the intent")
+
+    with pytest.raises(OSError, match="no space for the intent"):
+        engine.writer.rewrite(facts, step, batch, stamp(), look)
+    assert looks == [facts.version] * 2
+    assert files_on_disk(path) == {file.path for file in facts.files}
+
+
 WINNERS = {
     "ALTER TABLE {t} ADD COLUMN more INT": "ADD COLUMNS",
     "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')": "SET TBLPROPERTIES",

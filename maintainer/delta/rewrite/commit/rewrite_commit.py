@@ -330,14 +330,18 @@ def _prepare_next(
         if is_changed and job.carried is not None:
             proof = replace(prove_rewrite(job), carried_versions=job.carried.versions)
             actions = _actions(job)
-        look_again(proof)
-        return actions, proof
     except MaintainerError:
         job.discard()
         raise
     except Exception as second:
         job.discard()
         raise not_landed(second, job.where) from second
+    try:
+        look_again(proof)
+    except BaseException:
+        job.discard()
+        raise
+    return actions, proof
 
 
 def _conflict(job: RewriteJob, why: str, error: BaseException | None = None) -> CommitConflict:
