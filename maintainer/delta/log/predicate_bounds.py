@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import date
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import TypeAlias
 
-from maintainer.delta.storage.log_paths import partition_spelling as one_spelling
 from maintainer.model.table.table_facts import PartitionValues
+from maintainer.policy.predicate.predicate_lex import read_timestamp, time_distances
 
 _ATOM = re.compile(
     r"""^(?:[\w`]+\.)?`?(?P<column>[^`#()=<>]+?)`?(?P<id>\#\d+L?)?\s*(?P<op><=|>=|=|<|>)\s*
@@ -22,27 +22,27 @@ _ATOM = re.compile(
 )
 _AMONG = re.compile(r"^`?(?P<column>[^`#()=<>]+?)`?(?P<id>#\d+L?) (?:IN \((?P<list>[^#()]*)\)|INSET (?P<set>[^#()]*))$")
 _Key: TypeAlias = Decimal | date | str
-_COMPARE: Mapping[str, Callable[[_Key, _Key], bool]] = {
+_Compare: TypeAlias = Callable[[_Key | timedelta, _Key | timedelta], bool]
+_COMPARE: Mapping[str, _Compare] = {
     "=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
-_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?")
 _NUMBERS = ("byte", "short", "integer", "long", "decimal")
 
 
 def bounded_partitions(
-    predicates: Sequence[str], types: Mapping[str, str], partitions: Collection[PartitionValues]
+    predicates: Sequence[str], types: Mapping[str, str], partitions: Mapping[PartitionValues, PartitionValues]
 ) -> frozenset[PartitionValues] | None:
-    """Return those of the partitions in which rows may fulfil all predicates; None where nothing bounds them.
+    """Return the values of those partitions in which rows may fulfil all predicates; None where nothing bounds them.
 
     Args:
         predicates: Texts that must all hold, such as ``((day#12 = 2026-11-22) AND (id#1L = 5))``.
         types: The type of each partition column.
-        partitions: The table's partitions.
+        partitions: The texts of the table's partitions as the log has them, and the values that each stands for.
     """
     tests = [test for text in predicates for part in _split(text) if (test := _test(*part, types)) is not None]
     if not tests:
         return None
-    return frozenset(values for values in partitions if all(test(dict(values)) for test in tests))
+    return frozenset(values for texts, values in partitions.items() if all(test(dict(texts)) for test in tests))
 
 
 _Test = Callable[[Mapping[str, "str | None"]], bool]
@@ -91,10 +91,11 @@ def _test(part: str, enclosed: bool, types: Mapping[str, str]) -> _Test | None:
     if among is not None:
         column, type_name = _column(among["column"], types)
         texts = (among["list"] if among["list"] is not None else among["set"]).split(",")
-        keys = [] if column is None or type_name == "string" else [_key(text.strip(), type_name) for text in texts]
-        if not keys or None in keys:
+        keys = [] if type_name == "string" else [text.strip() for text in texts]
+        tests = [] if column is None else [_comparison(column, type_name, operator.eq, key) for key in keys]
+        if column is None or not keys or any(_key(key, type_name) is None for key in keys):
             return None
-        return lambda values: column is not None and _key(values.get(column), type_name) in keys
+        return lambda values: any(test(values) for test in tests)
     atom = _ATOM.match(part)
     if atom is None:
         return None
@@ -103,18 +104,24 @@ def _test(part: str, enclosed: bool, types: Mapping[str, str]) -> _Test | None:
     if not (atom["id"] or atom["quote"] or atom["literal"][:1].isdigit()):
         return None  # without Spark's number behind the column, a word on the right may be another one
     column, type_name = _column(atom["column"], types)
-    key = None if column is None else _key(atom["literal"], type_name)
-    if column is None or key is None:
+    if column is None or _key(atom["literal"], type_name) is None:
         return None
-    return _comparison(column, type_name, _COMPARE[atom["op"]], key)
+    return _comparison(column, type_name, _COMPARE[atom["op"]], atom["literal"])
 
 
-def _comparison(column: str, type_name: str, compare: Callable[[_Key, _Key], bool], key: _Key) -> _Test:
+def _comparison(column: str, type_name: str, compare: _Compare, literal: str) -> _Test:
+    key = _key(literal, type_name)
+
     def test(values: Mapping[str, str | None]) -> bool:
         value = values.get(column)
+        if value is None or (value == "" and type_name != "string"):
+            return False  # null fulfils no comparison
+        if type_name.startswith("timestamp"):
+            distances = time_distances(value, literal, type_name)
+            return distances is None or any(compare(distance, timedelta(0)) for distance in distances)
         own = _key(value, type_name)
-        # Null fulfils no comparison; a value that cannot be read might fulfil any.
-        return value is not None and (own is None or compare(own, key))
+        # A value that cannot be read might fulfil any.
+        return own is None or key is None or compare(own, key)
 
     return test
 
@@ -137,6 +144,5 @@ def _key(value: str | None, type_name: str) -> _Key | None:
     except (InvalidOperation, ValueError):
         return None
     if type_name.startswith("timestamp"):
-        spelled = one_spelling(value, type_name)
-        return spelled if spelled is not None and _TIME.fullmatch(spelled) else None
+        return read_timestamp(value)
     return value if type_name == "string" else None

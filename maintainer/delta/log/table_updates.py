@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from itertools import product
 from typing import Any
 
 from maintainer.delta.log.actions import PartitionNames
@@ -17,6 +19,7 @@ from maintainer.delta.log.predicate_bounds import bounded_partitions
 from maintainer.model.table.commit_records import MAINTENANCE, CommitStamp
 from maintainer.model.table.table_facts import PartitionValues, TableFacts, Update
 from maintainer.planning.selection.schema_columns import partition_types
+from maintainer.policy.predicate.predicate_lex import read_timestamp, time_distances
 
 MAX_COMMITS_LOOKED_AT = 1000
 """The newest; on object storage each is a request. A table with more appends than that in the time looked at may have
@@ -36,7 +39,7 @@ def read_updates(log: LogStorage, facts: TableFacts, *, since_ms: int, after_ver
         after_version: Everything above it is looked at, however old it says it is.
     """
     names = PartitionNames.of({"schemaString": facts.schema_json, "partitionColumns": facts.partition_columns})
-    live = frozenset(file.partition_values for file in facts.files)
+    live = {file.partition_texts: file.partition_values for file in facts.files}
     updates: list[Update] = []
     for entry in reversed(log.commits()[-MAX_COMMITS_LOOKED_AT:]):
         info = log.commit_info(entry)
@@ -56,13 +59,13 @@ def _read(
     info: Mapping[str, Any],
     removes: Sequence[Mapping[str, Any]],
     names: PartitionNames,
-    live: frozenset[PartitionValues],
+    live: Mapping[PartitionValues, PartitionValues],
     facts: TableFacts,
 ) -> frozenset[PartitionValues] | None:
     """The partitions that the commit read or changed; None where nothing in the log bounds them."""
     if not facts.partition_columns or any(remove.get("partitionValues") is None for remove in removes):
         return None
-    touched = frozenset(names.values_of(remove["partitionValues"]) for remove in removes)
+    touched = _touched([remove["partitionValues"] for remove in removes], names, live, partition_types(facts))
     operation = str(info.get("operation") or "").upper()
     parameters = info.get("operationParameters")
     parameters = parameters if isinstance(parameters, dict) else {}
@@ -72,6 +75,39 @@ def _read(
         return None  # rows of the target without a match are read wherever they are
     read = bounded_partitions(_conjuncts(parameters.get("predicate")), partition_types(facts), live)
     return None if read is None else read | touched
+
+
+def _touched(
+    removed: Sequence[Mapping[str, str | None]],
+    names: PartitionNames,
+    live: Mapping[PartitionValues, PartitionValues],
+    types: Mapping[str, str],
+) -> frozenset[PartitionValues]:
+    """The partitions that files were removed from, and the live ones that are the same to a reader in some zone."""
+    gone = {names.texts_of(stored): names.values_of(stored) for stored in removed}
+    touched = set(gone.values())
+    if "timestamp" in types.values():
+        near: dict[tuple[object, ...], list[PartitionValues]] = {}
+        for texts, values in gone.items():
+            near.setdefault(tuple(_days(value, types[column])[0] for column, value in values), []).append(texts)
+        for texts, values in live.items():
+            keys = product(*(_days(value, types[column]) for column, value in values))
+            if any(_may_be(texts, other, types) for key in keys for other in near.get(key, ())):
+                touched.add(values)
+    return frozenset(touched)
+
+
+def _days(value: str | None, type_name: str) -> tuple[object, ...]:
+    """A value; of a time stamp its day in UTC, and those beside it that it may have in other zones."""
+    moment = read_timestamp(value or "") if type_name == "timestamp" else None
+    return (value,) if moment is None else tuple(moment.toordinal() + day for day in (0, -1, 1))
+
+
+def _may_be(texts: PartitionValues, other: PartitionValues, types: Mapping[str, str]) -> bool:
+    """Whether all time stamps of two partitions are the same moments to some reader."""
+    others = dict(other)
+    distances = (time_distances(text or "", others.get(name) or "", types[name]) for name, text in texts)
+    return all(distance is None or timedelta(0) in distance for distance in distances)
 
 
 def _conjuncts(predicate: object) -> list[str]:

@@ -195,3 +195,36 @@ def _offset(zone: str | None) -> timedelta:
         raise ValueError(zone)
     distance = timedelta(hours=hours, minutes=minutes)
     return -distance if zone[0] == "-" else distance
+
+
+ZONE_REACH = timedelta(hours=18)
+"""So far from UTC the zone of a reader may be: Java, and with it Spark, takes offsets up to 18 hours on both sides.
+
+Today's zones reach from -12 to +14 hours. Earlier days of some lie farther out: Manila at -15:56 until 1844, Metlakatla
+at +15:13 until 1867.
+"""
+
+
+def time_distances(text: str, other: str, type_name: str) -> tuple[timedelta, ...] | None:
+    """Return by how much one time may be later than another: at least, at most, and as close to 0 as it may be.
+
+    A time stamp without a zone is a moment in the zone of whoever reads it. So the distance from one that names its
+    zone depends on the reader; of two without, and of any ``timestamp_ntz``, it does not.
+
+    Returns:
+        The three distances; None where one of the texts is no time.
+    """
+    moment, base = read_timestamp(text), read_timestamp(other)
+    if moment is None or base is None:
+        return None
+    distance = moment - base
+    floats = type_name == "timestamp" and names_zone(text) is not names_zone(other)
+    reach = ZONE_REACH if floats else timedelta(0)
+    closest = max(abs(distance) - reach, timedelta(0))
+    return distance - reach, distance + reach, closest if distance > timedelta(0) else -closest
+
+
+def names_zone(text: str) -> bool:
+    """Return whether a time that ``read_timestamp`` reads says in which zone it is."""
+    match = _TIMESTAMP.match(text)
+    return match is not None and match[6] is not None

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from maintainer.delta.log.actions import PartitionNames, data_file
 from maintainer.delta.log.local_log import LocalLog
 from maintainer.delta.log.table_updates import MAX_UPDATES, read_updates
 from maintainer.model.table.commit_records import CommitStamp
@@ -176,3 +177,59 @@ def test_a_removal_without_its_partition_may_be_of_any(log: Log) -> None:
 def test_a_table_without_partitions_is_read_whole(log: Log) -> None:
     log.commit("DELETE", {}, predicate='["(id#1L = 5)"]')
     assert [update.partitions for update in log.updates(PLAIN)] == [None]
+
+
+ZONELESS, INSTANT = "2020-05-05 00:00:00", "2020-05-05T00:00:00.000000Z"
+IN_VILNIUS, DAYS_LATER = "2020-05-04T21:00:00.000000Z", "2020-05-08T00:00:00.000000Z"
+EARLIER_ZONELESS = "2020-05-04 23:00:00"
+
+
+def by_time(*texts: str, type_name: str = "timestamp") -> TableFacts:
+    adds = [{"path": text, "partitionValues": {"ts": text}, "size": 1} for text in texts]
+    schema = make_facts(columns={"id": "long", "ts": type_name}, partitioned_by=("ts",)).schema_json
+    names = PartitionNames.of({"schemaString": schema, "partitionColumns": ["ts"]})
+    files = [data_file(add, names) for add in adds]
+    return make_facts(files=files, columns={"id": "long", "ts": type_name}, partitioned_by=("ts",), version=100)
+
+
+def met_texts(log: Log, facts: TableFacts, removed: str, **info: object) -> set[str]:
+    """The texts of the live files that the update met."""
+    log.commit("OPTIMIZE" if "predicate" not in info else "DELETE", {"ts": removed}, **info)
+    (update,) = log.updates(facts)
+    return {file.path for file in facts.files if update.meets((file.partition_values,))}
+
+
+@pytest.mark.parametrize(
+    ("removed", "touched"),
+    [
+        # A text without a zone is any moment that some reader's zone makes of it; others are not.
+        (ZONELESS, {ZONELESS, INSTANT, IN_VILNIUS}),
+        (IN_VILNIUS, {ZONELESS, IN_VILNIUS, EARLIER_ZONELESS}),
+        (DAYS_LATER, {DAYS_LATER}),
+    ],
+)
+def test_a_text_that_is_two_moments_touches_both(log: Log, removed: str, touched: set[str]) -> None:
+    facts = by_time(ZONELESS, INSTANT, IN_VILNIUS, DAYS_LATER, EARLIER_ZONELESS)
+    # Two texts of one value in UTC are one partition for everything that protects.
+    expected = touched | ({INSTANT} if ZONELESS in touched else set())
+    assert met_texts(log, facts, removed) == expected
+
+
+@pytest.mark.parametrize(
+    ("literal", "read"),
+    [
+        ("TIMESTAMP '2020-05-04 21:00:00'", {EARLIER_ZONELESS, IN_VILNIUS, DAYS_LATER}),
+        ("TIMESTAMP '2020-05-04T21:00:00Z'", {EARLIER_ZONELESS, IN_VILNIUS}),
+    ],
+)
+def test_a_predicate_reads_whatever_its_time_may_be_to_its_reader(log: Log, literal: str, read: set[str]) -> None:
+    facts = by_time(IN_VILNIUS, EARLIER_ZONELESS, "2020-05-06 00:00:00", "2020-05-05T15:00:00.000001Z")
+    log.commit("DELETE", {"ts": IN_VILNIUS}, predicate=f"ts = {literal}")
+    (update,) = log.updates(facts)
+    met = {file.path for file in facts.files if update.meets((file.partition_values,))}
+    assert met == read - {DAYS_LATER}
+
+
+def test_times_that_never_have_a_zone_are_what_they_say(log: Log) -> None:
+    facts = by_time(ZONELESS, "2020-05-04 21:00:00", type_name="timestamp_ntz")
+    assert met_texts(log, facts, ZONELESS) == {ZONELESS}
