@@ -1,4 +1,4 @@
-"""Sizes and durations: the only parser and the only printer of units.
+"""Sizes and durations: the only parser and the only printer of units; and how many things are counted and named.
 
 Sizes are binary. ``128MB`` and ``128m`` are read as Spark reads them, as MiB; `spelled_size` says how to write
 them without doubt. A duration always names its units; months and years do not exist, their length varies.
@@ -7,6 +7,10 @@ them without doubt. A duration always names its units; months and years do not e
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
 
 MAX_SIZE_BYTES = 2**63 - 1
 """Delta and Spark keep sizes in signed 64 bits."""
@@ -46,6 +50,21 @@ class UnitError(ValueError):
 def count_of(number: int, noun: str, plural: str | None = None) -> str:
     """Print a number with its noun: ``1 file``, ``1,204 files``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def named(names: Sequence[str], at_most: int) -> str:
+    """Print the first names of a list and count the others: ``a, b and 3 more``."""
+    more = f" and {len(names) - at_most:,} more" if len(names) > at_most else ""
+    return ", ".join(names[:at_most]) + more
+
+
+def by_cause(items: Sequence[_Item], cause: Callable[[_Item], object]) -> list[list[_Item]]:
+    """Put items of one cause together, in the order of the first; an item whose cause is None stays alone."""
+    groups: dict[object, list[_Item]] = {}
+    for number, item in enumerate(items):
+        why = cause(item)
+        groups.setdefault(("alone", number) if why is None else ("alike", why), []).append(item)
+    return list(groups.values())
 
 
 def parse_size(text: str | int) -> int:

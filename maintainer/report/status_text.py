@@ -19,7 +19,6 @@ from maintainer.report.style import PLAIN, Role, Style
 from maintainer.report.text_layout import (
     UTC,
     alike,
-    by_cause,
     columns,
     display_width,
     moment,
@@ -28,7 +27,7 @@ from maintainer.report.text_layout import (
     short_commit,
     short_share,
 )
-from maintainer.units import count_of, format_duration, format_size
+from maintainer.units import by_cause, count_of, format_duration, format_size
 
 _ROLE = {
     "ok": Role.GOOD,

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone, tzinfo
-from typing import TypeVar
 
 from maintainer.errors.foreign_text import printable as printable
 from maintainer.model.plan.plan import DIRTY
 from maintainer.model.table.table_facts import PartitionValues
-from maintainer.units import count_of
-
-_Item = TypeVar("_Item")
+from maintainer.units import count_of, named
 
 UTC = timezone.utc
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -80,21 +77,6 @@ def tables_and_ledger(num_tables: int, *, with_ledger: bool) -> str:
 
 MAX_ALIKE = 12
 """Tables that a message about several names beside the first."""
-
-
-def named(names: Sequence[str], at_most: int) -> str:
-    """Print the first names of a list and count the others: ``a, b and 3 more``."""
-    more = f" and {len(names) - at_most:,} more" if len(names) > at_most else ""
-    return ", ".join(names[:at_most]) + more
-
-
-def by_cause(items: Sequence[_Item], cause: Callable[[_Item], object]) -> list[list[_Item]]:
-    """Put items of one cause together, in the order of the first; an item whose cause is None stays alone."""
-    groups: dict[object, list[_Item]] = {}
-    for number, item in enumerate(items):
-        why = cause(item)
-        groups.setdefault(("alone", number) if why is None else ("alike", why), []).append(item)
-    return list(groups.values())
 
 
 def alike(names: Sequence[str]) -> str:

@@ -16,8 +16,8 @@ from maintainer.cli.options import DURATION, ENGINE, SELECTION, TableName, spec_
 from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import as_problem
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.report.text_layout import named, printable
-from maintainer.units import count_of
+from maintainer.report.text_layout import printable
+from maintainer.units import count_of, named
 
 MAX_NAMED = 10
 

@@ -26,7 +26,7 @@ from maintainer.model.run.results_document import run_to_json
 from maintainer.report.findings import render_annotations, write_step_output, write_step_summary
 from maintainer.report.run.progress_jsonl import ProgressJsonl
 from maintainer.report.run.progress_text import ProgressText
-from maintainer.report.run.run_findings import render_junit, run_findings, run_markdown
+from maintainer.report.run.run_findings import joined, render_junit, run_findings, run_markdown
 from maintainer.report.run.run_text import render_run
 from maintainer.report.status_documents import end_json
 from maintainer.report.style import Style, cursor_wanted
@@ -113,7 +113,7 @@ class RunOutput(RunListener):
         elif self._output == "junit":
             click.echo(render_junit(outcome), nl=False)
         elif self._output == "github":
-            click.echo(render_annotations(run_findings(outcome)), nl=False)
+            click.echo(render_annotations(joined(run_findings(outcome))), nl=False)
             write_step_summary(run_markdown(outcome), os.environ)
         if self._output in ("text", "github"):
             folder = _from_here(result.run_folder)

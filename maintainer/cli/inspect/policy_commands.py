@@ -36,8 +36,8 @@ from maintainer.policy.table_names import absolute_path
 from maintainer.report.policy_text import explain_json, explain_text, merged_yaml, render_key, render_keys
 from maintainer.report.status_documents import problem_values
 from maintainer.report.style import Style
-from maintainer.report.text_layout import alike, by_cause, printable, tables_and_ledger
-from maintainer.units import count_of
+from maintainer.report.text_layout import alike, printable, tables_and_ledger
+from maintainer.units import by_cause, count_of
 
 FORMAT_VERSION = "1"
 

@@ -29,9 +29,12 @@ from maintainer.planning.recheck.table_differences import (
 )
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.policy.resolve.policy_values import PolicyValues
-from maintainer.units import format_duration
+from maintainer.units import by_cause, format_duration, named
 
 PLAN_AGAIN = "make the plan again: `maintainer plan --out FILE`"
+
+MAX_NAMES = 5
+"""Tables named where one reason is about many of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +70,14 @@ def refused_alone(plan: TablePlan, stale: StaleReasons) -> TablePlan:
 
 
 def refusal(stale: Iterable[StaleReasons]) -> Refused:
-    """Make one refusal (A403) that says everything that is stale, table by table."""
-    return Refused(
-        "the plan is stale",
-        code="A403",
-        found="\n".join(f"{table.ref}: {reason}" for table in stale for reason in table.reasons),
-        help=PLAN_AGAIN,
-    )
+    """Make one refusal (A403) that says everything that is stale; what holds for several tables is said once."""
+    said = [(str(table.ref), reason) for table in stale for reason in table.reasons]
+    found = []
+    for group in by_cause(said, lambda of_table: of_table[1]):
+        names = [name for name, _ in group]
+        tables = names[0] if len(names) == 1 else f"{len(names):,} tables ({named(names, MAX_NAMES)})"
+        found.append(f"{tables}: {group[0][1]}")
+    return Refused("the plan is stale", code="A403", found="\n".join(found), help=PLAN_AGAIN)
 
 
 def recheck(

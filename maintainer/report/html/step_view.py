@@ -13,8 +13,8 @@ from maintainer.model.run.outcome import Proof, StepOutcome, StepStatus, TableOu
 from maintainer.report.plan.step_text import describe, step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, WorkDone, assertion_text, figures, message
 from maintainer.report.style import Role
-from maintainer.report.text_layout import named, printable
-from maintainer.units import count_of
+from maintainer.report.text_layout import printable
+from maintainer.units import count_of, named
 
 MAX_CHECKS_SHOWN = 40
 """Checks of one step listed by name when they did not pass."""

@@ -12,8 +12,7 @@ from maintainer.policy.project.shared_changes import SharedChange
 from maintainer.policy.resolve.policy_values import NOT_SET
 from maintainer.report.markdown_text import code, escaped, fitting, table
 from maintainer.report.plan.step_text import Totals, total
-from maintainer.report.text_layout import named
-from maintainer.units import count_of, format_size
+from maintainer.units import count_of, format_size, named
 
 MAX_VALUE = 200
 """Characters of a value that a cell shows."""

@@ -30,8 +30,8 @@ from maintainer.report.plan.step_text import (
     with_code,
 )
 from maintainer.report.style import Symbol
-from maintainer.report.text_layout import alike, by_cause
-from maintainer.units import count_of
+from maintainer.report.text_layout import alike
+from maintainer.units import by_cause, count_of
 
 MARKER = "<!-- maintainer:plan -->"
 """First line of the comment, by which a pipeline finds its own comment to update it."""

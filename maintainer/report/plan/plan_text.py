@@ -43,7 +43,6 @@ from maintainer.report.style import PLAIN, Role, Style, Symbol
 from maintainer.report.text_layout import (
     UTC,
     alike,
-    by_cause,
     columns,
     display_width,
     pad,
@@ -54,7 +53,7 @@ from maintainer.report.text_layout import (
     short_commit,
     when,
 )
-from maintainer.units import count_of, format_duration, format_size
+from maintainer.units import by_cause, count_of, format_duration, format_size
 
 _STEP_INDENT = 6
 _WORD_WIDTH = 10

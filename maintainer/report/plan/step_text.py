@@ -30,8 +30,8 @@ from maintainer.model.plan.zorder_turn import Turn
 from maintainer.planning.curve.revision import PROPERTY_PREFIX
 from maintainer.planning.selection.lane_choice import lanes_of
 from maintainer.report.style import Symbol
-from maintainer.report.text_layout import named, printable, when
-from maintainer.units import count_of, format_duration, format_size
+from maintainer.report.text_layout import printable, when
+from maintainer.units import count_of, format_duration, format_size, named
 
 MAX_VALUE = 120
 """Characters of a property's value that a line shows."""

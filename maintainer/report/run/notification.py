@@ -13,7 +13,7 @@ from maintainer.model.run.outcome import TableOutcome, TableStatus
 from maintainer.policy.project.notify_settings import NotifyOn
 from maintainer.report.run.outcome_text import TABLE_ENDS, message
 from maintainer.report.text_layout import iso_utc, printable
-from maintainer.units import count_of
+from maintainer.units import by_cause, count_of, named
 
 FORMAT_VERSION = "1"
 MAX_TABLES = 50
@@ -22,7 +22,10 @@ MAX_TABLES = 50
 TEST = "test"
 """The event of a message that somebody asked for, to see whether it arrives."""
 
-MAX_TABLES_IN_TEXT = 10
+MAX_LINES = 10
+MAX_NAMES = 5
+"""Causes in the text, and tables named of each."""
+
 MAX_SENTENCE = 300
 """Characters of what is said about one table in the text."""
 
@@ -59,10 +62,13 @@ def failure_message(run: RunNamed, tables: Sequence[TableOutcome], code: ExitCod
     """Return the message that a run did not end well, with the tables that need a person."""
     bad = [table for table in tables if table.status in _BAD]
     lines = [f"{_about(run)}: {exit_reason(code)} (exit code {code.value}), run {run.run_id}"]
-    for table in bad[:MAX_TABLES_IN_TEXT]:
-        lines.append(f"• {_shown(table.ref.identifier)}: {_sentence(table)}")
-    if len(bad) > MAX_TABLES_IN_TEXT:
-        lines.append(f"and {count_of(len(bad) - MAX_TABLES_IN_TEXT, 'more table', 'more tables')}")
+    causes = by_cause(bad, _sentence)
+    for alike in causes[:MAX_LINES]:
+        names = named([_shown(table.ref.identifier) for table in alike], MAX_NAMES)
+        lines.append(f"• {f'{len(alike):,} tables ({names})' if alike[1:] else names}: {_sentence(alike[0])}")
+    rest = sum(len(alike) for alike in causes[MAX_LINES:])
+    if rest:
+        lines.append(f"and {count_of(rest, 'more table')}")
     unsupported = sum(table.status is TableStatus.UNSUPPORTED for table in tables)
     if unsupported:
         lines.append(f"{count_of(unsupported, 'table')} not supported and left alone")

@@ -19,8 +19,8 @@ from maintainer.report.markdown_text import code, escaped, table
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, assertion_text, figures, message, time_text
 from maintainer.report.style import Role
-from maintainer.report.text_layout import by_cause, named, printable
-from maintainer.units import count_of, format_duration
+from maintainer.report.text_layout import printable
+from maintainer.units import by_cause, count_of, format_duration, named
 
 _QUARANTINE = "A411"
 
@@ -84,8 +84,13 @@ def joined(findings: Sequence[Finding]) -> list[Finding]:
             result += group
             continue
         note = printable(named([member.table for member in group], MAX_NAMES))
-        result.append(replace(group[0], table=f"{len(group):,} tables", where="", file="", notes=(note,)))
+        where, file = (_shared(places) for places in ([f.where for f in group], [f.file for f in group]))
+        result.append(replace(group[0], table=f"{len(group):,} tables", where=where, file=file, notes=(note,)))
     return result
+
+
+def _shared(places: Sequence[str]) -> str:
+    return places[0] if len(set(places)) == 1 else ""
 
 
 def _cause(finding: Finding) -> tuple[object, ...] | None:
@@ -166,8 +171,13 @@ def run_markdown(outcome: RunOutcome) -> str:
         f"{count_of(len(outcome.user_tables), 'table')}: {tables or 'none selected'}.",
     ]
     findings = [
-        (finding.severity.value, code(finding.table), escaped(finding.step), escaped(f"{finding.code} {finding.what}"))
-        for finding in run_findings(outcome)
+        (
+            finding.severity.value,
+            code(finding.table),
+            escaped(finding.step),
+            escaped("; ".join((f"{finding.code} {finding.what}", *finding.notes))),
+        )
+        for finding in joined(run_findings(outcome))
     ]
     if findings:
         lines += ["", *table(("", "table", "step", "what"), findings)]

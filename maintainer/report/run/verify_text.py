@@ -14,9 +14,10 @@ from maintainer.model.run.commit_verdict import (
 )
 from maintainer.policy.diagnostics import Severity
 from maintainer.report.findings import Case, Finding, Suite, render_suites
+from maintainer.report.run.run_findings import joined
 from maintainer.report.style import PLAIN, Role, Style
-from maintainer.report.text_layout import iso_utc, printable
-from maintainer.units import count_of, format_duration
+from maintainer.report.text_layout import alike, iso_utc, printable
+from maintainer.units import by_cause, count_of, format_duration
 
 WORDS = {
     CheckResult.PROVEN: ("proven", Role.GOOD),
@@ -39,13 +40,20 @@ _KINDS = {
 def render_verify(run: VerifyRun, style: Style = PLAIN) -> str:
     """Return all results as text, ending in a newline."""
     lines: list[str] = []
-    for table in run.tables:
-        lines += [*_table(table, style), ""]
+    for group in by_cause(run.tables, _cause):
+        lines += [*_table(group[0], style)]
+        lines += [f"  {printable(alike([table.ref.identifier for table in group[1:]]))}"] if group[1:] else []
+        lines.append("")
     totals = ", ".join(f"{run.count(result):,} {WORDS[result][0]}" for result in VERDICTS if run.count(result))
     of_ledger = "".join(f"; our own ledger: {WORDS[table.result][0]}" for table in run.tables if table.is_ledger)
     lines.append(f"{count_of(len(run.user_tables), 'table')}: {totals or 'none selected'}{of_ledger}, "
                  f"{format_duration(run.duration_seconds)}   run {run.run_id}")  # fmt: skip
     return "\n".join(lines) + "\n"
+
+
+def _cause(table: TableVerification) -> object:
+    problem = table.problem
+    return None if table.commit is not None or problem is None else (problem.code, problem.what, problem.help)
 
 
 def verify_line(table: TableVerification, style: Style = PLAIN) -> str:
@@ -134,4 +142,4 @@ def verify_findings(run: VerifyRun) -> list[Finding]:
                 severity = Severity.ERROR if check.result is CheckResult.WRONG else Severity.WARNING
                 what = f"{WORDS[check.result][0]}: {check.name}\n{check.detail or ''}".rstrip()
                 findings.append(Finding(severity, "verify", what, table=f"{name}@{commit.version}"))
-    return sorted(findings, key=lambda finding: finding.severity is not Severity.ERROR)
+    return joined(sorted(findings, key=lambda finding: finding.severity is not Severity.ERROR))

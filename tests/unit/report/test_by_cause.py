@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from maintainer.model.plan.plan import Plan, Problem
+from maintainer.model.run.commit_verdict import TableVerification, VerifyRun
 from maintainer.model.run.history_rows import StatusRow
+from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.table.table_facts import TableRef
+from maintainer.report.findings import render_annotations
 from maintainer.report.plan.plan_markdown import render_plan_markdown
 from maintainer.report.plan.plan_text import PlanOptions, render_plan
+from maintainer.report.run.run_findings import joined, run_findings, run_markdown
+from maintainer.report.run.verify_text import render_verify, verify_findings
 from maintainer.report.status_text import render_status
 from maintainer.report.text_layout import MAX_ALIKE
 from tests.support.runs.sample_plans import full_plan
@@ -38,6 +43,33 @@ def test_a_plan_says_one_cause_once_and_verbose_names_each_table() -> None:
     markdown = render_plan_markdown(refused_plan(own=2))
     assert markdown.count("the key is wrong") == 1
     assert "the same of 27 more tables" in markdown
+
+
+def test_a_run_on_github_says_one_cause_once_at_the_place_that_all_share() -> None:
+    stale = Problem("A403", "not as planned: policy key optimize.maxThreads was 8, now 2", "rules.yml:3")
+    tables = [TableOutcome(TableRef(name), TableStatus.BLOCKED, (), stale, "rules.yml") for name in NAMES]
+    elsewhere = replace(stale, where="other.yml:3")
+    findings = joined(run_findings(RunOutcome("r", 0, 1.0, tuple(tables))))
+    (command,) = render_annotations(findings).splitlines()
+    assert command.startswith("::error title=maintainer A403,file=rules.yml,line=3::30 tables: not as planned")
+    assert "s3://lake/t/t04 and 25 more" in command
+    summary = run_markdown(RunOutcome("r", 0, 1.0, tuple(tables)))
+    assert (summary.count("not as planned"), "and 25 more" in summary) == (1, True)
+    tables[0] = replace(tables[0], problem=elsewhere, policy_file="other.yml")
+    (finding,) = joined(run_findings(RunOutcome("r", 0, 1.0, tuple(tables))))
+    assert (finding.where, finding.file) == ("", "")
+
+
+def test_a_verification_says_one_cause_once() -> None:
+    refused = Problem("T440", "the key is wrong", help="set the key")
+    tables = [TableVerification(TableRef(name), problem=refused) for name in NAMES]
+    own = TableVerification(TableRef("s.own"), problem=Problem("T401", "there is no such table"))
+    run = VerifyRun("r", 0, 1.0, (*tables, own))
+    text = render_verify(run)
+    assert (text.count("the key is wrong"), text.count("there is no such table")) == (1, 1)
+    assert "the same of 29 more tables: s3://lake/t/t01, " in text
+    assert "31 tables: 31 could not check" in text
+    assert [finding.table for finding in verify_findings(run)] == ["30 tables", "s.own"]
 
 
 def test_a_status_says_one_cause_once_and_counts_each_table() -> None:

@@ -13,7 +13,7 @@ from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Batch, Bin, CompactStep, SetPropertiesStep, VacuumStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import Strategy, Turn
-from maintainer.model.table.table_facts import DataFile, Protocol, RemovedFile, TableFacts
+from maintainer.model.table.table_facts import DataFile, Protocol, RemovedFile, TableFacts, TableRef
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table
 from maintainer.planning.recheck.staleness import StaleReasons, check_age, recheck, refusal
@@ -225,12 +225,26 @@ def test_removed_files_that_are_live_again_or_gone_are_dropped() -> None:
 def test_the_refusal_names_every_table_and_reason() -> None:
     checked = recheck(planned(), replace(FACTS, table_id="x", location="file:/moved"), "sha256:aa")
     assert isinstance(checked, StaleReasons)
-    error = refusal([checked, checked])
+    other = replace(checked, ref=TableRef("sales.lines"), reasons=("something else",))
+    error = refusal([checked, other])
     assert (error.code, error.exit_code) == ("A403", ExitCode.REFUSED)
     assert error.found is not None
-    assert error.found.splitlines()[1:3] == [
+    assert sorted(error.found.splitlines()) == [
+        "sales.lines: something else",
         f"sales.orders: {MOVED}",
         f"sales.orders: {REMADE}",
+    ]
+
+
+def test_the_refusal_says_once_what_holds_for_many_tables() -> None:
+    key = "policy key optimize.maxThreads was 8, now 2"
+    many = [StaleReasons(TableRef(f"s.t{number:02}"), (key,)) for number in range(30)]
+    own = StaleReasons(TableRef("s.t30"), (key, "column note (string) was added"))
+    found = refusal([*many, own]).found
+    assert found is not None
+    assert found.splitlines() == [
+        f"31 tables (s.t00, s.t01, s.t02, s.t03, s.t04 and 26 more): {key}",
+        "s.t30: column note (string) was added",
     ]
 
 

@@ -16,12 +16,13 @@ from maintainer.app.running.observers import webhook
 from maintainer.app.running.observers.event_thread import EventThread
 from maintainer.app.running.observers.observed_run import observed_run
 from maintainer.app.running.observers.webhook import MAX_QUARANTINES, NotDelivered, Webhook
+from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import Problem
-from maintainer.model.run.outcome import RunOutcome, TableStatus
+from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.run.progress import ProgressEvent, ProgressSink, RunFinished, RunStarted, TableFinished
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.notify_settings import Notify, NotifyOn
-from maintainer.report.run.notification import MAX_TABLES
+from maintainer.report.run.notification import MAX_TABLES, RunNamed, failure_message
 from tests.support.http_receiver import Receiver, http_receiver
 from tests.support.policies.projects import write_project
 from tests.support.runs.sample_plans import TEN_PM, full_plan
@@ -182,7 +183,10 @@ def test_without_a_hook_nothing_stands_between(tmp_path: Path) -> None:
 def test_many_tables_and_hostile_names_make_a_bounded_message_in_plain_text() -> None:
     (gone,) = [table for table in bad_run().tables if table.status is TableStatus.FAILED][:1]
     hostile = "<!channel> & \x1b[31m<@U1>"
-    many = tuple(replace(gone, ref=TableRef(f"s.t{number}")) for number in range(MAX_TABLES + 7))
+    many = tuple(
+        replace(gone, ref=TableRef(f"s.t{number}"), problem=Problem("T401", f"no table {number}"))
+        for number in range(MAX_TABLES + 7)
+    )
     outcome = replace(bad_run(), tables=(replace(gone, ref=TableRef(hostile)), *many))
     with http_receiver() as receiver:
         hook = Webhook(Notify(receiver.url, BOTH), "lake", None)
@@ -200,6 +204,18 @@ def test_many_tables_and_hostile_names_make_a_bounded_message_in_plain_text() ->
     assert "and 48 more tables" in text
     assert text.isprintable() or set(text) - {"\n"} == {c for c in text if c.isprintable()}
     assert len(text) < 5_000
+
+
+def test_the_text_says_once_what_holds_for_many_tables_and_the_list_names_each() -> None:
+    stale = Problem("A403", "not as planned: policy key optimize.maxThreads was 8, now 2")
+    tables = [TableOutcome(TableRef(f"s.t{number:02}"), TableStatus.BLOCKED, problem=stale) for number in range(30)]
+    own = TableOutcome(TableRef("s.t30"), TableStatus.FAILED, problem=Problem("T401", "there is no such table"))
+    message = failure_message(RunNamed("r", "f", "p", None), [*tables, own], ExitCode.REFUSED, TEN_PM)
+    assert message["text"].splitlines()[1:-1] == [
+        f"• 30 tables (s.t00, s.t01, s.t02, s.t03, s.t04 and 25 more): A403: {stale.what}",
+        "• s.t30: T401: there is no such table",
+    ]
+    assert (message["num_tables"], len(message["tables"])) == (31, 31)
 
 
 class Slow:
