@@ -13,7 +13,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TypeAlias
 
 from maintainer.model.table.table_facts import PartitionValues
-from maintainer.policy.predicate.predicate_lex import read_timestamp, time_distances
+from maintainer.policy.predicate.predicate_lex import read_timestamp, reads_as_null, time_distances
 
 _ATOM = re.compile(
     r"""^(?:[\w`]+\.)?`?(?P<column>[^`#()=<>]+?)`?(?P<id>\#\d+L?)?\s*(?P<op><=|>=|=|<|>)\s*
@@ -114,7 +114,7 @@ def _comparison(column: str, type_name: str, compare: _Compare, literal: str) ->
 
     def test(values: Mapping[str, str | None]) -> bool:
         value = values.get(column)
-        if value is None or (value == "" and type_name != "string"):
+        if value is None or reads_as_null(value, type_name):
             return False  # null fulfils no comparison
         if type_name.startswith("timestamp"):
             distances = time_distances(value, literal, type_name)

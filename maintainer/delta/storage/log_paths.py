@@ -16,7 +16,7 @@ import re
 from urllib.parse import unquote
 
 from maintainer.delta.storage.file_store import PLAIN, java_quote, local_path, one_spelling
-from maintainer.policy.predicate.predicate_lex import read_timestamp
+from maintainer.policy.predicate.predicate_lex import read_timestamp, reads_as_null
 
 COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -103,7 +103,7 @@ def partition_spelling(value: str | None, type_name: object) -> str | None:
 
     A value that cannot be read as its type stays as it is.
     """
-    if not value:
-        return value if type_name in ("string", "binary") else None
+    if value is None or reads_as_null(value, str(type_name)):
+        return None
     moment = read_timestamp(value) if type_name in _TIMES else None
     return value if moment is None else moment.replace(tzinfo=None).isoformat(sep=" ")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeVar
 
@@ -27,7 +27,7 @@ from maintainer.planning.selection.decision import Partition, leave_partitions
 from maintainer.planning.selection.partition_texts import split_by_text, value_order
 from maintainer.planning.selection.schema_columns import partition_types
 from maintainer.policy.predicate.partition_predicate import PredicateTypeError
-from maintainer.policy.predicate.predicate_lex import read_date, read_timestamp
+from maintainer.policy.predicate.predicate_lex import names_zone, read_date, read_timestamp, time_distances
 from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy
 from maintainer.units import count_of, format_duration
 
@@ -243,7 +243,7 @@ def _where_test(policy: ResolvedPolicy, facts: TableFacts, today: date) -> Calla
 
     def test(partition: Partition) -> bool:
         try:
-            return selects(dict(partition.values))
+            return all(selects(dict(texts)) for texts in {file.partition_texts for file in partition.files})
         except PredicateTypeError as error:
             raise _placed(error, where) from error
 
@@ -260,20 +260,40 @@ def _newest(partitions: tuple[Partition, ...], facts: TableFacts, number: int) -
     The order is that of *time* where the table has it: the first partition column that is a date or a
     timestamp, or text that is always a date, decides alone, and all partitions with one of its ``number``
     highest values are newest. Without one, all partition columns decide together, left to right, by their
-    types (so year, month, day works). Nulls are oldest. An unpartitioned table has no newest partition.
+    types (so year, month, day works). Nulls are oldest. A
+    time stamp counts that is newest to a reader in any zone. An unpartitioned table has no newest partition.
     """
     if number <= 0 or not facts.partition_columns:
         return frozenset()
     types = partition_types(facts)
     columns = list(types)
+    times: frozenset[PartitionValues] = frozenset()
     keys = {p.values: tuple(_sortable(value, types[column]) for column, value in p.values) for p in partitions}
     for position, column in enumerate(columns):
         if _is_time(types[column], [p.values[position][1] for p in partitions]):
             keys = {values: (key[position],) for values, key in keys.items()}
+            times = _newest_to_some_reader(partitions, column, number) if types[column] == "timestamp" else times
             break
     highest = sorted(set(keys.values()), reverse=True)[:number]
     chosen = set(highest)
-    return frozenset(values for values, key in keys.items() if key in chosen)
+    return times.union(values for values, key in keys.items() if key in chosen)
+
+
+def _newest_to_some_reader(partitions: tuple[Partition, ...], column: str, number: int) -> frozenset[PartitionValues]:
+    """The partitions that are among the newest in some zone: times without a zone move against those with one."""
+    texts: dict[str, PartitionValues] = {}
+    for partition in partitions:
+        spelled = {dict(texts).get(column) for texts in {file.partition_texts for file in partition.files}}
+        texts.update((text, partition.values) for text in spelled if text and read_timestamp(text))
+    last: list[str] = []  # of those that name a zone, and of those that do not, the oldest that is still newest
+    for zoned in (True, False):
+        moments = {read_timestamp(text): text for text in texts if names_zone(text) is zoned}
+        last += [text for _, text in sorted(moments.items(), reverse=True)[number - 1 : number]]
+    return frozenset(
+        values
+        for text, values in texts.items()
+        if all(min(time_distances(newest, text, "timestamp") or ()) <= timedelta(0) for newest in last)
+    )
 
 
 def _is_time(type_name: str, values: list[str | None]) -> bool:

@@ -18,7 +18,7 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.table.table_facts import DataFile, PartitionValues, TableFacts
 from maintainer.planning.selection.decision import Partition, leave_files, leave_partitions, partition_text
 from maintainer.planning.selection.schema_columns import partition_types
-from maintainer.policy.predicate.predicate_lex import read_date, read_timestamp
+from maintainer.policy.predicate.predicate_lex import read_date, read_timestamp, reads_as_null
 from maintainer.units import count_of
 
 MAX_NAMED_SPELLINGS = 3
@@ -150,7 +150,7 @@ _ANYTHING = "any"
 
 def _reach(text: str | None, type_name: str) -> frozenset[str]:
     """The values that a condition of a command may take a text for; a time is its day, in whatever zone it is read."""
-    if text is None or (text == "" and type_name not in ("string", "binary")):
+    if text is None or reads_as_null(text, type_name):
         return frozenset({"null"})
     if type_name in ("string", "binary"):
         return frozenset({f"={text}"})

@@ -17,7 +17,7 @@ import math
 import operator as operators
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -41,7 +41,14 @@ from maintainer.policy.predicate.predicate_ast import (
     format_node,
     format_value,
 )
-from maintainer.policy.predicate.predicate_lex import PredicateError, read_date, read_timestamp
+from maintainer.policy.predicate.predicate_lex import (
+    PredicateError,
+    names_zone,
+    read_date,
+    read_timestamp,
+    reads_as_null,
+    time_distances,
+)
 from maintainer.policy.predicate.predicate_parse import parse_node
 
 Row = Mapping[str, "str | None"]
@@ -93,7 +100,7 @@ def bind_node(node: Node, types: Mapping[str, str], today: date) -> Evaluator:
             return _negated(inside) if node.negated else inside
         case NullCheck():
             name, wanted = _find(node.column, types), not node.negated
-            return lambda row: (not row.get(name)) is wanted
+            return lambda row: reads_as_null(row.get(name), types[name]) is wanted
         case Conjunction():
             return partial(_joined, [bind_node(term, types, today) for term in node.terms], False)
         case Disjunction():
@@ -140,19 +147,24 @@ def _find(column: Column, types: Mapping[str, str]) -> str:
 
 def _bind_comparison(column: Column, operator: str, value: Value, types: Mapping[str, str], today: date) -> Evaluator:
     name = _find(column, types)
-    read, wanted = _reader_and_value(name, types[name].strip().lower(), value, today)
+    type_name = types[name].strip().lower()
+    read, wanted = _reader_and_value(name, type_name, value, today)
     compare = _OPERATORS[operator]
 
     def comparison(row: Row) -> bool | None:
         text = row.get(name)
-        # The protocol: an empty string in partitionValues is a null, whatever the type.
-        return compare(read(text), wanted) if text else None
+        if text is None or reads_as_null(text, type_name) or (text == "" and read is not str):
+            return None  # an empty text is no day
+        if type_name not in _TIMES:
+            return compare(read(text), wanted)
+        truths = {compare(distance, wanted) for distance in read(text)}
+        return truths.pop() if len(truths) == 1 else None
 
     return comparison
 
 
 def _reader_and_value(name: str, type_name: str, value: Value, today: date) -> tuple[Callable[[str], Any], Any]:
-    """Pair the reading of a column's values with the literal in the same Python type."""
+    """Pair the reading of a column's values with the literal in the same Python type; of times, distances with none."""
     literal = today + timedelta(days=value.days) if isinstance(value, CurrentDate) else value.value
     is_day = isinstance(literal, date) and not isinstance(literal, datetime)
     if type_name in ("string",) or type_name.startswith(("varchar", "char")):
@@ -180,23 +192,17 @@ def _reader_and_value(name: str, type_name: str, value: Value, today: date) -> t
             return _strict(name, "a date", read_date), day
         raise _mismatch(name, type_name, literal, "DATE 'yyyy-mm-dd', 'yyyy-mm-dd' or current_date()")
     if type_name in _TIMES:
-        moment = _moment(literal)
-        if moment is not None:
-            return _strict(name, "a time", read_timestamp), moment
+        spelled = literal.isoformat(" ") if isinstance(literal, datetime) else str(literal)
+        # Without a zone a literal is in UTC beside a value that names one, and in the reader's zone beside any other.
+        kind = type_name if names_zone(spelled) else "timestamp_ntz"
+        if isinstance(literal, str | date) and read_timestamp(spelled) is not None:
+            return _strict(name, "a time", lambda text: time_distances(text, spelled, kind)), timedelta(0)
         raise _mismatch(name, type_name, literal, "TIMESTAMP 'yyyy-mm-dd hh:mm:ss' (UTC), a date or current_date()")
     raise PredicateTypeError(
         f"partition column `{name}` has the type {type_name}, which `where` cannot compare",
         allowed="string, integer types, date, timestamp, decimal, float, double, boolean; IS NULL on any type",
         help="choose the partitions by another partition column",
     )
-
-
-def _moment(literal: object) -> datetime | None:
-    if isinstance(literal, str):
-        return read_timestamp(literal)
-    if isinstance(literal, date) and not isinstance(literal, datetime):
-        return datetime(literal.year, literal.month, literal.day, tzinfo=timezone.utc)
-    return literal if isinstance(literal, datetime) else None
 
 
 def _mismatch(
@@ -281,8 +287,9 @@ class Predicate:
             today: What ``current_date()`` means, in the zone of the project.
 
         Returns:
-            A function of partition values as the log serializes them. A missing or empty value is null;
-            only a predicate that is true selects, one that is unknown does not.
+            A function of partition values as the log serializes them. A missing value is null, and an empty one where
+            Spark reads it so. Only a predicate that is true selects, one that is unknown does not. If the literal names
+            a zone and a value does not, what differs between readers is unknown.
 
         Raises:
             PredicateTypeError: A column is no partition column, or a literal does not fit its type. The

@@ -31,7 +31,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A text, an exact number, TRUE or FALSE, a day, or a time in UTC.
+    """A text, an exact number, TRUE or FALSE, a day, or a time in UTC; it has a zone if the predicate names one.
 
     A text that is compared with a column of days or times is read as one.
     """
@@ -170,7 +170,7 @@ def format_value(value: Value) -> str:
         case Decimal() as number:
             return format(number, "f")
         case datetime() as moment:
-            return f"TIMESTAMP '{moment.replace(tzinfo=None).isoformat(' ')}'"
+            return f"TIMESTAMP '{moment.isoformat(' ').replace('+00:00', 'Z')}'"
         case date() as day:
             return f"DATE '{day.isoformat()}'"
         case _:

@@ -228,3 +228,11 @@ def names_zone(text: str) -> bool:
     """Return whether a time that ``read_timestamp`` reads says in which zone it is."""
     match = _TIMESTAMP.match(text)
     return match is not None and match[6] is not None
+
+
+def reads_as_null(text: str | None, type_name: str) -> bool:
+    """Return whether Spark reads the text of a partition value as null: an empty one is a value of texts and binaries.
+
+    The protocol calls every empty text null. Of texts and binaries neither Spark nor delta-rs goes by that.
+    """
+    return text is None or (text == "" and not type_name.startswith(("string", "varchar", "char", "binary")))

@@ -39,6 +39,7 @@ from maintainer.policy.predicate.predicate_lex import (
     ALLOWED,
     PredicateError,
     Token,
+    names_zone,
     read_date,
     read_timestamp,
     tokens_of,
@@ -208,7 +209,7 @@ class _Parser:
         moment = read_timestamp(unquoted(literal))
         if moment is None:
             self._fail(f"{literal.text} is not a time", literal, "write TIMESTAMP 'yyyy-mm-dd hh:mm:ss', in UTC")
-        return Literal(moment)
+        return Literal(moment if names_zone(unquoted(literal)) else moment.replace(tzinfo=None))
 
     def _number(self, token: Token) -> Literal:
         sign = -1 if token.text == "-" else 1

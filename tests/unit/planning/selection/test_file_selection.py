@@ -127,8 +127,8 @@ def skipped(asked: TableInput) -> list[str]:
 @pytest.mark.parametrize(
     ("type_name", "values", "newest"),
     [
-        ("timestamp", ("2026-01-01 00:00:00", "2026-01-01 05:00:00+05:30", "2026-01-01 01:00:00"),
-         "2026-01-01 01:00:00"),
+        ("timestamp", ("2026-01-01 00:00:00Z", "2026-01-01 05:00:00+05:30", "2026-01-01 01:00:00Z"),
+         "2026-01-01 01:00:00Z"),
         ("timestamp_ntz", ("2026-01-02", "2026-01-10", "soon"), "2026-01-10"),
         ("date", ("2026-01-02", "2026-01-10", None), "2026-01-10"),
         ("integer", ("9", "10", "-11"), "10"),
@@ -147,6 +147,40 @@ def test_the_newest_partition_is_found_by_the_type_of_its_column(
 ) -> None:
     assert skipped(table(type_name, *values, skip_newest=1)) == [newest]
     assert skipped(table(type_name, *values, skip_newest=0)) == []
+
+
+def test_times_that_may_be_the_newest_to_some_reader_are_all_skipped() -> None:
+    """A time without a zone is up to 18 hours earlier or later, in the zone of its reader; all of them together."""
+    zoned = ("2026-01-02T06:00:00Z", "2026-01-03T00:00:00Z", "2026-01-04T00:00:00Z")
+    zoneless = ("2026-01-03 00:00:00", "2026-01-03 05:59:59", "2026-01-03 06:00:00")
+    assert skipped(table("timestamp", *zoned, *zoneless, skip_newest=1)) == [zoneless[2], zoned[2]]
+    earlier = ("2026-01-03T06:00:00+05:00", "2026-01-02T12:00:00Z", "2026-01-02T11:59:59Z")
+    assert skipped(table("timestamp", *earlier, *zoneless, skip_newest=1)) == [zoneless[2], earlier[0]]
+    assert skipped(table("timestamp", *earlier, *zoneless, skip_newest=2)) == sorted([*zoneless[1:], *earlier[:2]])
+    assert skipped(table("timestamp", *earlier, *zoneless, skip_newest=3)) == sorted([*zoneless, *earlier])
+    assert skipped(table("timestamp", *zoneless, skip_newest=2)) == [*zoneless[1:]]
+    assert skipped(table("timestamp_ntz", "2026-01-03T00:00:00Z", *zoneless, skip_newest=1)) == [zoneless[2]]
+    apart = ("2026-01-01T00:00:00Z", "2026-02-02 00:00:00", None)
+    assert skipped(table("timestamp", *apart, skip_newest=1)) == [apart[1]]
+
+
+@pytest.mark.parametrize(
+    ("where", "taken"),
+    [
+        ("c < '2026-01-02 00:00:00'", {"2026-01-01 00:00:00", "2026-01-01T05:59:59Z", "2026-01-01T06:00:00Z"}),
+        ("c = '2026-01-01 00:00:00'", {"2026-01-01 00:00:00"}),
+        ("c < '2026-01-01T18:00:00Z'", {"2026-01-01T05:59:59Z", "2026-01-01T06:00:00Z"}),
+        ("c < '2026-01-01T18:00:01Z'", {"2026-01-01 00:00:00", "2026-01-01T05:59:59Z", "2026-01-01T06:00:00Z"}),
+        ("NOT c < '2026-01-01T18:00:00Z'", {"2026-01-04 00:00:00"}),
+        ("NOT c = '2026-01-01T18:00:00Z'", {"2026-01-01T05:59:59Z", "2026-01-01T06:00:00Z", "2026-01-04 00:00:00"}),
+        ("c != '2026-01-01T18:00:00Z'", {"2026-01-01T05:59:59Z", "2026-01-01T06:00:00Z", "2026-01-04 00:00:00"}),
+        ("c = '2026-01-01T06:00:00Z'", {"2026-01-01T06:00:00Z"}),
+    ],
+)
+def test_where_takes_a_time_without_a_zone_only_if_it_fits_for_every_reader(where: str, taken: set[str]) -> None:
+    texts = ("2026-01-01 00:00:00", "2026-01-01T05:59:59Z", "2026-01-01T06:00:00Z", "2026-01-04 00:00:00")
+    partitions = select_partitions(table("timestamp", *texts, where=where)).partitions
+    assert {str(file.partition_values[0][1]) for partition in partitions for file in partition.files} == taken
 
 
 def test_of_several_columns_the_first_that_is_a_time_decides_alone() -> None:
