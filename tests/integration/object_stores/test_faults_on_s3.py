@@ -74,6 +74,30 @@ def test_a_store_that_stays_busy_ends_the_plan_with_its_code(
     assert "too busy" in table["problem"]["what"]
 
 
+REQUESTS_OF_A_LOOK = 3
+"""A look asks for a commit so often, by its readers one after another, before it ends with what the store answered."""
+
+
+@pytest.mark.parametrize(
+    ("times", "num_met", "code"),
+    [(REQUESTS_OF_A_LOOK, REQUESTS_OF_A_LOOK, None), (ALWAYS, 2 * REQUESTS_OF_A_LOOK, "T440")],
+    ids=["renewed", "stays expired"],
+)
+def test_a_table_whose_token_has_expired_is_tried_once_more(
+    server: S3Server, host: CommandHost, tmp_path: Path, times: int, num_met: int, code: str | None
+) -> None:
+    name = f"expired-{times}"
+    project = prepared(tmp_path, server, host, name)
+    answer = ("400 Bad Request", "ExpiredToken", "The provided token has expired.")
+    rule = server.faults.add(FaultRule(Fault.REFUSES, "GET", f"tables/{name}/", times=times, answer=answer))
+    planned = project.run("plan", "-o", "json")
+    (table,) = [table for table in planned.document["tables"] if table["ref"]["identifier"] == uri(name)]
+    assert rule.num_met == num_met
+    problem = table["problem"]
+    assert (planned.returncode, problem and problem["code"]) == (0 if code is None else 1, code), planned.out
+    assert [step["kind"] for step in table["steps"]] == (["compact"] if code is None else [])
+
+
 def test_a_commit_that_the_store_takes_after_it_was_given_up_finds_its_files(
     server: S3Server, host: CommandHost, tmp_path: Path
 ) -> None:
