@@ -12,7 +12,16 @@ from datetime import tzinfo
 
 from maintainer.model.plan.plan import DIRTY, Problem
 from maintainer.model.run.auto_compaction import SwitchSource
-from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECORDED, UNDELETE, HistoryRow, StatusRow
+from maintainer.model.run.history_rows import (
+    APPENDED,
+    BY_HOOK,
+    LOST,
+    NOT_RECORDED,
+    UNDELETE,
+    VERIFY,
+    HistoryRow,
+    StatusRow,
+)
 from maintainer.model.table.commit_records import MAINTENANCE
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.style import PLAIN, Role, Style
@@ -297,7 +306,8 @@ def _links(rows: Sequence[HistoryRow], one_table: bool) -> Iterator[str]:
     )
     if ours is None or not one_table:
         return
-    yield f"the run: maintainer show {ours.run_id}   its report: maintainer report {ours.run_id}"
+    report = "" if ours.step in (UNDELETE, VERIFY) else f"   its report: maintainer report {ours.run_id}"
+    yield f"the run: maintainer show {ours.run_id}{report}"
     policy_file = re.sub(r":\d+\Z", "", ours.policy_file or "")  # of a rule with its line
     if ours.git_commit and "/" in policy_file:
         commit, dirty, _ = ours.git_commit.partition(DIRTY)

@@ -48,7 +48,13 @@ def test_the_fleet_leads_to_the_report_of_each_run(root: Path, capsys: pytest.Ca
 
 def test_a_run_that_is_not_there_is_said_so(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--project", str(root), "report", "20200101T000000Z-0000"]) == 2
-    assert "E643" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "E643" in error
+    assert "there is no such run" in error
+    (root / ".maintainer" / "runs" / "20200101T000000Z-0000").mkdir(parents=True)  # as of `verify`
+    assert run(["--project", str(root), "report", "20200101T000000Z-0000"]) == 2
+    error = capsys.readouterr().err
+    assert "no plan and no results: `maintainer show 20200101T000000Z-0000` shows it" in error
 
 
 def test_a_run_is_shown_by_its_id_wherever_runs_are_kept(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

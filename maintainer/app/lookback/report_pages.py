@@ -69,6 +69,8 @@ def run_page(project: Project, run_id: str | None, tz: tzinfo, *, served: Served
         elif len(earlier) < MAX_RUNS_BEHIND:
             earlier.append((run.plan, run.outcome))
     if chosen is None:
+        if run_id and (runs_dir / Path(run_id).name).is_dir():
+            raise _no_run(run_id, runs_dir, f"this run has no plan and no results: `maintainer show {run_id}` shows it")
         raise _no_run(run_id, runs_dir, "there is no such run" if run_id else "there is no run yet")
     runs = [(chosen.plan, chosen.outcome), *earlier]
     past = past_of(runs[::-1], _key_of(runs))

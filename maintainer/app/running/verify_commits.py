@@ -28,6 +28,7 @@ from maintainer.model.run.commit_verdict import (
     CommitVerification,
     TableVerification,
     VerifyRun,
+    lift_help,
 )
 from maintainer.model.run.history_rows import VERIFY
 from maintainer.model.run.outcome import StepStatus, TableOutcome, TableStatus
@@ -133,8 +134,7 @@ def quarantine_events(
         if commit is not None and commit.content_is_wrong and answer.quarantined is None:
             policy = policies.get(identity(answer.ref))
             at = f"{answer.ref.identifier}@{commit.version}"
-            help = f"look at the table; when it is right: maintainer verify {shlex.quote(at)} --accept REASON"
-            problem = Problem(WRONG_CODE, wrong_text(commit), at, help)
+            problem = Problem(WRONG_CODE, wrong_text(commit), at, lift_help(shlex.quote(at)))
             outcome = TableOutcome(
                 answer.ref,
                 TableStatus.VERIFY_FAILED,

@@ -16,6 +16,7 @@ from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
+from maintainer.model.run.commit_verdict import lift_help
 from maintainer.model.run.outcome import CommitReceipt, StepStatus
 from maintainer.model.run.progress import Phase
 from maintainer.model.table.commit_records import MAINTENANCE
@@ -23,10 +24,7 @@ from maintainer.model.table.table_facts import TableFacts, TableRecord
 from maintainer.planning.vacuum.vacuum_plan import unproven_text
 from maintainer.units import count_of, format_size
 
-LIFT_HELP = (
-    "look at the run that failed and at the table, and bring back rows that are wrong or missing; only then "
-    "`maintainer verify TABLE --accept REASON`, because after it a vacuum may delete the files that have these rows"
-)
+LIFT_HELP = lift_help("TABLE")
 _HELD_HELP = "look at what failed first; nothing is lost by waiting, the next apply plans the vacuum again"
 
 

@@ -124,3 +124,12 @@ class VerifyRun:
     def count(self, result: CheckResult) -> int:
         """Count the user's tables with this result."""
         return sum(table.result is result for table in self.user_tables)
+
+
+def lift_help(table: str) -> str:
+    """Say how a table gets out of quarantine, in the order that loses nothing. ``table`` is it, as a shell reads it."""
+    return (
+        "look at what failed and at the table, and bring back rows that are wrong or missing; only then "
+        f"`maintainer verify {table} --accept REASON`, because after it a vacuum may delete the files that have "
+        "these rows"
+    )

@@ -36,7 +36,7 @@ from maintainer.report.run.outcome_text import TABLE_ENDS, WorkDone, message, ti
 from maintainer.report.run.run_findings import page_findings
 from maintainer.report.run.run_text import END_TEXT
 from maintainer.report.text_layout import moment, when
-from maintainer.units import format_size
+from maintainer.units import count_of, format_size
 
 MAX_TABLES_WITH_DETAILS = 100
 """Tables shown whole: those that failed first, then those with most bytes rewritten. All have a line."""
@@ -131,7 +131,7 @@ def run_view(
         for number, table in enumerate(outcome.tables)
     ]
     tables.sort(key=lambda view: worst_first(view.mood, view.bytes_rewritten, view.name))
-    code = exit_code(outcome)
+    code, held = exit_code(outcome), sum(view.quarantined for view in tables)
     gain, work = layout_gain(outcome.user_tables), WorkDone.of_run(outcome)
     whole = [view for view in tables if view.steps or view.mood != "calm"][:MAX_TABLES_WITH_DETAILS]
     return RunView(
@@ -149,8 +149,8 @@ def run_view(
         ),
         tiles=(*_tiles(outcome, tables), *gain_tiles(gain, work), *_proof_tiles(work)),
         amounts=amounts(project.prices, gain, work, (outcome,)),
-        verdict=_verdict(outcome, code),
-        mood=_mood(outcome, code),
+        verdict=_verdict(outcome, code, held),
+        mood="bad" if held else _mood(outcome, code),
         proof=(*proof_words(outcome.user_tables), *verified_words(verified)),
         proof_mood=proof_mood(outcome.user_tables, quarantined, verified),
         findings=tuple(page_findings(outcome, quarantined)),
@@ -174,10 +174,16 @@ def _mood(outcome: RunOutcome, code: ExitCode) -> str:
     return "warn" if code or outcome.end is not RunEnd.FINISHED else "good"
 
 
-def _verdict(outcome: RunOutcome, code: ExitCode) -> str:
+def _verdict(outcome: RunOutcome, code: ExitCode, held: int) -> str:
+    """Say how the run ended, and how many of its tables are in quarantine now."""
     if outcome.end is not RunEnd.FINISHED:
         return END_TEXT[outcome.end]
-    return f"{exit_reason(code)} (exit code {code.value})" if code else "Nothing failed."
+    if code:
+        return f"{exit_reason(code)} (exit code {code.value})"
+    if held:
+        verb = "is" if held == 1 else "are"
+        return f"Nothing failed in this run, but {count_of(held, 'table')} {verb} in quarantine now."
+    return "Nothing failed."
 
 
 def _tiles(outcome: RunOutcome, tables: Sequence[TableView]) -> tuple[Tile, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from maintainer.model.plan.plan import Problem
+from maintainer.model.run.commit_verdict import lift_help
 from maintainer.model.run.exit_codes import exit_code, exit_reason
 from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.policy.diagnostics import Severity
@@ -59,12 +60,11 @@ def page_findings(outcome: RunOutcome, quarantined: Mapping[str, str]) -> list[F
 
 def _held(table: TableOutcome, reason: str) -> Finding:
     name = table.ref.identifier
-    command = f"maintainer verify {shlex.quote(name)} --accept REASON"
     return Finding(
         Severity.ERROR,
         _QUARANTINE,
         f"in quarantine, no run changes it until a person has looked: {reason}",
-        f"look at the run that failed and at the table; when the table is right: `{command}`",
+        lift_help(shlex.quote(name)),
         table=name,
         file=table.policy_file,
         rank=0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from maintainer.model.run.commit_verdict import (
@@ -11,6 +12,7 @@ from maintainer.model.run.commit_verdict import (
     CommitVerification,
     TableVerification,
     VerifyRun,
+    lift_help,
 )
 from maintainer.policy.diagnostics import Severity
 from maintainer.report.findings import Case, Finding, Suite, render_suites
@@ -79,6 +81,11 @@ def _table(table: TableVerification, style: Style) -> Iterator[str]:
         yield f"  note: the fingerprint does not cover {printable(', '.join(commit.uncovered_columns))}"
     if table.quarantined:
         yield f"  in quarantine: {printable(table.quarantined)}"
+    elif commit.content_is_wrong:
+        yield "  in quarantine from now on: no run changes the table"
+    if (table.quarantined or commit.content_is_wrong) and not table.note:
+        at = f"{table.ref.identifier}@{commit.version}" if commit.content_is_wrong else table.ref.identifier
+        yield f"  help: {printable(lift_help(shlex.quote(at)))}"
     if table.note:
         yield f"  note: {printable(table.note)}"
 

@@ -145,6 +145,8 @@ def test_the_newest_of_our_rows_says_how_to_go_on() -> None:
         f"the run: maintainer show {RUN}   its report: maintainer report {RUN}",
         "its policy as it was: git show 3f2c1a9:./policies/orders.yml",
     ]
+    verified = replace(ours, step="verify", git_commit=None)
+    assert render_history([verified], one_table=True).splitlines()[-1] == f"the run: maintainer show {RUN}"
     lost = replace(HISTORY[0], reason=LOST, git_commit=None)
     assert render_history([lost], one_table=True).splitlines()[-1].endswith("4m 35s, its run folder is not here")
 

@@ -328,6 +328,13 @@ def test_every_document_says_the_same(bench: Bench) -> None:
         "a.bad@7  OPTIMIZE by Apache-Spark/4.1, 2026-11-21T22:00:00.000Z, 3 -> 1 file; claims to change no data" in text
     )
     assert "  WRONG: 20 rows were removed, 19 added\n      checked: rows hold\n" in text
+    assert text.count("in quarantine from now on: no run changes the table\n  help: look at what failed") == 1
+    assert text.count("`maintainer verify a.bad@7 --accept REASON`") == 1
+    again = render_verify(bench.verify(answers, "a.bad"))
+    assert "in quarantine: V507: version 7 was verified and is wrong" in again
+    assert "`maintainer verify a.bad@7 --accept REASON`" in again
+    accepted = render_verify(bench.verify(answers, "a.bad", accept="looked at"))
+    assert "--accept" not in accepted
     assert "  could not check: rows hold (3 of its files are not on storage any more)\n" in text
     assert "4 tables: 1 proven, 1 WRONG, 2 could not check" in text
 

@@ -146,7 +146,8 @@ def test_a_table_in_quarantine_is_marked_with_the_command_that_lets_it_go() -> N
     held = {name: "V503: a check after the change failed"}
     of_run = run_view(plan, outcome, {}, UTC, run_folder="/runs/r", quarantined=held)
     of_fleet = fleet_view([(plan, outcome)], UTC, quarantined=held)
-    assert of_fleet.mood == "bad"
+    assert (of_run.mood, of_fleet.mood) == ("bad", "bad")
+    assert of_run.verdict == "Nothing failed in this run, but 1 table is in quarantine now."
     assert "1 table is in quarantine" in of_fleet.verdict
     for findings, page in (
         (of_run.findings, render_run_page(of_run)),
