@@ -18,9 +18,9 @@ from maintainer.app.planning.policy_places import PolicyPlaces, neighbours
 from maintainer.app.planning.read_table import plan_beside_writers, read_for_planning
 from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import Project
-from maintainer.app.selection.store_reach import RefusingBuckets
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import Engine, TablePlaces, TableReader
+from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.engine.stages import SILENT, StageListener
 from maintainer.errors import EnvironmentUnfit, MaintainerError, StoreRefusal, TableError
 from maintainer.execution.run.run_context import Clock

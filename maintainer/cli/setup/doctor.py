@@ -6,7 +6,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,8 @@ from maintainer.errors import EnvironmentUnfit, ExitCode, ProjectError
 from maintainer.journal.store.state_access import local_runs_dir, try_store
 from maintainer.policy.table_names import is_uri
 from maintainer.report.style import Role, Style
-from maintainer.units import count_of
+from maintainer.report.text_layout import alike
+from maintainer.units import by_cause, count_of
 
 if TYPE_CHECKING:
     from maintainer.app.project_folders import Project
@@ -149,8 +150,12 @@ def _managed(
             projects[at] = project = search_tables(project, engine)
         except EnvironmentUnfit:
             continue  # what the session lacks is a check of its own
-        for problem in project.loaded.problems:
-            yield failed(f"tables of {problem.table}", problem.error)
+        for problem, *others in by_cause(
+            project.loaded.problems, lambda each: (each.error.code, each.error.what, each.error.help)
+        ):
+            check = failed(f"tables of {problem.table}", problem.error)
+            also = f"\n{alike([str(other.table) for other in others])}" if others else ""
+            yield replace(check, detail=check.detail + also)
         managed = len(project.loaded.managed.resolutions)
         fix = None if managed else "`maintainer inventory` shows which tables there are, and who looks after them"
         yield Check(name, Status.OK if managed else Status.WARN, f"{count_of(managed, 'table')} by {rules}", fix)

@@ -12,16 +12,20 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from maintainer.delta.doctor.doctor_model import Check, Status
 from maintainer.delta.log.local_log import look_into
+from maintainer.units import by_cause, named
 
 MIN_FREE_BYTES = 512 << 20
 ROOMY_FREE_BYTES = 5 << 30
 MAX_CLOCK_SKEW_SECONDS = 60.0
-MAX_NAMED_TABLES = 20
+MAX_NAMED_TABLES = 12
+MIN_ALIKE = 3
+"""As many tables with the same fault are said in one check."""
 
 _FIRST_PLAUSIBLE_SECONDS = 1_750_000_000  # June 2025: before this version was written
 
@@ -81,43 +85,62 @@ def check_tables(root: Path, locations: Sequence[str]) -> Iterator[Check]:
         locations: Tables as policies name them: catalog names, paths or URIs.
     """
     local = [path for location in locations if (path := local_path(root, location)) is not None]
-    problems = [check for path in local if (check := _table_problem(path)) is not None]
-    if local and len(problems) < len(local):
-        yield Check("tables", Status.OK, f"{len(local) - len(problems)} of {len(local)} on local paths can be read")
-    yield from problems[:MAX_NAMED_TABLES]
-    if len(problems) > MAX_NAMED_TABLES:
-        rest = len(problems) - MAX_NAMED_TABLES
-        yield Check("tables", Status.FAIL, f"{rest} more have problems", "fix those above and run doctor again")
+    found = [fault for path in local if (fault := _fault_of(path)) is not None]
+    if local and len(found) < len(local):
+        yield Check("tables", Status.OK, f"{len(local) - len(found)} of {len(local)} on local paths can be read")
+    for faults in by_cause(found, lambda fault: (fault.status, fault.what)):
+        yield from _said(faults)
 
 
-def _table_problem(path: Path) -> Check | None:
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """What is wrong with the folder ``where``, in words that are equal for tables with the same fault."""
+
+    status: Status
+    where: str
+    what: str
+    fix: str
+
+
+def _said(faults: Sequence[_Fault]) -> Iterator[Check]:
+    """Return a check for each table, or one for three or more: a disk that is not there is one cause."""
+    if len(faults) < MIN_ALIKE:
+        yield from (Check("table", fault.status, f"{fault.where} {fault.what}", fault.fix) for fault in faults)
+        return
+    first, *others = faults
+    names = named([fault.where for fault in others], MAX_NAMED_TABLES)
+    detail = f"{first.where} {first.what}\nthe same of {len(others)} more tables: {names}"
+    yield Check("table", first.status, detail, f"{first.fix}; then alike for the others")
+
+
+def _fault_of(path: Path) -> _Fault | None:
     """Return what is wrong with one table's folder, or None. Writing is asked of the system, not tried."""
-    name, log = "table", path / "_delta_log"
+    log = path / "_delta_log"
     try:
         os.stat(path)
     except PermissionError:
-        return Check(name, Status.FAIL, f"{path} cannot be reached", f'chmod u+rx "{path.parent}"')
+        return _Fault(Status.FAIL, str(path), "cannot be reached", f'chmod u+rx "{path.parent}"')
     except OSError:
-        return Check(name, Status.FAIL, f"{path} does not exist", "correct `table:` in its policy, or remove it")
+        return _Fault(Status.FAIL, str(path), "does not exist", "correct `table:` in its policy, or remove it")
     try:
         look_into(str(path))
         if not stat.S_ISDIR(os.stat(log).st_mode):
             raise NotADirectoryError(log)
     except PermissionError as error:
         where = error.filename or str(path)
-        return Check(name, Status.FAIL, f"{where} cannot be read: permission denied", f'chmod -R u+rX "{path}"')
+        return _Fault(Status.FAIL, where, "cannot be read: permission denied", f'chmod -R u+rX "{path}"')
     except OSError:
-        return Check(name, Status.FAIL, f"{path} is not a Delta table: it has no _delta_log", "correct `table:`")
+        return _Fault(Status.FAIL, str(path), "is not a Delta table: it has no _delta_log", "correct `table:`")
     for folder in (path, log):
         if not os.access(folder, os.R_OK | os.X_OK):
-            return Check(name, Status.FAIL, f"{folder} cannot be read", f'chmod -R u+rX "{folder}"')
+            return _Fault(Status.FAIL, str(folder), "cannot be read", f'chmod -R u+rX "{folder}"')
     for folder in (path, log):
         if not os.access(folder, os.W_OK):
-            detail = f"{folder} cannot be written: plan works, apply does not"
-            return Check(name, Status.WARN, detail, f'chmod -R u+w "{folder}"')
+            what = "cannot be written: plan works, apply does not"
+            return _Fault(Status.WARN, str(folder), what, f'chmod -R u+w "{folder}"')
     with contextlib.suppress(OSError):
         if not any(entry.name.endswith((".json", ".parquet")) for entry in os.scandir(log)):
-            return Check(name, Status.FAIL, f"{log} holds no commit", "restore the log, or remove the policy")
+            return _Fault(Status.FAIL, str(log), "holds no commit", "restore the log, or remove the policy")
     return None
 
 

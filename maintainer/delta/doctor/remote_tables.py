@@ -12,10 +12,17 @@ from maintainer.delta.doctor.doctor_model import Check, Status, failed, guarded
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.jvm.commit_store import S3_SCHEMES
 from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
-from maintainer.delta.storage.failures.engine_failures import SILENT_STORE, is_store_silent, table_errors
+from maintainer.delta.storage.failures.engine_failures import (
+    SILENT_STORE,
+    as_table_error,
+    is_store_silent,
+    table_errors,
+)
 from maintainer.delta.storage.failures.machine_failures import unreachable
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.errors import Refused
+from maintainer.engine.refusing_buckets import RefusingBuckets
+from maintainer.errors import Refused, StoreRefusal
+from maintainer.model.table.table_facts import TableRef
 from maintainer.units import count_of
 
 if TYPE_CHECKING:
@@ -38,8 +45,7 @@ def check_remote_tables(
     """
     for tried in sorted(set(away.values())):
         tables = sorted(location for location in away if away[location] == tried)
-        more = f" and {count_of(len(tables) - 1, 'more table')}" if len(tables) > 1 else ""
-        yield failed("store", unreachable(tables[0] + more, tried, is_s3=True))
+        yield failed("store", unreachable(_first_of(tables), tried, is_s3=True))
     remote = [
         location
         for location in locations
@@ -47,27 +53,77 @@ def check_remote_tables(
         and (("/" not in location and os.sep not in location) or urlsplit(location).scheme not in ("", "file"))
     ]
     buckets: dict[str, str] = {}
-    silent: set[str] = set()
-    for location in remote[:MAX_REMOTE_TABLES]:
+    silent: dict[str, list[str]] = {}
+    refusals = _Refusals()
+    num_asked = num_left = 0
+    for location in remote:
         name = f"table {location}"
-        is_path = "/" in location
-        if is_path and _store_of(location) in silent:
-            yield Check(name, Status.WARN, "not read: its store gave no answer just now")
+        store = _store_of(location) if "/" in location else ""
+        if store in silent:
+            silent[store].append(location)
             continue
-        checks = guarded(name, partial(_described, spark, name, location))
-        if is_path and any(check.code in SILENT_STORE for check in checks):
-            silent.add(_store_of(location))
-        is_read = all(check.status is Status.OK for check in checks)
+        if refusals.knows(location):
+            continue
+        if num_asked == MAX_REMOTE_TABLES:
+            num_left += 1
+            continue
+        num_asked += 1
+        checks = guarded(name, partial(_described, spark, name, location, refusals))
+        if store and any(check.code in SILENT_STORE for check in checks):
+            silent[store] = []
+        is_read = any(check.status is Status.OK for check in checks)
         if location == ledger and any(check.code in _NO_TABLE for check in checks):
             checks = [Check(name, Status.OK, "the ledger is not there yet; the first apply makes it")]
         yield from checks
-        if urlsplit(location).scheme in S3_SCHEMES and is_path and is_read:
-            buckets.setdefault(urlsplit(location).netloc, location)
+        if urlsplit(location).scheme in S3_SCHEMES and store and is_read:
+            buckets.setdefault(store, location)
+    yield from refusals.checks()
+    for tables in filter(None, silent.values()):
+        yield Check("store", Status.WARN, f"not read, for the store gave no answer just now: {_first_of(tables)}")
     for bucket, location in buckets.items():
         yield from guarded(f"commits {bucket}", partial(_commits, spark, f"commits {bucket}", location))
-    if len(remote) > MAX_REMOTE_TABLES:
-        rest = len(remote) - MAX_REMOTE_TABLES
-        yield Check("tables", Status.OK, f"{rest} more were not checked; plan reports those that cannot be read")
+    if num_left:
+        yield Check("tables", Status.OK, f"{num_left} more were not checked; plan reports those that cannot be read")
+
+
+class _Refusals:
+    """What buckets refused: said once for each cause, with how many tables."""
+
+    def __init__(self) -> None:
+        self._buckets = RefusingBuckets()
+        self._tables: dict[tuple[str, str, str], list[str]] = {}
+        self._errors: dict[tuple[str, str, str], StoreRefusal] = {}
+
+    def knows(self, location: str) -> bool:
+        """Whether a table need not be asked for: its bucket refused two others alike."""
+        try:
+            self._buckets.raise_known(TableRef(location))
+        except StoreRefusal as error:
+            self._add(location, error)
+            return True
+        return False
+
+    def add(self, location: str, error: StoreRefusal) -> None:
+        """Keep what a table was refused for."""
+        self._buckets.refused(TableRef(location), error)
+        self._add(location, error)
+
+    def _add(self, location: str, error: StoreRefusal) -> None:
+        cause = (_store_of(location), error.code, error.what)
+        self._errors.setdefault(cause, error)
+        self._tables.setdefault(cause, []).append(location)
+
+    def checks(self) -> Iterator[Check]:
+        """Return a failed check for each cause."""
+        for cause, error in self._errors.items():
+            error.where = _first_of(self._tables[cause])
+            yield failed("store", error)
+
+
+def _first_of(locations: Sequence[str]) -> str:
+    """Name the first of some tables, and count the others."""
+    more = len(locations) - 1
+    return locations[0] + (f" and {count_of(more, 'more table')}" if more else "")
 
 
 def _commits(spark: SparkSession, name: str, location: str) -> Iterator[Check]:
@@ -91,26 +147,31 @@ def _store_of(location: str) -> str:
 
 
 def _ask_once(spark: SparkSession, location: str) -> None:
-    """Look at one file of a table's log, and raise if the store gives no answer: Spark would ask ten times.
+    """Look at one file of a table's log, and raise if the store gives no answer, or refuses the bucket.
 
-    Any other failure is Spark's to name: an answer to this look has no body, so that it does not say why.
+    Spark would ask ten times, and its look has an answer without a body, so that it does not say why. Any other failure
+    is Spark's to name.
     """
     try:
         jvm = DeltaJvm(spark)
         storage = TableStorage(jvm, jvm.folder_at(jvm.hadoop_path(location)))
         storage.status(storage.commit_uri(0))
     except Exception as error:
-        if is_store_silent(error):
+        if is_store_silent(error) or isinstance(as_table_error(error, location), StoreRefusal):
             raise
 
 
-def _described(spark: SparkSession, name: str, location: str) -> Iterator[Check]:
+def _described(spark: SparkSession, name: str, location: str, refusals: _Refusals) -> Iterator[Check]:
     is_path = "/" in location
     quoted = f"delta.`{location.replace('`', '``')}`" if is_path else location
-    with table_errors(location):
-        if is_path:
-            _ask_once(spark, location)
-        [row] = spark.sql(f"DESCRIBE DETAIL {quoted}").select("format", "numFiles").collect()
+    try:
+        with table_errors(location):
+            if is_path:
+                _ask_once(spark, location)
+            [row] = spark.sql(f"DESCRIBE DETAIL {quoted}").select("format", "numFiles").collect()
+    except StoreRefusal as error:
+        refusals.add(location, error)
+        return
     if row["format"] == "delta":
         yield Check(name, Status.OK, f"can be read: {row['numFiles']} files")
     else:

@@ -43,9 +43,28 @@ def test_a_bucket_that_is_not_there(server: S3Server, host: CommandHost, tmp_pat
     policy = project.root / "policies" / "nowhere.yml"
     policy.write_text(policy.read_text().replace("s3://lake/", "s3://laek/"))
     code, checks = of_store(project)
-    check = checks["table s3://laek/tables/nowhere"]
+    check = checks["store"]
     assert (code, check["status"], check["code"]) == (1, "FAIL", "T442")
+    assert "s3://laek/tables/nowhere" in check["detail"]
     assert "spark.hadoop.fs.s3a.endpoint" in check["fix"]
+
+
+def test_a_wrong_secret_is_said_once_with_how_many_tables(server: S3Server, host: CommandHost, tmp_path: Path) -> None:
+    project = project_beside(tmp_path, server, "secret00", "optimize: {}", host)
+    policy = project.root / "policies" / "secret00.yml"
+    for number in range(1, 12):
+        text = policy.read_text().replace("secret00", f"secret{number:02}")
+        (project.root / "policies" / f"secret{number:02}.yml").write_text(text)
+    server.check_credentials()
+    try:
+        done = project.run("doctor")
+    finally:
+        server.check_credentials(on=False)
+    of_state, of_tables = (line for line in done.out.splitlines() if line.startswith("FAIL"))
+    assert done.returncode == 1
+    assert of_state.startswith("FAIL  state ")
+    assert " and 12 more tables" in of_tables  # twelve tables and the ledger
+    assert of_tables.endswith("[T440]")
 
 
 @pytest.mark.parametrize(
@@ -70,7 +89,9 @@ def test_what_the_store_refuses_has_its_fix_and_never_a_backup(
     # Not HEAD: its answers have no body, so no code.
     server.faults.add(FaultRule(Fault.REFUSES, "GET", "/lake", "", ALWAYS, answer=answer))
     returncode, checks = of_store(project)
-    check = checks[f"table {uri(name)}"]
+    of_bucket = code in ("T440", "T443")
+    check = checks["store" if of_bucket else f"table {uri(name)}"]
+    assert ("and 1 more table" in check["detail"]) == of_bucket
     assert (returncode, check["status"], check["code"]) == (1, "FAIL", code), check
     assert fix in check["fix"]
     assert "backup" not in check["fix"]
@@ -85,5 +106,5 @@ def test_a_store_that_stays_busy_is_asked_for_one_table(server: S3Server, host: 
     assert returncode == 1
     assert {name: (check["status"], check["code"]) for name, check in checks.items()} == {
         f"table {uri('throttled')}": ("FAIL", "T444"),
-        "table s3a://lake/throttled/ledger": ("warn", None),
+        "store": ("warn", None),
     }

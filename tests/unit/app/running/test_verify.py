@@ -332,9 +332,7 @@ def test_every_document_says_the_same(bench: Bench) -> None:
     assert text.count("`maintainer verify a.bad@7 --accept REASON`") == 1
     again = render_verify(bench.verify(answers, "a.bad"))
     assert "in quarantine: V507: version 7 was verified and is wrong" in again
-    assert "`maintainer verify a.bad@7 --accept REASON`" in again
-    accepted = render_verify(bench.verify(answers, "a.bad", accept="looked at"))
-    assert "--accept" not in accepted
+    assert "--accept" not in render_verify(bench.verify(answers, "a.bad", accept="looked at"))
     assert "  could not check: rows hold (3 of its files are not on storage any more)\n" in text
     assert "4 tables: 1 proven, 1 WRONG, 2 could not check" in text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from maintainer.app.selection.store_reach import RefusingBuckets
+from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.errors import StoreRefusal
 from maintainer.model.table.table_facts import TableRef
 

@@ -180,7 +180,16 @@ def test_rights_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "plan works, apply does not" in check.detail
 
 
-def test_many_bad_tables_are_counted_and_not_all_listed(tmp_path: Path) -> None:
-    checks = list(doctor_storage.check_tables(tmp_path, [f"./t{n}" for n in range(50)]))
-    assert len(checks) == doctor_storage.MAX_NAMED_TABLES + 1
-    assert checks[-1].detail == "30 more have problems"
+def test_one_fault_of_many_tables_is_said_once_with_how_many(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    tables = [f"./t{number:02}" for number in range(50)]
+    gone, *plain = doctor_storage.check_tables(tmp_path, [*tables, "./a", "./b"])
+    head, more = gone.detail.split("\n")
+    assert (gone.name, gone.status) == ("table", Status.FAIL)
+    assert head == f"{tmp_path}/t00 does not exist"
+    assert more.startswith(f"the same of 49 more tables: {tmp_path}/t01, ")
+    assert more.endswith(f"{tmp_path}/t12 and 37 more")
+    assert [check.detail for check in plain] == [
+        f"{tmp_path}/{name} is not a Delta table: it has no _delta_log" for name in ("a", "b")
+    ]

@@ -8,7 +8,7 @@ import pytest
 
 from maintainer.delta.doctor.doctor_model import Status
 from maintainer.delta.doctor.remote_tables import check_remote_tables
-from maintainer.errors import TableError
+from maintainer.errors import StoreRefusal, TableError
 
 
 class EmptySession:
@@ -38,16 +38,39 @@ def test_a_store_that_is_away_is_said_once_and_its_tables_are_not_asked_for() ->
 
 def test_a_store_that_turns_out_to_be_away_is_asked_for_the_first_of_its_tables() -> None:
     spark: Any = EmptySession(AWAY)
-    tables = ["s3://gone/a", "s3://gone/b", "s3://other/c", "sales.orders"]
+    tables = ["s3://gone/a", "s3://gone/b", "s3://other/c", "s3://gone/d", "sales.orders"]
     checks = list(check_remote_tables(spark, tables, {}, None))
     assert [(check.name, check.status, check.code) for check in checks] == [
         ("table s3://gone/a", Status.FAIL, "T435"),
-        ("table s3://gone/b", Status.WARN, None),
         ("table s3://other/c", Status.FAIL, "T435"),
         ("table sales.orders", Status.FAIL, "T435"),
+        ("store", Status.WARN, None),
     ]
-    assert checks[1].detail == "not read: its store gave no answer just now"
+    assert checks[3].detail == "not read, for the store gave no answer just now: s3://gone/b and 1 more table"
     assert len(spark.statements) == 3
+
+
+def test_a_bucket_that_refuses_is_asked_for_two_tables_and_said_once_with_how_many() -> None:
+    spark: Any = EmptySession(StoreRefusal("the object store does not know the access key", code="T440", help="keys"))
+    tables = [f"s3://lake/t{number:02}" for number in range(30)] + ["s3://other/t", "sales.orders"]
+    checks = list(check_remote_tables(spark, tables, {}, "s3://lake/t29"))
+    assert [(check.name, check.status, check.code, check.fix) for check in checks] == [
+        ("store", Status.FAIL, "T440", "keys")
+    ] * 3
+    assert [check.detail.partition(" at ")[2] for check in checks] == [
+        "s3://lake/t00 and 29 more tables",
+        "s3://other/t",
+        "sales.orders",
+    ]
+    assert len(spark.statements) == 4
+
+
+def test_a_permission_refused_on_one_path_is_that_tables_own() -> None:
+    spark: Any = EmptySession(TableError("permission denied", code="T405"))
+    tables = [f"s3://lake/t{number:02}" for number in range(12)]
+    checks = list(check_remote_tables(spark, tables, {}, None))
+    assert [check.name for check in checks] == [f"table {name}" for name in tables[:10]] + ["tables"]
+    assert checks[-1].detail == "2 more were not checked; plan reports those that cannot be read"
 
 
 def test_commits_are_tried_only_in_a_bucket_that_can_be_read() -> None:
