@@ -23,6 +23,7 @@ from maintainer.journal.memory.table_records import Remembered, remembered
 from maintainer.model.codec import decode, encode
 from maintainer.model.plan.plan import Problem, as_problem
 from maintainer.model.run.commit_verdict import (
+    ACCEPTED,
     VERDICTS,
     CheckResult,
     CommitVerification,
@@ -242,7 +243,7 @@ def _accept(
         )
     journal.accept(facts, record, reason=reason, by=getpass.getuser())
     listed = ", ".join(map(str, record.unproven_versions))
-    note = "accepted: " + "; ".join(
+    note = ACCEPTED + "; ".join(
         part
         for part in (
             f"the quarantine is lifted ({record.quarantined})" if record.quarantined else "",

@@ -84,6 +84,10 @@ class CommitVerification:
         return any(check.result is CheckResult.WRONG and check.level in ("actions", "rows") for check in self.checks)
 
 
+ACCEPTED = "accepted: "
+"""How the note of a table begins that a person accepted."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableVerification:
     """One table's answer: a commit that was checked, or why none could be.
@@ -100,6 +104,11 @@ class TableVerification:
     is_ledger: bool = False
     table_id: str | None = None
     location: str | None = None
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether a person accepted the table as it is."""
+        return self.note is not None and self.note.startswith(ACCEPTED)
 
     @property
     def result(self) -> CheckResult:

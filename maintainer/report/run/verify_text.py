@@ -81,9 +81,9 @@ def _table(table: TableVerification, style: Style) -> Iterator[str]:
         yield f"  note: the fingerprint does not cover {printable(', '.join(commit.uncovered_columns))}"
     if table.quarantined:
         yield f"  in quarantine: {printable(table.quarantined)}"
-    elif commit.content_is_wrong:
+    elif commit.content_is_wrong and not table.is_accepted:
         yield "  in quarantine from now on: no run changes the table"
-    if (table.quarantined or commit.content_is_wrong) and not table.note:
+    if (table.quarantined or commit.content_is_wrong) and not table.is_accepted:
         at = f"{table.ref.identifier}@{commit.version}" if commit.content_is_wrong else table.ref.identifier
         yield f"  help: {printable(lift_help(shlex.quote(at)))}"
     if table.note:

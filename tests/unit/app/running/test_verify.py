@@ -330,9 +330,9 @@ def test_every_document_says_the_same(bench: Bench) -> None:
     assert "  WRONG: 20 rows were removed, 19 added\n      checked: rows hold\n" in text
     assert text.count("in quarantine from now on: no run changes the table\n  help: look at what failed") == 1
     assert text.count("`maintainer verify a.bad@7 --accept REASON`") == 1
-    again = render_verify(bench.verify(answers, "a.bad"))
-    assert "in quarantine: V507: version 7 was verified and is wrong" in again
-    assert "--accept" not in render_verify(bench.verify(answers, "a.bad", accept="looked at"))
+    assert "in quarantine: V507: version 7 was" in render_verify(bench.verify(answers, "a.bad"))
+    accepted = render_verify(bench.verify(answers, "a.bad", accept="looked at"))
+    assert ("--accept" in accepted, "from now on" in accepted) == (False, False)
     assert "  could not check: rows hold (3 of its files are not on storage any more)\n" in text
     assert "4 tables: 1 proven, 1 WRONG, 2 could not check" in text
 
