@@ -17,6 +17,7 @@ from maintainer.model.run.history_rows import (
     BY_HOOK,
     LOST,
     NOT_RECORDED,
+    NOTHING_TO_DO,
     UNDELETE,
     VERIFY,
     HistoryRow,
@@ -87,7 +88,7 @@ def render_status(rows: Sequence[StatusRow], now_ms: int, style: Style = PLAIN, 
             lines.append(name)
             name = ""
         line, left = f"{pad(name, width)}  {pad(figure, wide)}".rstrip(), WIDTH - width - wide - 4
-        text = "" if following == "-" or (row.state == "ok" and following.startswith(_IDLE)) else following
+        text = "" if following == "-" or (row.state == "ok" and following.startswith(NOTHING_TO_DO)) else following
         if left >= _LEAST_NEXT and display_width(text) <= left and text:
             lines.append(f"{pad(name, width)}  {pad(figure, wide)}  {text}")
         else:
@@ -100,9 +101,6 @@ def _of_group(rows: Sequence[StatusRow]) -> StatusRow:
     first, *others = rows
     return replace(first, next=f"{first.next}; {alike([row.table for row in others])}") if others else first
 
-
-_IDLE = "nothing to do"
-"""How ``next`` begins where there is nothing: beside ``ok`` it says no more, and ``why`` says all."""
 
 STATUS_NUMBERS = frozenset({2, 3, 4})
 """The places of figures in a row of ``status_table``."""

@@ -26,7 +26,7 @@ from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import REWRITE_KINDS, BatchedStep, SetPropertiesStep, Step, VacuumStep
 from maintainer.model.run.auto_compaction import SESSION_ENABLED, AutoCompactSwitch, try_switch_of
-from maintainer.model.run.history_rows import UNDELETE, VERIFY, HistoryRow, StatusRow
+from maintainer.model.run.history_rows import NOTHING_TO_DO, UNDELETE, VERIFY, HistoryRow, StatusRow
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.model.table.table_features import UNSUPPORTED_CODES
 from maintainer.planning.zorder.zorder_options import layout_of
@@ -153,7 +153,9 @@ def _state(plan: TablePlan, last: HistoryRow | None, small: Sequence[DataFile]) 
 
 def _next(plan: TablePlan, last: HistoryRow | None, small_below_bytes: int) -> str:
     lost = [entry.reason.text for entry in plan.left_alone if entry.reason.code is ReasonCode.LOST_VALUE]
-    return "; ".join([_next_step(plan, last, small_below_bytes), *lost])
+    following = _next_step(plan, last, small_below_bytes)
+    # Beside "nothing to do" nobody would see it.
+    return "; ".join(lost if lost and following.startswith(NOTHING_TO_DO) else [following, *lost])
 
 
 def _next_step(plan: TablePlan, last: HistoryRow | None, small_below_bytes: int) -> str:
@@ -172,8 +174,8 @@ def _next_step(plan: TablePlan, last: HistoryRow | None, small_below_bytes: int)
         if entry.reason.code is ReasonCode.LOST_VALUE:
             continue  # said beside it, whatever is done to the others
         if entry.num_files > 0 and entry.size_bytes < entry.num_files * small_below_bytes:
-            return f"nothing to do: {entry.reason.text}"  # this is why small files stay as they are
-    return "nothing to do"
+            return f"{NOTHING_TO_DO}: {entry.reason.text}"  # this is why small files stay as they are
+    return NOTHING_TO_DO
 
 
 _NEEDS_A_LOOK = frozenset({"failed", "verify_failed", "unknown", "incomplete"})

@@ -64,6 +64,10 @@ class HistoryRow:
             object.__setattr__(self, name, value and without_secrets(value))
 
 
+NOTHING_TO_DO = "nothing to do"
+"""How ``next`` begins where there is nothing: beside ``ok`` it says no more, and ``why`` says all."""
+
+
 @dataclass(frozen=True, slots=True)
 class StatusRow:
     """One table at one look.

@@ -61,8 +61,8 @@ class Partition:
 
 
 def partition_text(values: PartitionValues) -> str:
-    """Print partition values as people know them from paths: ``day=2026-11-20/country=null``."""
-    return "/".join(f"{column}={'null' if value in (None, '') else value}" for column, value in values)
+    """Print partition values as people know them from paths: ``day=2026-11-20/country=null``; empty text is ``''``."""
+    return "/".join("{}={}".format(column, "null" if value is None else value or "''") for column, value in values)
 
 
 def leave_files(code: ReasonCode, text: str, files: Iterable[DataFile], origin: str | None = None) -> LeftAlone:

@@ -47,6 +47,7 @@ LOUD_REASONS = frozenset(
         ReasonCode.QUARANTINED,
         ReasonCode.UNPROVEN_REWRITE,
         ReasonCode.OVER_BUDGET,
+        ReasonCode.LOST_VALUE,
         ReasonCode.NO_TABLE_YET,
     }
 )

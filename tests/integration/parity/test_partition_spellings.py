@@ -78,11 +78,11 @@ VALUES: dict[str, tuple[Any, ...]] = {
 """What delta-rs and Spark write, each in its own spelling; beside them a row where all columns are null."""
 
 BY_HAND = {
-    "i": ("01", "+1", "2"),
+    "i": ("01", "+1", "2", ""),
     "d": ("1.0", "1", "1e3", "0.5", "-0.0"),
     "m": ("2.50", "0.00"),
     "b": ("false",),
-    "day": ("2021-01-01",),
+    "day": ("2021-01-01", ""),
     "ts": (
         "2020-05-05 00:00:00",
         "2020-05-05 00:00:00.000000",

@@ -16,10 +16,22 @@ from maintainer.errors import TableError
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
 from maintainer.planning.plan_input import PlanOptions, TableInput
-from maintainer.planning.planner import plan_table, problem_plan
+from maintainer.planning.planner import assemble, plan_table, problem_plan
 from maintainer.policy.resolve.resolved import ResolvedPolicy, Suspension, WorthPolicy
+from maintainer.report.plan.plan_text import PlanOptions as TextOptions
+from maintainer.report.plan.plan_text import render_plan
+from maintainer.report.status_text import render_status
 from tests.support.policies.projects import write_project
-from tests.support.tables.builders import HOUR_MS, NOW_MS, make_facts, make_file, make_files, make_optimize, make_policy
+from tests.support.tables.builders import (
+    DAY_MS,
+    HOUR_MS,
+    NOW_MS,
+    make_facts,
+    make_file,
+    make_files,
+    make_optimize,
+    make_policy,
+)
 
 TODAY = date(2026, 11, 21)
 
@@ -51,6 +63,29 @@ def test_small_files_that_fit_together_are_due_and_figures_are_counted() -> None
     row = row_of(make_policy(), make_facts(files=files))
     assert (row.state, row.small_files, row.small_bytes, row.num_files, row.size_bytes) == ("due", 2, 30, 4, 200)
     assert (row.deleted_rows_ratio, row.policy_file) == (0.01, "orders.yml")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "state", "first"), [((10,), "ok", None), ((10, 20), "due", "compact"), ((), "ok", None)]
+)
+def test_files_without_a_partition_value_are_named_also_where_nothing_else_is_to_be_done(
+    sizes: tuple[int, ...], state: str, first: str | None
+) -> None:
+    """One line says how many files and rows lack which column, and what their folder says: in status and in plan."""
+    lost = [
+        dataclasses.replace(make_file(f"day=7/{n}", size=5, partition={"day": None}, records=3), stored_values=())
+        for n in range(2)
+    ]
+    facts = daily(*lost, *by_day("2026-11-21", *sizes, age_ms=DAY_MS))
+    row = row_of(make_policy(), facts)
+    said = "2 files (6 rows) without a value of day in the log, read as null; their folder says day=7"
+    assert row.state == state
+    printed = " ".join(render_status([row], NOW_MS).split())
+    assert said in printed
+    assert (first is None) == ("nothing to do" not in printed and "compact" not in printed)
+    plan = plan_table(TableInput(make_policy(), facts, TableRecord(), NOW_MS, TODAY, PlanOptions()))
+    printed = render_plan(assemble([plan], created_at_ms=NOW_MS), TextOptions(project="lake"))
+    assert sum(said in line for line in printed.splitlines()) == 1
 
 
 def test_hot_are_small_files_that_only_wait_for_their_partition_to_rest() -> None:

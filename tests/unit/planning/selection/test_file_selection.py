@@ -99,7 +99,7 @@ def test_partitions_are_in_order_of_their_values_null_first() -> None:
     assert [dict(group.values)["c"] for group in groups] == [None, "", "a", "b"]
     assert sizes(groups) == [[1, 2]] * 4
     assert [group.size_bytes for group in groups] == [3] * 4
-    assert [partition_text(group.values) for group in groups] == ["c=null", "c=null", "c=a", "c=b"]
+    assert [partition_text(group.values) for group in groups] == ["c=null", "c=''", "c=a", "c=b"]
 
 
 def table(
