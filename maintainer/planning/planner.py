@@ -100,13 +100,25 @@ def assemble(
     git_commit: str | None = None,
     maintainer_version: str = "",
     gone: tuple[GoneTable, ...] = (),
+    reaching_more: frozenset[str] = frozenset(),
 ) -> Plan:
     """Join plans of tables into one, in the order of their identifiers.
+
+    Args:
+        tables: The plans.
+        created_at_ms: The time of planning.
+        max_age_seconds: How long the plan may be applied.
+        environment: The environment.
+        selection: Which tables were asked for.
+        git_commit: The commit of the policies.
+        maintainer_version: Who plans.
+        gone: Tables that are no longer there.
+        reaching_more: Files and lines of rules that also reach tables which are not planned here.
 
     Raises:
         ValueError: A table is planned twice.
     """
-    ordered = _passing_over(sorted(tables, key=lambda table: table.ref))
+    ordered = _passing_over(sorted(tables, key=lambda table: table.ref), reaching_more)
     if len({table.ref for table in ordered}) < len(ordered):
         raise ValueError("a table is planned twice")
     return Plan(
@@ -121,9 +133,13 @@ def assemble(
     )
 
 
-def _passing_over(tables: list[TablePlan]) -> tuple[TablePlan, ...]:
-    """Mark tables that cannot be maintained, unless somebody named them, or their rule reaches no other table."""
-    of_use = {table.source for table in tables if not _is_unsupported(table)}
+def _passing_over(tables: list[TablePlan], reaching_more: frozenset[str]) -> tuple[TablePlan, ...]:
+    """Mark tables that cannot be maintained, unless they have a policy of their own, or their rule reaches no other.
+
+    A rule that also reaches tables beyond this plan is given the benefit of the doubt: a selection or a shard makes no
+    error.
+    """
+    of_use = reaching_more | {table.source for table in tables if not _is_unsupported(table)}
     return tuple(
         replace(table, is_passed_over=True)
         if _is_unsupported(table) and table.rule_line is not None and table.source in of_use

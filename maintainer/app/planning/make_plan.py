@@ -111,6 +111,7 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
     tables = _Tables(request, records, today, project_tables, engine.places, policy_places, before)
     tables.plan_all(engine)
     problems = [_of_problem(problem) for problem in request.problems]
+    asked_for = {policy.table for policy in request.policies}
     return assemble(
         [*policy_places.each_once(tables.plans), *problems],
         created_at_ms=request.now_ms,
@@ -120,6 +121,7 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
         git_commit=project.git_commit(),
         maintainer_version=__version__,
         gone=gone_tables(project),
+        reaching_more=frozenset(policy.source for policy in project.policies if policy.table not in asked_for),
     )
 
 

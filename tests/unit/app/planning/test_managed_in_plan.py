@@ -12,8 +12,10 @@ from maintainer.app.planning.gone_tables import gone_tables, remember_found
 from maintainer.app.planning.make_plan import PlanRequest, make_plan
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.managed_search import search_tables
-from maintainer.model.plan.plan import Plan, Problem
+from maintainer.errors import ExitCode
+from maintainer.model.plan.plan import Plan, Problem, TableState
 from maintainer.model.plan.plan_document import from_json, to_json
+from maintainer.model.run.exit_codes import plan_exit_code
 from maintainer.report.plan.plan_markdown import render_plan_markdown
 from maintainer.report.plan.plan_text import render_plan
 from tests.support.policies.projects import write_project
@@ -80,6 +82,30 @@ def test_a_plan_says_where_tables_come_from_and_what_could_not_be_done(tmp_path:
     assert "x E645        there is no such folder" in text
     assert "Managed by rules, without a file of their own: 2 tables." in text
     assert "new" not in text.lower()
+
+
+@pytest.mark.parametrize(
+    ("unsupported", "chosen", "code"),
+    [
+        (("a",), ("a", "b", "own"), ExitCode.OK),
+        (("a",), ("a",), ExitCode.OK),
+        (("a", "b"), ("a",), ExitCode.OK),
+        (("a", "b"), ("a", "b", "own"), ExitCode.FINDINGS),
+        (("own",), ("own",), ExitCode.FINDINGS),
+    ],
+    ids=["all", "one by name", "one of only such", "all are such", "a policy of its own"],
+)
+def test_a_selection_makes_no_error_of_a_table_that_cannot_be_maintained(
+    tmp_path: Path, unsupported: tuple[str, ...], chosen: tuple[str, ...], code: ExitCode
+) -> None:
+    project = fleet(tmp_path, "lake/a", "lake/b", "lake/own")
+    policies = tuple(policy for policy in project.policies if policy.table.identifier.removeprefix("lake/") in chosen)
+    assert len(policies) == len(chosen)
+    lake = Lake(**{f"lake_{name}": "T404" for name in unsupported})
+    plan = make_plan(project, lake, PlanRequest(policies, NOW_MS))  # type: ignore[arg-type] # only facts are asked
+    assert plan_exit_code(plan) is code
+    counted = [table for table in plan.tables if table.state is TableState.UNSUPPORTED]
+    assert len(counted) == (0 if code is ExitCode.FINDINGS else len(set(unsupported) & set(chosen)))
 
 
 def test_new_and_gone_tables_are_named_until_the_next_run(tmp_path: Path) -> None:
