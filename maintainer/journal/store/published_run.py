@@ -12,6 +12,7 @@ import contextlib
 import threading
 import time
 
+from maintainer.engine.store.store_failures import StoreFailure
 from maintainer.journal.events.event_log import ELSEWHERE
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.folder.documents import Documents
@@ -19,7 +20,7 @@ from maintainer.journal.folder.run_folder import LEASES
 from maintainer.journal.memory.table_records import STATE_FILE, update_state
 from maintainer.journal.store.run_pulse import PULSE_SECONDS, EndedByAnother, RunPulse
 from maintainer.journal.store.state_mirror import StateMirror
-from maintainer.journal.store.state_store_failures import StoreFailure
+from maintainer.journal.store.store_documents import documents_in
 from maintainer.model.plan.plan import Problem
 
 SIGNS = 4
@@ -66,7 +67,7 @@ class PublishedRun:
 
     def leases(self) -> Documents:
         """Return the leases that all runs of the state share."""
-        return self._mirror.storage.documents(LEASES)
+        return documents_in(self._mirror.storage, LEASES)
 
     def announce(self, *, required: bool) -> None:
         """See ``Publisher``."""
@@ -98,7 +99,7 @@ class PublishedRun:
             self._mirror.publish()
             self._mirror.fetch(self.now_ms(), ended_by=self._run_id)
 
-        documents = self._mirror.storage.documents("")
+        documents = documents_in(self._mirror.storage, "")
         update_state(self._mirror.runs_dir, documents, refresh)
         document = documents.read(STATE_FILE)
         if document is not None:

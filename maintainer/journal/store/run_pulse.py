@@ -13,9 +13,10 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
+from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.journal.folder.documents import Document
 from maintainer.journal.leases import LEASE_SECONDS
-from maintainer.journal.store.object_storage import ObjectStorage
+from maintainer.journal.store.store_documents import documents_in
 from maintainer.model.codec import decode
 
 PULSE_SECONDS = LEASE_SECONDS
@@ -48,7 +49,7 @@ class RunPulse:
     """
 
     def __init__(self, storage: ObjectStorage, run_id: str, now_ms: Callable[[], int]) -> None:
-        self._documents = storage.documents(FOLDER)
+        self._documents = documents_in(storage, FOLDER)
         self._name = f"{run_id}.json"
         self._run_id = run_id
         self._now_ms = now_ms
@@ -107,7 +108,7 @@ def living_runs(storage: ObjectStorage, now_ms: int, *, ended_by: str | None) ->
     Raises:
         StoreFailure: The store cannot be read.
     """
-    documents = storage.documents(FOLDER)
+    documents = documents_in(storage, FOLDER)
     living: dict[str, bool] = {}
     for name in documents.names():
         document = documents.read(name)

@@ -102,7 +102,11 @@ def shared_leases(settings: ProjectSettings) -> Documents | None:
     Raises:
         EnvironmentUnfit: E681, the settings of the store cannot be used.
     """
-    return _reached(settings).mirror.storage.documents(LEASES) if is_uri(settings.state) else None
+    if not is_uri(settings.state):
+        return None
+    from maintainer.journal.store.store_documents import documents_in
+
+    return documents_in(_reached(settings).mirror.storage, LEASES)
 
 
 def begin_run(settings: ProjectSettings, run_id: str) -> PublishedRun | None:
@@ -123,8 +127,8 @@ def begin_run(settings: ProjectSettings, run_id: str) -> PublishedRun | None:
 
 
 def _reached(settings: ProjectSettings) -> _Reached:
-    from maintainer.journal.store.cloud_settings import store_settings
-    from maintainer.journal.store.object_storage import ObjectStorage
+    from maintainer.engine.store.cloud_settings import store_settings
+    from maintainer.engine.store.object_storage import ObjectStorage
     from maintainer.journal.store.state_mirror import StateMirror
 
     key = (settings.state, settings.spark_conf)
@@ -152,7 +156,7 @@ def _cache_of(uri: str) -> Path:
 
 @contextmanager
 def _explained(settings: ProjectSettings) -> Iterator[None]:
-    from maintainer.journal.store.state_store_failures import StoreFailure
+    from maintainer.engine.store.store_failures import StoreFailure
 
     try:
         yield

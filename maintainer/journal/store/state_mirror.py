@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from maintainer.engine.store.object_storage import ObjectStorage, StoredObject, content_tag
 from maintainer.journal.events.event_log import (
     ELSEWHERE,
     EVENTS_FILE,
@@ -30,7 +31,6 @@ from maintainer.journal.folder.run_folder import is_run_id, run_folders
 from maintainer.journal.ledger.ledger_pending import MARK_FILE, PENDING_FILE
 from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE
 from maintainer.journal.memory.table_records import STATE_FILE
-from maintainer.journal.store.object_storage import ObjectStorage, StoredObject, content_tag
 from maintainer.journal.store.run_pulse import PULSE_SECONDS, living_runs
 from maintainer.journal.store.store_index import Entry, StoreIndex
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from maintainer.engine.store.cloud_settings import store_settings
+from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.journal.leases import Leases
-from maintainer.journal.store.cloud_settings import store_settings
-from maintainer.journal.store.object_storage import ObjectStorage
+from maintainer.journal.store.store_documents import documents_in
 from tests.support.policies.projects import write_project
 from tests.support.runs.command_host import CommandHost
 from tests.support.stores.s3_projects import SETTINGS, S3Project, ledger_rows, make_project, project_beside, uri
@@ -115,7 +116,10 @@ def test_a_table_whose_lease_another_machine_holds_is_left_alone_until_it_is_giv
     state = "s3://lake/shared"
     storage = ObjectStorage.open(state, store_settings(state, spark_keys(server)))
     elsewhere = Leases(
-        tmp_path, "20261120T030000Z-else", lambda: time.time_ns() // 1_000_000, documents=storage.documents("leases")
+        tmp_path,
+        "20261120T030000Z-else",
+        lambda: time.time_ns() // 1_000_000,
+        documents=documents_in(storage, "leases"),
     )
     lease = elsewhere.acquire(str(project.table("shared").metadata().id), uri("shared"))
     try:

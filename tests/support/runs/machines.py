@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.journal.folder.run_folder import new_run_id
 from maintainer.journal.journal import Journal
-from maintainer.journal.store.object_storage import ObjectStorage
 from maintainer.journal.store.published_run import PublishedRun
 from maintainer.journal.store.state_mirror import StateMirror
 from maintainer.model.table.commit_records import CommitStamp

@@ -9,12 +9,12 @@ import pytest
 from obstore.store import MemoryStore
 
 from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.errors import EnvironmentUnfit
 from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.other_runs import RECORDS_SECONDS, OtherRuns, RunsRead, TablePast
-from maintainer.journal.store.object_storage import ObjectStorage
 from tests.support.runs.machines import Machine, now_ms
 from tests.support.tables.builders import NOW_MS
 from tests.unit.journal.memory.recorded_runs import FACTS, Runs

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from maintainer.engine.store import object_storage
+from maintainer.engine.store.cloud_settings import store_settings
+from maintainer.engine.store.object_storage import ObjectStorage
+from maintainer.engine.store.store_failures import StoreFailure
 from maintainer.journal.folder.documents import Document
 from maintainer.journal.memory.table_records import remembered
-from maintainer.journal.store import object_storage
-from maintainer.journal.store.cloud_settings import store_settings
-from maintainer.journal.store.object_storage import ObjectStorage
-from maintainer.journal.store.state_store_failures import StoreFailure
+from maintainer.journal.store.store_documents import documents_in
 from tests.support.runs.machines import Machine
 from tests.support.stores.store_servers import AZURE_ACCOUNT, AZURE_KEY, azurite
 from tests.support.tables.builders import make_facts, make_files
@@ -42,7 +43,7 @@ def opened(container: str = "lake", key: str = AZURE_KEY) -> ObjectStorage:
 
 
 def test_a_document_is_replaced_only_as_it_was_read() -> None:
-    documents = opened().documents("leases")
+    documents = documents_in(opened(), "leases")
     assert (documents.names(), documents.read("a.json")) == ([], None)
     assert documents.replace("a.json", b"1", None)
     assert not documents.replace("a.json", b"2", None)

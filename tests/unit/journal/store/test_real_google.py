@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from maintainer.engine.store.cloud_settings import store_settings
+from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.journal.folder.documents import Document
 from maintainer.journal.memory.table_records import remembered
-from maintainer.journal.store.cloud_settings import store_settings
-from maintainer.journal.store.object_storage import ObjectStorage
+from maintainer.journal.store.store_documents import documents_in
 from tests.support.runs.machines import Machine, now_ms
 from tests.support.stores.store_servers import GOOGLE_KEY, fake_gcs
 from tests.support.tables.builders import make_facts, make_files
@@ -42,7 +43,7 @@ def storage(url: str, tmp_path: Path) -> ObjectStorage:
 
 
 def test_a_document_is_replaced_only_as_it_was_read(storage: ObjectStorage) -> None:
-    documents = storage.documents("leases")
+    documents = documents_in(storage, "leases")
     assert (documents.names(), documents.read("a.json")) == ([], None)
     assert documents.replace("a.json", b"1", None)
     assert not documents.replace("a.json", b"2", None)

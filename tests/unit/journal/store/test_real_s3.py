@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from maintainer.engine.store import object_storage
+from maintainer.engine.store.cloud_settings import store_settings
+from maintainer.engine.store.object_storage import ObjectBody, ObjectStorage
+from maintainer.engine.store.store_failures import StoreFailure
 from maintainer.errors import EnvironmentUnfit
 from maintainer.journal.folder.documents import Document
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered
-from maintainer.journal.store import object_storage
-from maintainer.journal.store.cloud_settings import store_settings
-from maintainer.journal.store.object_storage import ObjectStorage
-from maintainer.journal.store.state_store_failures import StoreFailure
+from maintainer.journal.store.store_documents import documents_in
 from tests.support.runs.machines import Machine, intend, now_ms
 from tests.support.stores.s3_server import S3Server, s3_server, spark_keys
 from tests.support.tables.builders import make_facts, make_files
@@ -35,7 +36,7 @@ def opened(server: S3Server, uri: str | None = None, **other: str) -> ObjectStor
 
 
 def test_a_document_is_replaced_only_as_it_was_read(server: S3Server) -> None:
-    documents = opened(server).documents("leases")
+    documents = documents_in(opened(server), "leases")
     assert documents.names() == []
     assert documents.read("a.json") is None
     assert documents.replace("a.json", b"1", None)
@@ -150,7 +151,7 @@ def test_what_did_not_change_is_fetched_once(
     names: list[str] = []
     read = ObjectStorage.read
 
-    def counted(storage: ObjectStorage, name: str) -> Document | None:
+    def counted(storage: ObjectStorage, name: str) -> ObjectBody | None:
         names.append(name)
         return read(storage, name)
 

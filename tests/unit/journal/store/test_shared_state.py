@@ -9,17 +9,16 @@ import pytest
 from obstore.store import MemoryStore
 
 from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.engine.store.object_storage import ObjectBody, ObjectStorage
+from maintainer.engine.store.store_failures import StoreFailure
 from maintainer.errors import Refused
 from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_event, read_events
 from maintainer.journal.events.intents import Fate, unfinished
 from maintainer.journal.folder.atomic_files import FolderUnwritable
-from maintainer.journal.folder.documents import Document
 from maintainer.journal.leases import current_holders
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE
 from maintainer.journal.memory.table_records import remembered
 from maintainer.journal.store import run_pulse, state_mirror
-from maintainer.journal.store.object_storage import ObjectStorage
-from maintainer.journal.store.state_store_failures import StoreFailure
 from maintainer.model.table.table_facts import TableRecord
 from tests.support.runs.machines import Machine, intend, now_ms
 from tests.support.tables.builders import make_facts, make_files
@@ -39,10 +38,6 @@ class Switchable:
         if self.away and name in ("listed", "read", "write", "remove", "replace", "store_ms"):
             raise StoreFailure("E681", "Connection refused")
         return getattr(self._storage, name)
-
-    def documents(self, folder: str) -> object:
-        documents = self._storage.documents(folder)
-        return type(documents)(self, documents.prefix)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -320,6 +315,6 @@ def test_an_index_that_is_lost_costs_requests_and_nothing_else(storage: ObjectSt
     again.end(again.begin())
     for name, document in before.items():
         now = storage.read(name)
-        assert isinstance(now, Document)
+        assert isinstance(now, ObjectBody)
         assert document is not None
         assert now.data == document.data

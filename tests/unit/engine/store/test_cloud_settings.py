@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from maintainer.journal.store.cloud_settings import store_settings
+from maintainer.engine.store.cloud_settings import store_settings
 
 S3A = "spark.hadoop.fs.s3a."
 

@@ -1,7 +1,7 @@
 """One folder of an object store: list, get, put, and documents that are replaced only as they were read.
 
 obstore does the requests, signs them and repeats those that fail for a moment. What it raises becomes a
-``StoreFailure`` (``state_store_failures``): an ``OSError`` like that of a disk, with the code of its true cause.
+``StoreFailure`` (``store_failures``): an ``OSError`` like that of a disk, with the code of its true cause.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from maintainer.errors import EnvironmentUnfit
-from maintainer.journal.folder.documents import Document
-from maintainer.journal.store.cloud_settings import StoreSettings
-from maintainer.journal.store.state_store_failures import (
+from maintainer.engine.store.cloud_settings import StoreSettings
+from maintainer.engine.store.store_failures import (
     NO_CONDITIONS,
     UNREACHABLE,
     StoreFailure,
@@ -23,6 +21,7 @@ from maintainer.journal.store.state_store_failures import (
     store_failure,
     translated,
 )
+from maintainer.errors import EnvironmentUnfit
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutResult, UpdateVersion
@@ -49,6 +48,14 @@ class StoredObject:
     size_bytes: int
     tag: str
     modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectBody:
+    """An object as it was read. ``tag`` names this very content."""
+
+    data: bytes
+    tag: str = ""
 
 
 class ObjectStorage:
@@ -114,7 +121,7 @@ class ObjectStorage:
                     raise StoreFailure(UNREACHABLE, f"there are more than {MAX_OBJECTS:,} objects below {prefix}")
         return sorted(objects, key=lambda stored: stored.name)
 
-    def read(self, name: str) -> Document | None:
+    def read(self, name: str) -> ObjectBody | None:
         """Return an object; None where there is none.
 
         Raises:
@@ -129,7 +136,7 @@ class ObjectStorage:
                 if is_no_bucket(error):
                     raise
                 return None
-            return Document(bytes(got.bytes()), _tag(got.meta))
+            return ObjectBody(bytes(got.bytes()), _tag(got.meta))
 
     def write(self, name: str, data: bytes) -> str:
         """Write an object, whatever was there, and return its tag.
@@ -160,7 +167,7 @@ class ObjectStorage:
             except FileNotFoundError:
                 return
 
-    def replace(self, name: str, data: bytes, before: Document | None) -> bool:
+    def replace(self, name: str, data: bytes, before: ObjectBody | None) -> bool:
         """Write an object if it still is what was read, or if there still is none; see ``Documents.replace``.
 
         Raises:
@@ -190,41 +197,13 @@ class ObjectStorage:
         """
         self.write(PROBE, secrets.token_bytes(8))
         unlike = secrets.token_bytes(8)
-        for before in (None, Document(b"", '"0123456789abcdef0123456789abcdef"\n1')):
+        for before in (None, ObjectBody(b"", '"0123456789abcdef0123456789abcdef"\n1')):
             if self.replace(PROBE, unlike, before):
                 raise StoreFailure(NO_CONDITIONS, "a second write replaced what a first one had made")
         import obstore
 
         with translated():
             return int(obstore.head(self._client, PROBE)["last_modified"].timestamp() * 1000)
-
-    def documents(self, folder: str) -> StoreDocuments:
-        """Return the documents of a folder; ``""`` is the state itself."""
-        return StoreDocuments(self, f"{folder}/" if folder else "")
-
-
-@dataclass(frozen=True, slots=True)
-class StoreDocuments:
-    """Documents in one folder of an object store; see ``Documents``."""
-
-    storage: ObjectStorage
-    prefix: str
-
-    def names(self) -> list[str]:
-        """See ``Documents``."""
-        return [stored.name.removeprefix(self.prefix) for stored in self.storage.listed(self.prefix)]
-
-    def read(self, name: str) -> Document | None:
-        """See ``Documents``."""
-        return self.storage.read(self.prefix + name)
-
-    def replace(self, name: str, data: bytes, before: Document | None, *, durable: bool = True) -> bool:
-        """See ``Documents``. What a store has taken is durable."""
-        return self.storage.replace(self.prefix + name, data, before)
-
-    def place(self, name: str) -> str:
-        """See ``Documents``."""
-        return f"{self.storage.uri}/{self.prefix}{name}"
 
 
 def content_tag(tag: str) -> str:

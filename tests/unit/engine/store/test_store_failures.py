@@ -8,10 +8,10 @@ from threading import Thread
 
 import pytest
 
-from maintainer.journal.store import object_storage
-from maintainer.journal.store.cloud_settings import store_settings
-from maintainer.journal.store.object_storage import ObjectStorage
-from maintainer.journal.store.state_store_failures import StoreFailure, store_failure
+from maintainer.engine.store import object_storage
+from maintainer.engine.store.cloud_settings import store_settings
+from maintainer.engine.store.object_storage import ObjectStorage
+from maintainer.engine.store.store_failures import StoreFailure, store_failure
 
 S3A = "spark.hadoop.fs.s3a."
 
