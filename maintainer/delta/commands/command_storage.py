@@ -81,7 +81,7 @@ class SparkStorage:
         for name, at in self.log_files().items():
             match = COMMIT_NAME.match(name)
             if match and int(match[1]) > after_version:
-                entries.append(LogEntry(int(match[1]), at, name, name))
+                entries.append(LogEntry(int(match[1]), at, name))
         self._listed = sorted(entries, key=lambda entry: entry.version)
         return list(self._listed)
 
@@ -100,9 +100,9 @@ class SparkStorage:
                 yield json.loads(line)
 
     def _lines_of(self, entry: LogEntry) -> list[str]:
-        name = str(entry.handle)
+        name = entry.uri
         if name not in self._lines:
-            names = [str(listed.handle) for listed in self._listed if listed.version >= entry.version] or [name]
+            names = [listed.uri for listed in self._listed if listed.version >= entry.version] or [name]
             self.read_commits(
                 [commit_name for commit_name in names if commit_name not in self._lines][:COMMITS_READ_AT_ONCE]
             )

@@ -21,7 +21,8 @@ from maintainer.delta.snapshot.kernel_reader import KernelReader
 from maintainer.delta.snapshot.spark_reader import SparkReader
 from maintainer.delta.storage.catalog_names import neighbours_in_catalog, root_of_name, tables_in_catalog
 from maintainer.delta.storage.failures.engine_failures import table_errors
-from maintainer.delta.storage.file_store import FileStore, files_of, one_spelling
+from maintainer.delta.storage.file_store import FileStore, one_spelling
+from maintainer.delta.storage.object_files import files_of
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.vacuum.shallow_clones import References

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from maintainer.delta.jvm.gateway import Gateway, JavaObject, Required
@@ -13,9 +13,6 @@ REQUIRED: tuple[Required, ...] = (
     ("DeltaLog", "logPath", 0),
     ("actions.DeletionVectorDescriptor", "apply", 6),
     ("actions.DeletionVectorDescriptor", "absolutePath", 1),
-    ("storage.LogStore", "listFrom", 2),
-    ("storage.LogStore", "read", 2),
-    ("storage.LogStore", "readAsIterator", 2),
     ("storage.LogStore$", "apply", 1),
 )
 """Private methods of Delta that this module calls."""
@@ -70,6 +67,21 @@ class StorageCalls(Gateway):
             else:
                 self._hadoop_conf = self._session.sessionState().newHadoopConf()
         return self._hadoop_conf
+
+    def hadoop_settings(self, conf: JavaObject, names: Iterable[str]) -> dict[str, str]:
+        """Return settings of a Hadoop configuration that somebody set: none of Hadoop's own defaults.
+
+        Args:
+            conf: A configuration.
+            names: As Spark spells them: ``spark.hadoop.fs.s3a.endpoint``.
+        """
+        found = {}
+        for name in names:
+            key = name.removeprefix("spark.hadoop.")
+            value = conf.get(key)
+            if value and any(not str(source).endswith("-default.xml") for source in conf.getPropertySources(key) or ()):
+                found[name] = str(value)
+        return found
 
     def _store(self) -> JavaObject:
         """The session's LogStore, made once."""

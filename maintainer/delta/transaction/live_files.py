@@ -16,7 +16,7 @@ from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import live_rows, num_records
 from maintainer.delta.log.conflicting_commit import removed_key
 from maintainer.delta.log.replay.json_log import replay_commits
-from maintainer.delta.storage.file_store import LocalFiles, StoredFile
+from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.table_facts import TableFacts
 
@@ -202,9 +202,7 @@ class LiveFilesReader:
 
 
 def _from_commits(storage: TableStorage, version: int, keys: frozenset[FileKey] | None) -> LiveFiles | None:
-    """Replay the commits of a small log on this disk: a tenth of what Kernel takes. None where Kernel must read."""
-    if not isinstance(storage.files, LocalFiles):
-        return None
+    """Replay the commits of a small log: a tenth of what Kernel takes. None where Kernel must read."""
     replayed = replay_commits(storage, version)
     if replayed is None:
         return None

@@ -6,7 +6,11 @@ obstore does the requests, signs them and repeats those that fail for a moment. 
 
 from __future__ import annotations
 
+import os
 import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -33,11 +37,41 @@ FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.2, 5
 """A request is repeated so often and so long; then the store counts as gone. Each wait is up to three times the one
 before, by chance. A store that is busy for some seconds ends no run: before each commit the state must be written."""
 
-REQUEST_SECONDS = 15
+REQUEST_SECONDS, CONNECT_SECONDS = 15, 5
 MAX_OBJECTS = 200_000
 """More objects than a state has in ten years."""
 
+REQUESTS_ABREAST = 32
+"""Requests side by side in this process, of all tables together: more get a store to throttle, and gain little."""
+
 PROBE = "probe"
+
+_CONSTRUCTING = threading.Lock()
+_HIDDEN = {"endpoint": ("AWS_ENDPOINT_URL_S3",), "access_key_id": ("AWS_SESSION_TOKEN", "AWS_TOKEN")}
+"""Variables of the environment that obstore prefers to a setting, or joins to it, and that are not meant for it:
+https://github.com/developmentseed/obstore/issues/753"""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """How long a client waits.
+
+    Attributes:
+        request_seconds: For one whole request, with its body.
+        silence_seconds: For the next bytes of an answer.
+        retry_seconds: For a request with all its repetitions.
+        fewer_retries: So many fewer than ``MAX_RETRIES``.
+    """
+
+    request_seconds: float
+    silence_seconds: float
+    retry_seconds: float
+    fewer_retries: int = 0
+
+
+OF_THE_STATE = RequestLimits(REQUEST_SECONDS, REQUEST_SECONDS, RETRY_SECONDS)
+OF_TABLES = RequestLimits(600, 15, 14, fewer_retries=2)
+"""A data file may take minutes; a store that says nothing for 15 seconds is not asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +100,7 @@ class ObjectStorage:
         self.uri = uri.rstrip("/")
 
     @staticmethod
-    def open(uri: str, settings: StoreSettings) -> ObjectStorage:
+    def open(uri: str, settings: StoreSettings, limits: RequestLimits = OF_THE_STATE) -> ObjectStorage:
         """Make a client; nothing is asked yet.
 
         Raises:
@@ -75,12 +109,16 @@ class ObjectStorage:
         try:
             from obstore.store import from_url
 
-            options: Any = {"timeout": timedelta(seconds=REQUEST_SECONDS)}
+            options: Any = {
+                "timeout": timedelta(seconds=limits.request_seconds),
+                "read_timeout": timedelta(seconds=limits.silence_seconds),
+                "connect_timeout": timedelta(seconds=min(CONNECT_SECONDS, limits.silence_seconds)),
+            }
             if settings.plain_http:
                 options["allow_http"] = True
             retry: Any = {
-                "max_retries": MAX_RETRIES,
-                "retry_timeout": timedelta(seconds=RETRY_SECONDS),
+                "max_retries": max(0, MAX_RETRIES - limits.fewer_retries),
+                "retry_timeout": timedelta(seconds=limits.retry_seconds),
                 "backoff": {
                     "init_backoff": timedelta(seconds=FIRST_WAIT_SECONDS),
                     "max_backoff": timedelta(seconds=LONGEST_WAIT_SECONDS),
@@ -89,7 +127,8 @@ class ObjectStorage:
             }
             # The stubs have one overload for each cloud; which one it is, the URL says.
             make: Any = from_url
-            client = make(settings.url, config=dict(settings.config), client_options=options, retry_config=retry)
+            with _hidden_from_environment(settings):
+                client = make(settings.url, config=dict(settings.config), client_options=options, retry_config=retry)
         except ImportError as error:
             help = "pip install 'maintainer[spark]'"
             raise EnvironmentUnfit(
@@ -101,25 +140,78 @@ class ObjectStorage:
         return ObjectStorage(client, uri)
 
     def listed(self, prefix: str) -> list[StoredObject]:
-        """Return all objects below a folder, sorted by name.
+        """Return all objects of a state's folder, sorted by name; see ``below``.
+
+        Raises:
+            StoreFailure: They cannot be listed, or are more than ``MAX_OBJECTS``.
+        """
+        objects: list[StoredObject] = []
+        for stored in self.below(prefix):
+            objects.append(stored)
+            if len(objects) > MAX_OBJECTS:
+                raise StoreFailure(UNREACHABLE, f"there are more than {MAX_OBJECTS:,} objects below {prefix}")
+        return sorted(objects, key=lambda stored: stored.name)
+
+    def below(self, prefix: str, after: str | None = None) -> Iterator[StoredObject]:
+        """Yield the objects at any depth below a folder, page by page, in the store's order.
+
+        Args:
+            prefix: The folder.
+            after: Only names behind this one, in the order of their bytes.
 
         Raises:
             StoreFailure: They cannot be listed.
         """
         import obstore
 
-        objects: list[StoredObject] = []
         with translated():
-            for chunk in obstore.list(self._client, prefix=prefix):
+            for chunk in obstore.list(self._client, prefix=prefix, offset=after):
                 for meta in chunk:
-                    objects.append(
-                        StoredObject(
-                            meta["path"], meta["size"], _tag(meta), int(meta["last_modified"].timestamp() * 1000)
-                        )
-                    )
-                if len(objects) > MAX_OBJECTS:
-                    raise StoreFailure(UNREACHABLE, f"there are more than {MAX_OBJECTS:,} objects below {prefix}")
-        return sorted(objects, key=lambda stored: stored.name)
+                    yield _stored(meta)
+
+    def children(self, prefix: str) -> tuple[list[StoredObject], list[str]]:
+        """Return the objects right below a folder, and the names of the folders there.
+
+        Raises:
+            StoreFailure: They cannot be listed.
+        """
+        import obstore
+
+        with translated():
+            page = obstore.list_with_delimiter(self._client, prefix=prefix)
+            return [_stored(meta) for meta in page["objects"]], list(page["common_prefixes"])
+
+    def look(self, name: str) -> StoredObject | None:
+        """Return what the store says of one object; None where there is none.
+
+        Raises:
+            StoreFailure: It cannot be asked.
+        """
+        import obstore
+
+        with translated():
+            try:
+                return _stored(obstore.head(self._client, name))
+            except FileNotFoundError as error:
+                if is_no_bucket(error):
+                    raise
+                return None
+
+    def read_start(self, name: str, length_bytes: int) -> bytes | None:
+        """Return the first bytes of an object; None where there is none.
+
+        Raises:
+            StoreFailure: It cannot be read.
+        """
+        import obstore
+
+        with translated():
+            try:
+                return bytes(obstore.get_range(self._client, name, start=0, length=length_bytes))
+            except FileNotFoundError as error:
+                if is_no_bucket(error):
+                    raise
+                return None
 
     def read(self, name: str) -> ObjectBody | None:
         """Return an object; None where there is none.
@@ -204,6 +296,22 @@ class ObjectStorage:
 
         with translated():
             return int(obstore.head(self._client, PROBE)["last_modified"].timestamp() * 1000)
+
+
+@contextmanager
+def _hidden_from_environment(settings: StoreSettings) -> Iterator[None]:
+    """Take out of the environment what would win over a setting, while a client is made; it reads it only then."""
+    names = [name for key, hidden in _HIDDEN.items() if key in settings.config for name in hidden]
+    with _CONSTRUCTING:
+        before = {name: os.environ.pop(name) for name in names if name in os.environ}
+        try:
+            yield
+        finally:
+            os.environ.update(before)
+
+
+def _stored(meta: ObjectMeta) -> StoredObject:
+    return StoredObject(meta["path"], meta["size"], _tag(meta), int(meta["last_modified"].timestamp() * 1000))
 
 
 def content_tag(tag: str) -> str:

@@ -58,6 +58,7 @@ _EXPECTED_REGION = re.compile(r"expecting '([a-z0-9-]+)'|<Region>([a-z0-9-]+)</R
 _ANSWER = re.compile(r": <(?:\?xml .*?\?>)?.*?<Code>(\w+)</Code>(?:<Message>([^<]*)</Message>)?.*", re.DOTALL)
 """The document of an answer, at the end of obstore's message."""
 
+_NO_ANSWER = re.compile(r"HttpError \{\s*kind: (?:Connect|Timeout|Interrupted|Request)\b")
 _CAUSE = re.compile(r'message: "([^"]+)"|error: "([^"]+)"')
 """What the system said of a connection. obstore has it only in the structure that it prints behind its message."""
 
@@ -69,10 +70,12 @@ class StoreFailure(OSError):
         code: One of this module.
         said: What the store, or the connection to it, said.
         help: What to do, where more is known than the code says.
+        gave_no_answer: Whether no answer came at all: nobody there, silence, or a connection that broke.
     """
 
-    def __init__(self, code: str, said: str, help: str | None = None) -> None:
+    def __init__(self, code: str, said: str, help: str | None = None, *, gave_no_answer: bool = False) -> None:
         self.code = code
+        self.gave_no_answer = gave_no_answer
         self.found = without_secrets(_ANSWER.sub(_in_words, said).split("\n")[0][:MAX_MESSAGE_CHARACTERS])
         self._help = help
         super().__init__(0, f"{_WHAT[code]}: {self.found}")
@@ -138,4 +141,5 @@ def store_failure(error: Exception) -> StoreFailure:
     if _BUSY.search(said):
         return StoreFailure(BUSY, said)
     cause = _CAUSE.search(structure)
-    return StoreFailure(UNREACHABLE, f"{said or name}{f' ({cause[1] or cause[2]})' if cause else ''}")
+    reason = f" ({cause[1] or cause[2]})" if cause else ""
+    return StoreFailure(UNREACHABLE, f"{said or name}{reason}", gave_no_answer=_NO_ANSWER.search(structure) is not None)

@@ -46,9 +46,8 @@ def replay_commits(storage: TableStorage, version: int | None = None) -> Replaye
     if chosen.checkpoint or sum(files[name][1].size_bytes for name in chosen.commits) > MAX_LOG_BYTES:
         return None
     state = LogState(chosen.version)
-    for name in chosen.commits:
-        text = storage.files.read(files[name][0]).decode("utf-8")
-        state.take(_slim(json.loads(line)) for line in text.split("\n") if line)
+    for body in storage.files.read_many(files[name][1] for name in chosen.commits):
+        state.take(_slim(json.loads(line)) for line in body.decode("utf-8").split("\n") if line)
     if not state.metadata or not state.protocol:
         return None
     state.metadata.setdefault("configuration", {})

@@ -77,8 +77,7 @@ def replay(storage: TableStorage, facts: TableFacts) -> LogReplay:
     """
     log = LogReplay()
     committed_at_ms = 0
-    for entry in storage.commits():
-        actions = list(storage.brief_actions(entry))
+    for entry, actions in storage.brief_commits(storage.commits()):
         # A writer whose clock is behind must not make its removals look old: neither older than the commit file
         # is on storage, nor older than the commit before.
         said_ms = commit_time_ms(entry, actions)

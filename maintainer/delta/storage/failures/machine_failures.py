@@ -49,10 +49,11 @@ UNREACHABLE = frozenset(
         "PortUnreachableException",
         "SocketException",
         "SocketTimeoutException",
+        "StoreAway",
         "UnknownHostException",
     }
 )
-"""Java's classes for a store or a service that was not reached, or went silent."""
+"""The classes, Java's and ours, for a store or a service that was not reached, or went silent."""
 
 _TLS = frozenset({"SSLException", "SSLHandshakeException", "SSLPeerUnverifiedException", "SSLProtocolException"})
 _ADDRESSED = re.compile(r"Connect to \S+ |Unable to execute HTTP request: Connect to \S+ ")

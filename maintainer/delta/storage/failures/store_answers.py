@@ -11,6 +11,15 @@ from collections.abc import Sequence
 from maintainer.delta.storage.failures.throwable import Failure
 from maintainer.errors import StoreRefusal, TableError
 
+
+class StoreAway(Exception):
+    """An object store gave no answer, each time that it was asked. The message names the bucket and what happened."""
+
+
+class StoreBusy(StoreAway):
+    """An object store said that it is too busy, each time that it was asked."""
+
+
 _NO_CREDENTIALS = re.compile(
     r"No AWS Credentials provided|Unable to load credentials|NoAuthWithAWS|CredentialInitializationException"
     r"|No credentials found|Your default credentials were not found|Could not load the default credentials"
@@ -111,7 +120,7 @@ def store_error(chain: Sequence[Failure], where: str) -> TableError | None:
             found=answer,
             help=f"maintainer.yml: `spark: {{conf: {{spark.hadoop.fs.s3a.endpoint.region: {name}}}}}`",
         )
-    if _BUSY.search(text):
+    if _BUSY.search(text) or any(failure.type_name == StoreBusy.__name__ for failure in chain):
         return TableError(
             "the object store answers that it is too busy, or fails",
             code="T444",

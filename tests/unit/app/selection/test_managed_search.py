@@ -348,7 +348,7 @@ def test_a_folder_that_cannot_be_listed_is_named_and_the_others_are_searched(tmp
     lake(tmp_path, "a", "closed/t", "d")
 
     class Closed(LocalFiles):
-        def children(self, uri: str) -> dict[str, StoredFile]:
+        def children(self, uri: str, *, after: str = "") -> dict[str, StoredFile]:
             if uri.endswith("closed"):
                 raise PermissionError(13, "Permission denied")
             return super().children(uri)

@@ -178,9 +178,9 @@ class TestA05ShallowClones:
         reader, read = LocalReader(), list[str]()
 
         class Counting(LocalFiles):
-            def read(self, uri: str) -> bytes:
+            def read(self, uri: str, *, first_bytes: int | None = None) -> bytes:
                 read.append(uri.removeprefix(f"file:{lake}/"))
-                return super().read(uri)
+                return super().read(uri, first_bytes=first_bytes)
 
         reader.place_of = lambda ref: (Counting(), f"file:{ref.location}")  # type: ignore[method-assign]
         tables = (source.ref, clone.ref)

@@ -1,0 +1,228 @@
+"""Files of S3, ADLS and GCS through obstore, without the JVM and many abreast.
+
+Delta commits through Hadoop, so Hadoop's answer decides: what the store refuses to obstore (credentials that only
+Hadoop finds, a name that obstore cannot spell) is asked again there, and what Hadoop then says is what the user reads.
+A store that gives no answer is not asked twice.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+from urllib.parse import unquote
+from weakref import WeakKeyDictionary
+
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.storage.failures.store_answers import StoreAway, StoreBusy
+from maintainer.delta.storage.file_store import FileStore, HadoopFiles, LocalFiles, StoredFile, java_quote
+from maintainer.engine.store.cloud_settings import StoreSettings, only_hadoop, setting_names, store_settings
+from maintainer.engine.store.object_storage import OF_TABLES, REQUESTS_ABREAST, ObjectStorage, StoredObject
+from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, StoreFailure
+
+SCHEMES = frozenset({"s3", "s3a", "abfs", "abfss", "gs"})
+"""Places that obstore serves."""
+
+BODIES_KEPT_BYTES = 64 << 20
+"""Bodies of the log that are kept for whoever asks next: commits, which never change while their tag is the same."""
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(slots=True)
+class Bucket:
+    """One bucket's client, shared by all tables of this process. ``through_hadoop``: it found no credentials."""
+
+    storage: ObjectStorage
+    through_hadoop: bool = False
+
+
+@dataclass(slots=True)
+class _Process:
+    """What this process keeps of its stores."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    buckets: dict[tuple[object, ...], Bucket] = field(default_factory=dict)
+    by_session: WeakKeyDictionary[DeltaJvm, dict[str, Bucket | None]] = field(default_factory=WeakKeyDictionary)
+    bodies: OrderedDict[tuple[str, str], bytes] = field(default_factory=OrderedDict)
+    num_bytes: int = 0
+    pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(REQUESTS_ABREAST, "store"))
+
+
+_PROCESS = _Process()
+
+
+def bucket_of(base_uri: str, settings: StoreSettings) -> Bucket:
+    """Return the client of a bucket or container, made once for each set of settings.
+
+    Args:
+        base_uri: Its URI, without a path.
+        settings: From Spark's settings.
+
+    Raises:
+        EnvironmentUnfit: E681, obstore is not installed or takes none of the settings.
+    """
+    with _PROCESS.lock:
+        key = (base_uri, settings.url, tuple(sorted(settings.config.items())), settings.plain_http)
+        bucket = _PROCESS.buckets.get(key)
+        if bucket is None:
+            bucket = _PROCESS.buckets[key] = Bucket(ObjectStorage.open(base_uri, settings, OF_TABLES))
+        return bucket
+
+
+def files_of(jvm: DeltaJvm, root: JavaObject, conf: JavaObject) -> FileStore:
+    """Return the store that a Hadoop path lies on: the disk, obstore, or Hadoop's file system for all the rest."""
+    uri = root.toUri()
+    base_uri = f"{uri.getScheme()}://{uri.getAuthority()}"
+    bucket = _bucket_for(jvm, base_uri, conf) if uri.getScheme() in SCHEMES else None
+    if bucket is not None:
+        return ObjectFiles(base_uri, bucket, lambda: HadoopFiles(jvm, root.getFileSystem(conf)))
+    file_system = root.getFileSystem(conf)
+    return LocalFiles() if str(file_system.getUri().getScheme()) == "file" else HadoopFiles(jvm, file_system)
+
+
+def _bucket_for(jvm: DeltaJvm, base_uri: str, conf: JavaObject) -> Bucket | None:
+    """Return the client for a session's settings; None where one of them has no equal in obstore."""
+    with _PROCESS.lock:
+        known = _PROCESS.by_session.setdefault(jvm, {})
+    if base_uri not in known:
+        spark_conf = jvm.hadoop_settings(conf, setting_names(base_uri))
+        is_known = only_hadoop(base_uri, spark_conf) is None
+        known[base_uri] = bucket_of(base_uri, store_settings(base_uri, spark_conf)) if is_known else None
+    return known[base_uri]
+
+
+class ObjectFiles:
+    """Implements ``FileStore`` on a bucket or container."""
+
+    def __init__(self, base_uri: str, bucket: Bucket, hadoop: Callable[[], FileStore]) -> None:
+        self._base_uri = base_uri.rstrip("/")
+        self._bucket = bucket
+        self._open_hadoop = hadoop
+
+    def children(self, uri: str, *, after: str = "") -> dict[str, StoredFile]:
+        """See ``FileStore``. A listing that begins behind a name leaves folders out."""
+        folder = self._name(uri)
+        prefix = f"{folder}/" if folder else ""
+
+        def listed() -> dict[str, StoredFile]:
+            if after:
+                found = self._bucket.storage.below(prefix, f"{prefix}{after}")
+                objects, folders = [stored for stored in found if "/" not in stored.name[len(prefix) :]], list[str]()
+            else:
+                objects, folders = self._bucket.storage.children(prefix)
+            names = {name.rstrip("/") for name in folders}
+            files = [StoredFile(self._uri(name), 0, 0, True, False) for name in names]
+            # An empty object with a folder's name is how some programs mark that there is one.
+            files += [self._stored(stored) for stored in objects if stored.name not in names | {folder}]
+            return {file.uri: file for file in sorted(files, key=lambda file: file.uri)}
+
+        return self._asked(listed, lambda files: files.children(uri, after=after))
+
+    def status(self, uri: str) -> StoredFile | None:
+        """See ``FileStore``."""
+        name = self._name(uri)
+
+        def looked() -> StoredFile | None:
+            stored = self._bucket.storage.look(name) if name else None
+            if stored is not None:
+                return self._stored(stored)
+            is_folder = next(iter(self._bucket.storage.below(f"{name}/" if name else "")), None) is not None
+            return StoredFile(uri, 0, 0, True, False) if is_folder else None
+
+        return self._asked(looked, lambda files: files.status(uri))
+
+    def delete(self, uri: str) -> bool:
+        """See ``FileStore``."""
+        return self._open_hadoop().delete(uri)
+
+    def move(self, uri: str, target: str) -> None:
+        """See ``FileStore``. No store has a cheap rename."""
+        self._open_hadoop().move(uri, target)
+
+    def read(self, uri: str, *, first_bytes: int | None = None) -> bytes:
+        """See ``FileStore``."""
+        name = self._name(uri)
+
+        def body() -> bytes:
+            storage = self._bucket.storage
+            if first_bytes is not None:
+                start = storage.read_start(name, first_bytes)
+                if start is not None:
+                    return start
+            elif (whole := storage.read(name)) is not None:
+                return whole.data
+            raise FileNotFoundError(uri)
+
+        return self._asked(body, lambda files: files.read(uri, first_bytes=first_bytes))
+
+    def read_many(self, files: Iterable[StoredFile]) -> Iterator[bytes]:
+        """See ``FileStore``."""
+        waiting: list[Future[bytes]] = []
+        try:
+            for file in files:
+                waiting.append(_PROCESS.pool.submit(self._body, file))
+                if len(waiting) > REQUESTS_ABREAST:
+                    yield waiting.pop(0).result()
+            while waiting:
+                yield waiting.pop(0).result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+    def write(self, uri: str, data: bytes) -> None:
+        """See ``FileStore``. One conditional request; where its answer was lost, what lies there decides."""
+
+        def written() -> None:
+            if not self._bucket.storage.replace(self._name(uri), data, None):
+                raise FileExistsError(uri)
+
+        self._asked(written, lambda files: files.write(uri, data))
+
+    def clock_ms(self, uri: str) -> int | None:
+        """See ``FileStore``."""
+        return None
+
+    def _body(self, file: StoredFile) -> bytes:
+        """Read a whole file, from what is kept where it is the same one."""
+        key = (file.uri, file.tag)
+        with _PROCESS.lock:
+            kept = _PROCESS.bodies.get(key)
+        if kept is not None:
+            return kept
+        data = self.read(file.uri)
+        if file.tag and len(data) == file.size_bytes:
+            with _PROCESS.lock:
+                if key not in _PROCESS.bodies:
+                    _PROCESS.bodies[key] = data
+                    _PROCESS.num_bytes += len(data)
+                while _PROCESS.num_bytes > BODIES_KEPT_BYTES:
+                    _PROCESS.num_bytes -= len(_PROCESS.bodies.popitem(last=False)[1])
+        return data
+
+    def _asked(self, ask: Callable[[], _Answer], through_hadoop: Callable[[FileStore], _Answer]) -> _Answer:
+        if not self._bucket.through_hadoop:
+            try:
+                return ask()
+            except StoreFailure as failure:
+                if failure.gave_no_answer or failure.code == BUSY:
+                    away = StoreBusy if failure.code == BUSY else StoreAway
+                    raise away(f"{self._base_uri}: {failure.found}") from None
+                if failure.code == NO_CREDENTIALS:
+                    self._bucket.through_hadoop = True
+        return through_hadoop(self._open_hadoop())
+
+    def _name(self, uri: str) -> str:
+        """The key of an object: the path of its URI, decoded once."""
+        return unquote(uri[len(self._base_uri) + 1 :], errors="surrogateescape").rstrip("/")
+
+    def _uri(self, name: str) -> str:
+        return f"{self._base_uri}/{java_quote(name)}"
+
+    def _stored(self, stored: StoredObject) -> StoredFile:
+        return StoredFile(
+            self._uri(stored.name), stored.size_bytes, stored.modified_ms, False, False, tag=stored.tag.strip()
+        )
