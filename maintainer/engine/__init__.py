@@ -1,7 +1,7 @@
-"""Protocols between maintainer and an engine, and the detection of an engine that is gone.
+"""Protocols between maintainer and an engine, the client of object stores, and the detection of an engine that is gone.
 
-``protocols`` names what an engine must do: read tables, write steps, read versions, delete files.
-``process_loss`` recognises a Spark JVM or Connect server that has died. Every layer above ``policy`` may import
-this package. Add a method here only when no existing one fits; then implement it for both engines in ``delta``
-and in the tests' fake.
+``protocols`` names what an engine must do: read tables, write steps, read versions, delete files. ``store`` is the
+client of object stores, for tables and the state. ``process_loss`` recognises a Spark JVM or Connect server that has
+died. Every layer above ``policy`` may import this package. Add a method here only when no existing one fits; then
+implement it for both engines in ``delta`` and in the tests' fake.
 """

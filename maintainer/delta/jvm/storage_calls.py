@@ -68,20 +68,14 @@ class StorageCalls(Gateway):
                 self._hadoop_conf = self._session.sessionState().newHadoopConf()
         return self._hadoop_conf
 
-    def hadoop_settings(self, conf: JavaObject, names: Iterable[str]) -> dict[str, str]:
-        """Return settings of a Hadoop configuration that somebody set: none of Hadoop's own defaults.
-
-        Args:
-            conf: A configuration.
-            names: As Spark spells them: ``spark.hadoop.fs.s3a.endpoint``.
-        """
-        found = {}
-        for name in names:
-            key = name.removeprefix("spark.hadoop.")
-            value = conf.get(key)
-            if value and any(not str(source).endswith("-default.xml") for source in conf.getPropertySources(key) or ()):
-                found[name] = str(value)
-        return found
+    def hadoop_settings(self, conf: JavaObject, keys: Iterable[str]) -> dict[str, tuple[str, list[str]]]:
+        """Return settings of a Hadoop configuration that are not empty, each with the names of where it was set."""
+        values = {key: str(conf.get(key) or "") for key in keys}
+        return {
+            key: (value, [str(source) for source in conf.getPropertySources(key) or ()])
+            for key, value in values.items()
+            if value
+        }
 
     def _store(self) -> JavaObject:
         """The session's LogStore, made once."""

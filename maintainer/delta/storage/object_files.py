@@ -26,6 +26,8 @@ from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, StoreFa
 SCHEMES = frozenset({"s3", "s3a", "abfs", "abfss", "gs"})
 """Places that obstore serves."""
 
+_FOR_HADOOP = "spark.hadoop."
+
 BODIES_KEPT_BYTES = 64 << 20
 """Bodies of the log that are kept for whoever asks next: commits, which never change while their tag is the same."""
 
@@ -76,10 +78,11 @@ def bucket_of(base_uri: str, settings: StoreSettings) -> Bucket:
 def files_of(jvm: DeltaJvm, root: JavaObject, conf: JavaObject) -> FileStore:
     """Return the store that a Hadoop path lies on: the disk, obstore, or Hadoop's file system for all the rest."""
     uri = root.toUri()
-    base_uri = f"{uri.getScheme()}://{uri.getAuthority()}"
-    bucket = _bucket_for(jvm, base_uri, conf) if uri.getScheme() in SCHEMES else None
-    if bucket is not None:
-        return ObjectFiles(base_uri, bucket, lambda: HadoopFiles(jvm, root.getFileSystem(conf)))
+    if uri.getScheme() in SCHEMES:
+        base_uri = f"{uri.getScheme()}://{uri.getAuthority()}"
+        bucket = _bucket_for(jvm, base_uri, conf)
+        if bucket is not None:
+            return ObjectFiles(base_uri, bucket, lambda: HadoopFiles(jvm, root.getFileSystem(conf)))
     file_system = root.getFileSystem(conf)
     return LocalFiles() if str(file_system.getUri().getScheme()) == "file" else HadoopFiles(jvm, file_system)
 
@@ -89,7 +92,14 @@ def _bucket_for(jvm: DeltaJvm, base_uri: str, conf: JavaObject) -> Bucket | None
     with _PROCESS.lock:
         known = _PROCESS.by_session.setdefault(jvm, {})
     if base_uri not in known:
-        spark_conf = jvm.hadoop_settings(conf, setting_names(base_uri))
+        names = {name.removeprefix(_FOR_HADOOP): name for name in setting_names(base_uri)}
+        found = jvm.hadoop_settings(conf, names)
+        # Hadoop's own defaults are nobody's wish.
+        spark_conf = {
+            names[key]: value
+            for key, (value, sources) in found.items()
+            if not all(source.endswith("-default.xml") for source in sources)
+        }
         is_known = only_hadoop(base_uri, spark_conf) is None
         known[base_uri] = bucket_of(base_uri, store_settings(base_uri, spark_conf)) if is_known else None
     return known[base_uri]

@@ -52,7 +52,7 @@ PUBLIC = {
     # Jackson, below Delta's own mapper.
     "jackson": {"constructCollectionType", "getTypeFactory", "readValue", "writeValueAsBytes"},
     # Hadoop's and Spark's own paths and configuration.
-    "hadoop": {"getParent", "makeQualified", "newHadoopConf"},
+    "hadoop": {"getParent", "makeQualified", "newHadoopConf", "getPropertySources"},
     # Delta Kernel: an interface of its own, in a JAR of the same release.
     "kernel": {
         "loadSnapshot", "atVersion", "build", "create", "close", "getMetadata", "getProtocol",

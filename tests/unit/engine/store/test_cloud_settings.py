@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from maintainer.engine.store.cloud_settings import store_settings
+from maintainer.engine.store.cloud_settings import only_hadoop, store_settings
 
 S3A = "spark.hadoop.fs.s3a."
 
@@ -114,3 +114,34 @@ def test_the_endpoint_of_google_is_that_of_the_connector(
 ) -> None:
     settings = store_settings("gs://lake/state", {f"spark.hadoop.fs.gs.{key}": value for key, value in conf.items()})
     assert (settings.config, settings.plain_http) == (config, plain)
+
+
+@pytest.mark.parametrize(
+    ("conf", "named"),
+    [
+        ({}, None),
+        ({f"{S3A}access.key": "a", f"{S3A}secret.key": "b"}, None),
+        ({f"{S3A}aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"}, None),
+        ({f"{S3A}aws.credentials.provider": "com.acme.Vault"}, f"{S3A}aws.credentials.provider"),
+        (
+            {f"{S3A}aws.credentials.provider": "org.apache.hadoop.fs.s3a.auth.AssumedRoleCredentialProvider"},
+            f"{S3A}aws.credentials.provider",
+        ),
+        ({f"{S3A}bucket.lake.encryption.algorithm": "SSE-KMS"}, f"{S3A}bucket.lake.encryption.algorithm"),
+        ({f"{S3A}bucket.other.encryption.algorithm": "SSE-KMS"}, None),
+        ({f"{S3A}requester.pays.enabled": "false"}, None),
+        ({f"{S3A}requester.pays.enabled": "true"}, f"{S3A}requester.pays.enabled"),
+    ],
+)
+def test_a_setting_without_an_equal_sends_the_store_through_hadoop(conf: dict[str, str], named: str | None) -> None:
+    assert only_hadoop("s3a://lake/t", conf) == named
+
+
+def test_each_cloud_has_settings_that_only_hadoop_understands() -> None:
+    host = "acme.dfs.core.windows.net"
+    azure = {f"spark.hadoop.fs.azure.account.auth.type.{host}": "Custom"}
+    assert only_hadoop(f"abfss://lake@{host}/t", azure) == next(iter(azure))
+    assert only_hadoop(f"abfss://lake@{host}/t", {next(iter(azure)): "SharedKey"}) is None
+    google = {"spark.hadoop.fs.gs.auth.type": "USER_CREDENTIALS"}
+    assert only_hadoop("gs://lake/t", google) == next(iter(google))
+    assert only_hadoop("gs://lake/t", {next(iter(google)): "APPLICATION_DEFAULT"}) is None

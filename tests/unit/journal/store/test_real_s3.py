@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,15 @@ def server() -> Iterator[S3Server]:
 def opened(server: S3Server, uri: str | None = None, **other: str) -> ObjectStorage:
     uri = uri or f"s3://lake/{secrets.token_hex(4)}"
     return ObjectStorage.open(uri, store_settings(uri, {**spark_keys(server), **other}))
+
+
+def test_a_setting_wins_over_the_environment(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "of another account")
+    storage = opened(server)
+    storage.write("a", b"1")
+    assert [stored.name for stored in storage.listed("")] == ["a"]
+    assert os.environ["AWS_SESSION_TOKEN"] == "of another account"
 
 
 def test_a_document_is_replaced_only_as_it_was_read(server: S3Server) -> None:

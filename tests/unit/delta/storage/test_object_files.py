@@ -1,0 +1,164 @@
+"""Files on an object store: what a folder holds, names of every kind, what is kept, and when Hadoop is asked."""
+
+from __future__ import annotations
+
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from obstore.store import MemoryStore
+
+from maintainer.delta.storage.failures.engine_failures import as_table_error
+from maintainer.delta.storage.failures.store_answers import StoreAway, StoreBusy
+from maintainer.delta.storage.file_store import FileStore, LocalFiles, StoredFile, java_quote
+from maintainer.delta.storage.object_files import Bucket, ObjectFiles
+from maintainer.engine.store.object_storage import ObjectBody, ObjectStorage
+from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, REFUSED, UNREACHABLE, StoreFailure
+
+NAMES = (
+    "a b",
+    "50%",
+    "x+y",
+    "p=2020-05-05 00%3A00%3A00",
+    "gr\u00f6\u00dfe",
+    unicodedata.normalize("NFD", "\u00fc"),
+    "q?r#s",
+)
+
+
+def stored(*names: str) -> ObjectStorage:
+    storage = ObjectStorage(MemoryStore(), "memory://lake")
+    for name in names:
+        storage.write(name, name.encode())
+    return storage
+
+
+def files_on(storage: ObjectStorage, hadoop: FileStore | None = None) -> ObjectFiles:
+    def asked() -> FileStore:
+        assert hadoop is not None, "Hadoop was asked"
+        return hadoop
+
+    return ObjectFiles("s3a://lake", Bucket(storage), asked)
+
+
+@pytest.fixture(params=["disk", "store"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[FileStore, str]:
+    """An empty folder on a disk, and on a store: both do the same."""
+    if request.param == "disk":
+        (tmp_path / "t").mkdir()
+        return LocalFiles(), f"file:{tmp_path}/t"
+    return files_on(stored()), "s3a://lake/t"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_the_same_in_a_listing_a_look_and_a_read(place: tuple[FileStore, str], name: str) -> None:
+    files, root = place
+    uri = f"{root}/{java_quote(name)}/f.parquet"
+    files.write(uri, b"rows")
+    (folder,) = files.children(root).values()
+    assert (folder.name, folder.is_dir) == (name, True)
+    (file,) = files.children(folder.uri).values()
+    assert (file.uri, file.size_bytes, file.is_dir) == (uri, 4, False)
+    look = files.status(uri)
+    assert look is not None
+    assert (look.uri, look.size_bytes) == (uri, 4)
+    assert (files.read(uri), files.read(uri, first_bytes=2), next(files.read_many([file]))) == (b"rows", b"ro", b"rows")
+    assert files.status(folder.uri) == folder or place[0].__class__ is LocalFiles
+
+
+def test_what_is_missing_is_none_nothing_and_an_error(place: tuple[FileStore, str]) -> None:
+    files, root = place
+    assert (files.status(f"{root}/no"), files.children(f"{root}/no")) == (None, {})
+    with pytest.raises(FileNotFoundError):
+        files.read(f"{root}/no")
+    with pytest.raises(FileNotFoundError):
+        files.read(f"{root}/no", first_bytes=1)
+    with pytest.raises(FileNotFoundError):
+        next(files.read_many([StoredFile(f"{root}/no", 1, 0, False, False)]))
+
+
+def test_a_file_is_written_once(place: tuple[FileStore, str]) -> None:
+    files, root = place
+    files.write(f"{root}/f", b"first")
+    with pytest.raises(FileExistsError):
+        files.write(f"{root}/f", b"second")
+    assert files.read(f"{root}/f") == b"first"
+
+
+def test_a_listing_may_begin_behind_a_name(place: tuple[FileStore, str]) -> None:
+    files, root = place
+    for number in range(5):
+        files.write(f"{root}/{number:020d}.json", b"{}")
+    files.write(f"{root}/_sidecars/x.parquet", b"x")
+    names = [file.name for file in files.children(root, after=f"{2:020d}.json").values() if not file.is_dir]
+    assert sorted(names) == [f"{number:020d}.json" for number in (3, 4)]
+
+
+def test_an_empty_object_that_marks_a_folder_is_no_file() -> None:
+    storage = stored("t/p=1/f")
+    storage.write("t/p=1", b"")
+    storage.write("t", b"")
+    children = files_on(storage).children("s3a://lake/t")
+    assert [(file.name, file.is_dir) for file in children.values()] == [("p=1", True)]
+
+
+def test_many_bodies_come_in_order_and_each_is_read_once_while_it_is_the_same() -> None:
+    names = [f"log/{number:03d}" for number in range(100)]
+    storage = stored(*names)
+    reads: list[str] = []
+
+    class Counting(ObjectStorage):
+        def read(self, name: str) -> ObjectBody | None:
+            reads.append(name)
+            return super().read(name)
+
+    files = files_on(Counting(storage._client, "memory://lake"))
+    listed = list(files.children("s3a://lake/log").values())
+    for _ in range(2):
+        assert list(files.read_many(listed)) == [name.encode() for name in names]
+    assert sorted(reads) == names
+    storage.write(names[0], b"overwritten")
+    again = files.children("s3a://lake/log")[f"s3a://lake/{names[0]}"]
+    assert list(files.read_many([again])) == [b"overwritten"]
+
+
+class Failing(ObjectStorage):
+    """A store that fails in one way, and counts how often it is asked."""
+
+    def __init__(self, failure: StoreFailure) -> None:
+        super().__init__(MemoryStore(), "memory://lake")
+        self.failure, self.asked = failure, 0
+
+    def look(self, name: str) -> Any:
+        self.asked += 1
+        raise self.failure
+
+
+def test_what_the_store_refuses_is_asked_again_through_hadoop(tmp_path: Path) -> None:
+    storage = Failing(StoreFailure(REFUSED, "status code: 403"))
+    files = files_on(storage, LocalFiles())
+    assert (files.status("s3a://lake/no"), files.status("s3a://lake/no"), storage.asked) == (None, None, 2)
+
+
+def test_a_store_for_which_there_are_no_credentials_is_read_through_hadoop_from_then_on() -> None:
+    storage = Failing(StoreFailure(NO_CREDENTIALS, "169.254.169.254"))
+    files = files_on(storage, LocalFiles())
+    assert (files.status("s3a://lake/no"), files.status("s3a://lake/no"), storage.asked) == (None, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind", "code"),
+    [
+        (StoreFailure(UNREACHABLE, "error sending request", gave_no_answer=True), StoreAway, "T435"),
+        (StoreFailure(BUSY, "status code: 503"), StoreBusy, "T444"),
+    ],
+)
+def test_a_store_without_an_answer_is_not_asked_a_second_time(
+    failure: StoreFailure, kind: type[StoreAway], code: str
+) -> None:
+    with pytest.raises(kind) as raised:
+        files_on(Failing(failure)).status("s3a://lake/t")
+    error = as_table_error(raised.value, "s3a://lake/t")
+    assert (error.code, error.where) == (code, "s3a://lake/t")
+    assert failure.found in str(error.found)
