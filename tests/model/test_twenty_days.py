@@ -13,20 +13,24 @@ from typing import Any
 import pytest
 
 from maintainer.app.planning.read_table import plan_beside_writers, read_for_planning
+from maintainer.app.running.watch_loop import WatchBounds, watch
 from maintainer.delta.log.actions import PartitionNames, data_file
 from maintainer.delta.log.commit_history import read_commits
 from maintainer.delta.log.table_updates import read_updates
-from maintainer.delta.log.write_history import paths_of_rewrites
+from maintainer.delta.log.write_history import paths_of_rewrites, paths_of_zorder
 from maintainer.delta.rewrite.unfinished_files import prefix_of_attempt
 from maintainer.delta.storage.table_storage import LogEntry
+from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.journal.folder.run_folder import new_run_id
 from maintainer.journal.memory.failure_streaks import Streak
-from maintainer.model.plan.plan import TablePlan
+from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import BatchedStep
+from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp
-from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef, Update
+from maintainer.model.table.table_facts import ColumnRanges, TableFacts, TableRecord, TableRef, Update
 from maintainer.planning.plan_input import PlanOptions
-from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.planning.planner import assemble
+from maintainer.policy.resolve.resolved import ResolvedPolicy, ZOrderMode, ZOrderPolicy
 from tests.support.tables.builders import DAY_MS, HOUR_MS, MINUTE_MS, NOW_MS, make_facts, make_optimize, make_policy
 
 REGIONS = ("de", "lt", "us")
@@ -90,6 +94,12 @@ class Days:
 
     def rewritten_paths(self, facts: TableFacts, *, since_ms: int) -> frozenset[str]:
         return paths_of_rewrites(self, facts, since_ms)
+
+    def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
+        return paths_of_zorder(self, facts, columns)
+
+    def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
+        return ColumnRanges(columns, {})
 
     # what we remember
 
@@ -274,3 +284,46 @@ def test_every_counts_from_our_own_commit() -> None:
     days.live(DAYS, also=lambda days: days.append("2026-11-01", "de") if days.day % 1 == 0 else None)
     assert [round(at - days.rewritten[0][0], 1) for at, _ in days.rewritten][:4] == [0.0, 2.0, 4.0, 6.0]
     assert timedelta(days=days.rewritten[0][0]) == timedelta(hours=6)
+
+
+@pytest.mark.parametrize(
+    ("optimize", "name_of"),
+    [
+        ({}, names_of_ours),
+        ({}, names_of_delta),
+        # A file for each bin is large enough to be ordered again, but for the tag that we wrote.
+        ({"max_size": 20, "min_size": 15, "zorder": ZOrderPolicy(("id",), ZOrderMode.FULL)}, names_of_ours),
+    ],
+)
+def test_a_watch_is_woken_by_the_data_of_others_and_never_by_our_own_commits(
+    optimize: dict[str, Any], name_of: Callable[..., str]
+) -> None:
+    """For twenty days a look each hour: a run after each writer once its data is quiet, and none after our commits."""
+    days, switch = Days(policy_of(**optimize), name_of), StopSwitch()
+    started: list[int] = []
+
+    def wait(seconds: float) -> bool:
+        days.now_ms += int(seconds * 1000)
+        if days.day in (5.0, 12.0):
+            days.append("2026-11-01", "de", 4)
+        return False
+
+    def apply(plan: Plan) -> RunOutcome:
+        started.append(round(days.day * 24))
+        days.apply()
+        return RunOutcome("run", days.now_ms, 0.0, (TableOutcome(plan.tables[0].ref, TableStatus.DONE),))
+
+    switch.wait = wait  # type: ignore[method-assign] # no test sleeps
+    days.append("2026-11-01", "de", 4)
+    end = watch(
+        lambda: (days.policy,),
+        lambda due: assemble([days.plan() for _ in due], created_at_ms=days.now_ms),
+        apply,
+        WatchBounds(interval_seconds=3600, max_rounds=24 * DAYS),
+        switch,
+        lambda: days.now_ms / 1000,
+        round_failed=lambda error: pytest.fail(repr(error)),
+    )
+    quiet_hours = QUIET_SECONDS // 3600
+    assert started == [day * 24 + quiet_hours for day in (0, 5, 12)]
+    assert (end.rounds, end.runs, len(days.rewritten)) == (24 * DAYS, 3, 3)

@@ -175,14 +175,18 @@ def respelled_by_commands(facts: TableFacts) -> frozenset[PartitionValues]:
     """Return the partitions that no command may rewrite: their text, or that of files it takes along, would change.
 
     A command names partitions by value and writes the text of each anew. So a partition is left alone if its text is
-    not the one that Delta writes, and if files with such a text may have the same value to the command's session.
+    not the one that Delta writes, and if files with such a text may have the same value to the command's session. An
+    empty text of a number or a time leaves none: Spark reads it as null, but a filter by its column fails.
     """
-    types = tuple(partition_types(facts).values())
+    kinds = partition_types(facts)
+    types = tuple(kinds.values())
+    filters_fail = False
     own: dict[PartitionValues, PartitionValues] = {}
     changed: dict[PartitionValues, PartitionValues] = {}
     reach: set[tuple[str, ...]] = set()
     for file in facts.files:
         texts = dict(file.partition_texts)
+        filters_fail |= any(text == "" and reads_as_null(text, kinds[name]) for name, text in texts.items())
         if not file.lost_columns and all(map(is_deltas_own, texts.values(), types)):
             own[file.partition_texts] = file.partition_values
         elif file.partition_texts not in changed:
@@ -192,7 +196,8 @@ def respelled_by_commands(facts: TableFacts) -> frozenset[PartitionValues]:
     caught = frozenset(
         values
         for texts, values in own.items()
-        if any(
+        if filters_fail
+        or any(
             keys in reach
             for keys in product(
                 *({*_reach(text, kind), _ANYTHING} for (_, text), kind in zip(texts, types, strict=True))

@@ -11,7 +11,7 @@ import decimal
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,11 +78,11 @@ VALUES: dict[str, tuple[Any, ...]] = {
 """What delta-rs and Spark write, each in its own spelling; beside them a row where all columns are null."""
 
 BY_HAND = {
-    "i": ("01", "+1", "2", ""),
+    "i": ("01", "+1", "2"),
     "d": ("1.0", "1", "1e3", "0.5", "-0.0"),
     "m": ("2.50", "0.00"),
     "b": ("false",),
-    "day": ("2021-01-01", ""),
+    "day": ("2021-01-01",),
     "ts": (
         "2020-05-05 00:00:00",
         "2020-05-05 00:00:00.000000",
@@ -126,9 +126,9 @@ class Built:
                 "append"
             ).save(str(self.path))
 
-    def by_hand(self) -> None:
+    def by_hand(self, by_column: Mapping[str, tuple[str, ...]] = BY_HAND) -> None:
         actions: list[dict[str, Any]] = [{"commitInfo": {"timestamp": 1, "operation": "WRITE"}}]
-        for name, texts in BY_HAND.items():
+        for name, texts in by_column.items():
             for text in (*texts, None):
                 for _ in range(2):
                     actions.append({"add": self._add({**dict.fromkeys(TYPES), name: text})})
@@ -217,15 +217,23 @@ def worker(lease: SessionLease) -> Iterator[DeltaTableEngine]:
 
 
 def check(spark: SparkSession, table: Path, built: Path, before: dict[str, Counter[str]]) -> None:
-    """Nobody sees another value, the texts are the same, and what we added has every column."""
+    """Nobody sees another value, the texts are the same, and what we added has every column.
+
+    Of a removed file Delta's own class writes no column that is null.
+    """
     assert ids_by_text(table) == ids_by_text(built)
     assert num_files(table) < num_files(built)
     after = seen(spark, table)
     for reader, rows in before.items():
         assert after[reader] == rows, reader
+    added = {action["add"]["path"]: action["add"]["partitionValues"] for action in log_of(table) if "add" in action}
     for action in log_of(table)[len(log_of(built)) :]:
         if "add" in action:
             assert action["add"]["partitionValues"].keys() == TYPES.keys()
+        elif "remove" in action:
+            values = added[action["remove"]["path"]]
+            known = {name: value for name, value in values.items() if value is not None}
+            assert action["remove"]["partitionValues"] == known
 
 
 ROW_ORDER = {
@@ -320,6 +328,42 @@ def test_a_command_takes_only_partitions_that_delta_spells_as_they_are(
     assert seen(spark, table) == before
 
 
+EMPTY = dict.fromkeys(("i", "d", "m", "b", "day", "ts", "ntz"), ("",))
+"""Read as null, but a filter by such a column fails in Spark: no command takes anything of the table."""
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    table = Built(tmp_path_factory.mktemp("empty") / "t")
+    table.by_delta_rs()
+    table.by_hand(EMPTY)
+    return table.path
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("optimize", [ROW_ORDER[name] for name in ("compact spark", "compact local", "compact copy")])
+def test_an_empty_text_of_a_number_or_a_time_stays_apart_from_null(
+    optimize: str, spark: SparkSession, lease: SessionLease, empty: Path, lake: Path, tmp_path: Path
+) -> None:
+    table, before = Path(shutil.copytree(empty, lake / "t")), seen(spark, empty)
+    outcome = applied(DeltaEngine(lease), tmp_path, f"table: {table}\noptimize: {{{optimize}}}\n")
+    assert {step.status for step in outcome.table.steps} == {StepStatus.SUCCEEDED}, outcome.table
+    check(spark, table, empty, before)
+    assert num_files(table) == len(ids_by_text(table))
+
+
+def test_a_command_takes_nothing_beside_an_empty_text_that_is_null(
+    lease: SessionLease, empty: Path, lake: Path, tmp_path: Path
+) -> None:
+    table = Path(shutil.copytree(empty, lake / "t"))
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+        lease.spark.read.format("delta").load(str(table)).where("i = 0").collect()
+    outcome = applied(CommandEngine(classic_sessions(lease)), tmp_path, f"table: {table}\noptimize: {{}}\n")
+    assert outcome.table.steps == ()
+    assert any(entry.reason.code is ReasonCode.SPELLING_CHANGES for entry in outcome.table_plan.left_alone)
+    assert num_files(table) == num_files(empty)
+
+
 def test_what_delta_writes_for_each_text(spark: SparkSession, built: Path, table: Path) -> None:
     """The guard of the command engine: every text that it takes for Delta's own comes back from OPTIMIZE as it was."""
     session = spark.newSession()
@@ -333,3 +377,7 @@ def test_what_delta_writes_for_each_text(spark: SparkSession, built: Path, table
             changed.add(text)
             assert not all(is_deltas_own(value, TYPES[name][0]) for name, value in values.items()), text
     assert changed
+    # Removes without nulls are Delta's way, not ours: its class leaves them out of what it writes.
+    removes = [action["remove"]["partitionValues"] for action in log_of(table) if "remove" in action]
+    assert removes
+    assert not any(None in values.values() for values in removes)

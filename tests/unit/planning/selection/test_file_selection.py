@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -181,6 +182,15 @@ def test_where_takes_a_time_without_a_zone_only_if_it_fits_for_every_reader(wher
     texts = ("2026-01-01 00:00:00", "2026-01-01T05:59:59Z", "2026-01-01T06:00:00Z", "2026-01-04 00:00:00")
     partitions = select_partitions(table("timestamp", *texts, where=where)).partitions
     assert {str(file.partition_values[0][1]) for partition in partitions for file in partition.files} == taken
+
+
+def test_where_goes_by_each_text_that_the_log_has_for_a_value() -> None:
+    value = {"c": "2026-01-01 00:00:00"}
+    zoned = replace(make_file("z", partition=value), stored_values=(("c", "2026-01-01T00:00:00.000000Z"),))
+    asked = table("timestamp", where="c < '2026-01-01T18:00:00Z'")
+    for files, taken in (((zoned,), 1), ((zoned, make_file("n", partition=value)), 0)):
+        facts = replace(asked.facts, files=files)
+        assert len(select_partitions(replace(asked, facts=facts)).partitions) == taken
 
 
 def test_of_several_columns_the_first_that_is_a_time_decides_alone() -> None:
