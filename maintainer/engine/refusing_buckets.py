@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from maintainer.engine.protocols import TableReader
 from maintainer.errors import StoreRefusal
-from maintainer.model.table.table_facts import TableRef
+from maintainer.model.table.table_facts import TableFacts, TableRef
 
 CONFIRMED = 2
 """As many tables of a bucket must be refused for one reason before the others are not asked for."""
@@ -17,6 +18,19 @@ class RefusingBuckets:
     """What buckets refused in one look. Credentials belong to a bucket, so one reason holds for all of its tables."""
 
     _refused: dict[tuple[str, str], list[StoreRefusal]] = field(default_factory=dict)
+
+    def facts(self, reader: TableReader, ref: TableRef) -> TableFacts:
+        """Read a table, unless its bucket is known to refuse it.
+
+        Raises:
+            MaintainerError: As ``TableReader.facts``, or the reason that is known.
+        """
+        self.raise_known(ref)
+        try:
+            return reader.facts(ref)
+        except StoreRefusal as error:
+            self.refused(ref, error)
+            raise
 
     def refused(self, ref: TableRef, error: StoreRefusal) -> None:
         """Keep what a table was refused for."""

@@ -14,6 +14,7 @@ from maintainer.app.planning.run_statistics import keep_lessons
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.engine.protocols import Engine, TableReader
+from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.engine.worker_names import worker_name
 from maintainer.errors import MaintainerError, Refused
 from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
@@ -108,9 +109,12 @@ def check_saved_plan(
     stale: list[StaleReasons] = []
     tables: list[TablePlan] = []
     policy_places = PolicyPlaces(project.policies, engine.places)
+    buckets = RefusingBuckets()
     with engine.worker(worker_name("check")) as worker:
         for table in plan.tables:
-            checked = _check(table, policies, worker.reader, now_ms=now_ms, exact=exact) if table.steps else table
+            checked = (
+                _check(table, policies, worker.reader, buckets, now_ms=now_ms, exact=exact) if table.steps else table
+            )
             if isinstance(checked, MaintainerError):
                 stale.append(StaleReasons(table.ref, (f"it cannot be read: {checked.what} [{checked.code}]",)))
                 checked = replace(table, steps=(), problem=problem_of(checked))
@@ -130,11 +134,17 @@ def check_saved_plan(
 
 
 def _check(
-    table: TablePlan, policies: Mapping[TableRef, ResolvedPolicy], reader: TableReader, *, now_ms: int, exact: bool
+    table: TablePlan,
+    policies: Mapping[TableRef, ResolvedPolicy],
+    reader: TableReader,
+    buckets: RefusingBuckets,
+    *,
+    now_ms: int,
+    exact: bool,
 ) -> TablePlan | StaleReasons | MaintainerError:
     try:
         policy = policies.get(table.ref)
-        facts = reader.facts(table.ref)
+        facts = buckets.facts(reader, table.ref)
         table = replace(table, checked=FilesSeen.of(facts, now_ms))
         if policy is None:
             return recheck(table, facts, None, exact=exact)

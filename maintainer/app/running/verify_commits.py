@@ -13,6 +13,7 @@ from typing import Any
 
 from maintainer.app.engine_access import ProvingWorker
 from maintainer.app.project_folders import Project
+from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.errors import MaintainerError, Refused
 from maintainer.errors.foreign_text import visible_json
 from maintainer.journal.folder.atomic_files import read_document, reading_runs
@@ -104,8 +105,9 @@ def verify_tables(project: Project, worker: ProvingWorker, journal: Journal, req
     answers = [TableVerification(place.table, problem=as_problem(place.error)) for place in request.problems]
     for place in answers:
         request.on_table(place)
+    buckets = RefusingBuckets()
     for target in request.targets:
-        answer = replace(_verify(worker, journal, records, target, request), is_ledger=target.is_ledger)
+        answer = replace(_verify(worker, journal, records, target, request, buckets), is_ledger=target.is_ledger)
         answers.append(answer)
         request.on_table(answer)
     run = VerifyRun(journal.run_id, started_at_ms, (clock() - started_at_ms) / 1000, tuple(answers))
@@ -162,9 +164,10 @@ def _verify(
     records: Remembered,
     target: VerifyTarget,
     request: VerifyRequest,
+    buckets: RefusingBuckets,
 ) -> TableVerification:
     try:
-        facts = worker.reader.facts(target.ref)
+        facts = buckets.facts(worker.reader, target.ref)
         version = target.version if target.version is not None else worker.prover.newest_maintenance(facts)
         commit = worker.prover.prove(facts, version, exact=request.exact)
     except MaintainerError as error:

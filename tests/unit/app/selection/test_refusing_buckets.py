@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.errors import StoreRefusal
-from maintainer.model.table.table_facts import TableRef
+from maintainer.model.table.table_facts import TableFacts, TableRef
+from tests.unit.app.running.test_verify import Answers, Bench
 
 
 def refusal(code: str, table: str) -> StoreRefusal:
@@ -28,8 +32,42 @@ def test_a_second_table_confirms_what_holds_for_the_bucket() -> None:
     buckets.raise_known(TableRef("sales.orders"))
 
 
+def test_a_table_is_read_until_its_bucket_is_known_to_refuse_it() -> None:
+    asked: list[str] = []
+
+    class Refusing:
+        def facts(self, ref: TableRef) -> TableFacts:
+            asked.append(ref.identifier)
+            raise refusal("T440", ref.identifier)
+
+    reader: Any = Refusing()
+    buckets = RefusingBuckets()
+    names = [f"s3://lake/t/t{number}" for number in range(5)]
+    for name in [*names, "s3://other/t"]:
+        with pytest.raises(StoreRefusal) as caught:
+            buckets.facts(reader, TableRef(name))
+        assert (caught.value.code, caught.value.where) == ("T440", name)
+    assert asked == [*names[:2], "s3://other/t"]
+
+
 def test_two_reasons_confirm_nothing() -> None:
     buckets = RefusingBuckets()
     for code in ("T440", "T442"):
         buckets.refused(TableRef(f"s3://lake/{code}"), refusal(code, code))
     buckets.raise_known(TableRef("s3://lake/t"))
+
+
+def test_verify_asks_a_bucket_that_refuses_for_two_of_its_tables(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Refusing(Answers):
+        def facts(self, ref: TableRef) -> TableFacts:
+            asked.append(ref.identifier)
+            raise refusal("T440", ref.identifier)
+
+    names = [f"s3://lake/t/t{number}" for number in range(5)]
+    run = Bench(tmp_path).verify(Refusing({}), *names)
+    assert asked == names[:2]
+    assert [table.problem and (table.problem.code, table.problem.where) for table in run.tables] == [
+        ("T440", name) for name in names
+    ]
