@@ -200,7 +200,9 @@ def _nothing(horizon: Horizon, first_version: int) -> LeftAlone:
     whose = "nothing" if first_version == 0 else f"nothing that version {first_version} or later"
     text = f"{whose} removed more than {format_duration(horizon.retention_seconds)} ago is left on storage{by}"
     if first_version > 0:
-        text += "; the log no longer says what earlier versions removed, `deleteUntracked: true` would look for it"
+        text += (
+            "; the log no longer says what earlier versions removed: `mode: full` would count it and delete none of it"
+        )
     return LeftAlone(Reason(ReasonCode.NOTHING_EXPIRED, text, horizon.origin))
 
 

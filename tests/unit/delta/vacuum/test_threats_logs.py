@@ -7,6 +7,7 @@ must be there with the same content. The only files that may be new are VACUUM's
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.run.outcome import CommitReceipt
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import Protocol, TableFacts, TableRecord
+from maintainer.planning.plan_input import TableInput
+from maintainer.planning.vacuum.vacuum_plan import listing_wanted
 from maintainer.policy.resolve.resolved import VacuumMode
 from tests.support.tables.aged_tables import AgedTable, now_ms, touch, tree
 from tests.support.tables.local_vacuum import LocalReader, Vacuuming
@@ -267,8 +270,22 @@ class TestA19LogsThatNoLongerReachBack:
         ]
         assert text == (
             "nothing that version 12 or later removed more than 7d ago is left on storage; the log no longer says what "
-            "earlier versions removed, `deleteUntracked: true` would look for it"
+            "earlier versions removed: `mode: full` would count it and delete none of it"
         )
+
+    def test_mode_full_counts_what_it_lost_however_lately_it_listed(self, lake: Path) -> None:
+        table, work = self.cleaned(lake, first=6, days_ago=40)
+        before = tree(lake)
+        listed = TableRecord(last_listing_at_ms=table.at(1))
+        work = replace(work, policy=policies(mode=VacuumMode.FULL), record=listed)
+        (text,) = [
+            entry.reason.text for entry in work.plan(table).left_alone if entry.reason.code is ReasonCode.UNTRACKED
+        ]
+        assert text.startswith("2 files (")
+        assert "it begins at version 6" in text
+        assert_only(lake, before)
+        on_store = replace(work.reader.facts(table.ref), location="s3a://lake/t")
+        assert listing_wanted(TableInput(work.policy(table.ref), on_store, listed, now_ms(), date(2026, 11, 21)))
 
     def test_what_delta_notes_for_vacuum_lite_is_not_touched(self, lake: Path) -> None:
         table = old_table(lake / "t")
