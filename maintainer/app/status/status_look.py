@@ -113,7 +113,9 @@ def _last_step(past: Sequence[HistoryRow]) -> HistoryRow | None:
 def _unsearched(plan: TablePlan) -> StatusRow:
     """The row of a place that could not be searched, or of a table about which rules disagree."""
     assert plan.problem is not None
-    return StatusRow(plan.ref.identifier, "problem", next=plan.problem.what, policy_file=plan.source)
+    return StatusRow(
+        plan.ref.identifier, "problem", next=f"{plan.problem.what} [{plan.problem.code}]", policy_file=plan.source
+    )
 
 
 def _deleted_rows_ratio(facts: TableFacts) -> float | None:
@@ -160,7 +162,7 @@ def _next(plan: TablePlan, last: HistoryRow | None, small_below_bytes: int) -> s
 
 def _next_step(plan: TablePlan, last: HistoryRow | None, small_below_bytes: int) -> str:
     if plan.problem is not None:
-        return plan.problem.what
+        return f"{plan.problem.what} [{plan.problem.code}]"
     if plan.blocked:
         return plan.blocked[0].text
     if plan.steps:

@@ -131,7 +131,8 @@ def test_states_that_people_or_past_runs_made() -> None:
 def test_what_cannot_be_maintained_is_told_from_what_cannot_be_read() -> None:
     for code, state in (("T404", "unsupported"), ("T403", "problem")):
         plan = problem_plan(make_policy(), TableError("cannot", code=code))
-        assert status_row(TableLook(make_policy(), plan, None, TableRecord(), 1, 1), []).state == state
+        row = status_row(TableLook(make_policy(), plan, None, TableRecord(), 1, 1), [])
+        assert (row.state, row.next) == (state, f"cannot [{code}]")
 
 
 def test_what_is_next_for_a_table_that_waits() -> None:
