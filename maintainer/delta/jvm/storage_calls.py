@@ -83,6 +83,13 @@ class StorageCalls(Gateway):
             self._log_store = self._module("storage.LogStore$").apply(self._session)
         return self._log_store
 
+    def path_list(self, uris: Iterable[str]) -> JavaObject:
+        """A list of Hadoop paths from percent-encoded URIs."""
+        paths = self._array_list()
+        for uri in uris:
+            paths.add(self.path(uri))
+        return paths
+
     def child(self, root: JavaObject, relative: str) -> JavaObject:
         """A path below (or, if ``relative`` is absolute, beside) a root, from its percent-encoded form in the log."""
         return self._path(root, self.path(relative))

@@ -117,7 +117,7 @@ def _files_named(storage: TableStorage, folders: Iterable[str], prefix: str) -> 
     names = (prefix, f".{prefix}")
     return [
         uri
-        for folder in folders
-        for uri, entry in storage.children(folder).items()
+        for children in storage.files.children_of(list(folders)).values()
+        for uri, entry in children.items()
         if not entry.is_dir and entry.name.startswith(names) and storage.is_below_root(uri)
     ]

@@ -29,6 +29,7 @@ CONNECTOR_SETTINGS: Mapping[str, Mapping[str, str]] = {
         "spark.hadoop.fs.s3a.retry.throttle.limit": "5",
         "spark.hadoop.fs.s3a.retry.throttle.interval": "500ms",
         "spark.hadoop.fs.s3a.connection.timeout": "15s",
+        "spark.hadoop.fs.s3a.bulk.delete.page.size": "1000",
     },
     "azure": {
         # Hadoop's own: 30 tries with up to 25 s between them. It takes whole milliseconds alone.

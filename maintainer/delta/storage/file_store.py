@@ -1,8 +1,7 @@
-"""Read, write, move and delete files by URI: local disks through the operating system, the rest through Hadoop.
+"""Read, write, move and delete files by URI: the protocol, and a local disk through the operating system.
 
 A vacuum looks at thousands of files. Hadoop's local file system starts a process or reads attributes several times for
-each, so a local disk is read directly. A call to the JVM costs 0.1 ms, so elsewhere all children of a folder cross in
-one call.
+each, so a local disk is read directly.
 """
 
 from __future__ import annotations
@@ -12,26 +11,18 @@ import os
 import re
 import stat
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 from urllib.parse import unquote
-
-from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.storage.failures.engine_failures import describe
-from maintainer.delta.storage.failures.store_answers import refuses_credentials, says_no_reason
 
 _UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=/@")
 PLAIN = re.compile(r"[A-Za-z0-9_\-!.~'()*,;:$&+=/@]*")
 """Paths that are spelled the same with and without percent-encoding."""
 
-_MISSING = frozenset({"FileNotFoundException", "NoSuchFileException"})
-_STATUS = re.compile(
-    r"^\w*FileStatus\{path=(?P<path>.*?); ?isDirectory=(?P<dir>true|false); ?(?:length=(?P<length>\d+);)?.*?"
-    r"modification_time=(?P<time>\d+);.*?isSymlink=(?P<link>true|false)",
-    re.DOTALL,
-)
-_NEXT_STATUS = re.compile(r", (?=\w*FileStatus\{path=)")
+_Answer = TypeVar("_Answer")
 
 
 def java_quote(path: str) -> str:
@@ -80,7 +71,15 @@ class StoredFile:
 
 
 class FileStore(Protocol):
-    """Operations on files; URIs are percent-encoded and in one spelling."""
+    """Operations on files; URIs are percent-encoded and in one spelling.
+
+    ``asks_by_request`` says whether each look at a file costs a request.
+    """
+
+    @property
+    def asks_by_request(self) -> bool:
+        """See above."""
+        ...
 
     def children(self, uri: str, *, after: str = "") -> dict[str, StoredFile]:
         """The direct children of a folder by URI, those with names behind ``after``; none if there is no folder."""
@@ -90,8 +89,23 @@ class FileStore(Protocol):
         """One file's status, symlinks not followed; None if it is not there."""
         ...
 
+    def children_of(self, folders: Collection[str]) -> dict[str, dict[str, StoredFile]]:
+        """The children of each of many folders, in as few requests as the storage allows."""
+        ...
+
+    def look_many(self, uris: Collection[str]) -> dict[str, StoredFile]:
+        """The files and folders among the URIs that are there, symlinks not followed; as few requests as possible."""
+        ...
+
     def delete(self, uri: str) -> bool:
         """Delete one file or empty folder; False if it was not there."""
+        ...
+
+    def delete_many(self, uris: Sequence[str]) -> dict[str, str] | None:
+        """Delete many files by few requests; return what kept which. None where each file takes a request of its own.
+
+        A file that is not there is deleted.
+        """
         ...
 
     def move(self, uri: str, target: str) -> None:
@@ -135,8 +149,63 @@ class FileStore(Protocol):
         ...
 
 
-class LocalFiles:
+class OneByOne:
+    """What ``FileStore`` promises of many files, by asking for one after the other.
+
+    ``threads`` ask side by side. From ``list_from`` wanted names in one folder on, the folder is listed.
+    """
+
+    threads = 1
+    list_from = 8
+    asks_by_request = True
+
+    def children(self, uri: str, *, after: str = "") -> dict[str, StoredFile]:
+        """See ``FileStore``."""
+        raise NotImplementedError
+
+    def status(self, uri: str) -> StoredFile | None:
+        """See ``FileStore``."""
+        raise NotImplementedError
+
+    def read(self, uri: str, *, first_bytes: int | None = None) -> bytes:
+        """See ``FileStore``."""
+        raise NotImplementedError
+
+    def read_many(self, files: Iterable[StoredFile]) -> Iterator[bytes]:
+        """See ``FileStore``."""
+        return (self.read(file.uri) for file in files)
+
+    def children_of(self, folders: Collection[str]) -> dict[str, dict[str, StoredFile]]:
+        """See ``FileStore``."""
+        return dict(zip(folders, self._abreast(self.children, folders), strict=True))
+
+    def look_many(self, uris: Collection[str]) -> dict[str, StoredFile]:
+        """See ``FileStore``."""
+        by_folder: dict[str, list[str]] = defaultdict(list)
+        for uri in uris:
+            by_folder[uri.rpartition("/")[0]].append(uri)
+        listed = [folder for folder, names in by_folder.items() if len(names) >= self.list_from]
+        alone = [uri for names in by_folder.values() if len(names) < self.list_from for uri in names]
+        found = dict(zip(alone, self._abreast(self.status, alone), strict=True))
+        for folder, children in self.children_of(listed).items():
+            found.update((uri, children.get(uri)) for uri in by_folder[folder])
+        return {uri: file for uri, file in found.items() if file is not None}
+
+    def delete_many(self, uris: Sequence[str]) -> dict[str, str] | None:
+        """See ``FileStore``."""
+        return None
+
+    def _abreast(self, ask: Callable[[str], _Answer], uris: Collection[str]) -> list[_Answer]:
+        if self.threads == 1 or len(uris) < 2:
+            return [ask(uri) for uri in uris]
+        with ThreadPoolExecutor(min(self.threads, len(uris)), thread_name_prefix="maintainer-look") as pool:
+            return list(pool.map(ask, uris))
+
+
+class LocalFiles(OneByOne):
     """Implements ``FileStore`` on a local disk."""
+
+    asks_by_request = False
 
     def children(self, uri: str, *, after: str = "") -> dict[str, StoredFile]:
         """See ``FileStore``."""
@@ -205,10 +274,6 @@ class LocalFiles:
         with open(local_path(uri), "rb") as file:
             return file.read(-1 if first_bytes is None else first_bytes)
 
-    def read_many(self, files: Iterable[StoredFile]) -> Iterator[bytes]:
-        """See ``FileStore``."""
-        return (self.read(file.uri) for file in files)
-
     def write(self, uri: str, data: bytes) -> None:
         """See ``FileStore``."""
         path = local_path(uri)
@@ -233,124 +298,6 @@ class LocalFiles:
             os.close(file)
 
 
-class HadoopFiles:
-    """Implements ``FileStore`` through a Hadoop file system."""
-
-    def __init__(self, jvm: DeltaJvm, file_system: JavaObject) -> None:
-        self._jvm = jvm
-        self._fs = file_system
-
-    def children(self, uri: str, *, after: str = "") -> dict[str, StoredFile]:
-        """See ``FileStore``."""
-        try:
-            statuses = self._fs.listStatus(self._jvm.path(uri))
-        except Exception as error:
-            if says_missing(error):
-                return {}
-            raise
-        text = self._jvm.text_of_array(statuses)
-        parsed = parse_statuses(text)
-        # Some file systems (viewfs) say their files' paths only where they are asked one by one.
-        folder = uri.rstrip("/")
-        if parsed is None or len(parsed) != len(statuses) or any(_folder_of(file) != folder for file in parsed):
-            parsed = [self._stored(status) for status in statuses]
-        return {file.uri: file for file in parsed if file.name > after}
-
-    def status(self, uri: str) -> StoredFile | None:
-        """See ``FileStore``."""
-        try:
-            return self._stored(self._fs.getFileLinkStatus(self._jvm.path(uri)))
-        except Exception as error:
-            if says_missing(error):
-                return None
-            if says_no_reason(describe(error)):
-                self.children(uri)  # the answer to a list has a body: this raises with the reason
-            raise
-
-    def delete(self, uri: str) -> bool:
-        """See ``FileStore``."""
-        return bool(self._fs.delete(self._jvm.path(uri), False))
-
-    def move(self, uri: str, target: str) -> None:
-        """See ``FileStore``. HDFS refuses to rename over a file."""
-        source, goal = self._jvm.path(uri), self._jvm.path(target)
-        if self.status(uri) is None:
-            raise FileNotFoundError(uri)
-        if self.status(target) is not None:
-            raise FileExistsError(target)
-        self._fs.mkdirs(goal.getParent())
-        if not self._fs.rename(source, goal):
-            raise OSError(f"the file system refused to move {uri}")
-
-    def read(self, uri: str, *, first_bytes: int | None = None) -> bytes:
-        """See ``FileStore``."""
-        try:
-            stream = self._fs.open(self._jvm.path(uri))
-        except Exception as error:
-            if says_missing(error):
-                raise FileNotFoundError(uri) from error
-            raise
-        try:
-            return bytes(stream.readAllBytes() if first_bytes is None else stream.readNBytes(first_bytes))
-        finally:
-            stream.close()
-
-    def read_many(self, files: Iterable[StoredFile]) -> Iterator[bytes]:
-        """See ``FileStore``."""
-        return (self.read(file.uri) for file in files)
-
-    def write(self, uri: str, data: bytes) -> None:
-        """See ``FileStore``."""
-        if self.status(uri) is not None:
-            raise FileExistsError(uri)
-        stream = self._fs.create(self._jvm.path(uri), False)
-        try:
-            stream.write(bytearray(data))
-        finally:
-            stream.close()
-
-    @staticmethod
-    def _stored(status: JavaObject) -> StoredFile:
-        uri = one_spelling(str(status.getPath().toUri().toString()))
-        return StoredFile(
-            uri=uri,
-            size_bytes=int(status.getLen()),
-            modification_time_ms=int(status.getModificationTime()),
-            is_dir=bool(status.isDirectory()),
-            # Hadoop's local file system follows links even where it is asked not to.
-            is_symlink=bool(status.isSymlink()) or (uri.startswith("file:") and os.path.islink(local_path(uri))),
-        )
-
-    def clock_ms(self, uri: str) -> int | None:
-        """See ``FileStore``."""
-        return None
-
-
-def _folder_of(file: StoredFile) -> str:
-    return file.uri.rpartition("/")[0]
-
-
-def parse_statuses(text: str) -> list[StoredFile] | None:
-    """Read Java's text of an array of ``FileStatus``; None where it is not of a form known here."""
-    body = text.removeprefix("Array(").removesuffix(")")
-    if not body:
-        return []
-    files = []
-    for status in _NEXT_STATUS.split(body):
-        match = _STATUS.match(status)
-        if match is None or "FileStatus{path=" in match["path"]:
-            return None
-        path = match["path"]
-        scheme, colon, rest = path.partition(":")
-        uri = f"{scheme}:{java_quote(rest)}" if colon and "/" not in scheme else java_quote(path)
-        is_dir = match["dir"] == "true"
-        if not is_dir and match["length"] is None:
-            return None
-        size, moment = int(match["length"] or 0), int(match["time"])
-        files.append(StoredFile(one_spelling(uri), size, moment, is_dir, match["link"] == "true"))
-    return files
-
-
 def _of_stat(uri: str, file_stat: os.stat_result) -> StoredFile:
     link, folder = stat.S_ISLNK(file_stat.st_mode), stat.S_ISDIR(file_stat.st_mode)
     size_bytes = 0 if folder else file_stat.st_size
@@ -361,9 +308,3 @@ def _of_stat(uri: str, file_stat: os.stat_result) -> StoredFile:
 def _checksum_of(path: str) -> str:
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.crc")
-
-
-def says_missing(error: BaseException) -> bool:
-    """Tell whether Hadoop says that there is no such file or folder."""
-    chain = describe(error)
-    return any(failure.type_name in _MISSING for failure in chain) and not refuses_credentials(chain)

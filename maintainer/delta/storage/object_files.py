@@ -7,9 +7,10 @@ A store that gives no answer is not asked twice.
 
 from __future__ import annotations
 
+import os
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -18,13 +19,20 @@ from weakref import WeakKeyDictionary
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.storage.failures.store_answers import StoreAway, StoreBusy
-from maintainer.delta.storage.file_store import FileStore, HadoopFiles, LocalFiles, StoredFile, java_quote
+from maintainer.delta.storage.file_store import FileStore, LocalFiles, OneByOne, StoredFile, java_quote
+from maintainer.delta.storage.hadoop_files import HadoopFiles
 from maintainer.engine.store.cloud_settings import StoreSettings, only_hadoop, setting_names, store_settings
 from maintainer.engine.store.object_storage import OF_TABLES, REQUESTS_ABREAST, ObjectStorage, StoredObject
 from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, StoreFailure
 
 SCHEMES = frozenset({"s3", "s3a", "abfs", "abfss", "gs"})
 """Places that obstore serves."""
+
+LISTED_AT_ONCE = 1000
+"""Objects that one LIST request returns."""
+
+MOST_LISTED = 200_000
+"""More objects are not kept in memory to spare requests."""
 
 _FOR_HADOOP = "spark.hadoop."
 
@@ -105,8 +113,10 @@ def _bucket_for(jvm: DeltaJvm, base_uri: str, conf: JavaObject) -> Bucket | None
     return known[base_uri]
 
 
-class ObjectFiles:
+class ObjectFiles(OneByOne):
     """Implements ``FileStore`` on a bucket or container."""
+
+    list_from = 2
 
     def __init__(self, base_uri: str, bucket: Bucket, hadoop: Callable[[], FileStore]) -> None:
         self._base_uri = base_uri.rstrip("/")
@@ -144,6 +154,41 @@ class ObjectFiles:
             return StoredFile(uri, 0, 0, True, False) if is_folder else None
 
         return self._asked(looked, lambda files: files.status(uri))
+
+    def children_of(self, folders: Collection[str]) -> dict[str, dict[str, StoredFile]]:
+        """See ``FileStore``. By one listing of all that lies below them, while that takes no more requests."""
+        if len(folders) > 1:
+            tree = self._asked(lambda: self._tree(folders), lambda files: None)
+            if tree is not None:
+                return {folder: tree.get(folder, {}) for folder in folders}
+        return super().children_of(folders)
+
+    def _tree(self, folders: Collection[str]) -> dict[str, dict[str, StoredFile]] | None:
+        """Return what lies in each folder below the one that holds them all; None where that is too much to list."""
+        names = [self._name(folder) for folder in folders]
+        above = os.path.commonpath(names) if all(names) else ""
+        bound = min(len(folders) * LISTED_AT_ONCE, MOST_LISTED)
+        tree: dict[str, dict[str, StoredFile]] = defaultdict(dict)
+        for number, stored in enumerate(self._bucket.storage.below(f"{above}/" if above else "")):
+            if number >= bound:
+                return None
+            file = self._stored(stored)
+            folder = file.uri.rpartition("/")[0]
+            tree[folder].setdefault(file.uri, file)
+            while folder != self._base_uri and len(folder) > len(self._uri(above)):
+                parent = folder.rpartition("/")[0]
+                if tree[parent].get(folder, file).is_dir:
+                    break
+                tree[parent][folder] = StoredFile(folder, 0, 0, True, False)  # also in place of what marks it
+                folder = parent
+        return tree
+
+    def delete_many(self, uris: Sequence[str]) -> dict[str, str] | None:
+        """See ``FileStore``."""
+        return self._open_hadoop().delete_many(uris)
+
+    def _abreast(self, ask: Callable[[str], _Answer], uris: Collection[str]) -> list[_Answer]:
+        return list(_PROCESS.pool.map(ask, uris)) if len(uris) > 1 else [ask(uri) for uri in uris]
 
     def delete(self, uri: str) -> bool:
         """See ``FileStore``."""

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from maintainer.delta.log.replay.log_replay import LogReplay, Removal, live_uris
-from maintainer.delta.storage.file_store import LocalFiles, StoredFile, local_path
+from maintainer.delta.storage.file_store import StoredFile, local_path
 from maintainer.delta.storage.log_paths import is_absolute
 from maintainer.delta.storage.table_storage import LogEntry, TableStorage
 from maintainer.model.table.table_facts import RemovedFile, TableFacts
@@ -66,18 +66,7 @@ def as_removed_files(removals: dict[str, Removal], present: dict[str, StoredFile
 
 def entries_of(storage: TableStorage, uris: Iterable[str]) -> dict[str, StoredFile]:
     """Return the entries among the URIs that exist now, of any kind. Symlinks are not followed."""
-    by_folder: dict[str, list[str]] = defaultdict(list)
-    for uri in uris:
-        by_folder[uri.rpartition("/")[0]].append(uri)
-    entries: dict[str, StoredFile] = {}
-    for folder, uris_in_folder in by_folder.items():
-        if len(uris_in_folder) >= LIST_FROM:
-            children = storage.children(folder)
-            entries.update((uri, children[uri]) for uri in uris_in_folder if uri in children)
-        else:
-            statuses = ((uri, storage.status(uri)) for uri in uris_in_folder)
-            entries.update((uri, status) for uri, status in statuses if status is not None)
-    return entries
+    return storage.files.look_many(list(uris))
 
 
 _PATH = re.compile(rb'\n\{"(?:remove|cdc)":\{"path":"([^"\\]*)"')
@@ -104,7 +93,7 @@ def nothing_left(
         for path in removed_paths(storage, storage.commit_bytes(entry)):
             folder, _, name = path.rpartition("/")
             names[folder].add(name)
-        if names and not isinstance(storage.files, LocalFiles):
+        if names and storage.files.asks_by_request:
             return False
     if not names:
         return True

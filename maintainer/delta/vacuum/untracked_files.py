@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from maintainer.delta.storage.file_store import HadoopFiles, StoredFile
+from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.table.storage_facts import Listing, Protection, ProtectionReason
@@ -18,7 +17,7 @@ MAX_LISTED = 5_000_000
 PAGE = 1000
 """Entries that one LIST request of an object store returns."""
 
-MAX_THREADS = 8
+_OF_A_TABLE, _METADATA = ("_delta_log", ".hoodie"), "metadata"
 _SHOWN = 3
 
 
@@ -34,13 +33,11 @@ class Fences:
         unknown = sorted(
             {ancestor for folder in folders for ancestor in self._chain(folder)} - self._why.keys(), key=len
         )
-        if isinstance(self._storage.files, HadoopFiles) and len(unknown) > 1:
-            with ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="maintainer-look") as pool:
-                own = dict(zip(unknown, pool.map(self._own_why, unknown), strict=True))
-        else:
-            own = {folder: self._own_why(folder) for folder in unknown}
+        found = self._storage.files.look_many(
+            [*unknown, *(f"{folder}/{marker}" for folder in unknown for marker in (*_OF_A_TABLE, _METADATA))]
+        )
         for folder in unknown:  # shorter ones, so parents, first
-            self._why[folder] = self._why[folder.rpartition("/")[0]] or own[folder]
+            self._why[folder] = self._why[folder.rpartition("/")[0]] or self._own_why(folder, found)
 
     def why(self, folder: str) -> tuple[ProtectionReason, str] | None:
         """Return why a folder is not the table's own, and the folder where that begins; None where it is."""
@@ -56,16 +53,14 @@ class Fences:
             folder = folder.rpartition("/")[0]
         return chain
 
-    def _own_why(self, folder: str) -> tuple[ProtectionReason, str] | None:
-        status = self._storage.status(folder)
-        if status is None:
+    def _own_why(self, folder: str, found: dict[str, StoredFile]) -> tuple[ProtectionReason, str] | None:
+        if folder not in found:
             return None
-        if status.is_symlink:
+        if found[folder].is_symlink:
             return (ProtectionReason.SYMLINK, folder)
-        for marker in ("_delta_log", ".hoodie"):
-            if self._storage.status(f"{folder}/{marker}") is not None:
-                return (ProtectionReason.NESTED_TABLE, folder)
-        metadata = self._storage.status(f"{folder}/metadata")
+        if any(f"{folder}/{marker}" in found for marker in _OF_A_TABLE):
+            return (ProtectionReason.NESTED_TABLE, folder)
+        metadata = found.get(f"{folder}/{_METADATA}")
         if metadata is not None and metadata.is_dir and _is_iceberg(self._storage.children(f"{folder}/metadata")):
             return (ProtectionReason.NESTED_TABLE, folder)
         return None

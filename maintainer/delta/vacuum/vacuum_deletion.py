@@ -283,6 +283,7 @@ class Deletion:
             stop_reason=self._guard.stop_reason,
             check=self._check_newer_commits,
             progress=self._guard.progress,
+            remove_many=self._storage.files.delete_many if trash is None else lambda uris: None,
         )
 
     def _check_newer_commits(self) -> None:

@@ -203,8 +203,5 @@ class DeltaVersionReader:
 
 def files_at(storage: TableStorage, uris: set[str]) -> dict[str, StoredFile]:
     """Return the URIs that are on storage, by listing each folder once; a symlink's target counts as the file."""
-    folders = {uri.rpartition("/")[0] for uri in uris}
-    files: dict[str, StoredFile] = {}
-    for folder in folders:
-        files.update((uri, file) for uri, file in storage.children(folder).items() if uri in uris)
-    return files
+    listed = storage.files.children_of({uri.rpartition("/")[0] for uri in uris}).values()
+    return {uri: file for children in listed for uri, file in children.items() if uri in uris}

@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 from maintainer.delta.storage.file_identity import canonical
-from maintainer.delta.storage.file_store import HadoopFiles, LocalFiles, StoredFile, parse_statuses
+from maintainer.delta.storage.file_store import LocalFiles, StoredFile
+from maintainer.delta.storage.hadoop_files import HadoopFiles, parse_statuses
 
 S3 = (
     "Array(S3AFileStatus{path=s3a://b/t/p=a b/x.parquet; isDirectory=false; length=12; replication=1; "

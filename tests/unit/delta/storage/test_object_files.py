@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from obstore.store import MemoryStore
 
+from maintainer.delta.storage import object_files
 from maintainer.delta.storage.failures.engine_failures import as_table_error
 from maintainer.delta.storage.failures.store_answers import StoreAway, StoreBusy
 from maintainer.delta.storage.file_store import FileStore, LocalFiles, StoredFile, java_quote
 from maintainer.delta.storage.object_files import Bucket, ObjectFiles
-from maintainer.engine.store.object_storage import ObjectBody, ObjectStorage
+from maintainer.engine.store.object_storage import ObjectBody, ObjectStorage, StoredObject
 from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, REFUSED, UNREACHABLE, StoreFailure
 
 NAMES = (
@@ -93,6 +95,52 @@ def test_a_listing_may_begin_behind_a_name(place: tuple[FileStore, str]) -> None
     files.write(f"{root}/_sidecars/x.parquet", b"x")
     names = [file.name for file in files.children(root, after=f"{2:020d}.json").values() if not file.is_dir]
     assert sorted(names) == [f"{number:020d}.json" for number in (3, 4)]
+
+
+@pytest.mark.parametrize("num_folders", [1, 3, 40])
+def test_many_folders_are_listed_as_one_by_one(place: tuple[FileStore, str], num_folders: int) -> None:
+    files, root = place
+    folders = [f"{root}/p={number}/q=x%20y" for number in range(num_folders)]
+    for folder in folders:
+        for name in ("a.parquet", "b.parquet", "deeper/_delta_log/0.json"):
+            files.write(f"{folder}/{name}", b"rows")
+    asked = [*folders, f"{root}/none", root]
+    many = files.children_of(asked)
+    for folder in asked:
+        assert {uri: file.is_dir for uri, file in many[folder].items()} == {
+            uri: file.is_dir for uri, file in files.children(folder).items()
+        }
+    wanted = [f"{folder}/{name}" for folder in folders for name in ("a.parquet", "no", "deeper", "deeper/_delta_log")]
+    there = files.look_many([*wanted, *folders])
+    assert {uri: file.is_dir for uri, file in there.items()} == {
+        uri: status.is_dir for uri in [*wanted, *folders] if (status := files.status(uri)) is not None
+    }
+
+
+class Asked(ObjectStorage):
+    """A store that notes each listing."""
+
+    def __init__(self, storage: ObjectStorage) -> None:
+        super().__init__(storage._client, storage.uri)
+        self.listings: list[str] = []
+
+    def below(self, prefix: str, after: str | None = None) -> Iterator[StoredObject]:
+        self.listings.append("all")
+        return super().below(prefix, after)
+
+    def children(self, prefix: str) -> tuple[list[StoredObject], list[str]]:
+        self.listings.append("one")
+        return super().children(prefix)
+
+
+def test_many_folders_cost_one_request_and_at_most_one_each_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = Asked(stored(*(f"t/p={number}/f" for number in range(50))))
+    folders = [f"s3a://lake/t/p={number}" for number in range(50)]
+    assert all(len(found) == 1 for found in files_on(storage).children_of(folders).values())
+    assert storage.listings == ["all"]
+    monkeypatch.setattr(object_files, "LISTED_AT_ONCE", 1)
+    assert all(len(found) == 1 for found in files_on(storage).children_of(folders[:40]).values())
+    assert storage.listings == ["all", "all", *["one"] * 40]
 
 
 def test_an_empty_object_that_marks_a_folder_is_no_file() -> None:
