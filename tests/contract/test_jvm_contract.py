@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from maintainer.delta.jvm import DeltaJvm, bridge
+from maintainer.delta.jvm import DeltaJvm, bridge, transaction_calls
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.errors import EnvironmentUnfit
 
@@ -15,6 +17,15 @@ def test_this_delta_has_all_of_it(lease: SessionLease) -> None:
     calls = DeltaJvm(lease.spark)
     calls.self_test()
     assert calls.delta_version() == "4.4.0"
+
+
+def test_the_settings_around_a_commit_are_the_listed_ones(lease: SessionLease) -> None:
+    conf: Any = lease.spark._jvm
+    entries = conf.org.apache.spark.sql.delta.sources.DeltaSQLConf
+    listed = {method for name, method, _ in transaction_calls.REQUIRED if name == "sources.DeltaSQLConf$"}
+    used = {transaction_calls.DERIVE_CHECKSUM, transaction_calls.WRITE_CHECKSUM, transaction_calls.FILES_IN_CHECKSUM}
+    used |= {key for key in transaction_calls.ONE_TASK if key.startswith("spark.databricks.")}
+    assert {str(getattr(entries, name)().key()) for name in listed} == used
 
 
 def test_what_is_missing_is_named(lease: SessionLease, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,25 +1,27 @@
-"""Append rows to a ledger on a local disk without a Spark job: pyarrow writes the file, Delta's transaction commits it.
+"""Append rows to a ledger without a Spark job: pyarrow writes the file, Delta's transaction commits it.
 
-Only for a ledger that is plain: nothing about it makes Delta do more with new rows than name their file. For any other,
-and on object stores, the caller appends by Spark.
+Only for a ledger that is plain: nothing about it makes Delta do more with new rows than name their file. To any other
+the caller appends by Spark.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.storage.failures.engine_failures import describe, is_conflict
-from maintainer.delta.storage.file_store import LocalFiles, local_path
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.delta.transaction.small_log_files import is_kernels, write_if_due
+from maintainer.delta.transaction.small_log_files import (
+    is_kernels,
+    take_over_checksum,
+    write_derived_checksum,
+    write_if_due,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,8 +60,6 @@ def append_in_process(
         Exception: What Delta raises. After a conflict nothing is left; else the file stays, for the commit may have
             landed, and the next try finds its token.
     """
-    if not isinstance(storage.files, LocalFiles):
-        return False
     snapshot = jvm.update(log)
     is_new = int(snapshot.version()) < 0
     token, number = transaction
@@ -72,27 +72,27 @@ def append_in_process(
     metadata, protocol = jvm.metadata(txn), jvm.protocol(txn)
     if not _is_plain(metadata, protocol, columns):
         return False
-    folder = local_path(storage.root_uri)
     name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
-    path = Path(folder, name)
-    os.makedirs(folder, exist_ok=True)
+    data, now_ms = _file_of(columns, rows), int(time.time() * 1000)
+    take_over_checksum(jvm, storage, txn)
     try:
-        status = _write_file(path, columns, rows)
+        storage.files.write(storage.uri(name), data)
         add = {
-            "path": name, "partitionValues": {}, "size": status.st_size, "dataChange": True,
-            "modificationTime": status.st_mtime_ns // 1_000_000, "stats": json.dumps({"numRecords": len(rows)}),
+            "path": name, "partitionValues": {}, "size": len(data), "dataChange": True,
+            "modificationTime": now_ms, "stats": json.dumps({"numRecords": len(rows)}),
         }  # fmt: skip
         # A ledger grows by a file a run and is compacted by a policy of its own, so its files are few.
         by_kernel = is_kernels(metadata, protocol, 0)
-        actions = jvm.append_actions([add], token, number, int(time.time() * 1000))
+        actions = jvm.append_actions([add], token, number, now_ms)
         with jvm.without_checkpoint(txn) if by_kernel else contextlib.nullcontext():
             version = jvm.commit(txn, actions, jvm.append_operation(), None)
     except Exception as error:
         # Only a conflict says that nothing landed. After any other failure the log may name the file: it stays.
         if is_conflict(describe(error)):
-            with contextlib.suppress(OSError):
-                path.unlink()
+            with contextlib.suppress(Exception):
+                storage.delete(storage.uri(name))
         raise
+    write_derived_checksum(jvm, storage, log, version)
     if by_kernel:
         write_if_due(jvm, log, metadata, version, storage.root_uri)
     return True
@@ -116,18 +116,16 @@ def _schema_string(columns: Sequence[tuple[str, str]]) -> str:
     return json.dumps({"type": "struct", "fields": fields})
 
 
-def _write_file(path: Path, columns: Sequence[tuple[str, str]], rows: Sequence[tuple[Any, ...]]) -> os.stat_result:
+def _file_of(columns: Sequence[tuple[str, str]], rows: Sequence[tuple[Any, ...]]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     values = list(zip(*rows, strict=True))
     arrays = [pa.array(column, _arrow_type(kind)) for column, (_, kind) in zip(values, columns, strict=True)]
     table = pa.Table.from_arrays(arrays, names=[name for name, _ in columns])
-    with path.open("xb") as file:
+    with pa.BufferOutputStream() as file:
         pq.write_table(table, file, compression="snappy", store_schema=False)
-        file.flush()
-        os.fsync(file.fileno())
-    return path.stat()
+        return bytes(file.getvalue())
 
 
 def _arrow_type(kind: str) -> pa.DataType:

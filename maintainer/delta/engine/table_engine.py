@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
 from maintainer.delta.rewrite.unfinished_files import folders_of, prefix_of_attempt, prefix_of_batch, remove_files_named
 from maintainer.delta.spark.spark_session import SessionLease, worker_session
 from maintainer.delta.storage.failures.engine_failures import table_errors
+from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.transaction.property_commit import set_properties
@@ -86,8 +87,9 @@ class DeltaTableWriter:
     ) -> CommitReceipt:
         """Write, prove, commit; see ``TableWriter.rewrite``."""
         started = time.monotonic()
-        self._refuse_damaged_log(facts, counts_files=True)
-        write_missing_checksum(self._jvm, facts)
+        log_files = self._refuse_damaged_log(facts, counts_files=True)
+        if self._jvm.writes_checksums:
+            write_missing_checksum(self._jvm, self._live_files, facts, log_files)
         self._refuse_unsafe_store(facts)
         prefix = prefix_of_attempt(stamp)
         job = RewriteJob(
@@ -159,13 +161,16 @@ class DeltaTableWriter:
             storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
             return undelete(storage, facts.table_id, run_id, facts.ref.identifier)
 
-    def _refuse_damaged_log(self, facts: TableFacts, *, counts_files: bool = False) -> None:
+    def _refuse_damaged_log(self, facts: TableFacts, *, counts_files: bool = False) -> Mapping[str, StoredFile]:
+        """Refuse a damaged log; returns what lies in its folder."""
         self._jvm.activate()
         with table_errors(facts.ref.identifier):
             storage = self._live_files.storage(facts.location)
-            refuse_empty_commits(storage, facts.ref.identifier)
-            if counts_files:
+            log_files = storage.log_files()
+            refuse_empty_commits(log_files.values(), facts.ref.identifier)
+            if counts_files and storage.checksum_uri(facts.version) in log_files:
                 self._refuse_other_checksum(storage, facts)
+        return log_files
 
     def _refuse_other_checksum(self, storage: TableStorage, facts: TableFacts) -> None:
         try:

@@ -16,8 +16,10 @@ from maintainer.delta.jvm.bridge import DeltaJvm
 from maintainer.delta.jvm.gateway import THREAD_PROPERTIES, ActiveSession, JavaObject, UnstartedSession
 from maintainer.delta.jvm.log_calls import records_sql
 from maintainer.delta.jvm.storage_calls import TableFolder
+from maintainer.delta.jvm.transaction_calls import BORROWED
 
 __all__ = [
+    "BORROWED",
     "THREAD_PROPERTIES",
     "ActiveSession",
     "DeltaJvm",

@@ -97,12 +97,6 @@ class KernelCalls(Gateway):
         number = snapshot.getLatestTransactionVersion(self._kernel_engine(folder)[0], app_id)
         return int(number.get()) if number.isPresent() else -1
 
-    def kernel_checksum(self, folder: TableFolder, snapshot: JavaObject) -> None:
-        """Write the checksum file of a snapshot's version, if it has none."""
-        mode = snapshot.getStatistics().getChecksumWriteMode()
-        if mode.isPresent():
-            snapshot.writeChecksum(self._kernel_engine(folder)[0], mode.get())
-
     def indexed_schema(self, metadata: dict[str, Any]) -> dict[str, Any]:
         """The logical schema of the columns that statistics are collected for, as ``Snapshot`` works it out."""
         action = self._in_delta("actions.Action").fromJson(json.dumps({"metaData": metadata}))

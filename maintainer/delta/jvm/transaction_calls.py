@@ -28,6 +28,8 @@ REQUIRED: tuple[Required, ...] = (
     ("OptimisticTransaction", "updateMetadata", 2),
     ("OptimisticTransaction", "postCommitHooks", 0),
     ("hooks.CheckpointHook$", "name", 0),
+    ("hooks.ChecksumHook$", "name", 0),
+    ("DeltaLog", "unsafeVolatileSnapshot", 0),
     ("OptimisticTransaction", "deltaLog", 0),
     ("Snapshot", "checksumOpt", 0),
     ("VersionChecksum", "allFiles", 0),
@@ -50,14 +52,21 @@ REQUIRED: tuple[Required, ...] = (
     ("DeltaConfigs$", "validateConfigurations", 1),
     ("catalog.DeltaTableV2", "apply", 4),
     ("catalog.DeltaTableV2", "deltaLog", 0),
+    ("sources.DeltaSQLConf$", "INCREMENTAL_COMMIT_ENABLED", 0),
+    ("sources.DeltaSQLConf$", "DELTA_WRITE_CHECKSUM_ENABLED", 0),
+    ("sources.DeltaSQLConf$", "DELTA_ALL_FILES_IN_CRC_ENABLED", 0),
+    ("sources.DeltaSQLConf$", "DELTA_SNAPSHOT_PARTITIONS", 0),
 )
-"""Private methods of Delta that this module calls."""
+"""Private methods of Delta that this module calls, and the settings that it changes around a commit."""
 
 FILES_AT_ONCE = 10_000
 """Files that cross to the JVM in one text, some 4 MB."""
 
 FILE_NAME_PREFIX = "spark.databricks.delta.testOnly.dataFileNamePrefix"
 """Delta's tests use this setting to put a prefix before the names of data files. Names may be anything."""
+
+BORROWED = "spark.maintainer.borrowed"
+"""Our own setting of a worker's session in somebody else's JVM."""
 
 DERIVE_CHECKSUM = "spark.databricks.delta.incremental.commit.enabled"
 WRITE_CHECKSUM = "spark.databricks.delta.writeChecksumFile.enabled"
@@ -271,6 +280,24 @@ class TransactionCalls(CommitStoreCalls):
             for key, value in ONE_TASK.items():
                 settings.enter_context(self.setting(key, value))
             yield
+
+    @property
+    def writes_checksums(self) -> bool:
+        """Whether we may write checksum files: the session is ours, and its settings let Delta write them."""
+        conf = self.spark.conf
+        return conf.get(BORROWED, None) is None and str(conf.get(WRITE_CHECKSUM, None)).lower() != "false"
+
+    def derived_checksum(self, log: JavaObject, version: int) -> bytes | None:
+        """The checksum that Delta derived when it committed a version, as it would write it; None without one."""
+        snapshot = log.unsafeVolatileSnapshot()
+        checksum = snapshot.checksumOpt()
+        if int(snapshot.version()) != version or not checksum.isDefined():
+            return None
+        return bytes(self._in_delta("util.JsonUtils").mapper().writeValueAsBytes(checksum.get())) + b"\n"
+
+    def without_checksum(self, txn: JavaObject) -> None:
+        """Let the commit of a transaction write no checksum file: see ``derived_checksum``."""
+        txn.postCommitHooks().subtractOne(self._module("hooks.ChecksumHook$"))
 
     def commit(self, txn: JavaObject, actions: JavaObject, operation: JavaObject, tags: JavaObject | None) -> int:
         """Commit; returns the version. Raises whatever Delta raises: see ``engine_failures``.

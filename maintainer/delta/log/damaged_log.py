@@ -8,7 +8,9 @@ the log belongs to another log, or one of the two was changed; Delta would deriv
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
+from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.log_paths import COMMIT_NAME
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import TableError
@@ -17,14 +19,17 @@ from maintainer.model.table.table_facts import TableFacts
 _HELP = "nothing was changed; compare the _delta_log folder with a backup"
 
 
-def refuse_empty_commits(storage: TableStorage, where: str) -> None:
+def refuse_empty_commits(log_files: Iterable[StoredFile], where: str) -> None:
     """Look at the commit files of a table's log before anything is written to it.
+
+    Args:
+        log_files: What lies in its folder.
+        where: The table, for the message.
 
     Raises:
         TableError: T403, one of them is empty.
     """
-    files = storage.children(f"{storage.root_uri}/_delta_log").values()
-    empty = sorted(file.name for file in files if COMMIT_NAME.match(file.name) and not file.size_bytes)
+    empty = sorted(file.name for file in log_files if COMMIT_NAME.match(file.name) and not file.size_bytes)
     if empty:
         raise _damaged(where, f"{empty[0]} has no bytes: what its writer committed is lost")
 
@@ -35,8 +40,11 @@ def refuse_other_checksum(storage: TableStorage, facts: TableFacts) -> None:
     Raises:
         TableError: T403, the checksum file counts other files than the log.
     """
-    uri = f"{storage.root_uri}/_delta_log/{facts.version:020d}.crc"
-    counted = None if storage.status(uri) is None else _counted(storage.files.read(uri))
+    uri = storage.checksum_uri(facts.version)
+    try:
+        counted = _counted(storage.files.read(uri))
+    except FileNotFoundError:
+        return
     in_log = (len(facts.files), sum(file.size_bytes for file in facts.files))
     if counted is not None and counted != in_log:
         name = uri.rpartition("/")[2]

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO
 
-from maintainer.delta.jvm import THREAD_PROPERTIES, ActiveSession, DeltaJvm, JavaObject, UnstartedSession
+from maintainer.delta.jvm import BORROWED, THREAD_PROPERTIES, ActiveSession, DeltaJvm, JavaObject, UnstartedSession
 from maintainer.delta.spark import engine_log
 from maintainer.delta.spark import jvm_launch as launch
 from maintainer.delta.spark.class_archive import class_archive
@@ -236,7 +236,7 @@ def worker_session(lease: SessionLease) -> SparkSession:
     if lease._embedded is not None:
         lease._embedded.engine.has_worked = True
     worker = lease.spark.newSession()
-    set_and_check(worker.conf, settings)
+    set_and_check(worker.conf, {**settings, BORROWED: "true"} if lease.borrowed else settings)
     DeltaJvm(worker).activate()
     return worker
 

@@ -73,11 +73,17 @@ class StoredFile:
 class FileStore(Protocol):
     """Operations on files; URIs are percent-encoded and in one spelling.
 
-    ``asks_by_request`` says whether each look at a file costs a request.
+    ``asks_by_request`` says whether each look at a file costs a request, ``renames_cheaply`` whether a rename is one
+    request; where it is not, it is a copy and a deletion.
     """
 
     @property
     def asks_by_request(self) -> bool:
+        """See above."""
+        ...
+
+    @property
+    def renames_cheaply(self) -> bool:
         """See above."""
         ...
 
@@ -158,6 +164,7 @@ class OneByOne:
     threads = 1
     list_from = 8
     asks_by_request = True
+    renames_cheaply = True
 
     def children(self, uri: str, *, after: str = "") -> dict[str, StoredFile]:
         """See ``FileStore``."""

@@ -117,6 +117,7 @@ class ObjectFiles(OneByOne):
     """Implements ``FileStore`` on a bucket or container."""
 
     list_from = 2
+    renames_cheaply = False
 
     def __init__(self, base_uri: str, bucket: Bucket, hadoop: Callable[[], FileStore]) -> None:
         self._base_uri = base_uri.rstrip("/")

@@ -85,6 +85,14 @@ class TableStorage:
         """Delete one file, never a directory with something in it; False if it was not there."""
         return self.files.delete(uri)
 
+    def log_files(self) -> dict[str, StoredFile]:
+        """What lies in the log's folder, by URI: one request of a store for a thousand files."""
+        return self.files.children(self._log_uri)
+
+    def checksum_uri(self, version: int) -> str:
+        """The URI of the checksum file of a version."""
+        return f"{self._root_uri}/_delta_log/{version:020d}.crc"
+
     def commits(self, *, after_version: int = -1) -> list[LogEntry]:
         """The published commit files above a version, in order; none where there is no log yet."""
         after = f"{after_version:020d}.json" if after_version >= 0 else ""

@@ -16,8 +16,10 @@ from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import live_rows, num_records
 from maintainer.delta.log.conflicting_commit import removed_key
 from maintainer.delta.log.replay.json_log import replay_commits
+from maintainer.delta.log.replay.log_state import LogState
 from maintainer.delta.storage.file_store import StoredFile
-from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.storage.log_paths import COMMIT_NAME
+from maintainer.delta.storage.table_storage import LogEntry, TableStorage
 from maintainer.model.table.table_facts import TableFacts
 
 FileKey = tuple[str, str]
@@ -39,7 +41,8 @@ class LiveFiles:
 
     ``commit`` is the commit file of the version, looked at before the files were read; None if it is not there any
     more. ``complete`` is False where a table has so many files that only those asked for are here. ``columns`` are
-    those of the version's schema, in order.
+    those of the version's schema, in order. ``log`` is what else the version is made of, without its files; None where
+    its commits were not replayed as a whole.
     """
 
     table_id: str
@@ -48,6 +51,7 @@ class LiveFiles:
     commit: StoredFile | None
     adds: Mapping[FileKey, AddAction]
     complete: bool = True
+    log: LogState | None = None
 
     @property
     def rows(self) -> int | None:
@@ -84,6 +88,16 @@ class LiveFilesReader:
                 return files
         next_files = self._after_previous(storage, location, table_id, version)
         return next_files or self._read(storage, location, table_id, version, None)
+
+    def of_listed(self, facts: TableFacts, listed: Mapping[str, StoredFile]) -> LiveFiles | None:
+        """All live files of the newest version in a log's folder that was listed just now; see ``of_table``."""
+        storage = self.storage(facts.location)
+        versions = (int(match[1]) for file in listed.values() if (match := COMMIT_NAME.match(file.name)))
+        version = max(versions, default=-1)
+        files = self._kept.get((facts.location, facts.table_id, version, False))
+        if files is not None and files.commit == listed[storage.commit_uri(version)]:
+            return files
+        return self._read(storage, facts.location, facts.table_id, version, None, listed)
 
     def of_snapshot(self, facts: TableFacts, snapshot: JavaObject, keys: Collection[FileKey]) -> LiveFiles:
         """The live files of Delta's snapshot: all of them, or at least those of ``keys`` on a very large table.
@@ -124,12 +138,10 @@ class LiveFilesReader:
             return None
         try:
             commit = storage.status(storage.commit_uri(version))
-            entry = next(
-                (entry for entry in storage.commits(after_version=version - 1) if entry.version == version), None
-            )
-            if commit is None or entry is None:
+            if commit is None:
                 return None
             adds = dict(previous.adds)
+            entry = LogEntry(version, commit.modification_time_ms, commit.uri, commit)
             actions = list(storage.actions(entry, with_adds=True))
         except Exception:
             return None
@@ -139,12 +151,18 @@ class LiveFilesReader:
             if "remove" in action:
                 adds.pop(removed_key(action["remove"]), None)
         adds.update((removed_key(action["add"]), _slim(action["add"])) for action in actions if "add" in action)
-        files = replace(previous, version=version, commit=commit, adds=adds)
+        files = replace(previous, version=version, commit=commit, adds=adds, log=None)
         self._keep((location, table_id, version, False), files)
         return files
 
     def _read(
-        self, storage: TableStorage, location: str, table_id: str, version: int, keys: frozenset[FileKey] | None
+        self,
+        storage: TableStorage,
+        location: str,
+        table_id: str,
+        version: int,
+        keys: frozenset[FileKey] | None,
+        listed: Mapping[str, StoredFile] | None = None,
     ) -> LiveFiles | None:
         """Read a version from its commits, where no checkpoint is needed; else through Kernel.
 
@@ -152,7 +170,7 @@ class LiveFilesReader:
         result is None.
         """
         try:
-            files = _from_commits(storage, version, keys)
+            files = _from_commits(storage, version, keys, listed)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             files = None  # Kernel reads it, or says what is wrong
         if files is not None:
@@ -201,14 +219,17 @@ class LiveFilesReader:
         return self._last_storage[1]
 
 
-def _from_commits(storage: TableStorage, version: int, keys: frozenset[FileKey] | None) -> LiveFiles | None:
+def _from_commits(
+    storage: TableStorage, version: int, keys: frozenset[FileKey] | None, listed: Mapping[str, StoredFile] | None
+) -> LiveFiles | None:
     """Replay the commits of a small log: a tenth of what Kernel takes. None where Kernel must read."""
-    replayed = replay_commits(storage, version)
+    replayed = replay_commits(storage, version, listed)
     if replayed is None:
         return None
-    adds, complete = _collected(map(_slim, replayed.state.adds.values()), keys)
-    metadata = replayed.state.metadata
-    return LiveFiles(metadata["id"], version, _columns(metadata), replayed.commit, adds, complete)
+    state = replayed.state
+    adds, complete = _collected(map(_slim, state.adds.values()), keys)
+    columns, log = _columns(state.metadata), replace(state, adds={})
+    return LiveFiles(state.metadata["id"], version, columns, replayed.commit, adds, complete, log)
 
 
 def _columns(metadata: Mapping[str, Any]) -> tuple[str, ...]:

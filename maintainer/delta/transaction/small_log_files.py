@@ -1,28 +1,36 @@
-"""Write the checkpoint and the checksum file of a small table through Kernel, which takes a tenth of a second.
+"""Write the checkpoint and the checksum files of a small table, which Delta would write by Spark jobs and renames.
 
 A checkpoint: Delta writes one after each tenth commit by Spark jobs that cost more than the rest of a small rewrite.
 Kernel's has the same rows; statistics are in it as JSON alone, and not also as columns, which only pays for tables of
 many files.
 
-A checksum file: other engines leave it out. With it Delta knows a version's schema and protocol without a Spark job.
+A checksum file: other engines leave it out. With it Delta knows a version's schema and protocol without a Spark job,
+and derives the next one from it. Readers believe what it says, of transactions too, so what is not known is left out:
+an empty list says that there is none.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import logging
 import time
-from collections.abc import Callable
-from pathlib import Path
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.storage.file_store import local_path
+from maintainer.delta.log.replay.json_log import IN_COMMIT_TIMESTAMPS
+from maintainer.delta.log.replay.log_state import LogState
+from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.transaction.live_files import AddAction, LiveFilesReader
 from maintainer.model.table.table_facts import TableFacts
 
 _LOG = logging.getLogger(__name__)
 
 MAX_FILES = 5_000
-"""Tables with more live files get Delta's own checkpoint."""
+"""Tables with more live files get Delta's own checkpoint, and no checksum file from us."""
 
 WRITERS_OWN_SECONDS = 10.0
 """A writer that writes checksum files does so right after its commit."""
@@ -55,6 +63,27 @@ _PLAIN_FEATURES = frozenset(
 )
 """Features that say nothing about checkpoints, nor about when a log may be cleaned up."""
 
+_KNOWN_FEATURES = _PLAIN_FEATURES | {
+    "allowColumnDefaults",
+    "checkpointProtection",
+    "clustering",
+    "inCommitTimestamp",
+    "typeWidening",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+    "variantType",
+}
+"""Features with which a version is what the files of its log say: not one whose commits a catalog keeps."""
+
+_RETENTION_OF_TRANSACTIONS = "delta.setTransactionRetentionDuration"
+"""With it, which transactions a version has depends on when it is read."""
+
+MAX_TRANSACTIONS, MAX_DOMAINS = 100, 10
+"""So many has a checksum file at most, as Delta writes it; of more it says nothing."""
+
+_DELETED_ROWS_BINS = (1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2**31 - 1)
+"""Where the bins of Delta's histogram of deleted rows begin; the first begins at 0."""
+
 
 def is_kernels(metadata: dict[str, Any], protocol: dict[str, Any], num_files: int | None) -> bool:
     """Return whether Kernel may write the table's checkpoints: a small table, whose properties say nothing of them.
@@ -72,29 +101,115 @@ def is_kernels(metadata: dict[str, Any], protocol: dict[str, Any], num_files: in
     )
 
 
-def write_missing_checksum(jvm: DeltaJvm, facts: TableFacts) -> None:
-    """Write the checksum file of the newest version before a rewrite, where it is missing. On a local disk only.
+def write_missing_checksum(
+    jvm: DeltaJvm, live_files: LiveFilesReader, facts: TableFacts, listed: Mapping[str, StoredFile]
+) -> None:
+    """Write the checksum file of the newest version before a rewrite, where it is missing.
 
     A commit of the last seconds is left to its writer: where both write the file at once, Delta's own leaves a
     temporary file in the log. Never raises: the file is not part of the protocol, and nothing relies on it.
+
+    Args:
+        jvm: The session's JVM.
+        live_files: What has read the version, or reads it now.
+        facts: The table.
+        listed: The log's folder, as it was listed just now.
     """
-    if not facts.location.startswith("file:") or len(facts.files) > MAX_FILES:
+    if len(facts.files) > MAX_FILES:
         return
     try:
-        log = Path(local_path(facts.location), "_delta_log")
-        newer = log / f"{facts.version + 1:020d}.json"
-        if (log / f"{facts.version:020d}.crc").exists() and not newer.exists():
+        storage, files = live_files.storage(facts.location), live_files.of_listed(facts, listed)
+        if files is None or not files.complete or files.commit is None:
             return
-        folder = jvm.folder_at(jvm.path(facts.location))
-        snapshot = jvm.kernel_snapshot(folder)
-        commit = log / f"{int(snapshot.getVersion()):020d}.json"
-        if time.time() - commit.stat().st_mtime < WRITERS_OWN_SECONDS:
+        uri = storage.checksum_uri(files.version)
+        if uri in listed or time.time() - files.commit.modification_time_ms / 1000 < WRITERS_OWN_SECONDS:
             return
-        metadata, protocol = jvm.kernel_state(snapshot)
-        if is_kernels(metadata, protocol, len(facts.files)):
-            jvm.kernel_checksum(folder, snapshot)
+        log = files.log
+        if log is not None:
+            metadata, protocol = log.metadata, log.protocol
+        else:
+            folder = jvm.folder_at(jvm.path(facts.location))
+            metadata, protocol = jvm.kernel_state(jvm.kernel_snapshot(folder, files.version))
+        checksum = checksum_of(files.adds.values(), metadata, protocol, log)
+        if checksum is not None and metadata["id"] == facts.table_id:
+            storage.files.write(uri, json.dumps(checksum, ensure_ascii=False).encode() + b"\n")
     except Exception as error:
         _LOG.info("%s: no checksum file was written: %s", facts.ref.identifier, error)
+
+
+def checksum_of(
+    adds: Iterable[AddAction], metadata: dict[str, Any], protocol: dict[str, Any], log: LogState | None
+) -> dict[str, Any] | None:
+    """Return the checksum of a version; None where a feature of the table, or a path, means that it may be another.
+
+    Args:
+        adds: All live files.
+        metadata: The ``metaData`` action.
+        protocol: The ``protocol`` action.
+        log: What a replay of all commits found; None where transactions and domains are not known.
+    """
+    features = frozenset(protocol.get("writerFeatures") or ())
+    if not _KNOWN_FEATURES.issuperset(features) or (log is not None and log.strays):
+        return None
+    files = list(adds)
+    checksum = {
+        "tableSizeBytes": sum(int(add["size"]) for add in files), "numFiles": len(files),
+        "numMetadata": 1, "numProtocol": 1, "metadata": metadata, "protocol": protocol,
+    }  # fmt: skip
+    if "deletionVectors" in features:
+        # Without these figures Delta would build the state of the version to have those of the next one.
+        deleted = [int((add.get("deletionVector") or {}).get("cardinality") or 0) for add in files]
+        bins = [0] * (len(_DELETED_ROWS_BINS) + 1)
+        for num_rows in deleted:
+            bins[bisect_right(_DELETED_ROWS_BINS, num_rows)] += 1
+        checksum["numDeletedRecordsOpt"] = sum(deleted)
+        checksum["numDeletionVectorsOpt"] = sum(bool(add.get("deletionVector")) for add in files)
+        checksum["deletedRecordCountsHistogramOpt"] = {"deletedRecordCounts": bins}
+    return checksum if log is None else checksum | _of_whole_log(log)
+
+
+def _of_whole_log(log: LogState) -> dict[str, Any]:
+    """What only a replay of all commits knows of a version, each part where Delta would write it, too."""
+    known: dict[str, Any] = {}
+    configuration = log.metadata["configuration"]
+    if _RETENTION_OF_TRANSACTIONS not in configuration and len(log.transactions) <= MAX_TRANSACTIONS:
+        known["setTransactions"] = list(log.transactions.values())
+    if len(log.domains) <= MAX_DOMAINS:
+        known["domainMetadata"] = [
+            {"domain": name, "configuration": text, "removed": False} for name, text in log.domains.items()
+        ]
+    if str(configuration.get(IN_COMMIT_TIMESTAMPS)).lower() == "true":
+        known["inCommitTimestampOpt"] = int(log.commit_info["inCommitTimestamp"])
+    return known
+
+
+def _is_taken_over(jvm: DeltaJvm, storage: TableStorage) -> bool:
+    return not storage.files.renames_cheaply and jvm.writes_checksums
+
+
+def take_over_checksum(jvm: DeltaJvm, storage: TableStorage, txn: JavaObject) -> None:
+    """Leave the checksum file of a transaction's version to ``write_derived_checksum``, where that is cheaper.
+
+    Delta's way is a temporary file and a rename, which takes twenty requests where a rename is a copy.
+    """
+    if _is_taken_over(jvm, storage):
+        jvm.without_checksum(txn)
+
+
+def write_derived_checksum(jvm: DeltaJvm, storage: TableStorage, log: JavaObject, version: int) -> None:
+    """Write the checksum file of a version that we committed, as Delta derived it, where it was taken over.
+
+    Call it when the log is known to have our commit. Never raises, as ``write_missing_checksum``.
+    """
+    try:
+        if not _is_taken_over(jvm, storage):
+            return
+        checksum = jvm.derived_checksum(log, version)
+        if checksum is not None:
+            with contextlib.suppress(FileExistsError):
+                storage.files.write(storage.checksum_uri(version), checksum)
+    except Exception as error:
+        _LOG.info("%s@%d: no checksum file was written: %s", storage.root_uri, version, error)
 
 
 def interval_of(metadata: dict[str, Any]) -> int:

@@ -7,6 +7,7 @@ from typing import Protocol
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.commit_fate import commit_once
+from maintainer.delta.transaction.small_log_files import take_over_checksum, write_derived_checksum
 from maintainer.errors import CommitConflict, MaintainerError
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.table.commit_records import CommitStamp
@@ -60,10 +61,15 @@ class VacuumCommits:
             return after_version
 
     def _commit(self, operation: JavaObject, metrics: dict[str, int], after_version: int) -> int:
+        jvm, storage = self._jvm, self._storage
+
         def attempt() -> int:
             # Opened for each attempt: if our commit was overwritten, Delta's view of the log is dropped.
-            txn = self._jvm.start_transaction(self._jvm.log_at(self._storage.root_uri))
-            self._jvm.register_metrics(txn, metrics)
-            return self._jvm.commit(txn, self._jvm.seq(), operation, None)
+            txn = jvm.start_transaction(jvm.log_at(storage.root_uri))
+            jvm.register_metrics(txn, metrics)
+            take_over_checksum(jvm, storage, txn)
+            return jvm.commit(txn, jvm.seq(), operation, None)
 
-        return commit_once(self._jvm, self._storage, self._stamp, self._where, attempt, after_version=after_version)
+        version = commit_once(jvm, storage, self._stamp, self._where, attempt, after_version=after_version)
+        write_derived_checksum(jvm, storage, jvm.log_at(storage.root_uri), version)
+        return version

@@ -1,7 +1,8 @@
-"""Checksum files of versions: kept up where a table has them, and begun by Kernel on a small table that has none."""
+"""Checksum files of versions: kept up where a table has them, and begun on a small table that has none."""
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +13,20 @@ import pyarrow as pa
 import pytest
 
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.delta.jvm import BORROWED
+from maintainer.delta.jvm.transaction_calls import WRITE_CHECKSUM
+from maintainer.delta.spark.spark_session import SessionLease, lend_session, worker_session
+from maintainer.delta.storage.file_store import LocalFiles
 from maintainer.model.run.outcome import Proof
 from maintainer.model.table.table_facts import TableRef
-from tests.support.tables.delta_tables import compaction, second_engine_rows, spark_rows, stamp
+from tests.support.tables.delta_tables import (
+    compaction,
+    forget_logs,
+    no_intent,
+    second_engine_rows,
+    spark_rows,
+    stamp,
+)
 from tests.support.tables.sick_tables import let_rest, make_table
 
 if TYPE_CHECKING:
@@ -76,23 +86,93 @@ def test_a_small_table_of_another_engine_gets_a_checksum_and_its_commit_no_spark
     assert len(second_engine_rows(path)) == len(spark_rows(spark, path)) == 40
 
 
-def test_a_table_whose_checkpoints_are_its_own_matter_gets_none(engine: DeltaTableEngine, lake: Path) -> None:
-    path = lake / "theirs"
-    make_table(path, 4)
+def test_none_is_written_where_the_setting_is_off_or_the_session_is_somebody_elses(
+    engine: DeltaTableEngine, lake: Path
+) -> None:
+    for name, setting in {"off": WRITE_CHECKSUM, "borrowed": BORROWED}.items():
+        make_table(lake / name, 4)
+        let_rest(lake / name)
+        with engine.jvm.setting(setting, "false"):
+            jobs_of_commit(engine, lake / name)
+        assert checksums(lake / name) == []
+
+
+def test_a_session_that_was_borrowed_says_so(lease: SessionLease) -> None:
+    assert worker_session(lease).conf.get(BORROWED, None) is None
+    assert worker_session(lend_session(lease.spark)).conf.get(BORROWED, None) == "true"
+
+
+def test_what_the_log_knows_of_a_table_with_everything_is_what_delta_computes(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream's transactions, row tracking, in-commit timestamps, clustering, deletion vectors; Delta validates.
+
+    Written here as on a store, where a rename is a copy: Delta derives the next checksum, and we write it.
+    """
+    path, source = lake / "t", lake / "source"
+    properties = {"enableRowTracking": "true", "enableInCommitTimestamps": "true", "enableDeletionVectors": "true"}
+    texts = ", ".join(f"'delta.{name}' = '{value}'" for name, value in properties.items())
+    spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT) USING delta CLUSTER BY (id) TBLPROPERTIES ({texts})")
+    spark.range(0).write.format("delta").save(str(source))
+    for start in (0, 40):
+        spark.range(start, start + 40, 1, 2).write.format("delta").mode("append").save(str(source))
+        stream_once(spark, source, path, lake / "checkpoint")
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id IN (3, 50)")
+    token = only_transaction(path)
+    for checksum in (path / "_delta_log").glob("*.crc"):
+        checksum.unlink()
     let_rest(path)
-    deltalake.DeltaTable(str(path)).alter.set_table_properties({"delta.checkpointPolicy": "classic"})
-    let_rest(path)
-    jobs_of_commit(engine, path)
-    assert checksums(path) == []
+    forget_logs(spark)
+    monkeypatch.setattr(LocalFiles, "renames_cheaply", False)
+    rows, version = spark_rows(spark, path), deltalake.DeltaTable(str(path)).version()
+    facts = engine.reader.facts(TableRef(str(path)))
+    forget_logs(spark)
+    step, batch = compaction(facts)
+    with engine.jvm.setting("spark.databricks.delta.incremental.commit.verify", "true"):
+        engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
+    assert checksums(path) == [version, version + 1]
+    log = engine.jvm.log_at(path.as_uri())
+    forget_logs(spark)
+    for number in (version, version + 1):
+        assert engine.jvm.snapshot_at(log, number).validateChecksum(engine.jvm.string_map({}))
+        document = of_version(path, number)
+        assert [(txn["appId"], txn["version"]) for txn in document["setTransactions"]] == [token]
+        assert {domain["domain"] for domain in document["domainMetadata"]} == {"delta.clustering", "delta.rowTracking"}
+        assert document["inCommitTimestampOpt"] == commit_info(path, number)["inCommitTimestamp"]
+    assert (of_version(path, version)["numDeletedRecordsOpt"], of_version(path, version + 1)["numFiles"]) == (2, 1)
+    spark.range(80, 120).write.format("delta").mode("append").save(str(source))
+    stream_once(spark, source, path, lake / "checkpoint")
+    assert only_transaction(path)[1] == token[1] + 1
+    assert sum(spark_rows(spark, path).values()) == sum(rows.values()) + 40
+
+
+def stream_once(spark: SparkSession, source: Path, path: Path, checkpoint: Path) -> None:
+    """Let a stream append what is new, and end."""
+    stream = spark.readStream.format("delta").load(str(source)).writeStream.format("delta")
+    stream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start(str(path)).awaitTermination()
+
+
+def only_transaction(path: Path) -> tuple[str, int]:
+    """The id of the table's only writer with transactions, and its newest number: read from the commits as JSON."""
+    lines = [line for file in sorted((path / "_delta_log").glob("*.json")) for line in file.read_text().splitlines()]
+    tokens = {txn["appId"]: int(txn["version"]) for line in lines if (txn := json.loads(line).get("txn"))}
+    ((name, number),) = tokens.items()
+    return name, number
+
+
+def commit_info(path: Path, version: int) -> dict[str, Any]:
+    lines = (path / "_delta_log" / f"{version:020d}.json").read_text(encoding="utf-8").splitlines()
+    (info,) = (json.loads(line)["commitInfo"] for line in lines if line.startswith('{"commitInfo"'))
+    return dict(info)
 
 
 def test_without_a_checksum_the_rewrite_goes_on(
     engine: DeltaTableEngine, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: Any) -> None:
-        raise OSError("no space left on device")
+    def fail(files: LocalFiles, uri: str, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
 
-    monkeypatch.setattr(DeltaJvm, "kernel_checksum", fail)
+    monkeypatch.setattr(LocalFiles, "write", fail)
     path = lake / "theirs"
     make_table(path, 4)
     let_rest(path)

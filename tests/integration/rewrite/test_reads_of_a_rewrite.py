@@ -49,9 +49,9 @@ def whole_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         versions.append(int(snapshot.getVersion()))
         return through_kernel(jvm, folder, snapshot)
 
-    def by_commits(storage: TableStorage, version: int) -> ReplayedVersion | None:
+    def by_commits(storage: TableStorage, version: int, *listed: Any) -> ReplayedVersion | None:
         versions.append(version)
-        return from_commits(storage, version)
+        return from_commits(storage, version, *listed)
 
     monkeypatch.setattr(DeltaJvm, "kernel_adds", by_kernel)
     monkeypatch.setattr(REPLAY, by_commits)

@@ -1,22 +1,27 @@
 """A process with one Spark session, in which commands of maintainer run one after another: Spark starts once for all.
 
 Run as a module it is that process: a line of JSON in, a line of JSON out. Each command borrows the session, and finds
-the state on its store as a new process would.
+the state on its store as a new process would; a function of a test gets the session as its own.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import json
 import os
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from maintainer.delta.spark.spark_session import SessionLease
 
 ROOT = Path(__file__).parents[3]
 
@@ -48,6 +53,12 @@ class CommandHost:
         started = time.monotonic()
         answer = self._ask({"arguments": arguments, "environment": environment})
         return Done(answer["returncode"], answer["out"], answer["err"], time.monotonic() - started)
+
+    def call(self, function: str, *arguments: object) -> Any:
+        """Call a function, ``module:name``, in the process: with the lease of its session, and then these arguments."""
+        answer = self._ask({"function": function, "arguments": arguments})
+        assert "raised" not in answer, answer["raised"]
+        return answer["returned"]
 
     def _ask(self, question: dict[str, Any]) -> Any:
         assert self._process.stdin is not None
@@ -99,14 +110,24 @@ def _run(arguments: list[str], environment: dict[str, str]) -> dict[str, Any]:
     return {"returncode": int(returncode), "out": out.getvalue(), "err": err.getvalue()}
 
 
+def _call(lease: SessionLease, function: str, arguments: list[object]) -> dict[str, Any]:
+    module, _, name = function.partition(":")
+    try:
+        return {"returned": getattr(importlib.import_module(module), name)(lease, *arguments)}
+    except Exception:
+        return {"raised": traceback.format_exc()}
+
+
 def _serve(settings: dict[str, Any], questions: IO[str], answers: IO[str]) -> None:
     from maintainer.delta.spark.spark_session import open_session
     from maintainer.delta.spark.start_conf import SessionOptions
 
     options = SessionOptions("local[2]", tuple(settings["conf"].items()), storage=tuple(settings["storage"]))
-    with open_session(options):
+    with open_session(options) as lease:
         for line in questions:
-            answers.write(json.dumps(_run(**json.loads(line))) + "\n")
+            question = json.loads(line)
+            answer = _call(lease, **question) if "function" in question else _run(**question)
+            answers.write(json.dumps(answer) + "\n")
             answers.flush()
 
 

@@ -7,6 +7,7 @@ Kernel.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,15 +31,22 @@ class ReplayedVersion:
     commit: StoredFile
 
 
-def replay_commits(storage: TableStorage, version: int | None = None) -> ReplayedVersion | None:
+def replay_commits(
+    storage: TableStorage, version: int | None = None, listed: Mapping[str, StoredFile] | None = None
+) -> ReplayedVersion | None:
     """Replay the commits up to a version, or the newest one; None where it needs a checkpoint, or anything is missing.
+
+    Args:
+        storage: The table's.
+        version: None for the newest one.
+        listed: The log's folder, where it was listed just now.
 
     Raises:
         OSError: A file cannot be read.
         ValueError: A line is not JSON.
     """
-    log = f"{storage.root_uri}/_delta_log"
-    files = {file.name: (uri, file) for uri, file in storage.children(log).items() if not file.is_dir}
+    listed = storage.log_files() if listed is None else listed
+    files = {file.name: (uri, file) for uri, file in listed.items() if not file.is_dir}
     try:
         chosen = segment(files, version)
     except IncompleteLog:

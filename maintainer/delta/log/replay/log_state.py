@@ -70,8 +70,11 @@ class LogState:
     metadata: dict[str, Any] = field(default_factory=dict)
     protocol: dict[str, Any] = field(default_factory=dict)
     domains: dict[str, str] = field(default_factory=dict)
+    transactions: dict[str, dict[str, Any]] = field(default_factory=dict)
     commit_info: dict[str, Any] = field(default_factory=dict)
     adds: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    strays: int = 0
+    """Removals of what was not live: the same file in another spelling, perhaps."""
 
     def take(self, actions: Iterable[Mapping[str, Any]]) -> None:
         """Apply the actions of a checkpoint or of one commit."""
@@ -83,7 +86,7 @@ class LogState:
                     case "add":
                         added[removed_key(body)] = body
                     case "remove":
-                        self.adds.pop(removed_key(body), None)
+                        self.strays += self.adds.pop(removed_key(body), None) is None
                     case "metaData":
                         self.metadata = body
                     case "protocol":
@@ -92,6 +95,8 @@ class LogState:
                         self.domains.pop(body["domain"], None)
                     case "domainMetadata":
                         self.domains[body["domain"]] = str(body.get("configuration") or "")
+                    case "txn":
+                        self.transactions[str(body.get("appId"))] = body
                     case "commitInfo":
                         self.commit_info = body
                     case _:

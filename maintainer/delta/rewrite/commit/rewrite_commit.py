@@ -29,7 +29,7 @@ from maintainer.delta.storage.failures.engine_failures import describe, is_confl
 from maintainer.delta.transaction.commit_fate import not_landed, safe_message, settle, stamped
 from maintainer.delta.transaction.landed_commit import Actions, differences, landed_actions
 from maintainer.delta.transaction.requirements import check_as_planned, check_same_table, was_planned_table
-from maintainer.delta.transaction.small_log_files import write_if_due
+from maintainer.delta.transaction.small_log_files import take_over_checksum, write_derived_checksum, write_if_due
 from maintainer.engine.protocols import BeforeCommit
 from maintainer.errors import CommitConflict, CommitUnknown, MaintainerError, VerificationFailed, raise_from
 from maintainer.model.closed_types import assert_never
@@ -132,6 +132,7 @@ def commit_rewrite(
     job.timings.commit = time.monotonic() - commit_started
     landed = landed_actions(job.jvm, job.storage, stamp, job.where, outcome.version)
     if landed is not None:
+        write_derived_checksum(job.jvm, job.storage, job.log, outcome.version)
         proof = replace(proof, findings=proof.findings + differences(landed, job.written, job.batch))
     return _receipt(job, proof, landed, read_version, outcome.version, attempts, time.monotonic() - started)
 
@@ -247,6 +248,7 @@ def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_ver
         job.jvm.enter_thread(job.group, f"{job.where}: commit")
         job.jvm.register_metrics(job.txn, optimize_metrics(job.batch, [file.size_bytes for file in job.written]))
         tags = job.jvm.row_tracking_tags(job.snapshot)
+        take_over_checksum(job.jvm, job.storage, job.txn)
         with job.jvm.without_checkpoint(job.txn) if job.checkpoint_is_kernels else nullcontext():
             version = job.jvm.commit(job.txn, actions, _operation(job), tags)
         return _Landed(version)

@@ -57,7 +57,7 @@ PUBLIC = {
     "kernel": {
         "loadSnapshot", "atVersion", "build", "create", "close", "getMetadata", "getProtocol",
         "getRows", "getScanBuilder", "getScanFiles", "getTimestamp", "hasNext", "next", "isPresent", "map", "toRow",
-        "writeCheckpoint", "getStatistics", "getChecksumWriteMode", "writeChecksum",
+        "writeCheckpoint",
         "getLatestTransactionVersion", "DeletionVectorDescriptor", "toArray",
     },
     # parquet-hadoop, which Spark brings along.

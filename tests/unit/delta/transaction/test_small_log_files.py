@@ -1,4 +1,4 @@
-"""Which tables have their checkpoints written through Kernel, and when one is due."""
+"""Which tables have their checkpoints written through Kernel, when one is due, and what a checksum file says."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from maintainer.delta.transaction.small_log_files import MAX_FILES, interval_of, is_kernels
+from maintainer.delta.log.replay.log_state import LogState
+from maintainer.delta.transaction.small_log_files import MAX_FILES, checksum_of, interval_of, is_kernels
 
 
 def metadata(**configuration: str) -> dict[str, Any]:
@@ -38,3 +39,73 @@ def test_the_interval_is_the_tables() -> None:
     assert interval_of(metadata()) == 10
     assert interval_of(metadata(delta__checkpointInterval="3")) == 3
     assert interval_of(metadata(delta__checkpointInterval="-3")) == 0
+
+
+def add(path: str, cardinality: int | None = None) -> dict[str, Any]:
+    vector = {"storageType": "u", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": cardinality}
+    return {"path": path, "size": 10, **({} if cardinality is None else {"deletionVector": vector})}
+
+
+def replayed(*actions: dict[str, Any], configuration: dict[str, str] | None = None) -> LogState:
+    log = LogState(1, {"id": "a", "configuration": configuration or {}}, {"minWriterVersion": 2})
+    log.take(actions)
+    return log
+
+
+def checksum(log: LogState | None, *adds: dict[str, Any], features: list[str] | None = None) -> dict[str, Any] | None:
+    return checksum_of(adds, {"id": "a", "configuration": {}}, {"writerFeatures": features}, log)
+
+
+def test_what_is_not_known_is_left_out_and_never_empty() -> None:
+    said = checksum(None, add("x"), add("y"))
+    assert said is not None
+    assert (said["numFiles"], said["tableSizeBytes"], said["numMetadata"], said["numProtocol"]) == (2, 20, 1, 1)
+    assert {"setTransactions", "domainMetadata", "inCommitTimestampOpt", "numDeletedRecordsOpt"}.isdisjoint(said)
+    assert (said["metadata"]["id"], said["protocol"]) == ("a", {"writerFeatures": None})
+
+
+def test_a_replay_knows_the_newest_transaction_of_each_writer_and_the_domains_that_are_left() -> None:
+    domains = [{"domain": name, "configuration": "{}", "removed": gone} for name, gone in (("a", False), ("b", True))]
+    log = replayed({"txn": {"appId": "s", "version": 1}}, {"txn": {"appId": "s", "version": 2}},
+                   *({"domainMetadata": domain} for domain in domains))  # fmt: skip
+    said = checksum(log)
+    assert said is not None
+    assert (said["setTransactions"], said["domainMetadata"]) == ([{"appId": "s", "version": 2}], [domains[0]])
+    nothing = checksum(replayed())
+    assert nothing is not None
+    assert (nothing["setTransactions"], nothing["domainMetadata"]) == ([], [])
+
+
+def test_of_too_many_nothing_is_said_as_delta_does() -> None:
+    txns = [{"txn": {"appId": str(number), "version": 1}} for number in range(101)]
+    domains = [{"domainMetadata": {"domain": str(number), "configuration": ""}} for number in range(11)]
+    for log, said in (
+        (replayed(*txns[:100], *domains[:10]), {"setTransactions", "domainMetadata"}),
+        (replayed(*txns, *domains), set()),
+        (replayed(configuration={"delta.setTransactionRetentionDuration": "1 day"}), {"domainMetadata"}),
+    ):
+        assert {"setTransactions", "domainMetadata"} & (checksum(log) or {}).keys() == said
+
+
+def test_the_time_of_a_commit_is_its_own_where_the_table_has_such() -> None:
+    on = {"delta.enableInCommitTimestamps": "true"}
+    said = checksum(replayed({"commitInfo": {"inCommitTimestamp": 7}}, configuration=on))
+    assert said is not None
+    assert said["inCommitTimestampOpt"] == 7
+
+
+def test_deleted_rows_are_counted_in_deltas_bins() -> None:
+    counts = (1, 9, 10, 2**31 - 2, 2**31 - 1)
+    adds = [add("none"), *(add(str(count), count) for count in counts)]
+    said = checksum(None, *adds, features=["deletionVectors"])
+    assert said is not None
+    assert (said["numDeletedRecordsOpt"], said["numDeletionVectorsOpt"]) == (sum(counts), 5)
+    assert said["deletedRecordCountsHistogramOpt"] == {"deletedRecordCounts": [1, 2, 1, 0, 0, 0, 0, 0, 1, 1]}
+
+
+def test_a_table_whose_files_may_be_others_has_none() -> None:
+    assert checksum(None, add("x"), features=["catalogManaged"]) is None
+    assert checksum(None, add("x"), features=["a feature of tomorrow"]) is None
+    # The same file in another spelling, perhaps: then the log has fewer files than a replay by text.
+    assert checksum(replayed({"remove": {"path": "a%20b"}}), add("a b")) is None
+    assert checksum(replayed({"add": add("x")}, {"remove": {"path": "x"}})) is None

@@ -32,6 +32,9 @@ class Log:
     def children(self, uri: str) -> dict[str, StoredFile]:
         return self.files.children(uri)
 
+    def log_files(self) -> dict[str, StoredFile]:
+        return self.children(f"{self.root_uri}/_delta_log")
+
     def commit(self, version: int, *actions: dict[str, Any]) -> Path:
         path = self.folder / f"{version:020d}.json"
         path.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")

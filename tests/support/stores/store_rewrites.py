@@ -1,0 +1,82 @@
+"""Work on tables of a store in a process with a session that reaches it: what ``CommandHost.call`` calls."""
+
+from __future__ import annotations
+
+import urllib.request
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from maintainer.delta.engine.table_engine import DeltaEngine
+from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.delta.transaction import small_log_files
+from maintainer.model.plan.plan import Checks
+from maintainer.model.run.outcome import Proof
+from maintainer.model.table.table_facts import TableRef
+from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
+from tests.support.tables.delta_tables import compaction, forget_logs, stamp
+
+INTENT, COMMITTED = "mark-intent", "mark-committed"
+"""What the server is asked for at these moments, so that its list of requests shows where they were."""
+
+VERIFY = "spark.databricks.delta.incremental.commit.verify"
+"""With it Delta builds the state before and after each commit, and compares it with the checksums."""
+
+
+def rewrite(lease: SessionLease, location: str, server_url: str, validated: bool) -> dict[str, Any]:
+    """Compact a table in one batch, and check the commit; returns the versions, the verdict, jobs and rows."""
+    with DeltaEngine(lease).worker("store") as engine:
+        settings = dict(engine.jvm.spark.conf.getAll)
+        facts = engine.reader.facts(TableRef(location))
+        step, batch = compaction(facts)
+        forget_logs(engine.jvm.spark)
+
+        def intent(read_version: int, proof: Proof | None) -> None:
+            _mark(server_url, INTENT)
+
+        with pytest.MonkeyPatch.context() as patch, engine.jvm.setting(VERIFY, str(validated).lower()):
+            # No test can make an object older.
+            patch.setattr(small_log_files, "WRITERS_OWN_SECONDS", 0)
+            receipt = engine.writer.rewrite(facts, step, batch, stamp(), intent)
+        _mark(server_url, COMMITTED)
+        jobs = _num_jobs(engine.jvm.spark)
+        checked = GreatExpectationsVerifier().after_rewrite(engine.versions, facts, batch, receipt, Checks())
+        return {
+            "version": receipt.version, "verdict": checked.verdict.value, "rows": checked.rows_after,
+            "jobs_of_checks": _num_jobs(engine.jvm.spark) - jobs,
+            "settings": sorted(key for key, _ in settings.items() ^ dict(engine.jvm.spark.conf.getAll).items()),
+        }  # fmt: skip
+
+
+def validate(lease: SessionLease, location: str, versions: list[int]) -> list[bool]:
+    """Let Delta build the state of versions and compare it with their checksum files; it raises where they differ."""
+    with DeltaEngine(lease).worker("store") as engine:
+        forget_logs(engine.jvm.spark)
+        log = engine.jvm.log_at(location)
+        nothing = engine.jvm.string_map({})
+        snapshots = [engine.jvm.snapshot_at(log, version) for version in versions]
+        return [snapshot.checksumOpt().isDefined() and snapshot.validateChecksum(nothing) for snapshot in snapshots]
+
+
+def stream_appends(lease: SessionLease, source: str, target: str, checkpoint: str, ids: list[list[int]]) -> None:
+    """Make a table with row tracking and in-commit timestamps, and let a stream append ranges of ids to it."""
+    with DeltaEngine(lease).worker("store") as engine:
+        spark = engine.jvm.spark
+        properties = ("delta.enableRowTracking", "delta.enableInCommitTimestamps")
+        texts = ", ".join(f"'{name}' = 'true'" for name in properties)
+        spark.sql(f"CREATE TABLE IF NOT EXISTS delta.`{target}` (id BIGINT) USING delta TBLPROPERTIES ({texts})")
+        for start, end in ids:
+            spark.range(start, end, 1, 2).write.format("delta").mode("append").save(source)
+            stream = spark.readStream.format("delta").load(source).writeStream.format("delta")
+            stream = stream.option("checkpointLocation", checkpoint).trigger(availableNow=True)
+            stream.start(target).awaitTermination()
+
+
+def _num_jobs(spark: Any) -> int:
+    return int(spark.sparkContext._jsc.sc().statusStore().jobsList(None).size())
+
+
+def _mark(server_url: str, name: str) -> None:
+    with suppress(OSError):  # whatever it answers
+        urllib.request.urlopen(f"{server_url}/lake/{name}", timeout=60).close()
