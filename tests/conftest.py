@@ -8,6 +8,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, settings
 
 from tests.support.suites.example_counts import PROFILE, examples
+from tests.support.suites.one_session import lease
 from tests.support.suites.suite_summary import (
     pytest_collection_modifyitems,
     pytest_deselected,
@@ -18,6 +19,7 @@ from tests.support.suites.suite_summary import (
 )
 
 __all__ = [
+    "lease",
     "pytest_collection_modifyitems",
     "pytest_deselected",
     "pytest_report_header",

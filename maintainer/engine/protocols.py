@@ -273,8 +273,11 @@ class VersionReader(Protocol):
         """Return the columns that a reader of the version sees, in order."""
         ...
 
-    def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
-        """Count the rows at the version: by reading the files, or (``scan=False``) from the log."""
+    def row_count(self, facts: TableFacts, version: int, *, scan: bool, beside: int | None = None) -> int:
+        """Count the rows at the version: by reading the files, or (``scan=False``) from the log.
+
+        Files that the version ``beside`` has as well may be counted by the log.
+        """
         ...
 
     def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TypeVar
 
 from maintainer.engine.protocols import VersionReader
 from maintainer.errors import MaintainerError
@@ -28,15 +27,11 @@ from maintainer.verification.verification_result import Document, Pair, Verifica
 
 MAX_REMEMBERED_VERSIONS = 1000
 
-_T = TypeVar("_T")
-
 
 class GreatExpectationsVerifier:
     """The verifier of a run; one for all workers."""
 
     def __init__(self) -> None:
-        # Rows counted by scan at a version that passed. The next batch of a step starts from there.
-        self._counted: OrderedDict[tuple[str, str, int], int] = OrderedDict()
         self._judged: OrderedDict[tuple[str, str, int], Verdicts] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -88,15 +83,6 @@ class GreatExpectationsVerifier:
             detail=_detail(done.assertions) if verdict is not Verdict.PASS else None,
         )
 
-    def counted(self, facts: TableFacts, version: int) -> int | None:
-        """Return the rows counted before at a version that passed, None where nobody counted."""
-        with self._lock:
-            return self._counted.get((facts.location, facts.table_id, version))
-
-    def remember(self, facts: TableFacts, version: int, rows: int) -> None:
-        """Keep a count for the next batch."""
-        self._keep(self._counted, facts, version, rows)
-
     def judged(self, facts: TableFacts, version: int) -> Verdicts:
         """Return the verdicts of this run on a version."""
         with self._lock:
@@ -104,13 +90,10 @@ class GreatExpectationsVerifier:
 
     def remember_verdicts(self, facts: TableFacts, version: int, verdicts: Verdicts) -> None:
         """Keep the verdicts on a version for the next batch."""
-        self._keep(self._judged, facts, version, verdicts)
-
-    def _keep(self, memory: OrderedDict[tuple[str, str, int], _T], facts: TableFacts, version: int, value: _T) -> None:
         with self._lock:
-            memory[(facts.location, facts.table_id, version)] = value
-            while len(memory) > MAX_REMEMBERED_VERSIONS:
-                memory.popitem(last=False)
+            self._judged[(facts.location, facts.table_id, version)] = verdicts
+            while len(self._judged) > MAX_REMEMBERED_VERSIONS:
+                self._judged.popitem(last=False)
 
 
 class _Check:
@@ -148,8 +131,6 @@ class _Check:
         except MaintainerError as error:
             self._assertions.append(Assertion("check", Verdict.ERROR, self._after, error=str(error)))
         verdict = _verdict(self._deciding())
-        if verdict is Verdict.PASS and self._rows_after is not None and self._checks.row_count is RowCountCheck.SCAN:
-            self._owner.remember(self._facts, self._after, self._rows_after)
         return Verification(
             verdict,
             tuple(self._assertions),
@@ -173,9 +154,8 @@ class _Check:
             pairs.append(Pair(f"columns planned, for {when}", planned, f"columns {when}", columns))
         count = self._checks.row_count
         if count is RowCountCheck.SCAN:
-            counted = self._owner.counted(self._facts, self._before)
-            self._rows_before = counted if counted is not None else self._rows(self._before, scan=True)
-            self._rows_after = self._rows(self._after, scan=True)
+            self._rows_before = self._rows(self._before, scan=True, beside=self._after)
+            self._rows_after = self._rows(self._after, scan=True, beside=self._before)
             before, after = _known(self._rows_before), _known(self._rows_after)
             pairs.append(Pair("rows before, by scan", before, "rows after, by scan", after))
         elif count is RowCountCheck.LOG:
@@ -189,10 +169,10 @@ class _Check:
             pairs.append(Pair("rows in one version only", str(differing), "rows that may differ", "0"))
         elif self._checks.content is ContentCheck.FINGERPRINT:
             self._content_equal = self.proof_holds  # what the audit has compared
+        missing = self._missing() if self._checks.files else ()
         if self._checks.files and count is not RowCountCheck.SCAN:
-            # A scan opens every file anyway; where nobody scans, at least look that they are there.
-            missing = self._missing()
             self._files_checked = len(self._facts.files)
+        if missing or self._files_checked is not None:
             pairs.append(Pair("live files missing", str(len(missing)), "live files that may be missing", "0"))
         return tuple(pairs)
 
@@ -227,8 +207,8 @@ class _Check:
         self._assertions.extend(validated.assertions)
         self._documents.append(Document(self._name(name), validated.document))
 
-    def _rows(self, version: int, *, scan: bool) -> int:
-        return self._versions.row_count(self._facts, version, scan=scan)
+    def _rows(self, version: int, *, scan: bool, beside: int | None = None) -> int:
+        return self._versions.row_count(self._facts, version, scan=scan, beside=beside)
 
     def _name(self, what: str) -> str:
         return f"{self._facts.ref.identifier}@v{self._after}.{what}"

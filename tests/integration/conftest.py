@@ -1,8 +1,7 @@
-"""The one place that starts Spark for tests: a session of our own, by our own code."""
+"""Sessions of the one that tests start, and a folder for tables."""
 
 from __future__ import annotations
 
-import logging
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from maintainer.delta.spark.spark_session import SessionLease, open_session, worker_session
-from maintainer.delta.spark.start_conf import SessionOptions
+from maintainer.delta.spark.spark_session import SessionLease, worker_session
 from tests.support.checker.truth_fixture import pytest_runtest_makereport, truth_is_left_behind
 from tests.support.suites.small_row_groups import small_row_groups_are_copied
 
@@ -19,16 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["pytest_runtest_makereport", "small_row_groups_are_copied", "truth_is_left_behind"]
-
-
-@pytest.fixture(scope="session")
-def lease(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SessionLease]:
-    """The session of this test run: two cores, started fast."""
-    log = tmp_path_factory.mktemp("engine") / "spark.log"
-    options = SessionOptions(master="local[2]", conf=(("spark.driver.memory", "2g"),), log_path=log, app_name="tests")
-    logging.getLogger("py4j").setLevel(logging.WARNING)
-    with open_session(options) as lease:
-        yield lease
 
 
 @pytest.fixture(scope="session")

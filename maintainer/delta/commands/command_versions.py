@@ -42,8 +42,8 @@ class CommandVersionReader:
         """
         return tuple(self.dataframe(facts, version).columns)
 
-    def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
-        """Rows at the version: from the files, or (``scan=False``) as the log says; -1 where the log cannot say."""
+    def row_count(self, facts: TableFacts, version: int, *, scan: bool, beside: int | None = None) -> int:
+        """Rows at the version: from all files, or (``scan=False``) as the log says; -1 where the log cannot say."""
         frame = self.dataframe(facts, version) if scan else None
         with table_errors(f"{facts.ref.identifier}@{version}"):
             if frame is not None:

@@ -131,8 +131,8 @@ class FileStore(Protocol):
         """
         ...
 
-    def read_many(self, files: Iterable[StoredFile]) -> Iterator[bytes]:
-        """The content of files as they were listed, in order; many at once where that is quicker.
+    def read_many(self, files: Iterable[StoredFile], *, last_bytes: int | None = None) -> Iterator[bytes]:
+        """The content of files as they were listed, or its end, in order; many at once where that is quicker.
 
         Raises:
             FileNotFoundError: One is not there any more.
@@ -178,9 +178,12 @@ class OneByOne:
         """See ``FileStore``."""
         raise NotImplementedError
 
-    def read_many(self, files: Iterable[StoredFile]) -> Iterator[bytes]:
+    def read_many(self, files: Iterable[StoredFile], *, last_bytes: int | None = None) -> Iterator[bytes]:
         """See ``FileStore``."""
-        return (self.read(file.uri) for file in files)
+        return (self.read(file.uri) if last_bytes is None else self._end_of(file, last_bytes) for file in files)
+
+    def _end_of(self, file: StoredFile, last_bytes: int) -> bytes:
+        raise NotImplementedError
 
     def children_of(self, folders: Collection[str]) -> dict[str, dict[str, StoredFile]]:
         """See ``FileStore``."""
@@ -280,6 +283,11 @@ class LocalFiles(OneByOne):
         """See ``FileStore``."""
         with open(local_path(uri), "rb") as file:
             return file.read(-1 if first_bytes is None else first_bytes)
+
+    def _end_of(self, file: StoredFile, last_bytes: int) -> bytes:
+        with open(local_path(file.uri), "rb") as stored:
+            stored.seek(max(0, file.size_bytes - last_bytes))
+            return stored.read(last_bytes)
 
     def write(self, uri: str, data: bytes) -> None:
         """See ``FileStore``."""

@@ -94,6 +94,12 @@ class HadoopFiles(OneByOne):
 
     def read(self, uri: str, *, first_bytes: int | None = None) -> bytes:
         """See ``FileStore``."""
+        return self._read(uri, 0, first_bytes)
+
+    def _end_of(self, file: StoredFile, last_bytes: int) -> bytes:
+        return self._read(file.uri, max(0, file.size_bytes - last_bytes), last_bytes)
+
+    def _read(self, uri: str, start: int, length_bytes: int | None) -> bytes:
         try:
             stream = self._fs.open(self._jvm.path(uri))
         except Exception as error:
@@ -101,7 +107,9 @@ class HadoopFiles(OneByOne):
                 raise FileNotFoundError(uri) from error
             raise
         try:
-            return bytes(stream.readAllBytes() if first_bytes is None else stream.readNBytes(first_bytes))
+            if start:
+                stream.seek(start)
+            return bytes(stream.readAllBytes() if length_bytes is None else stream.readNBytes(length_bytes))
         finally:
             stream.close()
 

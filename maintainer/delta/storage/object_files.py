@@ -206,7 +206,7 @@ class ObjectFiles(OneByOne):
         def body() -> bytes:
             storage = self._bucket.storage
             if first_bytes is not None:
-                start = storage.read_start(name, first_bytes)
+                start = storage.read_range(name, 0, first_bytes)
                 if start is not None:
                     return start
             elif (whole := storage.read(name)) is not None:
@@ -215,12 +215,15 @@ class ObjectFiles(OneByOne):
 
         return self._asked(body, lambda files: files.read(uri, first_bytes=first_bytes))
 
-    def read_many(self, files: Iterable[StoredFile]) -> Iterator[bytes]:
+    def read_many(self, files: Iterable[StoredFile], *, last_bytes: int | None = None) -> Iterator[bytes]:
         """See ``FileStore``."""
         waiting: list[Future[bytes]] = []
         try:
             for file in files:
-                waiting.append(_PROCESS.pool.submit(self._body, file))
+                if last_bytes is None or last_bytes >= file.size_bytes:
+                    waiting.append(_PROCESS.pool.submit(self._body, file))
+                else:
+                    waiting.append(_PROCESS.pool.submit(self._end_of, file, last_bytes))
                 if len(waiting) > REQUESTS_ABREAST:
                     yield waiting.pop(0).result()
             while waiting:
@@ -241,6 +244,17 @@ class ObjectFiles(OneByOne):
     def clock_ms(self, uri: str) -> int | None:
         """See ``FileStore``."""
         return None
+
+    def _end_of(self, file: StoredFile, last_bytes: int) -> bytes:
+        name = self._name(file.uri)
+
+        def end() -> bytes:
+            found = self._bucket.storage.read_range(name, file.size_bytes - last_bytes, last_bytes)
+            if found is None:
+                raise FileNotFoundError(file.uri)
+            return found
+
+        return self._asked(end, lambda files: next(files.read_many((file,), last_bytes=last_bytes)))
 
     def _body(self, file: StoredFile) -> bytes:
         """Read a whole file, from what is kept where it is the same one."""

@@ -1,21 +1,24 @@
-"""Read a table at one version for checks after a commit; rows are counted in the files, not in the log."""
+"""Read a table at one version for checks after a commit; rows of what changed are counted in the files."""
 
 from __future__ import annotations
 
 import logging
+import tempfile
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject, records_sql
+from maintainer.delta.log.actions import live_rows
 from maintainer.delta.proof.row_comparison import differing_rows
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
 from maintainer.delta.proof.second_engine.deleted_rows import deleted_rows
 from maintainer.delta.proof.second_engine.duckdb_rows import count_rows
 from maintainer.delta.storage.failures.engine_failures import table_errors
-from maintainer.delta.storage.file_store import LocalFiles, StoredFile, local_path
+from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.delta.transaction.live_files import LiveFilesReader
+from maintainer.delta.transaction.live_files import AddAction, LiveFiles, LiveFilesReader
 from maintainer.delta.transaction.requirements import refuse_unsafe_reads
 from maintainer.delta.verify.version_proof import VERSION_SETTINGS
 from maintainer.model.plan.lanes import MAX_DELETED_ROWS
@@ -28,6 +31,14 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 FRAMES_KEPT = 2
+
+FOOTER_BYTES = 64 << 10
+"""So much of a file's end has nearly every footer, in one request."""
+
+FOOTERS_AT_ONCE = 256
+
+MAGIC = b"PAR1"
+"""What a Parquet file begins and ends with."""
 
 SKIPS_FILES = "files that cannot be read would be skipped silently"
 """What comes of a session that is set so, for the message."""
@@ -82,66 +93,56 @@ class DeltaVersionReader:
             snapshot = self._snapshot(facts, version)
             return tuple(self._jvm.read_files(self._jvm.log_at(facts.location), snapshot, (), "Verify").columns)
 
-    def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
+    def row_count(self, facts: TableFacts, version: int, *, scan: bool, beside: int | None = None) -> int:
         """Rows at the version: from the files, or (``scan=False``) as the log says; -1 where the log cannot say.
 
-        DuckDB counts where this process can read the files and all their rows count; Spark counts the rest, and says
-        what is wrong with a file that cannot be read.
+        Files that the version ``beside`` has as well are counted by the log, where it counts them. The others are
+        opened: this process reads their footers, where all their rows count or it can read their deletion vectors.
+        Spark counts the rest, and says what is wrong with a file that cannot be read.
 
         Raises:
             EnvironmentUnfit: E606, Spark would have to count, and its session skips files that it cannot read.
         """
         self._jvm.activate()
         with table_errors(f"{facts.ref.identifier}@{version}"):
+            files = self._live_files.of_version(facts, version)
             if not scan:
-                files = self._live_files.of_version(facts, version)
                 if files is None:
                     return self._rows_by_delta(facts, version)
                 return -1 if files.rows is None else files.rows
-            rows = self._rows_by_duckdb(facts, version)
+            shared = None if beside is None or files is None else self._live_files.of_version(facts, beside)
+            counted, opened = _by_log_and_opened(files, shared)
+            rows = None if files is None else self._rows_in_footers(facts, version, opened)
             if rows is not None:
-                return rows
+                return counted + rows
             conf = self._jvm.spark.conf
             refuse_unsafe_reads(lambda key: conf.get(key, None), facts.ref.identifier, SKIPS_FILES)
-            frame = self._frame_by_name(facts, version)
-            if frame is not None:
+            if files is not None and len(opened) <= MAX_FILES_BY_NAME:
+                # Delta's snapshot of the version is asked for its schema; its state is not built.
+                log, snapshot = self._jvm.log_at(facts.location), self._snapshot(facts, version)
+                frame = self._jvm.read_files(log, snapshot, opened, "Verify")
                 # Adaptive execution would make two jobs of it, and there is nothing to adapt: it ends in one row.
                 with self._jvm.setting("spark.sql.adaptive.enabled", "false"):
-                    return int(frame.count())
+                    return counted + int(frame.count())
         frame = self.dataframe(facts, version)
         with table_errors(f"{facts.ref.identifier}@{version}"):
             return int(frame.count())
 
-    def _rows_by_duckdb(self, facts: TableFacts, version: int) -> int | None:
-        """Count the rows of the live files without those that deletion vectors take out; None where DuckDB cannot."""
-        files = self._live_files.of_version(facts, version)
+    def _rows_in_footers(self, facts: TableFacts, version: int, adds: Sequence[AddAction]) -> int | None:
+        """Count rows without those that deletion vectors take out; None where that cannot be done here."""
         storage = self._live_files.storage(facts.location)
-        if files is None or not isinstance(storage.files, LocalFiles):
-            return None
-        adds = files.adds.values()
         vectors = [(add["deletionVector"], storage.deletion_vector_uri({"add": add}))
                    for add in adds if add.get("deletionVector")]  # fmt: skip
         if sum(int(vector["cardinality"]) for vector, _ in vectors) > MAX_DELETED_ROWS:
             return None
         try:
             deleted = sum(
-                len(deleted_rows(vector, None if uri is None else local_path(uri))) for vector, uri in vectors
+                len(deleted_rows(vector, None if uri is None else storage.files.read(uri))) for vector, uri in vectors
             )
-            return count_rows([local_path(storage.uri(str(add["path"]))) for add in adds]) - deleted
-        except CannotCompareError as error:
+            return rows_in_footers(storage, adds) - deleted
+        except (CannotCompareError, FileNotFoundError) as error:
             _LOG.info("%s@%d: rows counted by Spark: %s", facts.ref.identifier, version, error)
             return None
-
-    def _frame_by_name(self, facts: TableFacts, version: int) -> DataFrame | None:
-        """The version's rows, of exactly its live files; None where Kernel does not read it, and for very many files.
-
-        Delta's snapshot of the version is asked for its schema; its state is not built.
-        """
-        snapshot = self._snapshot(facts, version)
-        files = self._live_files.of_version(facts, version)
-        if files is None or len(files.adds) > MAX_FILES_BY_NAME:
-            return None
-        return self._jvm.read_files(self._jvm.log_at(facts.location), snapshot, files.adds.values(), "Verify")
 
     def _rows_by_delta(self, facts: TableFacts, version: int) -> int:
         records = f"sum({records_sql('stats')}) AS n"
@@ -199,6 +200,45 @@ class DeltaVersionReader:
         a, b = self.dataframe(facts, version_a), self.dataframe(facts, version_b)
         with table_errors(f"{facts.ref.identifier}@{version_a}..{version_b}"):
             return differing_rows(a, b)
+
+
+def _by_log_and_opened(files: LiveFiles | None, shared: LiveFiles | None) -> tuple[int, list[AddAction]]:
+    """Rows of files that two versions share, as the log counts them, and the files that are to be opened."""
+    counted, opened = 0, list[AddAction]()
+    for key, add in (files.adds if files is not None else {}).items():
+        rows = None if shared is None or key not in shared.adds else live_rows((add,))
+        if rows is None:
+            opened.append(add)
+        else:
+            counted += rows
+    return counted, opened
+
+
+def rows_in_footers(storage: TableStorage, adds: Sequence[AddAction]) -> int:
+    """Count the rows of data files with DuckDB, which is given their footers; every file ends where the log says.
+
+    Raises:
+        CannotCompareError: A file is not whole, or DuckDB does not read its footer.
+        FileNotFoundError: One is not there.
+    """
+    rows = 0
+    for start in range(0, len(adds), FOOTERS_AT_ONCE):
+        with tempfile.TemporaryDirectory(prefix="maintainer-") as folder:
+            paths = []
+            for number, footer in enumerate(_footers(storage, adds[start : start + FOOTERS_AT_ONCE])):
+                paths.append(f"{folder}/{number}.parquet")
+                Path(paths[-1]).write_bytes(MAGIC + footer)
+            rows += count_rows(paths)
+    return rows
+
+
+def _footers(storage: TableStorage, adds: Sequence[AddAction]) -> Iterator[bytes]:
+    files = [StoredFile(storage.uri(str(add["path"])), int(add["size"]), 0, False, False) for add in adds]
+    for file, end in zip(files, storage.files.read_many(files, last_bytes=FOOTER_BYTES), strict=True):
+        length, is_whole = int.from_bytes(end[-8:-4], "little") + 8, len(end) == min(FOOTER_BYTES, file.size_bytes)
+        if not is_whole or end[-4:] != MAGIC or length > file.size_bytes:
+            raise CannotCompareError(f"{file.name} is no whole Parquet file of {file.size_bytes} bytes")
+        yield (end if length <= len(end) else next(iter(storage.files.read_many((file,), last_bytes=length))))[-length:]
 
 
 def files_at(storage: TableStorage, uris: set[str]) -> dict[str, StoredFile]:

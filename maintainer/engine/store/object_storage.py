@@ -197,8 +197,8 @@ class ObjectStorage:
                     raise
                 return None
 
-    def read_start(self, name: str, length_bytes: int) -> bytes | None:
-        """Return the first bytes of an object; None where there is none.
+    def read_range(self, name: str, start: int, length_bytes: int) -> bytes | None:
+        """Return some bytes of an object, as many as there are; None where there is none.
 
         Raises:
             StoreFailure: It cannot be read.
@@ -207,7 +207,7 @@ class ObjectStorage:
 
         with translated():
             try:
-                return bytes(obstore.get_range(self._client, name, start=0, length=length_bytes))
+                return bytes(obstore.get_range(self._client, name, start=start, length=length_bytes))
             except FileNotFoundError as error:
                 if is_no_bucket(error):
                     raise

@@ -14,7 +14,8 @@ from pyarrow.fs import FileSelector, FileSystem, S3FileSystem
 from tests.support.runs.command_host import CommandHost
 from tests.support.stores.s3_projects import S3Project, project_beside
 from tests.support.stores.s3_server import S3Server
-from tests.support.stores.store_rewrites import COMMITTED, INTENT
+from tests.support.stores.sick_store import Fault
+from tests.support.stores.store_rewrites import CHECKED, COMMITTED, INTENT
 
 pytestmark = [pytest.mark.spark]
 
@@ -73,6 +74,10 @@ def test_a_commit_takes_few_requests_and_leaves_both_checksum_files(
     commits = asked.total() - 8  # the log itself is read once
     assert commits <= MAX_REQUESTS, asked
     assert (done["version"], done["verdict"], done["rows"], done["settings"]) == (8, "pass", 80, DELTAS_OWN)
+    # Each file that one version has alone is opened once, and no Spark job counts; the look at files is one LIST.
+    opened = Counter(method for method, path, _ in requests_of_checks(server) if path.endswith(".parquet"))
+    assert (done["jobs_of_checks"], opened) == (0, Counter({"GET": 9}))
+    assert len(requests_of_checks(server)) <= 9 + 9  # and looks at two commits and the folder
     assert project.rows("counted") == rows
     for version, num_files in ((7, 8), (8, 1)):
         said = checksum(store, "counted", version)
@@ -81,6 +86,13 @@ def test_a_commit_takes_few_requests_and_leaves_both_checksum_files(
         sizes = pa.table(theirs.get_add_actions()).column("size_bytes").to_pylist()
         assert (said["numFiles"], said["tableSizeBytes"]) == (num_files, sum(sizes)) == (len(sizes), sum(sizes))
         assert (said["setTransactions"], said["domainMetadata"]) == ([], [])
+
+
+def requests_of_checks(server: S3Server) -> list[tuple[str, str, Fault | None]]:
+    requests = list(server.faults.requests)
+    committed = next(number for number, (_, path, _) in enumerate(requests) if path.endswith(COMMITTED))
+    checked = next(number for number, (_, path, _) in enumerate(requests) if path.endswith(CHECKED))
+    return requests[committed + 1 : checked]
 
 
 @pytest.mark.long

@@ -321,7 +321,7 @@ class FakeWorker:
     def columns(self, facts: TableFacts, version: int) -> tuple[str, ...]:
         return facts.columns
 
-    def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
+    def row_count(self, facts: TableFacts, version: int, *, scan: bool, beside: int | None = None) -> int:
         return sum(len(rows) for rows in self._table(facts.ref).versions[version].files.values())
 
     def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
 from tests.support.tables.delta_tables import compaction, forget_logs, stamp
 
-INTENT, COMMITTED = "mark-intent", "mark-committed"
+INTENT, COMMITTED, CHECKED = "mark-intent", "mark-committed", "mark-checked"
 """What the server is asked for at these moments, so that its list of requests shows where they were."""
 
 VERIFY = "spark.databricks.delta.incremental.commit.verify"
@@ -42,6 +42,7 @@ def rewrite(lease: SessionLease, location: str, server_url: str, validated: bool
         _mark(server_url, COMMITTED)
         jobs = _num_jobs(engine.jvm.spark)
         checked = GreatExpectationsVerifier().after_rewrite(engine.versions, facts, batch, receipt, Checks())
+        _mark(server_url, CHECKED)
         return {
             "version": receipt.version, "verdict": checked.verdict.value, "rows": checked.rows_after,
             "jobs_of_checks": _num_jobs(engine.jvm.spark) - jobs,

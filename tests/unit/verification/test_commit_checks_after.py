@@ -33,6 +33,7 @@ class Frames:
         self.frames = dict(enumerate(versions))
         self.missing = missing or {}
         self.asked: list[tuple[str, int]] = []
+        self.beside: list[tuple[int, int]] = []
         self.rows_in_log: int | None = None
 
     def frame(self, version: int, what: str) -> pd.DataFrame:
@@ -47,8 +48,10 @@ class Frames:
     def columns(self, facts: TableFacts, version: int) -> tuple[str, ...]:
         return tuple(self.frame(version, "columns").columns)
 
-    def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
+    def row_count(self, facts: TableFacts, version: int, *, scan: bool, beside: int | None = None) -> int:
         rows = len(self.frame(version, "scan" if scan else "log"))
+        if beside is not None:
+            self.beside.append((version, beside))
         return rows if scan or self.rows_in_log is None else self.rows_in_log
 
     def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
@@ -208,32 +211,35 @@ def test_an_expectation_that_held_before_fails_the_commit() -> None:
     assert only.detail == "expect_column_values_to_not_be_null at version 1: expected {}, found 1"
 
 
-def test_counts_and_verdicts_are_remembered_for_the_next_batch() -> None:
+def test_verdicts_are_remembered_for_the_next_batch() -> None:
     frames, verifier = Frames(ROWS, ROWS, ROWS), GreatExpectationsVerifier()
     checks = Checks(files=False, expectations=(NOT_NULL,))
     assert after_rewrite(frames, checks, verifier).verdict is Verdict.PASS
-    assert verifier.counted(FACTS, 1) == 3
     frames.asked.clear()
     second = after_rewrite(frames, checks, verifier, version=2, read_version=1)
     assert second.verdict is Verdict.PASS
     assert second.rows_before == 3
-    assert [asked for asked in frames.asked if asked[0] in ("scan", "frame")] == [("scan", 2)]
+    assert [asked for asked in frames.asked if asked[0] in ("scan", "frame")] == [("scan", 1), ("scan", 2)]
     assert second.assertions[-1].carried_from == 1
 
 
-def test_counts_of_a_version_that_did_not_pass_are_forgotten() -> None:
-    verifier = GreatExpectationsVerifier()
-    assert verifier.version_pair(Frames(ROWS, ROWS[:2]), FACTS, 1, Checks()).verdict is Verdict.FAIL
-    assert verifier.counted(FACTS, 1) is None
+def test_a_scan_opens_what_one_of_the_versions_has_alone_and_looks_for_the_other_files() -> None:
+    frames = Frames(ROWS, ROWS, missing={0: ("old",), 1: ("old",)})
+    done = check(frames)
+    assert (done.verdict, done.note) == (Verdict.PASS, "live files missing before this commit: 1, such as old")
+    assert frames.beside == [(0, 1), (1, 0)]
+    done = check(Frames(ROWS, ROWS, missing={1: ("f",)}))
+    assert failed(done) == ["live files missing = live files that may be missing"]
 
 
 def test_memory_is_bounded_and_the_oldest_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_checks_after, "MAX_REMEMBERED_VERSIONS", 2)
     verifier = GreatExpectationsVerifier()
+    verdicts: Any = {"x": "pass"}
     for version in (1, 2, 3):
-        verifier.remember(FACTS, version, version * 10)
-    assert [verifier.counted(FACTS, version) for version in (1, 2, 3)] == [None, 20, 30]
-    assert verifier.counted(replace(FACTS, table_id="another"), 3) is None
+        verifier.remember_verdicts(FACTS, version, verdicts)
+    assert [len(verifier.judged(FACTS, version)) for version in (1, 2, 3)] == [0, 1, 1]
+    assert verifier.judged(replace(FACTS, table_id="another"), 3) == {}
 
 
 VACUUM = VacuumStep((), 0, 0, "x", ())

@@ -27,7 +27,7 @@ class Versions:
     def columns(self, facts: TableFacts, version: int) -> tuple[str, ...]:
         raise AssertionError("not asked for")
 
-    def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
+    def row_count(self, facts: TableFacts, version: int, *, scan: bool, beside: int | None = None) -> int:
         raise AssertionError("not asked for")
 
     def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:

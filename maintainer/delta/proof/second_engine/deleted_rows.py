@@ -6,6 +6,7 @@ only. The form is that of the protocol ("Deletion Vector Format"): a magic numbe
 
 from __future__ import annotations
 
+import io
 import struct
 import zlib
 from collections.abc import Mapping
@@ -17,12 +18,12 @@ from maintainer.model.table.vector_names import z85_decode
 MAGIC = 1681511377
 
 
-def deleted_rows(vector: Mapping[str, Any], path: str | None) -> list[int]:
+def deleted_rows(vector: Mapping[str, Any], file: str | bytes | None) -> list[int]:
     """Return the numbers of a file's soft-deleted rows, from 0, in ascending order.
 
     Args:
         vector: ``deletionVector`` of an ``add`` action.
-        path: The local path of the vector's file; None for one inside the log.
+        file: The local path of the vector's file, or its content; None for one inside the log.
 
     Raises:
         CannotCompareError: It is damaged or gone, or holds another number of rows than the log says.
@@ -30,7 +31,7 @@ def deleted_rows(vector: Mapping[str, Any], path: str | None) -> list[int]:
     from pyroaring import BitMap64
 
     try:
-        stored = _inline(vector) if path is None else _in_file(vector, path)
+        stored = _inline(vector) if file is None else _in_file(vector, file)
         (magic,) = struct.unpack_from("<i", stored)
         if magic != MAGIC:
             raise ValueError(f"it begins with {magic} and not with {MAGIC}")
@@ -46,10 +47,10 @@ def _inline(vector: Mapping[str, Any]) -> bytes:
     return z85_decode(vector["pathOrInlineDv"])[: int(vector["sizeInBytes"])]
 
 
-def _in_file(vector: Mapping[str, Any], path: str) -> bytes:
+def _in_file(vector: Mapping[str, Any], source: str | bytes) -> bytes:
     """The vector in a file that may hold many: its size, itself, and a checksum, numbers in big-endian order."""
     expected = int(vector["sizeInBytes"])
-    with open(path, "rb") as file:
+    with open(source, "rb") if isinstance(source, str) else io.BytesIO(source) as file:
         file.seek(int(vector.get("offset") or 0))
         head, stored, tail = file.read(4), file.read(expected), file.read(4)
     if struct.unpack(">i", head) != (expected,) or struct.unpack(">I", tail) != (zlib.crc32(stored),):

@@ -1,0 +1,29 @@
+"""The one place that starts Spark for tests: a session of our own, by our own code, for all folders of tests.
+
+Two fixtures would be two leases, and the second one would borrow what the first one started.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from maintainer.delta.spark.spark_session import SessionLease
+
+
+@pytest.fixture(scope="session")
+def lease(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SessionLease]:
+    """The session of this test run: two cores, started fast."""
+    from maintainer.delta.spark.spark_session import open_session
+    from maintainer.delta.spark.start_conf import SessionOptions
+
+    log = tmp_path_factory.mktemp("engine") / "spark.log"
+    options = SessionOptions(master="local[2]", conf=(("spark.driver.memory", "2g"),), log_path=log, app_name="tests")
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    with open_session(options) as lease:
+        assert not lease.borrowed
+        yield lease
