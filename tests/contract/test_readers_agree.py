@@ -39,20 +39,22 @@ def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
         yield worker
 
 
-def agreed(jvm: DeltaJvm, path: Path, *, kernel: bool | None = True) -> TableFacts:
+def agreed(jvm: DeltaJvm, path: Path, *, kernel: bool | None = True, replayed: bool = True) -> TableFacts:
     """Facts by both readers, equal; and where Kernel reads them, each file's action equals Spark's.
 
-    ``kernel`` says whether Kernel is to read the table; None: it may.
+    ``kernel`` says whether Kernel alone is to read the table; None: it may. ``replayed``: our own replay reads it.
     """
     forget_logs(jvm.spark)
     ref, root = TableRef(str(path)), jvm.hadoop_path(str(path))
     by_spark = SparkReader(jvm).facts(ref, root)
     by_kernel = KernelReader(jvm).facts(ref, root)
     by_kernel_alone = alone_by_kernel(jvm, ref, root)
-    assert kernel is None or (by_kernel is not None) == kernel
-    assert by_kernel == by_kernel_alone
+    assert kernel is None or (by_kernel_alone is not None) == kernel
+    assert by_kernel_alone in (by_kernel, None)
     snapshot = jvm.update(jvm.log_of_root(root))
     assert_same_actions(jvm, snapshot)
+    if replayed:
+        assert replay_commits(TableStorage(jvm, jvm.folder_at(root))) is not None
     if by_kernel is not None:
         assert by_kernel == by_spark
         live = LiveFilesReader(jvm).of_snapshot(by_spark, snapshot, by_spark.file_keys)
@@ -146,7 +148,7 @@ def test_partitions_mapping_vectors_and_clustering(spark: SparkSession, engine: 
     assert facts.columns_with_stats == ("id", "s.a", "s.b")
     assert sum(file.deleted_records for file in facts.files) == 4
     make_clustered(spark, lake / "clustered")
-    # Kernel leaves out who clustered a file, so Spark reads these tables.
+    # Kernel leaves out who clustered a file.
     assert agreed(engine.jvm, lake / "clustered", kernel=False).clustering_columns == ("a", "s.b")
 
 
@@ -155,6 +157,13 @@ def test_every_form_of_checkpoint(spark: SparkSession, engine: DeltaTableEngine,
     make_everything_v2(spark, lake / "v2")
     assert list((lake / "v2" / "_delta_log").glob("*.checkpoint.*-*.*"))
     assert len(agreed(engine.jvm, lake / "v2").files) == 6
+    spark.conf.set("spark.databricks.delta.checkpointV2.topLevelFileFormat", "json")
+    try:
+        make_everything_v2(spark, lake / "v2 json")
+    finally:
+        spark.conf.unset("spark.databricks.delta.checkpointV2.topLevelFileFormat")
+    assert list((lake / "v2 json" / "_delta_log").glob("*.checkpoint.*-*.json"))
+    assert len(agreed(engine.jvm, lake / "v2 json").files) == 6
     classic = lake / "classic"
     spark.sql(
         f"CREATE TABLE delta.`{classic}` (id BIGINT, p INT) USING delta PARTITIONED BY (p) "
@@ -257,7 +266,7 @@ def test_statistics_settings_and_clones(spark: SparkSession, engine: DeltaTableE
     assert agreed(engine.jvm, path).columns_with_stats == ("s.c", "`d.e`")
     spark.sql(f"CREATE TABLE delta.`{lake}/clone` SHALLOW CLONE delta.`{path}`")
     assert agreed(engine.jvm, lake / "clone").files[0].path.startswith("file:/")
-    # Only Spark's reader puts statistics together from the columns of a checkpoint.
+    # Kernel does not put statistics together from the columns of a checkpoint.
     spark.sql(
         f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.checkpoint.writeStatsAsJson'='false', "
         "'delta.checkpoint.writeStatsAsStruct'='true', 'delta.checkpointInterval'='1')"

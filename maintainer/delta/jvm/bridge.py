@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from maintainer.delta.jvm import commit_store
-from maintainer.delta.jvm import kernel_calls as kernel
 from maintainer.delta.jvm import log_calls as log
 from maintainer.delta.jvm import storage_calls as storage
 from maintainer.delta.jvm import transaction_calls as transaction
 from maintainer.delta.jvm.catalog_calls import CatalogCalls
+from maintainer.delta.jvm.kernel_calls import KernelCalls
 from maintainer.delta.jvm.parquet_calls import ParquetCalls
 from maintainer.delta.jvm.task_calls import TaskCalls
 from maintainer.errors import EnvironmentUnfit
 
-REQUIRED = commit_store.REQUIRED + kernel.REQUIRED + log.REQUIRED + storage.REQUIRED + transaction.REQUIRED
+REQUIRED = commit_store.REQUIRED + log.REQUIRED + storage.REQUIRED + transaction.REQUIRED
 """Everything private to Delta that the engine calls."""
 
 
 class DeltaJvm(
     CatalogCalls,
-    kernel.KernelCalls,
+    KernelCalls,
     log.LogCalls,
     ParquetCalls,
     storage.StorageCalls,

@@ -10,20 +10,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from maintainer.delta.jvm.gateway import Gateway, JavaObject, Required
+from maintainer.delta.jvm.gateway import Gateway, JavaObject
 from maintainer.delta.jvm.storage_calls import TableFolder
 
 CHARACTERS_AT_ONCE = 4_000_000
 """About 7,000 files with statistics of ten columns cross in one piece."""
-
-REQUIRED: tuple[Required, ...] = (
-    ("stats.StatisticsCollection$", "configuredDeltaStatsColumnSpec", 1),
-    ("stats.StatisticsCollection$", "getIndexedColumns", 4),
-    ("actions.Action$", "fromJson", 1),
-    ("actions.Metadata", "dataSchema", 0),
-    ("NoMapping$", "name", 0),
-)
-"""What this module calls of Delta's private surface; Kernel's own classes come with the same release."""
 
 
 class KernelCalls(Gateway):
@@ -96,15 +87,6 @@ class KernelCalls(Gateway):
         snapshot = self.kernel_snapshot(folder, version)
         number = snapshot.getLatestTransactionVersion(self._kernel_engine(folder)[0], app_id)
         return int(number.get()) if number.isPresent() else -1
-
-    def indexed_schema(self, metadata: dict[str, Any]) -> dict[str, Any]:
-        """The logical schema of the columns that statistics are collected for, as ``Snapshot`` works it out."""
-        action = self._in_delta("actions.Action").fromJson(json.dumps({"metaData": metadata}))
-        statistics = self._module("stats.StatisticsCollection$")
-        spec = statistics.configuredDeltaStatsColumnSpec(action)
-        schema = statistics.getIndexedColumns(self.seq(), spec, action.dataSchema(), self._module("NoMapping$"))
-        logical: dict[str, Any] = json.loads(schema.json())
-        return logical
 
     def _kernel_engine(self, folder: TableFolder) -> tuple[JavaObject, JavaObject]:
         """Kernel's engine on the session's configuration, and the Java function from a row to its JSON."""

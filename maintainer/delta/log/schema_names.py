@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -66,14 +68,28 @@ def _leaves(schema: dict[str, Any], prefix: tuple[str, ...]) -> list[tuple[str, 
     return paths
 
 
+NUM_INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
+
 DEFAULT_INDEXED_COLUMNS = 32
 """Delta's default of ``delta.dataSkippingNumIndexedCols``: statistics name so many leaf columns at most."""
+
+
+def indexed_schema(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the logical schema of the columns that statistics are collected for, from a ``metaData`` action.
+
+    Raises:
+        ValueError: A number of columns that is no number; Delta does not read such a table.
+    """
+    properties = metadata["configuration"]
+    if not re.fullmatch(r"[+-]?[0-9]+", properties.get(NUM_INDEXED_COLUMNS, "0")):
+        raise ValueError(f"{NUM_INDEXED_COLUMNS} is {properties[NUM_INDEXED_COLUMNS]!r}")
+    return collected_schema(json.loads(metadata["schemaString"]), properties, metadata["partitionColumns"])
 
 
 def collected_schema(
     schema: dict[str, Any], properties: Mapping[str, str], partition_columns: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the part of a schema that Delta collects statistics for, where Delta's own code cannot be called.
+    """Return the part of a schema that Delta collects statistics for, as Delta works it out.
 
     The columns that ``delta.dataSkippingStatsColumns`` names, else the first ``delta.dataSkippingNumIndexedCols``
     leaves (32; -1 for all) that are no partition columns; a map or an array is one leaf.
@@ -84,8 +100,8 @@ def collected_schema(
     if named is not None:
         named_paths = {tuple(part.lower() for part in name_parts(name)) for name in _names_in(named)}
         return {"type": "struct", "fields": _named(data, (), named_paths)}
-    limit = properties.get("delta.dataSkippingNumIndexedCols", str(DEFAULT_INDEXED_COLUMNS))
-    number = int(limit) if limit.lstrip("-").isdigit() else DEFAULT_INDEXED_COLUMNS
+    limit = properties.get(NUM_INDEXED_COLUMNS, str(DEFAULT_INDEXED_COLUMNS))
+    number = int(limit) if limit.lstrip("+-").isdigit() else DEFAULT_INDEXED_COLUMNS
     return {"type": "struct", "fields": data if number < 0 else _first(data, number)[0]}
 
 

@@ -14,8 +14,9 @@ from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
 from maintainer.delta.log.replay.json_log import replay_commits
+from maintainer.delta.log.schema_names import indexed_schema
 from maintainer.delta.snapshot.facts_cache import FactsCache, KnownVersion
-from maintainer.delta.snapshot.table_state import TableState
+from maintainer.delta.snapshot.table_state import CLUSTERING_DOMAIN, TableState
 from maintainer.delta.storage.failures.engine_failures import is_store_silent
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.table_facts import TableFacts, TableRef
@@ -39,6 +40,8 @@ READER_FEATURES = frozenset(
 
 NEWEST_READER_VERSION = 3
 """The protocol's newest reader version; a table that needs a later one is Spark's to refuse."""
+
+CLUSTERING = "clustering"
 
 STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
 
@@ -82,14 +85,15 @@ class KernelReader:
             return None
         if log is None or not _is_known(log.state.protocol):
             return None
+        is_clustered = CLUSTERING in (log.state.protocol.get("writerFeatures") or ())
         state = TableState(
             location=folder.location,
             version=log.state.version,
             committed_at_ms=log.committed_at_ms,
             metadata=log.state.metadata,
             protocol=log.state.protocol,
-            clustering=None,
-            indexed_schema=self._jvm.indexed_schema(log.state.metadata),
+            clustering=log.state.domains.get(CLUSTERING_DOMAIN) if is_clustered else None,
+            indexed_schema=indexed_schema(log.state.metadata),
         )
         facts = state.facts(ref, log.state.adds.values())
         self._cache.keep(folder.location, KnownVersion(facts, log.commit))
@@ -102,7 +106,8 @@ class KernelReader:
         # Looked at before the files are read: a table that is created anew meanwhile does not match later.
         commit = storage.status(storage.commit_uri(version))
         metadata, protocol = self._jvm.kernel_state(snapshot)
-        if not _is_known(protocol):
+        # Kernel leaves out who clustered a file.
+        if not _is_known(protocol) or CLUSTERING in (protocol.get("writerFeatures") or ()):
             return None
         # Checkpoints without them have statistics in columns, which only Spark's reader puts together again.
         if str(metadata["configuration"].get(STATS_AS_JSON, "true")).lower() != "true":
@@ -114,7 +119,7 @@ class KernelReader:
             metadata=metadata,
             protocol=protocol,
             clustering=None,
-            indexed_schema=self._jvm.indexed_schema(metadata),
+            indexed_schema=indexed_schema(metadata),
         )
         facts = state.facts(ref, self._jvm.kernel_adds(folder, snapshot))
         if commit is not None:
@@ -123,13 +128,8 @@ class KernelReader:
 
 
 def _is_known(protocol: Mapping[str, Any]) -> bool:
-    """Whether a table can be read here: a known protocol, no feature that readers see differently, no clustering.
-
-    Kernel leaves out who clustered a file.
-    """
+    """Whether a table can be read here: a known protocol, and no feature that readers see differently."""
     if int(protocol.get("minReaderVersion") or 1) > NEWEST_READER_VERSION:
-        return False
-    if "clustering" in (protocol.get("writerFeatures") or ()):
         return False
     return READER_FEATURES.issuperset(protocol.get("readerFeatures") or ())
 

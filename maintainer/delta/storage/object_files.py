@@ -264,7 +264,7 @@ class ObjectFiles(OneByOne):
         if kept is not None:
             return kept
         data = self.read(file.uri)
-        if file.tag and len(data) == file.size_bytes:
+        if file.tag and len(data) == file.size_bytes <= BODIES_KEPT_BYTES // 16:
             with _PROCESS.lock:
                 if key not in _PROCESS.bodies:
                     _PROCESS.bodies[key] = data

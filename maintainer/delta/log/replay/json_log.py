@@ -1,7 +1,7 @@
-"""Read a version of a young table from its commit files, where no checkpoint is needed.
+"""Read a version of a table from its log's files: a checkpoint, where there is one, and the commits above it.
 
-Delta Kernel reads such a log as well, but the way of each row through the JVM takes time. Anything unusual is left to
-Kernel.
+Delta Kernel reads such a log as well, but it needs a JVM, and the way of each row through it takes time. Anything
+unusual is left to Kernel.
 """
 
 from __future__ import annotations
@@ -10,14 +10,21 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
-from maintainer.delta.log.actions import num_records
+from maintainer.delta.log.local_log import LOG_FOLDER
+from maintainer.delta.log.replay.checkpoint_actions import checkpoint_actions, slim
 from maintainer.delta.log.replay.log_state import IncompleteLog, LogState, segment
 from maintainer.delta.storage.file_store import StoredFile
-from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.storage.table_storage import LogEntry, TableStorage
 
 MAX_LOG_BYTES = 128 * 1024 * 1024
-"""A longer log without a checkpoint is unusual: some 200,000 files with statistics of ten columns."""
+"""More commits above a checkpoint are unusual: some 200,000 files with statistics of ten columns."""
+
+MAX_CHECKPOINT_BYTES = 512 * 1024 * 1024
+"""A larger checkpoint, of more than a million files, is read by Kernel piece by piece."""
+
+SIDECARS = "_sidecars"
 
 IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 
@@ -34,7 +41,7 @@ class ReplayedVersion:
 def replay_commits(
     storage: TableStorage, version: int | None = None, listed: Mapping[str, StoredFile] | None = None
 ) -> ReplayedVersion | None:
-    """Replay the commits up to a version, or the newest one; None where it needs a checkpoint, or anything is missing.
+    """Replay the log up to a version, or the newest one; None where anything is missing.
 
     Args:
         storage: The table's.
@@ -43,34 +50,66 @@ def replay_commits(
 
     Raises:
         OSError: A file cannot be read.
-        ValueError: A line is not JSON.
+        ValueError: A file is not JSON or Parquet.
     """
     listed = storage.log_files() if listed is None else listed
-    files = {file.name: (uri, file) for uri, file in listed.items() if not file.is_dir}
+    files = {file.name: file for file in listed.values() if not file.is_dir}
     try:
         chosen = segment(files, version)
     except IncompleteLog:
         return None
-    if chosen.checkpoint or sum(files[name][1].size_bytes for name in chosen.commits) > MAX_LOG_BYTES:
+    commit = files.get(f"{chosen.version:020d}.json")
+    if commit is None or sum(files[name].size_bytes for name in chosen.commits) > MAX_LOG_BYTES:
         return None
     state = LogState(chosen.version)
-    for body in storage.files.read_many(files[name][1] for name in chosen.commits):
-        state.take(_slim(json.loads(line)) for line in body.decode("utf-8").split("\n") if line)
+    if chosen.checkpoint and not _take_checkpoint(storage, state, [files[name] for name in chosen.checkpoint]):
+        return None
+    for body in storage.files.read_many(files[name] for name in chosen.commits):
+        state.take(slim(json.loads(line)) for line in body.decode("utf-8").split("\n") if line)
     if not state.metadata or not state.protocol:
         return None
     state.metadata.setdefault("configuration", {})
     state.metadata.setdefault("partitionColumns", [])
-    commit = files[chosen.commits[-1]][1]
+    if not chosen.commits:
+        state.commit_info = storage.commit_info(
+            LogEntry(chosen.version, commit.modification_time_ms, commit.uri, commit)
+        )
     committed_at_ms = commit.modification_time_ms
     if str(state.metadata["configuration"].get(IN_COMMIT_TIMESTAMPS)).lower() == "true":
         committed_at_ms = int(state.commit_info["inCommitTimestamp"])
     return ReplayedVersion(state, committed_at_ms, commit)
 
 
-def _slim(action: dict[str, Any]) -> dict[str, Any]:
-    """The action with no more of an add's statistics than facts need: they are most of a log."""
-    add = action.get("add")
-    if add is not None and add.get("stats"):
-        records = num_records(add["stats"])
-        add["stats"] = None if records is None else f'{{"numRecords":{records}}}'
-    return action
+def _take_checkpoint(storage: TableStorage, state: LogState, parts: list[StoredFile]) -> bool:
+    """Fill the state from a checkpoint's files and their sidecars; False where they are too large.
+
+    Raises:
+        FileNotFoundError: A sidecar is missing.
+        ValueError: A file is damaged, or a sidecar not as long as the manifest says.
+    """
+    if sum(part.size_bytes for part in parts) > MAX_CHECKPOINT_BYTES:
+        return False
+    sidecars: dict[str, int] = {}
+    for part, body in zip(parts, storage.files.read_many(parts), strict=True):
+        actions = checkpoint_actions(part.name, body)
+        state.take(action for action in actions if not _is_sidecar(action, sidecars))
+    if sum(sidecars.values()) > MAX_CHECKPOINT_BYTES:
+        return False
+    found = storage.children(f"{storage.root_uri}/{LOG_FOLDER}/{SIDECARS}") if sidecars else {}
+    by_name = {file.name: file for file in found.values()}
+    for name, size_bytes in sidecars.items():
+        if name not in by_name:
+            raise FileNotFoundError(name)
+        if by_name[name].size_bytes != size_bytes:
+            raise ValueError(f"{name}: {by_name[name].size_bytes} bytes instead of {size_bytes}")
+    for name, body in zip(sidecars, storage.files.read_many(by_name[name] for name in sidecars), strict=True):
+        state.take(checkpoint_actions(name, body))
+    return True
+
+
+def _is_sidecar(action: Mapping[str, Any], sidecars: dict[str, int]) -> bool:
+    """Whether an action names a sidecar; its name and length are noted."""
+    body = action.get("sidecar")
+    if body is not None:
+        sidecars[unquote(str(body["path"]).rpartition("/")[2])] = int(body["sizeInBytes"])
+    return body is not None

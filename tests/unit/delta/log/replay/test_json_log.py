@@ -126,11 +126,13 @@ def test_a_commit_that_tells_its_own_time_is_believed_where_the_table_says_so(lo
     assert log_state.committed_at_ms == 1_001_000
 
 
-def test_a_checkpoint_a_gap_and_a_log_without_a_beginning_are_left_to_kernel(log: Log) -> None:
-    checkpoint = log.folder / f"{0:020d}.checkpoint.parquet"
-    checkpoint.write_bytes(b"")
-    assert log.read() is None
-    checkpoint.unlink()
+def test_a_damaged_checkpoint_is_an_error(log: Log) -> None:
+    (log.folder / f"{0:020d}.checkpoint.parquet").write_bytes(b"")
+    with pytest.raises(ValueError, match="Parquet"):
+        log.read()
+
+
+def test_a_gap_and_a_log_without_a_beginning_are_left_to_kernel(log: Log) -> None:
     log.commit(2, add("d"))
     assert log.read() is None
     (log.folder / f"{0:020d}.json").unlink()
