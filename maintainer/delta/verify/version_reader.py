@@ -111,7 +111,7 @@ class DeltaVersionReader:
                     return self._rows_by_delta(facts, version)
                 return -1 if files.rows is None else files.rows
             shared = None if beside is None or files is None else self._live_files.of_version(facts, beside)
-            counted, opened = _by_log_and_opened(files, shared)
+            counted, opened = by_log_and_opened(files, shared)
             rows = None if files is None else self._rows_in_footers(facts, version, opened)
             if rows is not None:
                 return counted + rows
@@ -202,7 +202,7 @@ class DeltaVersionReader:
             return differing_rows(a, b)
 
 
-def _by_log_and_opened(files: LiveFiles | None, shared: LiveFiles | None) -> tuple[int, list[AddAction]]:
+def by_log_and_opened(files: LiveFiles | None, shared: LiveFiles | None) -> tuple[int, list[AddAction]]:
     """Rows of files that two versions share, as the log counts them, and the files that are to be opened."""
     counted, opened = 0, list[AddAction]()
     for key, add in (files.adds if files is not None else {}).items():

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import FileSelector, FileSystem, S3FileSystem
 
@@ -93,6 +94,25 @@ def requests_of_checks(server: S3Server) -> list[tuple[str, str, Fault | None]]:
     committed = next(number for number, (_, path, _) in enumerate(requests) if path.endswith(COMMITTED))
     checked = next(number for number, (_, path, _) in enumerate(requests) if path.endswith(CHECKED))
     return requests[committed + 1 : checked]
+
+
+@pytest.mark.long
+def test_behind_a_checkpoint_what_is_not_known_is_left_out_and_kernel_writes_the_next_one(
+    server: S3Server, host: CommandHost, store: FileSystem, tmp_path: Path
+) -> None:
+    project = project_beside(tmp_path, server, "cut", "optimize: {}", None)
+    project.append("cut", 4, **{"delta.checkpointInterval": "4"})
+    log = "lake/tables/cut/_delta_log"
+    assert store.get_file_info(f"{log}/{3:020}.checkpoint.parquet").is_file  # delta-rs makes one then
+    rows = project.rows("cut")
+    done = rewritten(host, server, "cut", validated=True)
+    assert (done["version"], done["verdict"], done["rows"]) == (4, "pass", 40)
+    assert host.call(f"{WORK}validate", "s3a://lake/tables/cut", [3, 4]) == [True, True]
+    assert (checksum(store, "cut", 3)["numFiles"], checksum(store, "cut", 4)["numFiles"]) == (4, 1)
+    assert {"setTransactions", "domainMetadata", "inCommitTimestampOpt"}.isdisjoint(checksum(store, "cut", 3))
+    checkpoint = pq.read_table(f"{log}/{4:020}.checkpoint.parquet", filesystem=store)
+    assert len(checkpoint) - checkpoint["add"].null_count == 1
+    assert project.rows("cut") == rows
 
 
 @pytest.mark.long

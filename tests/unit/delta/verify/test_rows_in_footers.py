@@ -12,7 +12,8 @@ import pytest
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
 from maintainer.delta.storage.file_store import LocalFiles
 from maintainer.delta.verify import version_reader
-from maintainer.delta.verify.version_reader import rows_in_footers
+from maintainer.delta.transaction.live_files import LiveFiles
+from maintainer.delta.verify.version_reader import by_log_and_opened, rows_in_footers
 
 
 class Storage:
@@ -55,3 +56,24 @@ def test_a_file_that_is_no_whole_one_is_not_counted(tmp_path: Path) -> None:
         counted(tmp_path, {**whole, "size": whole["size"] - 1})
     with pytest.raises(FileNotFoundError):
         counted(tmp_path, {"path": "gone.parquet", "size": 9})
+
+
+def version(**files: dict[str, Any]) -> LiveFiles:
+    vectors = {name: add.get("deletionVector", {}).get("pathOrInlineDv", "") for name, add in files.items()}
+    adds = {(name, vectors[name]): {"path": name, "size": 1, **add} for name, add in files.items()}
+    return LiveFiles("id", 1, (), None, adds)
+
+
+def test_what_both_versions_have_is_counted_by_the_log_and_the_rest_is_opened() -> None:
+    ten, uncounted = {"stats": '{"numRecords":10}'}, {"stats": None}
+    some_gone = {**ten, "deletionVector": {"pathOrInlineDv": "v", "cardinality": 3}}
+    before = version(kept=ten, shrunk=some_gone, changed=ten, silent=uncounted, old=ten)
+    after = version(kept=ten, shrunk=some_gone, changed=some_gone, silent=uncounted, new=ten)
+    for this, other, names in (
+        (before, after, ["changed", "silent", "old"]),
+        (after, before, ["changed", "silent", "new"]),
+    ):
+        counted, opened = by_log_and_opened(this, other)
+        assert (counted, [add["path"] for add in opened]) == (17, names)
+    counted, opened = by_log_and_opened(after, None)
+    assert (counted, len(opened)) == (0, 5)
