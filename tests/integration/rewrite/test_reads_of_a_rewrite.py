@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from maintainer.delta.log.replay.json_log import ReplayedVersion, replay_commits
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
+from maintainer.delta.verify import version_reader
 from maintainer.model.plan.plan import Checks
 from maintainer.model.plan.steps import Batch
 from maintainer.model.run.outcome import CommitReceipt, Verdict
@@ -85,7 +86,30 @@ def test_spark_jobs_of_a_rewrite_and_its_checks(spark: SparkSession, engine: Del
 
 
 CHECKS = 0
-"""Kernel reads both versions, and DuckDB counts the rows of their files."""
+"""The commits are replayed, and DuckDB counts the rows of the files that changed."""
+
+
+def test_checks_open_what_changed_and_look_for_the_rest(
+    engine: DeltaTableEngine, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = lake / "t"
+    make_table(path, 5)
+    opened: list[list[str]] = []
+    count = version_reader.rows_in_footers
+
+    def counted(storage: TableStorage, adds: Sequence[Any]) -> int:
+        opened.append([str(add["path"]) for add in adds])
+        return count(storage, adds)
+
+    monkeypatch.setattr(version_reader, "rows_in_footers", counted)
+    facts = engine.reader.facts(TableRef(str(path)))
+    taken = {file.path for file in facts.files[:3]}
+    step, batch = compaction(facts, where=lambda file: file.path in taken)
+    receipt = engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
+    result = GreatExpectationsVerifier().after_rewrite(engine.versions, facts, batch, receipt, Checks())
+    assert (result.verdict, result.rows_before, result.rows_after) == (Verdict.PASS, 50, 50)
+    old, new = opened
+    assert (set(old), len(new)) == (taken, 1)
 
 
 def test_each_version_is_read_once(
