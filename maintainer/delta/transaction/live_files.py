@@ -71,8 +71,12 @@ class LiveFilesReader:
         self._kept: OrderedDict[tuple[str, str, int, bool], LiveFiles] = OrderedDict()
         self._last_storage: tuple[str, TableStorage] | None = None
 
-    def of_version(self, facts: TableFacts, version: int) -> LiveFiles | None:
-        """All live files of a version; see ``of_table``."""
+    def of_version(self, facts: TableFacts, version: int, *, looks: bool = True) -> LiveFiles | None:
+        """All live files of a version; see ``of_table``. Without ``looks`` what is kept counts as it is."""
+        for by_spark in (True, False) if not looks else ():
+            files = self._kept.get((facts.location, facts.table_id, version, by_spark))
+            if files is not None:
+                return files
         return self.of_table(facts.location, facts.table_id, version)
 
     def of_table(self, location: str, table_id: str, version: int) -> LiveFiles | None:

@@ -98,6 +98,7 @@ class DeltaVersionReader:
 
         Files that the version ``beside`` has as well are counted by the log, where it counts them. The others are
         opened: this process reads their footers, where all their rows count or it can read their deletion vectors.
+        Which files a version has was looked at when its columns were read.
         Spark counts the rest, and says what is wrong with a file that cannot be read.
 
         Raises:
@@ -105,12 +106,14 @@ class DeltaVersionReader:
         """
         self._jvm.activate()
         with table_errors(f"{facts.ref.identifier}@{version}"):
-            files = self._live_files.of_version(facts, version)
+            files = self._live_files.of_version(facts, version, looks=False)
             if not scan:
                 if files is None:
                     return self._rows_by_delta(facts, version)
                 return -1 if files.rows is None else files.rows
-            shared = None if beside is None or files is None else self._live_files.of_version(facts, beside)
+            shared = (
+                None if beside is None or files is None else self._live_files.of_version(facts, beside, looks=False)
+            )
             counted, opened = by_log_and_opened(files, shared)
             rows = None if files is None else self._rows_in_footers(facts, version, opened)
             if rows is not None:

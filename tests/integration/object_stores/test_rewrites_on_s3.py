@@ -78,7 +78,7 @@ def test_a_commit_takes_few_requests_and_leaves_both_checksum_files(
     # Each file that one version has alone is opened once, and no Spark job counts; the look at files is one LIST.
     opened = Counter(method for method, path, _ in requests_of_checks(server) if path.endswith(".parquet"))
     assert (done["jobs_of_checks"], opened) == (0, Counter({"GET": 9}))
-    assert len(requests_of_checks(server)) <= 9 + 9  # and looks at two commits and the folder
+    assert len(requests_of_checks(server)) <= 9 + 5  # and looks at two commits and the folder
     assert project.rows("counted") == rows
     for version, num_files in ((7, 8), (8, 1)):
         said = checksum(store, "counted", version)
