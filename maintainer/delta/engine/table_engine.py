@@ -109,6 +109,8 @@ class DeltaTableWriter:
                 named = ", ".join(job.left_over[:MAX_LEFT_OVER_NAMED])
                 error.help = f"{error.help}\nleft behind, and no part of the table ({len(job.left_over)}): {named}"
             raise
+        finally:
+            job.close()
 
     def remove_unfinished(
         self, facts: TableFacts, run_id: str, step_id: str, batch: int, partitions: Iterable[PartitionValues]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from maintainer.delta.jvm.gateway import Gateway
 from maintainer.delta.jvm.storage_calls import TableFolder
@@ -14,7 +14,7 @@ class ParquetCalls(Gateway):
     def copy_row_groups(
         self,
         folder: TableFolder,
-        sources: Sequence[str],
+        sources: Iterable[str],
         target: str,
         *,
         without: Sequence[str] = (),

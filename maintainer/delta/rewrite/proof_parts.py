@@ -22,7 +22,7 @@ from maintainer.delta.proof.second_engine.deleted_rows import deleted_rows
 from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, OldFile, judged_figures, measure_by_duckdb
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
-from maintainer.delta.storage.file_store import LocalFiles, local_path
+from maintainer.delta.storage.files_here import FilesHere
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.model.closed_types import TextEnum, assert_never
@@ -81,9 +81,13 @@ def _is_copied_whole(job: RewriteJob, number: int) -> bool:
 
 def is_for_second_engine(job: RewriteJob, number: int) -> bool:
     """Return whether DuckDB is asked first to prove a bin: this process can read all of its files as they are."""
+    if job.storage.files.asks_by_request:
+        # What a lane fetched is here; what Spark wrote is not.
+        is_here = number in job.lanes and job.lanes[number].lane is not Lane.SPARK
+    else:
+        is_here = str(job.jvm.spark.sparkContext.master).startswith("local")
     return (
-        isinstance(job.storage.files, LocalFiles)
-        and str(job.jvm.spark.sparkContext.master).startswith("local")
+        is_here
         and not keeps_row_ids(job.metadata["configuration"])
         and job.metadata["configuration"].get("delta.columnMapping.mode", "none").lower() != "id"
         and sum(file.deleted_records for file in job.batch.bins[number].files) <= MAX_DELETED_ROWS
@@ -138,28 +142,32 @@ def _figures_of_copies(job: RewriteJob, written: tuple[WrittenFile, ...]) -> Mea
 
 
 def _local(job: RewriteJob, path: str) -> str:
-    return local_path(job.storage.uri(path))
+    return job.path(job.storage.uri(path))
 
 
-def old_file(storage: TableStorage, source: AddAction) -> OldFile:
-    """Return a file on the local disk for the second engine, with its soft-deleted rows.
+def old_file(storage: TableStorage, here: FilesHere, source: AddAction) -> OldFile:
+    """Return a file that is here for the second engine, with its soft-deleted rows.
 
     Raises:
         CannotCompareError: Its deletion vector cannot be read.
     """
-    return OldFile(local_path(storage.uri(str(source["path"]))), _deleted_rows(storage, source))
+    return OldFile(here.path(storage.uri(str(source["path"]))), _deleted_rows(storage, here, source))
 
 
-def _deleted_rows(storage: TableStorage, add: Mapping[str, Any]) -> tuple[int, ...]:
+def _deleted_rows(storage: TableStorage, here: FilesHere, add: Mapping[str, Any]) -> tuple[int, ...]:
     vector = add.get("deletionVector")
     if not vector:
         return ()
     uri = storage.deletion_vector_uri({"add": dict(add)})
-    return tuple(deleted_rows(vector, None if uri is None else local_path(uri)))
+    if uri is not None:
+        here.fetch({uri: None})
+    return tuple(deleted_rows(vector, None if uri is None else here.path(uri)))
 
 
 def _measure_by_duckdb(job: RewriteJob, bins: Collection[int], written: tuple[WrittenFile, ...]) -> Measured:
     schema, partition_columns = json.loads(job.metadata["schemaString"]), tuple(job.metadata["partitionColumns"])
+    assert job.here is not None, "the second engine reads what is here"
+    here = job.here
     of_bins = sum(job.batch.bins[number].size_bytes for number in bins)
     written_bytes = sum(file.size_bytes for file in written)
 
@@ -170,9 +178,9 @@ def _measure_by_duckdb(job: RewriteJob, bins: Collection[int], written: tuple[Wr
     return measure_by_duckdb(
         compared_columns(schema, partition_columns),
         statistics_columns(schema, partition_columns),
-        [old_file(job.storage, source) for source in job.sources_of(bins)],
+        [old_file(job.storage, here, source) for source in job.sources_of(bins)],
         [
-            NewFile(_local(job, file.path), file.add.get("stats"), _deleted_rows(job.storage, file.add))
+            NewFile(_local(job, file.path), file.add.get("stats"), _deleted_rows(job.storage, here, file.add))
             for file in written
         ],
         on_compared=compared,

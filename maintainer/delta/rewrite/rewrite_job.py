@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import stat
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -24,16 +23,23 @@ from maintainer.delta.log.actions import PartitionNames
 from maintainer.delta.log.conflicting_commit import find_conflicting_commit
 from maintainer.delta.log.staged_file import Marks, WrittenFile
 from maintainer.delta.rewrite.curve_writer import tags_from_statistics
+from maintainer.delta.rewrite.lane_fit import LaneUnfit
 from maintainer.delta.rewrite.unfinished_files import folders_of, remove_files_named
 from maintainer.delta.storage.failures.engine_failures import as_write_error
-from maintainer.delta.storage.file_store import LocalFiles, local_path
+from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.files_here import FilesHere, ShortFile, TooLittleSpace
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader
-from maintainer.delta.transaction.requirements import LOSES_ROWS, check_as_planned, refuse_unsafe_reads
+from maintainer.delta.transaction.requirements import (
+    LOSES_ROWS,
+    check_as_planned,
+    refuse_irregular_files,
+    refuse_unsafe_reads,
+)
 from maintainer.delta.transaction.small_log_files import is_kernels
 from maintainer.engine.step_meter import StepMeter, polled
-from maintainer.errors import CommitConflict, CommitNotLanded, MaintainerError, TableError, raise_from
-from maintainer.errors.missing_files import RESTORE_TAKES_BACK, missing_before
+from maintainer.errors import CommitConflict, CommitNotLanded, MaintainerError, raise_from
+from maintainer.errors.missing_files import missing_before
 from maintainer.model.plan.lanes import LaneChoice, SourceStatistics
 from maintainer.model.plan.steps import Batch, RewriteStep, ZOrderStep
 from maintainer.model.run.outcome import Fingerprint
@@ -41,46 +47,6 @@ from maintainer.model.table.table_facts import TableFacts
 
 if TYPE_CHECKING:
     import numpy as np
-
-MAX_NAMED = 5
-
-
-def refuse_irregular_files(storage: TableStorage, paths: Iterable[str], where: str) -> None:
-    """Refuse pipes, folders and devices where a data file is expected. Object stores have none of them.
-
-    Args:
-        storage: The table's storage.
-        paths: Data files as the log names them. A missing file is found when it is read.
-        where: The table, for the message.
-
-    Raises:
-        TableError: T422, something else lies in a file's place.
-    """
-    if not isinstance(storage.files, LocalFiles):
-        return
-    others = [path for path in paths if _is_something_else(local_path(storage.uri(path)))]
-    if others:
-        is_single = len(others) == 1
-        noun = (
-            "live file of the table is not a regular file"
-            if is_single
-            else "live files of the table are not regular files"
-        )
-        raise TableError(
-            f"{len(others)} {noun} but a pipe, a folder or a device",
-            code="T422",
-            where=where,
-            found="\n".join(others[:MAX_NAMED]),
-            help=f"bring the file back from a backup; {RESTORE_TAKES_BACK}",
-        )
-
-
-def _is_something_else(path: str) -> bool:
-    try:
-        return not stat.S_ISREG(os.stat(path).st_mode)
-    except OSError:
-        return False
-
 
 _LOG = logging.getLogger(__name__)
 
@@ -195,6 +161,45 @@ class RewriteJob:
         return self.opened_storage
 
     @cached_property
+    def here(self) -> FilesHere | None:
+        """The way to open the table's files in this process; None where only Spark can. Closed with the job."""
+        return self.storage.files.here()
+
+    def path(self, uri: str) -> str:
+        """Where a file of a lane outside Spark lies on this machine, or is to be written.
+
+        Raises:
+            LaneUnfit: Only Spark can open the table's files.
+        """
+        if self.here is None:
+            raise LaneUnfit("its files are read through Hadoop alone")
+        return self.here.path(uri)
+
+    def fetch(self, sources: Iterable[AddAction]) -> None:
+        """Bring files here for a lane outside Spark; nothing is done for those of a disk.
+
+        Raises:
+            LaneUnfit: That is not possible. Spark then reads them, or says what is wrong.
+        """
+        uris = {self.storage.uri(str(add["path"])): int(add["size"]) for add in sources}
+        if self.here is None:
+            raise LaneUnfit("its files are read through Hadoop alone")
+        try:
+            self.here.fetch(uris)
+        except (TooLittleSpace, ShortFile, FileNotFoundError) as error:
+            raise LaneUnfit(f"its files cannot be fetched: {error}") from error
+
+    def publish(self, path: str) -> StoredFile:
+        """Put a new file that a lane outside Spark wrote in its place, and return what its storage says of it."""
+        assert self.here is not None, "it was written by a path"
+        return self.here.publish(self.storage.uri(path))
+
+    def close(self) -> None:
+        """Remove what was fetched."""
+        if self.here is not None:
+            self.here.close()
+
+    @cached_property
     def metadata(self) -> dict[str, Any]:
         """The ``metaData`` action of the snapshot that the job was opened with."""
         return self.jvm.metadata(self.snapshot)
@@ -271,6 +276,7 @@ class RewriteJob:
         self.sources = tuple(live[file.key] for file in self.batch.files)
         num_files = len(live) if files.complete else None
         self.checkpoint_is_kernels = is_kernels(self.metadata, self.jvm.protocol(self.snapshot), num_files)
+        _ = self.here  # one for all threads that write bins
         self.txn = self.jvm.start_transaction(self.log, self.snapshot)
         self.jvm.track_read(self.txn, self.sources)
 

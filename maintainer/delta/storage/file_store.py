@@ -15,8 +15,11 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from maintainer.delta.storage.files_here import FilesHere
 
 _UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=/@")
 PLAIN = re.compile(r"[A-Za-z0-9_\-!.~'()*,;:$&+=/@]*")
@@ -49,6 +52,11 @@ def local_path(uri: str) -> str:
     """The path on this machine behind a ``file:`` URI."""
     path = uri.removeprefix("file:")
     return unquote(path, errors="surrogateescape") if "%" in path else path
+
+
+def path_uri(path: str) -> str:
+    """The ``file:`` URI of an absolute path on this machine."""
+    return f"file:{java_quote(path)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +113,10 @@ class FileStore(Protocol):
 
     def delete(self, uri: str) -> bool:
         """Delete one file or empty folder; False if it was not there."""
+        ...
+
+    def here(self) -> FilesHere | None:
+        """The way to open files in this process by paths; None where there is none."""
         ...
 
     def delete_many(self, uris: Sequence[str]) -> dict[str, str] | None:
@@ -201,6 +213,10 @@ class OneByOne:
             found.update((uri, children.get(uri)) for uri in by_folder[folder])
         return {uri: file for uri, file in found.items() if file is not None}
 
+    def here(self) -> FilesHere | None:
+        """See ``FileStore``."""
+        return None
+
     def delete_many(self, uris: Sequence[str]) -> dict[str, str] | None:
         """See ``FileStore``."""
         return None
@@ -216,6 +232,12 @@ class LocalFiles(OneByOne):
     """Implements ``FileStore`` on a local disk."""
 
     asks_by_request = False
+
+    def here(self) -> FilesHere | None:
+        """See ``FileStore``."""
+        from maintainer.delta.storage.files_here import OnDisk
+
+        return OnDisk()
 
     def children(self, uri: str, *, after: str = "") -> dict[str, StoredFile]:
         """See ``FileStore``."""
@@ -294,9 +316,13 @@ class LocalFiles(OneByOne):
         path = local_path(uri)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            try:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            except BaseException:
+                os.unlink(path)
+                raise
 
     def clock_ms(self, uri: str) -> int | None:
         """See ``FileStore``. Uses a file without a name, which Linux and most of its local file systems have."""

@@ -20,13 +20,17 @@ from weakref import WeakKeyDictionary
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.storage.failures.store_answers import StoreAway, StoreBusy
 from maintainer.delta.storage.file_store import FileStore, LocalFiles, OneByOne, StoredFile, java_quote
+from maintainer.delta.storage.files_here import Fetched, FilesHere, TagTrust
 from maintainer.delta.storage.hadoop_files import HadoopFiles
-from maintainer.engine.store.cloud_settings import StoreSettings, only_hadoop, setting_names, store_settings
+from maintainer.engine.store.cloud_settings import (
+    SERVED_SCHEMES,
+    StoreSettings,
+    only_hadoop,
+    setting_names,
+    store_settings,
+)
 from maintainer.engine.store.object_storage import OF_TABLES, REQUESTS_ABREAST, ObjectStorage, StoredObject
 from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, StoreFailure
-
-SCHEMES = frozenset({"s3", "s3a", "abfs", "abfss", "gs"})
-"""Places that obstore serves."""
 
 LISTED_AT_ONCE = 1000
 """Objects that one LIST request returns."""
@@ -48,6 +52,7 @@ class Bucket:
 
     storage: ObjectStorage
     through_hadoop: bool = False
+    tags: TagTrust = field(default_factory=TagTrust)
 
 
 @dataclass(slots=True)
@@ -86,7 +91,7 @@ def bucket_of(base_uri: str, settings: StoreSettings) -> Bucket:
 def files_of(jvm: DeltaJvm, root: JavaObject, conf: JavaObject) -> FileStore:
     """Return the store that a Hadoop path lies on: the disk, obstore, or Hadoop's file system for all the rest."""
     uri = root.toUri()
-    if uri.getScheme() in SCHEMES:
+    if uri.getScheme() in SERVED_SCHEMES:
         base_uri = f"{uri.getScheme()}://{uri.getAuthority()}"
         bucket = _bucket_for(jvm, base_uri, conf)
         if bucket is not None:
@@ -184,6 +189,21 @@ class ObjectFiles(OneByOne):
                 folder = parent
         return tree
 
+    def here(self) -> FilesHere | None:
+        """See ``FileStore``. None where this bucket is read through Hadoop alone."""
+        return None if self._bucket.through_hadoop else Fetched(self, self._bucket.tags)
+
+    def download(self, uri: str, path: str) -> tuple[int, str, str]:
+        """See ``files_here.Transfer``."""
+        found = self._answered(lambda: self._bucket.storage.download(self._name(uri), path))
+        if found is None:
+            raise FileNotFoundError(uri)
+        return found
+
+    def upload(self, path: str, uri: str) -> str:
+        """See ``files_here.Transfer``."""
+        return self._answered(lambda: self._bucket.storage.upload(path, self._name(uri)))
+
     def delete_many(self, uris: Sequence[str]) -> dict[str, str] | None:
         """See ``FileStore``."""
         return self._open_hadoop().delete_many(uris)
@@ -276,14 +296,21 @@ class ObjectFiles(OneByOne):
     def _asked(self, ask: Callable[[], _Answer], through_hadoop: Callable[[FileStore], _Answer]) -> _Answer:
         if not self._bucket.through_hadoop:
             try:
-                return ask()
+                return self._answered(ask)
             except StoreFailure as failure:
-                if failure.gave_no_answer or failure.code == BUSY:
-                    away = StoreBusy if failure.code == BUSY else StoreAway
-                    raise away(f"{self._base_uri}: {failure.found}") from None
                 if failure.code == NO_CREDENTIALS:
                     self._bucket.through_hadoop = True
         return through_hadoop(self._open_hadoop())
+
+    def _answered(self, ask: Callable[[], _Answer]) -> _Answer:
+        """Ask, and tell a store that gave no answer from one that refused."""
+        try:
+            return ask()
+        except StoreFailure as failure:
+            if not failure.gave_no_answer and failure.code != BUSY:
+                raise
+            away = StoreBusy if failure.code == BUSY else StoreAway
+            raise away(f"{self._base_uri}: {failure.found}") from None
 
     def _name(self, uri: str) -> str:
         """The key of an object: the path of its URI, decoded once."""

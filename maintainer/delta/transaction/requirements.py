@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+import stat
+from collections.abc import Callable, Iterable
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import read_protocol
 from maintainer.delta.log.conflicting_commit import find_conflicting_commit
+from maintainer.delta.storage.file_store import local_path
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.errors import CommitConflict, EnvironmentUnfit
+from maintainer.errors import CommitConflict, EnvironmentUnfit, TableError
+from maintainer.errors.missing_files import RESTORE_TAKES_BACK
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.selection.schema_columns import without_state
 
 PROPERTIES_WE_REST_ON = ("delta.enableRowTracking", "delta.columnMapping.mode")
 """With another value of these, files must be read or written in another way."""
+
+MAX_NAMED = 5
 
 UNSAFE_READS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 """With either one on, a rewrite loses the rows of files it cannot read, and re-reading them hides it."""
@@ -118,3 +124,40 @@ def _difference(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> str |
 def _same_schema(current: str, planned: str) -> bool:
     # Every append to a table with an identity column moves the high-water mark in the schema's text.
     return current == planned or without_state(json.loads(current)) == without_state(json.loads(planned))
+
+
+def refuse_irregular_files(storage: TableStorage, paths: Iterable[str], where: str) -> None:
+    """Refuse pipes, folders and devices where a data file is expected. Object stores have none of them.
+
+    Args:
+        storage: The table's storage.
+        paths: Data files as the log names them. A missing file is found when it is read.
+        where: The table, for the message.
+
+    Raises:
+        TableError: T422, something else lies in a file's place.
+    """
+    if storage.files.asks_by_request:
+        return
+    others = [path for path in paths if _is_something_else(local_path(storage.uri(path)))]
+    if others:
+        is_single = len(others) == 1
+        noun = (
+            "live file of the table is not a regular file"
+            if is_single
+            else "live files of the table are not regular files"
+        )
+        raise TableError(
+            f"{len(others)} {noun} but a pipe, a folder or a device",
+            code="T422",
+            where=where,
+            found="\n".join(others[:MAX_NAMED]),
+            help=f"bring the file back from a backup; {RESTORE_TAKES_BACK}",
+        )
+
+
+def _is_something_else(path: str) -> bool:
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False

@@ -16,7 +16,8 @@ from maintainer.delta.proof.second_engine.column_values import CannotCompareErro
 from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, judged_figures, measure_by_duckdb
 from maintainer.delta.proof.statistics_figures import FileFigures, statistics_columns
 from maintainer.delta.rewrite.proof_parts import old_file
-from maintainer.delta.storage.file_store import LocalFiles, local_path
+from maintainer.delta.storage.file_store import local_path
+from maintainer.delta.storage.files_here import OnDisk
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.model.plan.lanes import MAX_DELETED_ROWS
@@ -48,7 +49,7 @@ def same_rows(
     Returns:
         The figures, if the rows are the same in each partition; None where Spark must look.
     """
-    if not isinstance(storage.files, LocalFiles) or any(add.get("deletionVector") for add in adds):
+    if storage.files.asks_by_request or any(add.get("deletionVector") for add in adds):
         return None
     deleted = (int((source.get("deletionVector") or {}).get("cardinality") or 0) for source in sources)
     if sum(deleted) > MAX_DELETED_ROWS:
@@ -85,7 +86,7 @@ def _measured(
     judged: dict[str, FileFigures | None] = {}
     before, after = _by_partition(sources), _by_partition(adds)
     for partition in {**before, **after}:
-        old = [(source, old_file(storage, source)) for source in before.get(partition, ())]
+        old = [(source, old_file(storage, OnDisk(), source)) for source in before.get(partition, ())]
         new = after.get(partition, ())
         files = [_new_file(storage, add) for add in new]
         part = measure_by_duckdb(columns, statistics, [file for _, file in old], files)

@@ -11,6 +11,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+SERVED_SCHEMES = frozenset({"s3", "s3a", "abfs", "abfss", "gs"})
+"""Addresses that this client reads and writes."""
+
 _S3 = "spark.hadoop.fs.s3a."
 _S3_KEYS = {
     "access.key": "access_key_id",

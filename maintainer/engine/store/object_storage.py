@@ -6,6 +6,7 @@ obstore does the requests, signs them and repeats those that fail for a moment. 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import threading
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from maintainer.engine.store.cloud_settings import StoreSettings
@@ -43,6 +45,12 @@ MAX_OBJECTS = 200_000
 
 REQUESTS_ABREAST = 32
 """Requests side by side in this process, of all tables together: more get a store to throttle, and gain little."""
+
+PIECE_BYTES = 4 << 20
+"""So much of a body is in memory at once."""
+
+ONE_PUT_BYTES, PART_BYTES = 64 << 20, 16 << 20
+"""Files up to so many bytes are one request, and the store's answer has a checksum of the whole; others go in parts."""
 
 PROBE = "probe"
 
@@ -244,6 +252,48 @@ class ObjectStorage:
                 return _tag(obstore.put(self._client, name, data))
             except (NotFoundError, FileNotFoundError) as error:  # nothing needs to be there but the bucket
                 raise missing_bucket(error) from error
+
+    def download(self, name: str, path: str) -> tuple[int, str, str] | None:
+        """Write an object into a new file, piece by piece; return its bytes, MD5 and tag. None where there is none.
+
+        Raises:
+            StoreFailure: It cannot be read.
+            OSError: The file cannot be written.
+        """
+        import obstore
+
+        digest, num_bytes = hashlib.md5(usedforsecurity=False), 0
+        with open(path, "wb") as file, translated():
+            try:
+                got = obstore.get(self._client, name)
+            except FileNotFoundError as error:
+                if is_no_bucket(error):
+                    raise
+                return None
+            for piece in got.stream(min_chunk_size=PIECE_BYTES):
+                digest.update(piece)
+                num_bytes += len(piece)
+                file.write(piece)
+            return num_bytes, digest.hexdigest(), _tag(got.meta)
+
+    def upload(self, path: str, name: str) -> str:
+        """Make an object of a file and return its tag: in one request if there is none yet, a large one in parts.
+
+        A large one replaces what is there: give it a name that nobody has.
+
+        Raises:
+            StoreFailure: It cannot be written, or there is another one.
+        """
+        import obstore
+        from obstore.exceptions import AlreadyExistsError
+
+        with translated():
+            if os.stat(path).st_size > ONE_PUT_BYTES:
+                return _tag(obstore.put(self._client, name, Path(path), chunk_size=PART_BYTES, max_concurrency=4))
+            try:
+                return _tag(obstore.put(self._client, name, Path(path), mode="create", use_multipart=False))
+            except AlreadyExistsError:
+                return ""  # a try whose answer was lost, or another object: who asked compares
 
     def remove(self, name: str) -> None:
         """Delete an object; one that is gone already is no error.

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from maintainer.engine.store.cloud_settings import SERVED_SCHEMES
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.lanes import BY_SPARK, MAX_DELETED_ROWS, Lane, LaneChoice
 from maintainer.model.plan.steps import (
@@ -167,8 +168,8 @@ def _why_not_local_bin(bin_: Bin) -> str | None:
 
 def _why_not_outside_spark(facts: TableFacts) -> str | None:
     """Return why only Spark may write this table's files; None if others may as well."""
-    if urlsplit(facts.location).scheme not in ("", "file"):
-        return "not on a local disk"
+    if urlsplit(facts.location).scheme not in ("", "file", *SERVED_SCHEMES):
+        return "neither on a local disk nor on S3, ADLS or GCS"
     if keeps_row_ids(facts.property_map):
         return "row ids are kept (row tracking)"
     if "materializePartitionColumns" in facts.protocol.writer_features:

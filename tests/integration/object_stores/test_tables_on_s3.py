@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.stores.s3_projects import S3Project, make_project, uri
 from tests.support.stores.s3_server import S3Server, s3_server
+from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -71,3 +72,39 @@ def data_files(project: S3Project) -> set[str]:
     )
     files = store.get_file_info(FileSelector("lake/tables/orders"))
     return {f"s3://{file.path}" for file in files if file.path.endswith(".parquet")}
+
+
+@pytest.mark.parametrize(
+    ("policy", "num_files"),
+    [
+        ("optimize: {}", 1),
+        ("optimize: {zorder: {columns: [id], mode: full}}", 1),
+        ("optimize: {lanes: [local, spark], codec: zstd}", 1),
+    ],
+)
+def test_the_lane_local_rewrites_files_of_a_store(
+    server: S3Server, tmp_path: Path, policy: str, num_files: int
+) -> None:
+    project = make_project(tmp_path, server, {"orders": policy})
+    project.append("orders", 6)
+    rows = project.rows("orders")
+    done = project.run("apply", "--yes", "-o", "json")
+    assert (done.returncode, done.document["problems"]) == (0, []), done.err
+    assert (len(project.table("orders").file_uris()), project.rows("orders")) == (num_files, rows)
+    (lanes,) = project.table(LEDGER).to_pyarrow_table().column("lanes").to_pylist()
+    assert "local" in str(lanes)
+    assert "spark" not in str(lanes).lower()
+
+
+@pytest.mark.parametrize("fault", [Fault.CUTS, Fault.CHANGES])
+def test_a_new_file_that_the_store_does_not_hold_as_written_is_not_committed(
+    server: S3Server, tmp_path: Path, fault: Fault
+) -> None:
+    project = make_project(tmp_path, server, {"orders": "optimize: {}"})
+    project.append("orders", 6)
+    rows = project.rows("orders")
+    rule = server.faults.add(FaultRule(fault, "PUT", "/orders/", ".parquet", ALWAYS))
+    done = project.run("apply", "--yes", "-o", "json")
+    assert rule.num_met == 1
+    assert (done.returncode != 0, "C702" in done.out + done.err) == (True, True), done.out
+    assert (project.table("orders").version(), project.rows("orders")) == (5, rows)

@@ -34,6 +34,8 @@ class Fault(enum.Enum):
     SLOW = "done, and answered late"
     LATE = "answered not at all, and done at the end of the wait"
     HELD = "done and answered when the rule is released"
+    CUTS = "done with a body that lacks its last byte"
+    CHANGES = "done with another last byte in its body"
 
 
 @dataclass
@@ -135,6 +137,11 @@ def _sick_answer(
             body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             rule.released.wait(rule.seconds)
             return _unanswered({**environ, "wsgi.input": io.BytesIO(body)}, application)
+        case Fault.CUTS | Fault.CHANGES:
+            body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+            spoilt = body[:-1] + (b"" if rule.fault is Fault.CUTS else bytes([body[-1] ^ 1]))
+            length = str(len(spoilt))
+            return application({**environ, "wsgi.input": io.BytesIO(spoilt), "CONTENT_LENGTH": length}, start_response)
         case Fault.LOST_ANSWER:
             return _unanswered(environ, application)
         case Fault.LOST_REQUEST:

@@ -29,7 +29,6 @@ from maintainer.delta.rewrite.commit.vector_file import write_vectors
 from maintainer.delta.rewrite.copy.footers import read_footer
 from maintainer.delta.rewrite.lane_fit import LaneUnfit
 from maintainer.delta.rewrite.rewrite_job import Carried, RewriteJob
-from maintainer.delta.storage.file_store import LocalFiles, local_path
 from maintainer.delta.transaction.live_files import AddAction, LiveFiles
 from maintainer.model.plan.lanes import MAX_DELETED_ROWS, Lane
 from maintainer.model.plan.steps import Batch, Bin
@@ -86,8 +85,8 @@ def _check_table(job: RewriteJob, snapshot: JavaObject, live: LiveFiles) -> None
     configuration = job.jvm.metadata(snapshot)["configuration"]
     if str(configuration.get("delta.enableDeletionVectors", "false")).lower() != "true":
         raise CannotCarryError("the table has no deletion vectors")
-    if not isinstance(job.storage.files, LocalFiles):
-        raise CannotCarryError("the table is not on a local disk")
+    if job.here is None:
+        raise CannotCarryError("the table's files cannot be opened here")
     if not live.complete:
         raise CannotCarryError("the table has too many files to look for them")
 
@@ -150,7 +149,7 @@ def _with_vector(file: DataFile, add: AddAction) -> DataFile:
 
 def _rows_read(job: RewriteJob, source: AddAction) -> RowsRead:
     try:
-        footer = read_footer(local_path(job.storage.uri(str(source["path"]))))
+        footer = read_footer(job.path(job.storage.uri(str(source["path"]))))
     except LaneUnfit as error:
         raise CannotCarryError(str(error)) from error
     return RowsRead(footer.num_rows, _deleted_rows(job, source) or ())

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import struct
 import uuid
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from maintainer.delta.storage.file_store import local_path
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.vector_names import z85_encode
 
@@ -23,7 +21,7 @@ def write_vectors(
     """Write the deletion vectors of some files, durably.
 
     Args:
-        storage: The table's, on the local disk.
+        storage: The table's.
         deleted_rows: Row numbers by path of the file.
 
     Returns:
@@ -48,13 +46,5 @@ def write_vectors(
         }
         content += struct.pack(">i", len(bitmap)) + bitmap + struct.pack(">I", zlib.crc32(bitmap))
     uri = storage.vector_uri("u", name)
-    target = local_path(uri)
-    with open(target, "xb") as file:
-        try:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        except BaseException:
-            os.unlink(target)
-            raise
+    storage.files.write(uri, bytes(content))
     return uri, vectors

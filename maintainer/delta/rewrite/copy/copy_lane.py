@@ -17,7 +17,7 @@ from maintainer.delta.rewrite.lane_fit import LaneUnfit, codec_of, folder_of_sou
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.storage.failures.engine_failures import as_write_error, message_of
-from maintainer.delta.storage.file_store import local_path
+from maintainer.delta.storage.file_store import path_uri
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.errors import CommitNotLanded
 from maintainer.model.plan.steps import Bin
@@ -40,13 +40,15 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
     table = json.loads(job.metadata["schemaString"])
     schema = file_schema(table, job.metadata["partitionColumns"])
     partition_columns = {to_physical(table, name) for name in job.metadata["partitionColumns"]}
-    footers = [read_footer(local_path(uri)) for uri in uris]
+    job.fetch(sources)
+    paths = [job.path(uri) for uri in uris]
+    footers = [read_footer(path) for path in paths]
     reason = why_not_copied(footers, schema, partition_columns)
     if reason is not None:
         raise LaneUnfit(reason)
-    listed = zip(sources, uris, strict=True)
+    listed = zip(sources, paths, strict=True)
     statistics, found = compute_statistics(
-        [(path := str(add["path"]), local_path(uri), job.source_statistics.get(path)) for add, uri in listed],
+        [(name := str(add["path"]), path, job.source_statistics.get(name)) for add, path in listed],
         schema,
         statistics_columns(job.stats_schema, ()),
         job.check_stop,
@@ -55,16 +57,19 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
     folder = folder_of_sources(job.storage, job.facts, bin_, sources)
     path = f"{folder}{job.file_prefix}part-{number:05d}-{uuid.uuid4()}-c000.{codec}.parquet"
     target = job.storage.uri(path)
+    target_path = job.path(target)
     job.check_stop()
     try:
         dropped = dropped_columns(footers[0], schema, partition_columns)
         new_codec = codec if is_recompressed(footers, codec) else None
         folder_of_table = job.jvm.folder_of_log(job.log)
-        with job.size_polled(number, local_path(target), bin_.size_bytes):
-            job.jvm.copy_row_groups(folder_of_table, uris, target, without=dropped, codec=new_codec)
-        with open(local_path(target), "rb") as stored:
-            os.fsync(stored.fileno())
-        status = os.stat(local_path(target))
+        with job.size_polled(number, target_path, bin_.size_bytes):
+            job.jvm.copy_row_groups(
+                folder_of_table, map(path_uri, paths), path_uri(target_path), without=dropped, codec=new_codec
+            )
+        with open(target_path, "rb") as written:
+            os.fsync(written.fileno())
+        stored = job.publish(path)
     except BaseException as error:
         with contextlib.suppress(Exception):
             job.storage.delete(target)
@@ -74,8 +79,8 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
     add: dict[str, Any] = {
         "path": path,
         "partitionValues": sources[0].get("partitionValues") or {},
-        "size": status.st_size,
-        "modificationTime": status.st_mtime_ns // 1_000_000,
+        "size": stored.size_bytes,
+        "modificationTime": stored.modification_time_ms,
         "dataChange": False,
         "stats": stats,
     }

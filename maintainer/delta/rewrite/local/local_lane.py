@@ -18,7 +18,6 @@ from maintainer.delta.rewrite.local.local_writer import LocalTarget, write_local
 from maintainer.delta.rewrite.local.row_order import along_own_curve, along_revision, by_columns, ordered_column
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.snapshot.column_statistics import physical_path
-from maintainer.delta.storage.file_store import local_path
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.steps import Bin, ClusterStep, CompactStep, PartitionRewriteStep, PurgeStep, ZOrderStep
@@ -53,6 +52,7 @@ def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddA
     folder, codec = folder_of_sources(job.storage, job.facts, bin_, sources), codec_of(job.jvm)
     by_id = metadata["configuration"].get("delta.columnMapping.mode", "none").lower() == "id"
     indexed = statistics_columns(job.stats_schema, ())
+    job.fetch(sources)
     read = read_rows(
         [_source_file(job, add) for add in sources],
         arrow_schema,
@@ -64,7 +64,7 @@ def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddA
     for part, rows in enumerate(_files_of(job, number, bin_, read, schema, arrow_schema)):
         path = f"{folder}{job.file_prefix}part-{number:05d}-{uuid.uuid4()}-c{part:03d}.{codec}.parquet"
         target = LocalTarget(
-            path=local_path(job.storage.uri(path)),
+            path=job.path(job.storage.uri(path)),
             schema=arrow_schema,
             columns=tuple((column.physical, column.kind) for column in indexed),
             codec=codec,
@@ -73,11 +73,12 @@ def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddA
         file = write_local(rows, target)
         if file is None:
             continue
+        stored = job.publish(path)
         add: dict[str, Any] = {
             "path": path,
             "partitionValues": sources[0].get("partitionValues") or {},
-            "size": file.size_bytes,
-            "modificationTime": file.modification_time_ms,
+            "size": stored.size_bytes,
+            "modificationTime": stored.modification_time_ms,
             "dataChange": False,
             "stats": file.stats,
         }
@@ -90,7 +91,7 @@ def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddA
 def _source_file(job: RewriteJob, add: AddAction) -> SourceFile:
     """A source with its soft-deleted rows, as Delta Kernel reads them."""
     try:
-        return SourceFile(local_path(job.storage.uri(str(add["path"]))), job.deleted_rows(add))
+        return SourceFile(job.path(job.storage.uri(str(add["path"]))), job.deleted_rows(add))
     except Exception as error:
         raise LaneUnfit("the soft-deleted rows of a file cannot be read here") from error
 

@@ -41,11 +41,9 @@ class LocalTarget:
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """A file that was written: rows, bytes, time of its last change, and its statistics as JSON."""
+    """A file that was written: its rows, and its statistics as JSON."""
 
     num_records: int
-    size_bytes: int
-    modification_time_ms: int
     stats: str
 
 
@@ -89,14 +87,13 @@ def write_local(rows: Iterable[pa.RecordBatch], target: LocalTarget) -> LocalFil
         if not statistics.num_records:
             os.unlink(target.path)
             return None
-        status = os.stat(target.path)
         stats = statistics.to_json(tight_bounds=target.tight_bounds)
     except BaseException as error:
         if not isinstance(error, FileExistsError):
             with contextlib.suppress(OSError):
                 os.unlink(target.path)
         raise
-    return LocalFile(statistics.num_records, status.st_size, status.st_mtime_ns // 1_000_000, stats)
+    return LocalFile(statistics.num_records, stats)
 
 
 def _row_groups(rows: Iterable[pa.RecordBatch], statistics: FileStatistics) -> Iterator[pa.Table]:

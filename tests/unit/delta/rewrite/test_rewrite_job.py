@@ -11,8 +11,9 @@ from typing import Any, cast
 
 import pytest
 
-from maintainer.delta.rewrite.rewrite_job import MAX_NAMED, RewriteJob, refuse_irregular_files
+from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.storage.file_store import LocalFiles, java_quote
+from maintainer.delta.transaction.requirements import MAX_NAMED, refuse_irregular_files
 from maintainer.errors import CommitConflict, TableError
 from maintainer.model.plan.steps import Batch, Bin
 from maintainer.model.table.table_facts import DataFile
@@ -81,6 +82,6 @@ def test_a_file_with_another_text_of_its_partition_is_not_the_planned_one(
 
 def test_an_object_store_is_not_asked(tmp_path: Path) -> None:
     storage = Storage(tmp_path)
-    storage.files = object()
+    storage.files = SimpleNamespace(asks_by_request=True)
     os.mkfifo(tmp_path / "pipe")
     refuse(storage, "pipe")

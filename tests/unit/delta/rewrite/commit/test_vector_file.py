@@ -11,18 +11,19 @@ from hypothesis import strategies as st
 
 from maintainer.delta.proof.second_engine.deleted_rows import deleted_rows
 from maintainer.delta.rewrite.commit.vector_file import write_vectors
+from maintainer.delta.storage.file_store import LocalFiles
 from maintainer.model.table.vector_names import vector_path, z85_decode, z85_encode
 
 
 class Storage:
-    """The one thing that is asked of a table's storage: where a vector with an encoded name lies."""
+    """What is asked of a table's storage: where a vector with an encoded name lies, and to write it."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self.root, self.files = root, LocalFiles()
 
     def vector_uri(self, kind: str, name: str) -> str:
         assert kind == "u"
-        return f"file://{self.root}/{vector_path(name)}"
+        return f"file:{self.root}/{vector_path(name)}"
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ class Storage:
 )
 def test_what_is_written_is_read_again(tmp_path: Path, rows: list[int]) -> None:
     uri, vectors = write_vectors(Storage(tmp_path), {"a": rows, "b": [5]})  # type: ignore[arg-type]
-    path = uri.removeprefix("file://")
+    path = uri.removeprefix("file:")
     assert deleted_rows(vectors["a"], path) == rows
     assert deleted_rows(vectors["b"], path) == [5]
     assert [file.name for file in tmp_path.iterdir()] == [Path(path).name]

@@ -1,0 +1,140 @@
+"""Files of a store as copies on this machine: whole, checked, and put back only as what was written."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections import namedtuple
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from maintainer.delta.storage.file_store import LocalFiles, StoredFile
+from maintainer.delta.storage.files_here import Fetched, ShortFile, TagTrust, TooLittleSpace
+from maintainer.errors import CommitNotLanded
+
+ROOT = "s3a://lake/t"
+
+
+class Store:
+    """A store in memory. ``tag_of`` makes the tag of an object; ``spoil`` changes what is stored or read."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.downloads: list[str] = []
+        self.tag_of: Callable[[bytes], str] = lambda data: f'"{hashlib.md5(data).hexdigest()}"\n'
+        self.spoil_upload: Callable[[bytes], bytes] = lambda data: data
+        self.spoil_download: Callable[[bytes], bytes] = lambda data: data
+
+    def download(self, uri: str, path: str) -> tuple[int, str, str]:
+        self.downloads.append(uri)
+        if uri not in self.objects:
+            raise FileNotFoundError(uri)
+        data = self.spoil_download(self.objects[uri])
+        Path(path).write_bytes(data)
+        return len(data), hashlib.md5(data).hexdigest(), self.tag_of(self.objects[uri])
+
+    def upload(self, path: str, uri: str) -> str:
+        self.objects[uri] = self.spoil_upload(Path(path).read_bytes())
+        return self.tag_of(self.objects[uri])
+
+    def status(self, uri: str) -> StoredFile | None:
+        data = self.objects.get(uri)
+        return None if data is None else StoredFile(uri, len(data), 77, False, False)
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store()
+
+
+@pytest.fixture
+def here(store: Store) -> Iterator[Fetched]:
+    fetched = Fetched(store, TagTrust())
+    yield fetched
+    fetched.close()
+
+
+def test_files_are_fetched_once_and_removed_at_the_end(store: Store, here: Fetched) -> None:
+    uris = {f"{ROOT}/p={number}/f.parquet": bytes([number]) * 10 for number in range(20)}
+    store.objects |= uris
+    for _ in range(2):
+        here.fetch(dict.fromkeys(uris, 10))
+    assert {uri: Path(here.path(uri)).read_bytes() for uri in uris} == uris
+    assert sorted(store.downloads) == sorted(uris)
+    folder = os.path.dirname(here.path(next(iter(uris))))
+    here.close()
+    assert not os.path.exists(folder)
+
+
+def test_a_file_of_another_length_than_the_log_says_is_not_used(store: Store, here: Fetched) -> None:
+    store.objects[f"{ROOT}/f"] = b"short"
+    with pytest.raises(ShortFile, match="has 5 bytes, and the log says 6"):
+        here.fetch({f"{ROOT}/f": 6})
+    assert not os.path.exists(here.path(f"{ROOT}/f"))
+    with pytest.raises(FileNotFoundError):
+        here.fetch({f"{ROOT}/gone": 6})
+
+
+def test_a_body_that_changes_on_its_way_is_not_used(store: Store, here: Fetched) -> None:
+    store.objects[f"{ROOT}/f"] = b"right"
+    spoilt = iter((b"wrong", b"right"))
+    store.spoil_download = lambda data: next(spoilt)
+    with pytest.raises(ShortFile, match="twice with different bytes"):
+        here.fetch({f"{ROOT}/f": 5})
+
+
+def test_tags_that_are_no_checksums_cost_one_more_read_and_then_none(store: Store, here: Fetched) -> None:
+    """As where a key service encrypts: the tag looks like an MD5, and is none."""
+    store.tag_of = lambda data: '"' + "0" * 32 + '"'
+    for name in ("f", "g"):
+        store.objects[f"{ROOT}/{name}"] = b"rows"
+        here.fetch({f"{ROOT}/{name}": 4})
+    assert store.downloads == [f"{ROOT}/f", f"{ROOT}/f", f"{ROOT}/g"]
+
+
+def test_too_little_space_is_seen_before_anything_is_fetched(
+    store: Store, here: Fetched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = namedtuple("usage", "free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(19))
+    with pytest.raises(TooLittleSpace, match="19 bytes free, and 20 are needed"):
+        here.fetch({f"{ROOT}/f": 10})
+    assert store.downloads == []
+
+
+def write(here: Fetched, data: bytes) -> str:
+    Path(here.path(f"{ROOT}/new")).write_bytes(data)
+    return f"{ROOT}/new"
+
+
+@pytest.mark.parametrize(("tag", "reads"), [("md5", 0), ("etag-of-parts-2", 1), ("", 1)])
+def test_a_new_file_counts_when_the_store_names_its_checksum_or_reads_it_back(
+    store: Store, here: Fetched, tag: str, reads: int
+) -> None:
+    if tag != "md5":
+        store.tag_of = lambda data: tag
+    stored = here.publish(write(here, b"rows"))
+    assert (stored.size_bytes, stored.modification_time_ms, store.objects[f"{ROOT}/new"]) == (4, 77, b"rows")
+    assert len(store.downloads) == reads
+
+
+@pytest.mark.parametrize("spoilt", [b"row", b"rowS", b""])
+def test_a_new_file_that_the_store_holds_otherwise_is_refused(store: Store, here: Fetched, spoilt: bytes) -> None:
+    store.spoil_upload = lambda data: spoilt
+    with pytest.raises(CommitNotLanded) as raised:
+        here.publish(write(here, b"rows"))
+    assert (raised.value.code, raised.value.where) == ("C702", f"{ROOT}/new")
+
+
+def test_on_a_disk_nothing_is_copied(tmp_path: Path) -> None:
+    (tmp_path / "a b").write_bytes(b"rows")
+    here = LocalFiles().here()
+    assert here is not None
+    uri = f"file:{tmp_path}/a%20b"
+    here.fetch({uri: 99})
+    assert (here.path(uri), here.publish(uri).size_bytes) == (str(tmp_path / "a b"), 4)
+    here.close()
+    assert (tmp_path / "a b").exists()
