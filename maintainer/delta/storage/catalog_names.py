@@ -6,6 +6,7 @@ A catalog that does not answer is said to be that: it is not the table that is a
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -143,18 +144,44 @@ SILENCE_SECONDS = 60.0
 _silences: dict[tuple[str, str], tuple[float, EnvironmentUnfit]] = {}
 """By metastore and catalog: until when, and what the first name failed with. Of this process: each worker has a session
 of its own, and all ask one metastore."""
+_answers: dict[tuple[str, str], float] = {}
+"""By metastore and catalog: until when an answer counts, so that names are asked side by side."""
+_first_contacts: dict[tuple[str, str], threading.Lock] = {}
 
 
 @contextmanager
 def _catalog_errors(jvm: DeltaJvm, where: str, catalog: str = "") -> Iterator[None]:
     address = str(jvm.spark.conf.get("spark.hadoop.hive.metastore.uris", "")), catalog
-    until, silence = _silences.get(address, (0.0, None))
-    if silence is not None and time.monotonic() < until:
-        raise EnvironmentUnfit(silence.what, code=silence.code, where=where, found=silence.found, help=silence.help)
+    with _first_contact(address):
+        until, silence = _silences.get(address, (0.0, None))
+        if silence is not None and time.monotonic() < until:
+            raise EnvironmentUnfit(silence.what, code=silence.code, where=where, found=silence.found, help=silence.help)
+        try:
+            yield
+        except Exception as error:
+            ours = catalog_error(error, where)
+            if isinstance(ours, EnvironmentUnfit) and ours.is_silence:
+                _silences[address] = (time.monotonic() + SILENCE_SECONDS, ours)
+                _answers.pop(address, None)
+            else:
+                _answers[address] = time.monotonic() + SILENCE_SECONDS
+            raise_from(ours, error)
+        _answers[address] = time.monotonic() + SILENCE_SECONDS
+
+
+@contextmanager
+def _first_contact(address: tuple[str, str]) -> Iterator[None]:
+    """Let one name ask a catalog that has not answered lately; the others wait for what becomes of it.
+
+    The wait has an end: a table that was given up may hang in its question.
+    """
+    if time.monotonic() < _answers.get(address, 0.0):
+        yield
+        return
+    contact = _first_contacts.setdefault(address, threading.Lock())
+    is_first = contact.acquire(timeout=SILENCE_SECONDS)
     try:
         yield
-    except Exception as error:
-        ours = catalog_error(error, where)
-        if isinstance(ours, EnvironmentUnfit) and ours.is_silence:
-            _silences[address] = (time.monotonic() + SILENCE_SECONDS, ours)
-        raise_from(ours, error)
+    finally:
+        if is_first:
+            contact.release()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,7 +42,8 @@ def _ask(jvm: Any, name: str) -> EnvironmentUnfit:
 
 @pytest.fixture(autouse=True)
 def _forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog_names, "_silences", {})
+    for known in ("_silences", "_answers", "_first_contacts"):
+        monkeypatch.setattr(catalog_names, known, {})
 
 
 def test_after_a_silence_the_other_names_fail_at_once_with_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,3 +66,43 @@ def test_a_refusal_is_no_silence() -> None:
     _ask(refusing, "sales.a")
     _ask(refusing, "sales.b")
     assert refusing.asked == ["sales.a", "sales.b"]
+
+
+class SlowMetastore(Metastore):
+    """Two names are asked at once: the first is answered after the second was asked, or half a second later."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__("thrift://a:9083", error)
+        self.both = threading.Barrier(2)
+
+    def catalog_entry(self, name: str) -> None:
+        self.asked.append(name)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            self.both.wait(0.5)
+        raise self.error
+
+
+def test_names_asked_at_once_wait_for_one_silence() -> None:
+    silent = SlowMetastore(SocketTimeoutException("Read timed out"))
+    with ThreadPoolExecutor(4) as threads:
+        errors = list(threads.map(lambda name: _ask(silent, name), ("s.a", "s.b", "s.c", "s.d")))
+    assert [error.found for error in errors] == ["Read timed out"] * 4
+    assert len(silent.asked) == 1
+
+
+def test_names_of_a_catalog_that_answers_are_asked_side_by_side() -> None:
+    answering = SlowMetastore(PermissionError("no"))
+    _ask(answering, "s.a")
+    answering.both = threading.Barrier(2)
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda name: _ask(answering, name), ("s.b", "s.c")))
+    assert not answering.both.broken
+
+
+def test_a_contact_that_hangs_does_not_hold_up_the_others_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog_names, "SILENCE_SECONDS", 0.1)
+    refusing = Metastore("thrift://a:9083", PermissionError("no"))
+    hanging = catalog_names._first_contacts.setdefault(("thrift://a:9083", ""), threading.Lock())
+    with hanging:
+        _ask(refusing, "s.a")
+    assert refusing.asked == ["s.a"]
