@@ -310,7 +310,9 @@ class CommitWork:
             return f"version {version} cannot be read any more: {message_of(error)}"
 
     def _missing(self, paths: Sequence[str]) -> list[str]:
-        return [path for path in paths if self.storage.status(self.storage.uri(path)) is None]
+        uris = {path: self.storage.uri(path) for path in paths}
+        found = self.storage.files.look_many(set(uris.values()))
+        return [path for path, uri in uris.items() if uri not in found]
 
 
 def _judged(level: str, name: str, problems: Sequence[str], figures: str | None = None) -> CommitCheck:

@@ -16,8 +16,7 @@ from maintainer.delta.proof.second_engine.column_values import CannotCompareErro
 from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, judged_figures, measure_by_duckdb
 from maintainer.delta.proof.statistics_figures import FileFigures, statistics_columns
 from maintainer.delta.rewrite.proof_parts import old_file
-from maintainer.delta.storage.file_store import local_path
-from maintainer.delta.storage.files_here import OnDisk
+from maintainer.delta.storage.files_here import FilesHere, ShortFile, TooLittleSpace
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.model.plan.lanes import MAX_DELETED_ROWS
@@ -26,6 +25,9 @@ from maintainer.model.table.table_facts import TableFacts
 from maintainer.model.table.table_features import keeps_row_ids
 
 _LOG = logging.getLogger(__name__)
+
+MAX_FETCHED_BYTES = 1 << 30
+"""Of a larger commit on a store Spark compares the rows, where its executors read."""
 
 
 def same_rows(
@@ -49,7 +51,9 @@ def same_rows(
     Returns:
         The figures, if the rows are the same in each partition; None where Spark must look.
     """
-    if storage.files.asks_by_request or any(add.get("deletionVector") for add in adds):
+    if any(add.get("deletionVector") for add in adds):
+        return None
+    if storage.files.asks_by_request and sum(int(add["size"]) for add in (*sources, *adds)) > MAX_FETCHED_BYTES:
         return None
     deleted = (int((source.get("deletionVector") or {}).get("cardinality") or 0) for source in sources)
     if sum(deleted) > MAX_DELETED_ROWS:
@@ -65,15 +69,22 @@ def same_rows(
         return None
     if configuration.get("delta.columnMapping.mode", "none").lower() == "id":
         return None
+    here = storage.files.here()
+    if here is None:
+        return None
+    schema, partition_columns = json.loads(metadata["schemaString"]), metadata["partitionColumns"]
     try:
-        return _measured(storage, json.loads(metadata["schemaString"]), metadata["partitionColumns"], sources, adds)
-    except CannotCompareError as error:
+        return _measured(storage, here, schema, partition_columns, sources, adds)
+    except (CannotCompareError, TooLittleSpace, ShortFile, FileNotFoundError) as error:
         _LOG.info("%s@%d: rows compared by Spark: %s", facts.ref.identifier, version, error)
         return None
+    finally:
+        here.close()
 
 
 def _measured(
     storage: TableStorage,
+    here: FilesHere,
     schema: dict[str, object],
     partition_columns: Sequence[str],
     sources: Sequence[AddAction],
@@ -86,16 +97,19 @@ def _measured(
     judged: dict[str, FileFigures | None] = {}
     before, after = _by_partition(sources), _by_partition(adds)
     for partition in {**before, **after}:
-        old = [(source, old_file(storage, OnDisk(), source)) for source in before.get(partition, ())]
         new = after.get(partition, ())
-        files = [_new_file(storage, add) for add in new]
+        here.fetch({storage.uri(str(add["path"])): int(add["size"]) for add in (*before.get(partition, ()), *new)})
+        old = [(source, old_file(storage, here, source)) for source in before.get(partition, ())]
+        files = [_new_file(storage, here, add) for add in new]
         part = measure_by_duckdb(columns, statistics, [file for _, file in old], files)
         if part.read != part.written:
             return None
         total += part.read
         written.update(zip((str(add["path"]) for add in new), part.files, strict=True))
         told = [(source, file) for source, file in old if source.get("stats")]
-        figures = judged_figures(statistics, [_new_file(storage, source, file.deleted_rows) for source, file in told])
+        figures = judged_figures(
+            statistics, [_new_file(storage, here, source, file.deleted_rows) for source, file in told]
+        )
         judged.update(zip((str(source["path"]) for source, _ in told), figures, strict=True))
     return Measured(
         total,
@@ -107,8 +121,8 @@ def _measured(
     )
 
 
-def _new_file(storage: TableStorage, add: AddAction, deleted_rows: tuple[int, ...] = ()) -> NewFile:
-    return NewFile(local_path(storage.uri(str(add["path"]))), add.get("stats"), deleted_rows)
+def _new_file(storage: TableStorage, here: FilesHere, add: AddAction, deleted_rows: tuple[int, ...] = ()) -> NewFile:
+    return NewFile(here.path(storage.uri(str(add["path"]))), add.get("stats"), deleted_rows)
 
 
 def _by_partition(adds: Iterable[AddAction]) -> dict[str, list[AddAction]]:

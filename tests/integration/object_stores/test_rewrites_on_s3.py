@@ -79,6 +79,9 @@ def test_a_commit_takes_few_requests_and_leaves_both_checksum_files(
     opened = Counter(method for method, path, _ in requests_of_checks(server) if path.endswith(".parquet"))
     assert (done["jobs_of_checks"], opened) == (0, Counter({"GET": 9}))
     assert len(requests_of_checks(server)) <= 9 + 5  # and looks at two commits and the folder
+    proven = host.call(f"{WORK}prove", "s3a://lake/tables/counted", 8)
+    levels = ("actions", "files", "inputs", "rows", "statistics")
+    assert proven == {"jobs": 0, "found": [[level, "proven"] for level in levels]}
     assert project.rows("counted") == rows
     for version, num_files in ((7, 8), (8, 1)):
         said = checksum(store, "counted", version)

@@ -11,6 +11,7 @@ import pytest
 from maintainer.delta.engine.table_engine import DeltaEngine
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.delta.transaction import small_log_files
+from maintainer.delta.verify.commit_proof import DeltaCommitProver
 from maintainer.model.plan.plan import Checks
 from maintainer.model.run.outcome import Proof
 from maintainer.model.table.table_facts import TableRef
@@ -48,6 +49,17 @@ def rewrite(lease: SessionLease, location: str, server_url: str, validated: bool
             "jobs_of_checks": _num_jobs(engine.jvm.spark) - jobs,
             "settings": sorted(key for key, _ in settings.items() ^ dict(engine.jvm.spark.conf.getAll).items()),
         }  # fmt: skip
+
+
+def prove(lease: SessionLease, location: str, version: int) -> dict[str, Any]:
+    """Verify a commit that landed; returns what each check found, and how many Spark jobs that took."""
+    with DeltaEngine(lease).worker("store") as engine:
+        facts, jobs = engine.reader.facts(TableRef(location)), _num_jobs(engine.jvm.spark)
+        checks = DeltaCommitProver(engine.jvm).prove(facts, version).checks
+        return {
+            "jobs": _num_jobs(engine.jvm.spark) - jobs,
+            "found": sorted({(check.level, check.result.value) for check in checks}),
+        }
 
 
 def validate(lease: SessionLease, location: str, versions: list[int]) -> list[bool]:
