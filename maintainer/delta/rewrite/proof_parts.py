@@ -123,22 +123,30 @@ def _copied_part(job: RewriteJob, bins: tuple[int, ...], written: tuple[WrittenF
         read, target = read + before, target + after
         in_rows += problems
         job.meter.read(number, job.batch.bins[number].size_bytes)
-    measured = replace(_figures_of_copies(job, written), read=read, written=target)
+    measured = replace(figures_of_files(job, written), read=read, written=target)
     return ProofPart(Prover.CHUNKS, bins, written, measured, tuple(in_rows))
 
 
-def _figures_of_copies(job: RewriteJob, written: tuple[WrittenFile, ...]) -> Measured:
-    """Read the columns with statistics of copied files, by another library than the one that computed them."""
+def figures_of_files(job: RewriteJob, written: tuple[WrittenFile, ...]) -> Measured:
+    """Read the columns with statistics of written files, by another library than the one that computed them.
+
+    No row is hashed where DuckDB reads them.
+    """
     partition_columns = tuple(job.metadata["partitionColumns"])
     collected = {column.physical for column in statistics_columns(job.stats_schema, ())}
     columns = statistics_columns(json.loads(job.metadata["schemaString"]), partition_columns)
     columns = tuple(column for column in columns if column.physical in collected)
-    figures = judged_figures(columns, [NewFile(_local(job, file.path), file.add.get("stats")) for file in written])
-    known = tuple(of_file for of_file in figures if of_file is not None)
-    if len(known) == len(written):
-        return Measured(Fingerprint(0, (0, 0)), Fingerprint(0, (0, 0)), columns, known, ())
+    if job.here is not None:
+        figures = judged_figures(columns, [_new_file(job, job.here, file) for file in written])
+        known = tuple(of_file for of_file in figures if of_file is not None)
+        if len(known) == len(written):
+            return Measured(Fingerprint(0, (0, 0)), Fingerprint(0, (0, 0)), columns, known, ())
     files = FileSet(job.snapshot, tuple(file.to_proof() for file in written))
     return measure(job.jvm, job.log, None, files, [file.add for file in written])
+
+
+def _new_file(job: RewriteJob, here: FilesHere, file: WrittenFile) -> NewFile:
+    return NewFile(_local(job, file.path), file.add.get("stats"), _deleted_rows(job.storage, here, file.add))
 
 
 def _local(job: RewriteJob, path: str) -> str:
@@ -179,10 +187,7 @@ def _measure_by_duckdb(job: RewriteJob, bins: Collection[int], written: tuple[Wr
         compared_columns(schema, partition_columns),
         statistics_columns(schema, partition_columns),
         [old_file(job.storage, here, source) for source in job.sources_of(bins)],
-        [
-            NewFile(_local(job, file.path), file.add.get("stats"), _deleted_rows(job.storage, here, file.add))
-            for file in written
-        ],
+        [_new_file(job, here, file) for file in written],
         on_compared=compared,
     )
 

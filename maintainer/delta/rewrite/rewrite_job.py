@@ -22,6 +22,8 @@ from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import PartitionNames
 from maintainer.delta.log.conflicting_commit import find_conflicting_commit
 from maintainer.delta.log.staged_file import Marks, WrittenFile
+from maintainer.delta.proof.statistics_figures import FileFigures as StatisticsFigures
+from maintainer.delta.proof.statistics_figures import StatisticsColumn
 from maintainer.delta.rewrite.curve_writer import tags_from_statistics
 from maintainer.delta.rewrite.lane_fit import LaneUnfit
 from maintainer.delta.rewrite.unfinished_files import folders_of, remove_files_named
@@ -119,6 +121,8 @@ class RewriteJob:
     source_findings: dict[int, SourceStatistics] = field(default_factory=dict)
     """For bins of lane copy: what the log had wrong about the statistics of their files."""
     written: list[WrittenFile] = field(default_factory=list)
+    judged: dict[str, tuple[str | None, tuple[StatisticsColumn, ...], StatisticsFigures]] = field(default_factory=dict)
+    """By path of a written file: its statistics as they were judged, their columns, and the figures of its rows."""
     row_orders: dict[int, list[np.ndarray]] = field(default_factory=dict)
     """For bins whose rows were put in an order: the rows of each new file, by their place among all that were read."""
     carried: Carried | None = None

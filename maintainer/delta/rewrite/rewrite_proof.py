@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from maintainer.delta.jvm import JavaObject
 from maintainer.delta.log.actions import to_physical
 from maintainer.delta.log.staged_file import WrittenFile, widened
 from maintainer.delta.proof.proof_actions import Expected, check_adds, check_removes, check_sizes
 from maintainer.delta.proof.row_comparison import FileSet, rows_by_file
-from maintainer.delta.proof.statistics_figures import statistics_columns
+from maintainer.delta.proof.statistics_figures import FileFigures, StatisticsColumn, statistics_columns
 from maintainer.delta.proof.statistics_verdict import Strictness, judge, statistics_in, unknown_names
-from maintainer.delta.rewrite.proof_parts import ProofPart, lane_uses, parts_of
+from maintainer.delta.rewrite.proof_parts import ProofPart, figures_of_files, lane_uses, parts_of
 from maintainer.delta.rewrite.rewrite_job import Carried, RewriteJob
 from maintainer.errors import MaintainerError, TableError, VerificationFailed
 from maintainer.model.plan.lanes import NOTHING_COPIED
@@ -180,22 +182,14 @@ def _prove_statistics(job: RewriteJob, part: ProofPart) -> None:
     Raises:
         VerificationFailed: V506.
     """
-    conf, measured = job.jvm.spark.conf, part.measured
-    expected = statistics_columns(job.stats_schema, ())
-    strictness = Strictness(
-        exact=True,
-        complete=str(conf.get(COLLECTS_STATISTICS, "true")).lower() == "true",
-        expected=frozenset(column.physical for column in expected),
-    )
+    measured, strictness = part.measured, _strictness(job)
     problems: list[str] = []
     for file, figures in zip(part.written, measured.files, strict=True):
+        job.judged[file.path] = file.add.get("stats"), measured.columns, figures
         if job.carried is not None and file.bin_number in job.carried.bins:
             problems += _why_not_as_proven(job.carried, file)
-            continue
-        wrong = [*judge(file.add, measured.columns, figures, strictness).wrong]
-        names = unknown_names(statistics_in(file.add.get("stats")) or {}, measured.columns)
-        wrong += [f"it has statistics of {name}, which is no column" for name in names]
-        problems += [f"{file.path}: {text}" for text in wrong]
+        else:
+            problems += _wrong_in(file.add, measured.columns, figures, strictness)
     if problems:
         raise VerificationFailed(
             "the statistics of new files do not fit their rows; nothing was committed and the new files were removed",
@@ -204,6 +198,49 @@ def _prove_statistics(job: RewriteJob, part: ProofPart) -> None:
             found=shortened(problems),
             help=_DISTRUST_HELP,
         )
+
+
+def _strictness(job: RewriteJob) -> Strictness:
+    """What is required of the statistics of a rewrite of ours."""
+    expected = statistics_columns(job.stats_schema, ())
+    return Strictness(
+        exact=True,
+        complete=str(job.jvm.spark.conf.get(COLLECTS_STATISTICS, "true")).lower() == "true",
+        expected=frozenset(column.physical for column in expected),
+    )
+
+
+def _wrong_in(
+    add: Mapping[str, Any], columns: tuple[StatisticsColumn, ...], figures: FileFigures, strictness: Strictness
+) -> list[str]:
+    """What is wrong with the statistics of one file, as sentences with its path."""
+    names = unknown_names(statistics_in(add.get("stats")) or {}, columns)
+    wrong = [*judge(add, columns, figures, strictness).wrong]
+    return [
+        f"{add['path']}: {text}"
+        for text in wrong + [f"it has statistics of {name}, which is no column" for name in names]
+    ]
+
+
+def judge_landed(job: RewriteJob, adds: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Judge the statistics that the log has of our files, as before the commit; return what is wrong, as sentences.
+
+    Figures that were measured for other bounds say nothing about these: then the file is read again.
+    """
+    problems: list[str] = []
+    for add in adds:
+        if (path := str(add["path"])) not in job.judged:
+            continue  # none that we wrote, which is said of it already
+        text, columns, figures = job.judged[path]
+        try:
+            if add.get("stats") != text:
+                measured = figures_of_files(job, (WrittenFile(dict(add)),))
+                columns, (figures,) = measured.columns, measured.files
+            problems += _wrong_in(add, columns, figures, _strictness(job))
+        except Exception as error:
+            # The commit has landed: what cannot be read now must not turn success into failure.
+            problems.append(f"{path}: its statistics are not those that were proven, and cannot be judged: {error}")
+    return tuple(problems)
 
 
 def _why_not_as_proven(carried: Carried, file: WrittenFile) -> list[str]:

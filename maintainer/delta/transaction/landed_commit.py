@@ -58,7 +58,10 @@ def landed_actions(
 
 
 def differences(actions: Sequence[Mapping[str, Any]], written: Sequence[WrittenFile], batch: Batch) -> tuple[str, ...]:
-    """Return how a landed rewrite differs from what we handed over, as sentences; empty if it does not."""
+    """Return how a landed rewrite differs from what we handed over, as sentences; empty if it does not.
+
+    The statistics of its files are judged, and not compared: see ``rewrite_proof.judge_landed``.
+    """
     problems = check_removes([action["remove"] for action in actions if "remove" in action], batch)
     adds = sorted(_proven_part(action["add"]) for action in actions if "add" in action)
     if adds != sorted(_proven_part(file.add) for file in written):
@@ -68,6 +71,6 @@ def differences(actions: Sequence[Mapping[str, Any]], written: Sequence[WrittenF
     return tuple(problems)
 
 
-def _proven_part(add: Mapping[str, Any]) -> tuple[str, str, int, str]:
-    """What was proven of a new file: which it is, and its statistics, which were judged by its rows."""
-    return (*removed_key(dict(add)), int(add["size"]), str(add.get("stats") or ""))
+def _proven_part(add: Mapping[str, Any]) -> tuple[str, str, int]:
+    """Which file a new one is."""
+    return (*removed_key(dict(add)), int(add["size"]))

@@ -24,7 +24,7 @@ from maintainer.delta.log.conflicting_commit import find_conflicting_commit
 from maintainer.delta.rewrite.commit.carried_deletes import carry_deletes
 from maintainer.delta.rewrite.commit.row_positions import CannotCarryError
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
-from maintainer.delta.rewrite.rewrite_proof import prove_removes, prove_rewrite
+from maintainer.delta.rewrite.rewrite_proof import judge_landed, prove_removes, prove_rewrite
 from maintainer.delta.storage.failures.engine_failures import describe, is_conflict
 from maintainer.delta.transaction.commit_fate import not_landed, safe_message, settle, stamped
 from maintainer.delta.transaction.landed_commit import Actions, differences, landed_actions
@@ -133,7 +133,8 @@ def commit_rewrite(
     landed = landed_actions(job.jvm, job.storage, stamp, job.where, outcome.version)
     if landed is not None:
         write_derived_checksum(job.jvm, job.storage, job.log, outcome.version)
-        proof = replace(proof, findings=proof.findings + differences(landed, job.written, job.batch))
+        judged = judge_landed(job, [action["add"] for action in landed if "add" in action])
+        proof = replace(proof, findings=proof.findings + differences(landed, job.written, job.batch) + judged)
     return _receipt(job, proof, landed, read_version, outcome.version, attempts, time.monotonic() - started)
 
 

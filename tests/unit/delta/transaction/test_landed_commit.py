@@ -24,7 +24,11 @@ def _different(add: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"path": "other.parquet"}, {"size": 8}, {"stats": None}, {"stats": '{"numRecords":3,"maxValues":{"d":4.73}}'}],
+    [
+        {"path": "other.parquet"},
+        {"size": 8},
+        {"deletionVector": {"storageType": "i", "pathOrInlineDv": "x", "offset": 1}},
+    ],
     ids=str,
 )
 def test_a_file_that_is_not_the_proven_one_is_named(changes: dict[str, Any]) -> None:

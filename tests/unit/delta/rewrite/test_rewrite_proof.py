@@ -1,0 +1,75 @@
+"""Statistics that the log has of our files after the commit, by the rows of real files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from maintainer.delta.proof.statistics_figures import FileFigures, statistics_columns
+from maintainer.delta.rewrite.rewrite_proof import judge_landed
+from maintainer.delta.storage.files_here import OnDisk
+
+SCHEMA = {"type": "struct", "fields": [{"name": "d", "type": "double", "metadata": {}, "nullable": True}]}
+COLUMNS = statistics_columns(SCHEMA, ())
+STATS = {"numRecords": 3, "minValues": {"d": 1.5}, "maxValues": {"d": "NaN"}, "nullCount": {"d": 1}}
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Any:
+    """A job that wrote one file, whose statistics were proven."""
+    pq.write_table(pa.table({"d": [1.5, float("nan"), None]}), tmp_path / "new.parquet")
+    proven = json.dumps(STATS), COLUMNS, FileFigures(3, (1,), 0, 0b11)
+    return SimpleNamespace(
+        judged={"new.parquet": proven},
+        metadata={"schemaString": json.dumps(SCHEMA), "partitionColumns": []},
+        stats_schema=SCHEMA,
+        storage=SimpleNamespace(uri=lambda path: f"file:{tmp_path}/{path}"),
+        here=OnDisk(),
+        path=OnDisk().path,
+        jvm=SimpleNamespace(spark=SimpleNamespace(conf={})),
+    )
+
+
+@pytest.mark.parametrize(
+    ("landed", "wrong"),
+    [
+        (STATS, []),
+        ({**STATS, "tightBounds": True}, []),
+        (
+            {**STATS, "maxValues": {"d": 4.73}},
+            ["rows lie outside the bounds of d (minValues says 1.5, maxValues 4.73)"],
+        ),
+        ({**STATS, "minValues": {"d": 1.0}}, ["minValues of d says 1.0, which no row reaches"]),
+        ({**STATS, "nullCount": {"d": 0}}, ["nullCount of d says 0, it holds 1 nulls"]),
+        ({**STATS, "numRecords": 4}, ["numRecords says 4, it holds 3 rows"]),
+        ({**STATS, "nullCount": {"d": 1, "e": 0}}, ["it has statistics of e, which is no column"]),
+        (None, ["it has no statistics"]),
+    ],
+    ids=str,
+)
+def test_the_log_is_judged_by_the_rows_and_by_the_rule_of_the_proof(job: Any, landed: Any, wrong: list[str]) -> None:
+    add = {"path": "new.parquet", "stats": landed and json.dumps(landed, indent=1)}
+    assert judge_landed(job, [add]) == tuple(f"new.parquet: {text}" for text in wrong)
+
+
+def test_figures_of_the_proof_count_for_the_text_that_they_were_measured_for(job: Any, tmp_path: Path) -> None:
+    """A file is not read again for them; what they say stands."""
+    text, columns, _ = job.judged["new.parquet"]
+    (tmp_path / "new.parquet").unlink()
+    assert judge_landed(job, [{"path": "new.parquet", "stats": text}]) == ()
+    job.judged["new.parquet"] = text, columns, FileFigures(3, (1,), 1, 0b11)
+    (problem,) = judge_landed(job, [{"path": "new.parquet", "stats": text}])
+    assert "rows lie outside the bounds of d" in problem
+
+
+def test_what_cannot_be_judged_is_said_and_stops_nothing(job: Any, tmp_path: Path) -> None:
+    (tmp_path / "new.parquet").unlink()
+    job.log = job.snapshot = None
+    (problem,) = judge_landed(cast(Any, job), [{"path": "new.parquet", "stats": "{}"}, {"path": "other"}])
+    assert "not those that were proven, and cannot be judged" in problem
