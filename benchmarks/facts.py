@@ -30,7 +30,7 @@ from benchmarks.optimize_loop import machine, progress, versions
 
 if TYPE_CHECKING:
     from maintainer.delta.jvm import DeltaJvm
-    from maintainer.delta.jvm.gateway import JavaObject
+    from maintainer.delta.storage.table_storage import TableStorage
 
 COLUMNS = 10
 SIZES = {"10 files": (2, 5), "1,000 files": (10, 100), "20,000 files": (40, 500), "100,000 files": (20, 5000)}
@@ -121,6 +121,7 @@ def plan_of(work: Path, tables: int) -> str:
 def measure(jvm: DeltaJvm, work: Path, rounds: int, tables: int, seed: int) -> list[str]:
     """Lines of the report's table, and what stands below it."""
     from maintainer.delta.snapshot.kernel_reader import KernelReader
+    from maintainer.delta.storage.table_storage import TableStorage
     from maintainer.model.table.table_facts import TableRef
 
     chance = random.Random(seed)
@@ -129,7 +130,7 @@ def measure(jvm: DeltaJvm, work: Path, rounds: int, tables: int, seed: int) -> l
     write_log(work / "warm-up", 5, 50, chance)
     for number in range(tables):
         write_log(work / "fleet" / f"t{number:04d}", 2, 20, chance)
-    warm_up = jvm.hadoop_path(str(work / "warm-up"))
+    warm_up = TableStorage(jvm, f"file:{work / 'warm-up'}")
     first = timed(lambda: KernelReader(jvm).facts(TableRef("first"), warm_up))
     for _ in range(10):
         KernelReader(jvm).facts(TableRef("warm-up"), warm_up)
@@ -138,17 +139,17 @@ def measure(jvm: DeltaJvm, work: Path, rounds: int, tables: int, seed: int) -> l
         "|---|---|---|---|---|",
     ]
     for name in SIZES:
-        root = jvm.hadoop_path(str(work / name))
-        lines.append(_line(jvm, name, root, 1 if name == "100,000 files" else rounds))
+        storage = TableStorage(jvm, f"file:{work / name}")
+        lines.append(_line(jvm, name, storage, 1 if name == "100,000 files" else rounds))
         progress(lines[-1])
     reader = KernelReader(jvm)
     refs = [TableRef(str(work / "fleet" / f"t{number:04d}")) for number in range(tables)]
     few = refs[:100]
-    cold = timed(lambda: [reader.facts(ref, jvm.hadoop_path(ref.location)) for ref in few])
+    cold = timed(lambda: [reader.facts(ref, TableStorage(jvm, f"file:{ref.location}")) for ref in few])
     after_few = (resident_bytes("self"), resident_bytes(process_id(jvm)))
-    cold += timed(lambda: [reader.facts(ref, jvm.hadoop_path(ref.location)) for ref in refs[100:]])
+    cold += timed(lambda: [reader.facts(ref, TableStorage(jvm, f"file:{ref.location}")) for ref in refs[100:]])
     after_all = (resident_bytes("self"), resident_bytes(process_id(jvm)))
-    again = timed(lambda: [reader.facts(ref, jvm.hadoop_path(ref.location)) for ref in refs])
+    again = timed(lambda: [reader.facts(ref, TableStorage(jvm, f"file:{ref.location}")) for ref in refs])
     lines += [
         "",
         f"The first table that Kernel reads in this JVM: {first:.1f} s.",
@@ -169,7 +170,7 @@ def process_id(jvm: DeltaJvm) -> int:
     return int(handle.java.lang.ProcessHandle.current().pid())
 
 
-def _line(jvm: DeltaJvm, name: str, root: JavaObject, rounds: int) -> str:
+def _line(jvm: DeltaJvm, name: str, storage: TableStorage, rounds: int) -> str:
     """One table: by Spark (not the largest), by Kernel cold, and when nothing changed."""
     from maintainer.delta.log.replay.json_log import replay_commits
     from maintainer.delta.snapshot import kernel_reader
@@ -178,19 +179,19 @@ def _line(jvm: DeltaJvm, name: str, root: JavaObject, rounds: int) -> str:
     from maintainer.model.table.table_facts import TableRef
 
     ref = TableRef(name)
-    cold = median(timed(lambda: KernelReader(jvm).facts(ref, root)) for _ in range(rounds))
+    cold = median(timed(lambda: KernelReader(jvm).facts(ref, storage)) for _ in range(rounds))
     whole = replay_commits
     patched: Any = kernel_reader
-    patched.replay_commits = lambda storage: None  # as if there were a checkpoint
-    alone = median(timed(lambda: KernelReader(jvm).facts(ref, root)) for _ in range(min(rounds, 5)))
+    patched.replay_commits = lambda *arguments: None
+    alone = median(timed(lambda: KernelReader(jvm).facts(ref, storage)) for _ in range(min(rounds, 5)))
     patched.replay_commits = whole
     known = KernelReader(jvm)
-    known.facts(ref, root)
-    warm = median(timed(lambda: known.facts(ref, root)) for _ in range(20))
+    known.facts(ref, storage)
+    warm = median(timed(lambda: known.facts(ref, storage)) for _ in range(20))
     spark = []
     for _ in range(min(rounds, 3) if rounds > 1 else 0):
-        jvm.forget_log(str(root.toUri()))
-        spark.append(timed(lambda: SparkReader(jvm).facts(ref, root)))
+        jvm.forget_log(storage.location)
+        spark.append(timed(lambda: SparkReader(jvm).facts(ref, storage)))
     shown = f"{median(spark) * 1000:.0f} ms" if spark else "-"
     return f"| {name} | {shown} | {alone * 1000:.0f} ms | {cold * 1000:.0f} ms | {warm * 1000:.1f} ms |"
 

@@ -112,6 +112,8 @@ class EnvironmentUnfit(MaintainerError):
     exit_code = ExitCode.USAGE
     is_silence = False
     """Whether something took a connection and gave no answer in time: whoever asks next waits as long."""
+    ends_run = False
+    """Whether the engine itself does not start, so that it is no table's fault."""
 
 
 class NotSupportedYet(MaintainerError):

@@ -11,6 +11,7 @@ import pytest
 from maintainer.delta.engine.table_engine import DeltaEngine
 from maintainer.delta.snapshot.spark_reader import SparkReader
 from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import EnvironmentUnfit, TableError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.model.table.table_features import unsupported_features
@@ -52,7 +53,8 @@ def test_facts_of_every_golden_table(lease: SessionLease, tmp_path: Path) -> Non
                 facts = engine.reader.facts(TableRef(str(copy)))
                 assert facts.version >= 0
                 # Most were read from the log without Spark: Spark's own reader says the same.
-                assert SparkReader(engine.jvm).facts(facts.ref, engine.jvm.hadoop_path(str(copy))) == facts, name
+                storage = TableStorage(engine.jvm, f"file:{copy}")
+                assert SparkReader(engine.jvm).facts(facts.ref, storage) == facts, name
                 odd |= set(unsupported_features(facts.protocol))
                 gone = removed_files(engine, facts, before_ms=facts.committed_at_ms)
                 live = {file.path for file in facts.files}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,10 @@ from maintainer.delta.snapshot import kernel_reader
 from maintainer.delta.snapshot.kernel_reader import KernelReader
 from maintainer.delta.snapshot.spark_reader import SparkReader
 from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
+from maintainer.errors import TableError
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from tests.support.tables.delta_tables import forge_commit, forget_logs
 
@@ -46,15 +48,16 @@ def agreed(jvm: DeltaJvm, path: Path, *, kernel: bool | None = True, replayed: b
     """
     forget_logs(jvm.spark)
     ref, root = TableRef(str(path)), jvm.hadoop_path(str(path))
-    by_spark = SparkReader(jvm).facts(ref, root)
-    by_kernel = KernelReader(jvm).facts(ref, root)
-    by_kernel_alone = alone_by_kernel(jvm, ref, root)
+    storage = TableStorage(jvm, jvm.folder_at(root))
+    by_spark = SparkReader(jvm).facts(ref, storage)
+    by_kernel = KernelReader(jvm).facts(ref, storage)
+    by_kernel_alone = alone_by_kernel(jvm, ref, storage)
     assert kernel is None or (by_kernel_alone is not None) == kernel
     assert by_kernel_alone in (by_kernel, None)
     snapshot = jvm.update(jvm.log_of_root(root))
     assert_same_actions(jvm, snapshot)
     if replayed:
-        assert replay_commits(TableStorage(jvm, jvm.folder_at(root))) is not None
+        assert replay_commits(storage) is not None
     if by_kernel is not None:
         assert by_kernel == by_spark
         live = LiveFilesReader(jvm).of_snapshot(by_spark, snapshot, by_spark.file_keys)
@@ -85,11 +88,11 @@ def _with_count(add: dict[str, Any]) -> dict[str, Any]:
     return {**add, "stats": count, "tags": add.get("tags") or {}}
 
 
-def alone_by_kernel(jvm: DeltaJvm, ref: TableRef, root: JavaObject) -> TableFacts | None:
+def alone_by_kernel(jvm: DeltaJvm, ref: TableRef, storage: TableStorage) -> TableFacts | None:
     """Facts by Kernel, also where the commits alone would tell everything."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel_reader, "replay_commits", lambda storage: None)
-        return KernelReader(jvm).facts(ref, root)
+        patch.setattr(kernel_reader, "replay_commits", lambda storage, version, listed: None)
+        return KernelReader(jvm).facts(ref, storage)
 
 
 def values_sql(values: tuple[str | None, ...]) -> str:
@@ -285,16 +288,16 @@ def test_an_unchanged_table_is_not_read_again(
     reads: list[str] = []
     whole = replay_commits
 
-    def counted(storage: TableStorage) -> ReplayedVersion | None:
+    def counted(storage: TableStorage, version: int | None, listed: Mapping[str, StoredFile]) -> ReplayedVersion | None:
         reads.append("read")
-        return whole(storage)
+        return whole(storage, version, listed)
 
     monkeypatch.setattr(kernel_reader, "replay_commits", counted)
     reader = KernelReader(engine.jvm)
-    root = engine.jvm.hadoop_path(str(path))
+    storage = TableStorage(engine.jvm, engine.jvm.folder_at(engine.jvm.hadoop_path(str(path))))
 
     def look() -> TableFacts:
-        facts = reader.facts(TableRef(str(path)), root)
+        facts = reader.facts(TableRef(str(path)), storage)
         assert facts is not None
         return facts
 
@@ -306,7 +309,9 @@ def test_an_unchanged_table_is_not_read_again(
     assert look().version == 1
     assert len(reads) == 2
     shutil.rmtree(path)
-    assert reader.facts(TableRef(str(path)), root) is None
+    with pytest.raises(TableError) as gone:
+        reader.facts(TableRef(str(path)), storage)
+    assert gone.value.code == "T401"
     for number in (5, 6):
         spark.range(number).write.format("delta").mode("append").save(str(path))
     assert look().version == 1

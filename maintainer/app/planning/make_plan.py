@@ -172,6 +172,8 @@ class _Tables:
             plan = self._marked_as_new(plan)
             self.policy_places.opened(plan, reader)
         except MaintainerError as error:
+            if isinstance(error, EnvironmentUnfit) and error.ends_run:
+                raise
             if isinstance(error, StoreRefusal):
                 self.buckets.refused(policy.table, error)
             if error.code == "T401" and policy.file == LEDGER_POLICY:

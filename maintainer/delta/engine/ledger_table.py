@@ -15,14 +15,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.engine.ledger_append import append_in_process
-from maintainer.delta.jvm import ActiveSession, DeltaJvm, TableFolder, UnstartedSession
+from maintainer.delta.jvm import ActiveSession, DeltaJvm, UnstartedSession
+from maintainer.delta.snapshot.kernel_reader import KernelReader
+from maintainer.delta.snapshot.spark_reader import SparkReader
 from maintainer.delta.storage.failures.engine_failures import as_table_error, as_write_error, describe, is_conflict
-from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.delta.transaction.live_files import LiveFilesReader
+from maintainer.delta.storage.table_storage import TableStorage, storage_of_path
 from maintainer.delta.verify.version_reader import files_at
 from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, MaintainerError, raise_from
 from maintainer.journal.ledger.ledger_rebuild import LedgerContents
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow
+from maintainer.model.table.table_facts import TableRef
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,28 +116,18 @@ class LedgerTable:
         try:
             jvm = self._jvm
             jvm.activate()
-            folder = jvm.folder_at(jvm.hadoop_path(self._location))
-            storage = TableStorage(jvm, folder)
+            storage = storage_of_path(jvm, self._location)
             if not storage.commits():
                 return None
-            table_id, version = self._newest(folder)
-            files = LiveFilesReader(jvm).of_table(folder.location, table_id, version)
-            uris = set() if files is None else {storage.uri(path) for path, _ in files.adds}
+            ref = TableRef(self._location, self._location)
+            facts = KernelReader(jvm).facts(ref, storage) or SparkReader(jvm).facts(ref, storage)
+            uris = {storage.uri(file.path) for file in facts.files}
             missing = sorted(uris - files_at(storage, uris).keys())
         except Exception as error:  # every kind of engine error, sorted out below
             raise_from(self._damaged(error), error)
         if missing:
             raise _damage(self._location, f"{len(missing)} of its {len(uris)} files are missing, such as {missing[0]}")
-        return LedgerMark(self._location, table_id, version)
-
-    def _newest(self, folder: TableFolder) -> tuple[str, int]:
-        """Id and newest version, through Kernel; what Kernel does not read Delta reads, or says what is wrong."""
-        try:
-            snapshot = self._jvm.kernel_snapshot(folder)
-            return str(self._jvm.kernel_state(snapshot)[0]["id"]), int(snapshot.getVersion())
-        except Exception:
-            snapshot = self._jvm.update(self._jvm.log_of_root(folder.root))
-            return str(self._jvm.metadata(snapshot)["id"]), int(snapshot.version())
+        return LedgerMark(self._location, facts.table_id, facts.version)
 
     def _damaged(self, error: Exception) -> MaintainerError:
         table_error = as_table_error(error, self._location)

@@ -6,10 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from maintainer.delta.engine.table_reader import DeltaTableReader
-from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.jvm import DeltaJvm, JavaObject, UnstartedSession
 from maintainer.delta.log.damaged_log import refuse_empty_commits, refuse_other_checksum
 from maintainer.delta.log.s3_write_safety import SINGLE_WRITER, refuse_unsafe_log_store
 from maintainer.delta.log.staged_file import WrittenFile
@@ -257,9 +258,8 @@ class DeltaEngine:
     @contextmanager
     def worker(self, name: str) -> Iterator[DeltaTableEngine]:
         """A worker with a session, scheduler pool and job group of its own; enter it on the thread that uses it."""
-        jvm = DeltaJvm(self._lease.unstarted(self._session) or self._session())
-        if not jvm.is_tested:
-            jvm.self_test()
+        unstarted = self._lease.unstarted(self._session)
+        jvm = _tested(DeltaJvm(self._session())) if unstarted is None else DeltaJvm(_tested_when_opened(unstarted))
         jvm.enter_thread(name, f"maintainer worker {name}")
         stop = self._stops[name] = threading.Event()
         try:
@@ -281,3 +281,19 @@ class DeltaEngine:
             self._stops[name].set()
         if self._lease.is_started:
             self._lease.spark.sparkContext.cancelJobGroup(name)
+
+
+def _tested(jvm: DeltaJvm) -> DeltaJvm:
+    """Raises E633 where the Delta is another one and lacks what is called here."""
+    if not jvm.is_tested:
+        jvm.self_test()
+    return jvm
+
+
+def _tested_when_opened(unstarted: UnstartedSession) -> UnstartedSession:
+    def opened() -> JavaObject:
+        java = unstarted.open_jvm()
+        _tested(DeltaJvm(replace(unstarted, open_jvm=lambda: java)))
+        return java
+
+    return replace(unstarted, open_jvm=opened)

@@ -1,7 +1,7 @@
 """Read a table's facts at its newest version, without a change to it.
 
-Delta Kernel reads the log without a Spark job. Where Kernel does not read a table, Spark's own Delta reads or refuses
-it.
+The log is read here, without a JVM where the table lies on this disk or on a store that obstore serves. Kernel, and
+then Spark's own Delta, read or refuse what is unusual; they start the JVM.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from maintainer.delta.snapshot.spark_reader import SparkReader
 from maintainer.delta.storage.catalog_names import neighbours_in_catalog, root_of_name, tables_in_catalog
 from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.file_store import FileStore, one_spelling
-from maintainer.delta.storage.object_files import files_of
-from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.storage.log_paths import path_uri
+from maintainer.delta.storage.object_files import direct_files, files_of
+from maintainer.delta.storage.table_storage import TableStorage, storage_of_path
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.vacuum.shallow_clones import References
 from maintainer.delta.vacuum.vacuum_candidates import history, look, now_ms
@@ -50,8 +51,8 @@ class DeltaTableReader:
     def facts(self, ref: TableRef) -> TableFacts:
         """Read the newest version; see ``TableReader.facts`` for what it raises."""
         with self._reading(ref.identifier):
-            root = self._jvm.hadoop_path(ref.location) if ref.is_path else root_of_name(self._jvm, ref.identifier)
-            return self._kernel.facts(ref, root) or self._spark.facts(ref, root)
+            storage = self._opened(ref)
+            return self._kernel.facts(ref, storage) or self._spark.facts(ref, storage)
 
     def vacuum_history(
         self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
@@ -60,7 +61,7 @@ class DeltaTableReader:
         with self._reading(facts.ref.identifier):
             storage = self._storage(facts)
             log, kept_history = history(
-                storage, facts, checkpoints, self._jvm_files, removed_before_ms=removed_before_ms, now_ms=now_ms()
+                storage, facts, checkpoints, self._files_of, removed_before_ms=removed_before_ms, now_ms=now_ms()
             )
             self._replayed = None if log is None else (facts.location, log)
             return kept_history
@@ -80,16 +81,16 @@ class DeltaTableReader:
     def place_of(self, ref: TableRef) -> tuple[FileStore, str]:
         """See ``shallow_clones.Locator``. Takes no snapshot, because it is called for every table of the project."""
         if ref.is_path:
-            return self._jvm_files(ref.location)
+            return self._files_of(ref.location)
         return self._files_at(root_of_name(self._jvm, ref.identifier))
 
     def neighbours_in_catalog(self, tables: Iterable[TableRef]) -> Iterator[TableRef]:
         """See ``shallow_clones.Locator``."""
         return neighbours_in_catalog(self._jvm, tables)
 
-    def _jvm_files(self, text: str) -> tuple[FileStore, str]:
+    def _files_of(self, text: str) -> tuple[FileStore, str]:
         """The store of a path as people write it, and its URI."""
-        return self._files_at(self._jvm.hadoop_path(text))
+        return direct_files(self._jvm, path_uri(text)) or self._files_at(self._jvm.hadoop_path(text))
 
     def _files_at(self, path: JavaObject) -> tuple[FileStore, str]:
         conf = self._jvm.hadoop_conf()
@@ -142,11 +143,8 @@ class DeltaTableReader:
     def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
         """The table's newest commits; see ``HistoryReader.commits`` for what it raises."""
         with self._reading(ref.identifier):
-            root = self._jvm.hadoop_path(ref.location) if ref.is_path else root_of_name(self._jvm, ref.identifier)
-            folder = self._jvm.folder_at(root)
-            return read_commits(
-                TableStorage(self._jvm, folder), folder.location, limit=limit, since_ms=since_ms, counted=counted
-            )
+            storage = self._opened(ref)
+            return read_commits(storage, storage.location, limit=limit, since_ms=since_ms, counted=counted)
 
     def in_catalog(self, wanted: Callable[[str], bool] = lambda database: True) -> Iterator[tuple[str, str]]:
         """Delta tables of the session's catalog; see ``TableFinder.in_catalog``."""
@@ -155,7 +153,7 @@ class DeltaTableReader:
     def below(self, root: str) -> Iterator[str]:
         """Delta tables in folders; see ``TableFinder.below``."""
         with table_errors(root):
-            yield from tables_below(*self._jvm_files(root))
+            yield from tables_below(*self._files_of(root))
 
     @contextmanager
     def _reading(self, where: str) -> Iterator[None]:
@@ -167,6 +165,11 @@ class DeltaTableReader:
     def _storage(self, facts: TableFacts) -> TableStorage:
         """The table's storage; the last one is kept, because planning asks several times for the same table's."""
         if self._last_storage is None or self._last_storage[0] != facts.location:
-            storage = TableStorage(self._jvm, self._jvm.folder_at(self._jvm.path(facts.location)))
-            self._last_storage = (facts.location, storage)
+            self._last_storage = (facts.location, TableStorage(self._jvm, facts.location))
         return self._last_storage[1]
+
+    def _opened(self, ref: TableRef) -> TableStorage:
+        """The storage of a table by its name or path."""
+        if ref.is_path:
+            return storage_of_path(self._jvm, ref.location)
+        return TableStorage(self._jvm, self._jvm.folder_at(root_of_name(self._jvm, ref.identifier)))

@@ -13,7 +13,7 @@ first on each thread.
 from __future__ import annotations
 
 from maintainer.delta.jvm.bridge import DeltaJvm
-from maintainer.delta.jvm.gateway import THREAD_PROPERTIES, ActiveSession, JavaObject, UnstartedSession
+from maintainer.delta.jvm.gateway import THREAD_PROPERTIES, ActiveSession, DirectAccess, JavaObject, UnstartedSession
 from maintainer.delta.jvm.log_calls import records_sql
 from maintainer.delta.jvm.storage_calls import TableFolder
 from maintainer.delta.jvm.transaction_calls import BORROWED
@@ -23,6 +23,7 @@ __all__ = [
     "THREAD_PROPERTIES",
     "ActiveSession",
     "DeltaJvm",
+    "DirectAccess",
     "JavaObject",
     "TableFolder",
     "UnstartedSession",

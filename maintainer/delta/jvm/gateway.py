@@ -6,7 +6,8 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from maintainer.engine.process_loss import is_engine_lost
@@ -109,24 +110,39 @@ def _classic(jvm: JavaObject) -> JavaObject:
 
 
 @dataclass(frozen=True, slots=True)
+class DirectAccess:
+    """Stores that this process reads without the JVM: only settings that it knows say where they are.
+
+    ``conf`` are the settings that the session would have, and may hold secrets; ``schemes`` those of the stores.
+    """
+
+    conf: Mapping[str, str] = field(repr=False)
+    schemes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class UnstartedSession:
-    """A JVM in which no Spark session runs yet, and what starts one. Starting takes longer than reading twenty logs.
+    """A session that is not started yet, perhaps in a JVM that is not either, and what starts them.
+
+    A JVM takes longer than reading twenty logs, and a session in it again as long.
 
     Args:
-        jvm: The JVM, as py4j shows it.
+        open_jvm: Starts the JVM, unless it runs, and returns it as py4j shows it.
         start: Starts the session; called once at most, on the thread that first needs it.
         hadoop_conf: Makes the Hadoop configuration that the session would have.
         has_catalog: Whether the session would know tables by name; Spark's own catalog in memory begins empty.
+        direct: The stores that need no JVM; None where Java's own configuration may say otherwise.
     """
 
-    jvm: JavaObject
+    open_jvm: Callable[[], JavaObject]
     start: Callable[[], SparkSession]
     hadoop_conf: Callable[[], JavaObject]
     has_catalog: bool
+    direct: DirectAccess | None = None
 
 
 class Gateway:
-    """What every kind of call needs, bound to one Spark session, which may start when the first call needs it."""
+    """What every kind of call needs, bound to one Spark session; it and its JVM may start when a call needs them."""
 
     def __init__(self, spark: SparkSession | UnstartedSession) -> None:
         self._unstarted: UnstartedSession | None = None
@@ -136,7 +152,6 @@ class Gateway:
         self._settings: dict[str, str] = {}
         if isinstance(spark, UnstartedSession):
             self._unstarted = spark
-            self._jvm: JavaObject = spark.jvm
         else:
             if not hasattr(spark, "_jsparkSession"):
                 raise EnvironmentUnfit(
@@ -145,21 +160,41 @@ class Gateway:
                     help="run on a classic session, for example --master local[*]",
                 )
             self._started = spark
-            self._jvm = cast(Any, spark._jvm)
-        self._none: JavaObject = self._jvm.scala.Option.empty()
         self._hadoop_conf: JavaObject | None = None
         self._log_store: JavaObject | None = None
         self._kernel: tuple[JavaObject, JavaObject] | None = None
         self._add_file_list: JavaObject | None = None
         # Each part of a class's name is a call of its own, so what is used for every table is looked up once.
         self._modules: dict[str, JavaObject] = {}
-        self._path: JavaObject = self._jvm.org.apache.hadoop.fs.Path
-        self._uri: JavaObject = self._jvm.java.net.URI
-        self._utf8: JavaObject = self._jvm.java.nio.charset.StandardCharsets.UTF_8
-        self._char_buffer: JavaObject = self._jvm.java.nio.CharBuffer
-        self._array_list: JavaObject = self._jvm.java.util.ArrayList
-        self._python_utils: JavaObject = self._jvm.org.apache.spark.api.python.PythonUtils
-        self._classic_session = _classic(self._jvm)
+
+    @cached_property
+    def _jvm(self) -> JavaObject:
+        """The JVM; starts it where it was not needed before."""
+        if self._started is not None:
+            return cast(Any, self._started._jvm)
+        assert self._unstarted is not None
+        return self._unstarted.open_jvm()
+
+    @cached_property
+    def _none(self) -> JavaObject:
+        return self._jvm.scala.Option.empty()
+
+    @property
+    def _path(self) -> JavaObject:
+        return self._java("org.apache.hadoop.fs.Path")
+
+    @property
+    def _array_list(self) -> JavaObject:
+        return self._java("java.util.ArrayList")
+
+    @property
+    def _python_utils(self) -> JavaObject:
+        return self._java("org.apache.spark.api.python.PythonUtils")
+
+    @property
+    def direct(self) -> DirectAccess | None:
+        """The stores that are read without the JVM; None in a session that somebody else configured."""
+        return None if self._unstarted is None else self._unstarted.direct
 
     @property
     def spark(self) -> SparkSession:
@@ -255,7 +290,7 @@ class Gateway:
         A session that is not started yet becomes the active one when it is.
         """
         if self._started is not None:
-            self._classic_session.setActiveSession(self._session)
+            _classic(self._jvm).setActiveSession(self._session)
 
     @contextmanager
     def setting(self, key: str, value: str) -> Iterator[None]:
@@ -291,7 +326,7 @@ class Gateway:
 
     def path(self, uri: str) -> JavaObject:
         """A Hadoop path from a percent-encoded URI (as ``TableFacts.location`` is)."""
-        return self._path(self._uri(uri))
+        return self._path(self._java("java.net.URI")(uri))
 
     def hadoop_path(self, text: str) -> JavaObject:
         """A Hadoop path from text in which nothing is percent-encoded."""
@@ -304,7 +339,9 @@ class Gateway:
         megabyte of JSON, against milliseconds. An answer that does not fit into the sender's buffer waits 40 ms for the
         receiver's delayed acknowledgement, so what is not very long comes in pieces.
         """
-        encoded = self._utf8.encode(self._char_buffer.wrap(text))
+        encoded = self._java("java.nio.charset.StandardCharsets").UTF_8.encode(
+            self._java("java.nio.CharBuffer").wrap(text)
+        )
         size = int(encoded.limit())
         if not PIECE_BYTES < size <= MAX_PIECES * PIECE_BYTES:
             return bytes(encoded.array()[:size]).decode()

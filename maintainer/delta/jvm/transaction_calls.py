@@ -33,6 +33,7 @@ REQUIRED: tuple[Required, ...] = (
     ("OptimisticTransaction", "deltaLog", 0),
     ("Snapshot", "checksumOpt", 0),
     ("VersionChecksum", "allFiles", 0),
+    ("actions.Action$", "fromJson", 1),
     ("actions.AddFile", "json", 0),
     ("actions.AddFile", "path", 0),
     ("actions.AddFile", "removeWithTimestamp", 2),

@@ -12,7 +12,7 @@ from maintainer.delta.spark.pinned_jars import CONNECTORS, HADOOP_VERSION
 from maintainer.errors import EnvironmentUnfit
 
 S3_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
-_GCS_CLASS = "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem"
+GCS_CLASS = "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem"
 
 CONNECTOR_SETTINGS: Mapping[str, Mapping[str, str]] = {
     "s3": {
@@ -38,7 +38,7 @@ CONNECTOR_SETTINGS: Mapping[str, Mapping[str, str]] = {
         "spark.hadoop.fs.azure.io.retry.max.backoff.interval": "5000",
     },
     "gcs": {
-        "spark.hadoop.fs.gs.impl": _GCS_CLASS,
+        "spark.hadoop.fs.gs.impl": GCS_CLASS,
         "spark.hadoop.fs.AbstractFileSystem.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFS",
         # The connector calls a method as Hadoop 3.3 has it, so that each vectored read of Parquet fails on 3.4:
         # https://github.com/GoogleCloudDataproc/hadoop-connectors/pull/1498

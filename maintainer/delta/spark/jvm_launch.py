@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from maintainer.delta.jvm import JavaObject
 from maintainer.delta.spark import engine_log
 from maintainer.delta.spark.class_archive import RECORDING_TIMEOUT_SECONDS, ClassArchive
 from maintainer.errors import EnvironmentUnfit
@@ -59,6 +60,23 @@ class Engine:
             with contextlib.suppress(Exception):
                 self.process.kill()
                 self.process.wait(STOP_TIMEOUT_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedJvm:
+    """A JVM of ours, and the settings that its session starts with."""
+
+    engine: Engine
+    conf: Mapping[str, str]
+    log_path: Path
+
+    def hadoop_conf(self) -> JavaObject:
+        """Make the Hadoop configuration that the session will have, as Spark makes it from its settings."""
+        jvm = self.engine.gateway.jvm
+        spark_conf = jvm.org.apache.spark.SparkConf(False)
+        for key, value in self.conf.items():
+            spark_conf.set(key, value)
+        return jvm.org.apache.spark.deploy.SparkHadoopUtil.get().newConfiguration(spark_conf)
 
 
 def launch(conf: Mapping[str, str], log: BinaryIO, log_path: Path) -> Engine:

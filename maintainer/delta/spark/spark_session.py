@@ -21,7 +21,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO
 
-from maintainer.delta.jvm import BORROWED, THREAD_PROPERTIES, ActiveSession, DeltaJvm, JavaObject, UnstartedSession
+from maintainer.delta.jvm import (
+    BORROWED,
+    THREAD_PROPERTIES,
+    ActiveSession,
+    DeltaJvm,
+    DirectAccess,
+    UnstartedSession,
+)
 from maintainer.delta.spark import engine_log
 from maintainer.delta.spark import jvm_launch as launch
 from maintainer.delta.spark.class_archive import class_archive
@@ -35,12 +42,15 @@ from maintainer.delta.spark.start_conf import (
     EXTENSIONS,
     JAVA_OPTIONS,
     SessionOptions,
+    connect_refusal,
+    direct_schemes,
     has_catalog,
     read_spark_defaults,
+    refuse_connect,
     start_conf,
 )
 from maintainer.engine.stages import SILENT, STARTING_JAVA, STARTING_SPARK, StageListener
-from maintainer.errors import EnvironmentUnfit, NotSupportedYet
+from maintainer.errors import EnvironmentUnfit
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -48,23 +58,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession as SparkSession
 
 _start_lock = threading.Lock()
-
-
-@dataclass(frozen=True, slots=True)
-class _EmbeddedJvm:
-    """A JVM of ours, and the settings that its session starts with."""
-
-    engine: launch.Engine
-    conf: Mapping[str, str]
-    log_path: Path
-
-    def hadoop_conf(self) -> JavaObject:
-        """Make the Hadoop configuration that the session will have, as Spark makes it from its settings."""
-        jvm = self.engine.gateway.jvm
-        spark_conf = jvm.org.apache.spark.SparkConf(False)
-        for key, value in self.conf.items():
-            spark_conf.set(key, value)
-        return jvm.org.apache.spark.deploy.SparkHadoopUtil.get().newConfiguration(spark_conf)
 
 
 @dataclass(slots=True)
@@ -81,10 +74,15 @@ class SessionLease:
     start_seconds: float = 0.0
     stages: StageListener = SILENT
     _spark: SparkSession | None = None
-    _embedded: _EmbeddedJvm | None = None
+    _embedded: launch.EmbeddedJvm | None = None
+    _launch: Callable[[], launch.EmbeddedJvm] | None = None
+    _planned: Mapping[str, str] = field(default_factory=dict)
+    """What a session of our own starts with, besides its JARs."""
+    _direct: DirectAccess | None = None
+    _failure: EnvironmentUnfit | None = None
     _python_logs: engine_log.PythonLogs | None = None
     _cleanup: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     @property
     def spark(self) -> SparkSession:
@@ -95,13 +93,36 @@ class SessionLease:
         """
         with self._lock:
             if self._spark is None:
-                assert self._embedded is not None
+                embedded = self.embedded()
                 started = time.monotonic()
                 with self.stages.waiting(STARTING_SPARK):
-                    self._spark = _new_spark(self._embedded.conf, self._embedded.engine, self._embedded.log_path)
+                    self._spark = _new_spark(embedded.conf, embedded.engine, embedded.log_path)
                 self._cleanup.callback(_stop_quietly, self._spark)
                 self.start_seconds += time.monotonic() - started
             return self._spark
+
+    def embedded(self) -> launch.EmbeddedJvm:
+        """Our own JVM; starts it where it was not needed before.
+
+        Raises:
+            EnvironmentUnfit: E601 to E603 Java, E605 JARs, E607 the JVM does not start; the same for whoever asks next.
+        """
+        with self._lock:
+            if self._failure is not None:
+                raise self._failure
+            if self._embedded is None:
+                assert self._launch is not None
+                started = time.monotonic()
+                try:
+                    with self.stages.waiting(STARTING_JAVA):
+                        self._embedded = self._launch()
+                except EnvironmentUnfit as error:
+                    error.ends_run = True
+                    self._failure = error
+                    raise
+                self._cleanup.callback(_forget_gateway, self._embedded.engine)
+                self.start_seconds += time.monotonic() - started
+            return self._embedded
 
     def start(self) -> float:
         """Start the session now, unless it runs; returns the seconds that it took. Raises as ``spark``."""
@@ -121,17 +142,21 @@ class SessionLease:
 
     def setting(self, key: str) -> str | None:
         """A setting of the session, None where it is not set; does not start it."""
-        if self._spark is None and self._embedded is not None:
-            return self._embedded.conf.get(key)
+        if self._spark is None:
+            return self._planned.get(key)
         return self.spark.conf.get(key, None)
 
     def unstarted(self, start: Callable[[], SparkSession]) -> UnstartedSession | None:
         """What reads logs before the session runs, with ``start`` for a worker's session; None where it runs."""
-        if self._spark is not None or self._embedded is None:
+        if self._spark is not None:
             return None
-        embedded = self._embedded
-        jvm = embedded.engine.gateway.jvm
-        return UnstartedSession(jvm, start, embedded.hadoop_conf, has_catalog(embedded.conf))
+        return UnstartedSession(
+            lambda: self.embedded().engine.gateway.jvm,
+            start,
+            lambda: self.embedded().hadoop_conf(),
+            has_catalog(self._planned),
+            self._direct,
+        )
 
     def kill(self) -> None:
         """End our own local JVM at once, for a process that has no time; closing cleans up after it. Never raises.
@@ -164,7 +189,7 @@ def open_session(
     Args:
         options: What the user said.
         env: The environment; None is that of this process.
-        when_needed: Start a JVM, and the session in it only when it is first asked for.
+        when_needed: Start JVM and session only when each is first asked for.
 
     Raises:
         EnvironmentUnfit: E601 to E603 Java, E604 versions, E605 JARs, E671 connectors, E607 Spark does not start, E608
@@ -174,14 +199,13 @@ def open_session(
     options = options or SessionOptions()
     env = os.environ if env is None else env
     refuse_unsafe(options.conf_map)
-    _refuse_connect(options, env)
+    refuse_connect(options, env)
     with _start_lock:
         existing = active_session()
         if existing is not None:
             return _borrow(existing, options)
         versions = check_versions(env)
-        with options.stages.waiting(STARTING_JAVA):
-            lease = _start(options, env, versions)
+        lease = _prepare(options, env, versions)
         if not when_needed:
             try:
                 lease.start()
@@ -199,7 +223,7 @@ def lend_session(spark: SparkSession) -> SessionLease:
         NotSupportedYet: E620 for Spark Connect.
     """
     if not hasattr(spark, "_jsparkSession"):
-        raise _connect_refusal("the session is one of Spark Connect")
+        raise connect_refusal("the session is one of Spark Connect")
     return _borrow(spark, SessionOptions())
 
 
@@ -211,7 +235,7 @@ def active_session() -> SparkSession | None:
     """
     connect = sys.modules.get("pyspark.sql.connect.session")
     if connect is not None and connect.SparkSession.getActiveSession() is not None:
-        raise _connect_refusal("the active session is one of Spark Connect")
+        raise connect_refusal("the active session is one of Spark Connect")
     if "pyspark.core.context" not in sys.modules:
         return None
     from pyspark import SparkContext
@@ -275,12 +299,10 @@ def _put_back(context: SparkContext, properties: Mapping[str, str | None]) -> No
             context.setLocalProperty(key, value)  # type: ignore[arg-type]  # None removes the property
 
 
-def _start(options: SessionOptions, env: Mapping[str, str], versions: Versions) -> SessionLease:
-    started = time.monotonic()
-    java = inspect_java(env)
+def _prepare(options: SessionOptions, env: Mapping[str, str], versions: Versions) -> SessionLease:
+    """Make a lease that starts a JVM when it is first asked for."""
     defaults = read_spark_defaults(versions.spark_home, env)
     connectors = connectors_to_bring(options.storage, versions.spark_home, {**defaults, **options.conf_map})
-    jars = ensure_jars(java, versions, env, connectors)
     with contextlib.ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="maintainer-spark-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -288,19 +310,25 @@ def _start(options: SessionOptions, env: Mapping[str, str], versions: Versions) 
         log = stack.enter_context(_open_log(log_path))
         python_logs = engine_log.PythonLogs(log_path)
         stack.callback(python_logs.restore)
-        user_options = options.conf_map.get(JAVA_OPTIONS) or defaults.get(JAVA_OPTIONS)
-        record = options.record_classes
-        archive = class_archive(java, jars, versions.spark_home, folder, record=record, user_options=user_options)
-        conf = start_conf(options, jars, folder, defaults, env, archive.java_options(), connectors)
-        engine = launch.launch(conf, log, log_path)
-        engine.archive = archive
-        stack.callback(_forget_gateway, engine)
-        embedded = _EmbeddedJvm(engine, conf, log_path)
+
+        def launched() -> launch.EmbeddedJvm:
+            java = inspect_java(env)
+            jars = ensure_jars(java, versions, env, connectors)
+            user_options = options.conf_map.get(JAVA_OPTIONS) or defaults.get(JAVA_OPTIONS)
+            record = options.record_classes
+            archive = class_archive(java, jars, versions.spark_home, folder, record=record, user_options=user_options)
+            conf = start_conf(options, jars, folder, defaults, env, archive.java_options(), connectors)
+            engine = launch.launch(conf, log, log_path)
+            engine.archive = archive
+            return launch.EmbeddedJvm(engine, conf, log_path)
+
+        planned = start_conf(options, (), folder, defaults, env, (), connectors)
+        schemes = direct_schemes(options, versions.spark_home, defaults, env)
         lease = SessionLease(
-            False, options.conf_map, log_path, stages=options.stages, _embedded=embedded, _python_logs=python_logs,
+            False, options.conf_map, log_path, stages=options.stages, _launch=launched, _planned=planned,
+            _direct=None if schemes is None else DirectAccess(planned, schemes), _python_logs=python_logs,
             _cleanup=stack.pop_all(),
         )  # fmt: skip
-    lease.start_seconds = time.monotonic() - started
     atexit.register(lease.close)
     return lease
 
@@ -350,22 +378,6 @@ def _forget_gateway(engine: launch.Engine) -> None:
 def _stop_quietly(spark: SparkSession) -> None:
     with contextlib.suppress(Exception):  # the JVM may be gone already
         spark.stop()
-
-
-def _refuse_connect(options: SessionOptions, env: Mapping[str, str]) -> None:
-    remote = options.remote or options.conf_map.get("spark.remote") or env.get("SPARK_REMOTE")
-    if (options.master or "").startswith("sc://") or remote:
-        raise _connect_refusal(f"Spark Connect was asked for: {options.master or remote}")
-
-
-def _connect_refusal(found: str) -> NotSupportedYet:
-    return NotSupportedYet(
-        "the transaction engine does not run over Spark Connect: it proves a rewrite before it commits, and for that "
-        "it needs Delta's own transaction",
-        found=found,
-        allowed="no --remote and no SPARK_REMOTE; a master such as local[*], spark://host:port, yarn or k8s://...",
-        help="--engine command works over Spark Connect, and proves after the commit",
-    )
 
 
 def _too_late(what: str, wanted: str, current: str | None) -> EnvironmentUnfit:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from maintainer.delta.spark import engine_log
-from maintainer.delta.spark.connectors import connector_settings
+from maintainer.delta.spark.connectors import GCS_CLASS, S3_CLASS, connector_settings
 from maintainer.engine.stages import SILENT, StageListener
+from maintainer.errors import NotSupportedYet
 
 DEFAULT_MASTER = "local[*]"
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
@@ -136,6 +137,39 @@ def has_catalog(conf: Mapping[str, str]) -> bool:
     return named or is_hive(conf)
 
 
+_SAY_MORE = frozenset(
+    {"HADOOP_CONF_DIR", "YARN_CONF_DIR", "PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_CLASSPATH",
+     "SPARK_DIST_CLASSPATH", "HADOOP_CLASSPATH", "CLASSPATH"}
+)  # fmt: skip
+_CONF_FILES = ("core-site.xml", "hdfs-site.xml", "hive-site.xml", "spark-env.sh")
+_SCHEMES = {"s3": ("s3", "s3a"), "azure": ("abfs", "abfss"), "gcs": ("gs",)}
+_FILE_SYSTEM = re.compile(r"spark\.hadoop\.fs\.(?:\w+\.impl|defaultFS|default\.name)")
+
+
+def direct_schemes(
+    options: SessionOptions, spark_home: Path, defaults: Mapping[str, str], env: Mapping[str, str]
+) -> frozenset[str] | None:
+    """Return the schemes of the places that mean the same without a JVM; None where its configuration may say more.
+
+    Hadoop also reads its own files and those of Spark, and what lies on the class path.
+
+    Args:
+        options: What the user said.
+        spark_home: The Spark that would run.
+        defaults: What Spark's own defaults file says.
+        env: The environment.
+    """
+    folder = Path(env.get("SPARK_CONF_DIR") or spark_home / "conf")
+    names_file_system = any(
+        _FILE_SYSTEM.fullmatch(key) and value not in (S3_CLASS, GCS_CLASS) for key, value in options.conf
+    )
+    if defaults or names_file_system or _CLASS_PATH in options.conf_map or any(env.get(name) for name in _SAY_MORE):
+        return None
+    if any((folder / name).exists() for name in _CONF_FILES):
+        return None
+    return frozenset({"file", *(scheme for kind in options.storage for scheme in _SCHEMES.get(kind, ()))})
+
+
 def is_hive(conf: Mapping[str, str]) -> bool:
     """Return whether the session catalog is Hive's."""
     return conf.get("spark.sql.catalogImplementation", "in-memory") != "in-memory"
@@ -190,6 +224,28 @@ def read_spark_defaults(spark_home: Path, env: Mapping[str, str]) -> dict[str, s
         if len(parts) == 2 and not line.lstrip().startswith(("#", "!")):
             settings[parts[0]] = parts[1].strip()
     return settings
+
+
+def refuse_connect(options: SessionOptions, env: Mapping[str, str]) -> None:
+    """Refuse to start where Spark Connect was asked for.
+
+    Raises:
+        NotSupportedYet: E620.
+    """
+    remote = options.remote or options.conf_map.get("spark.remote") or env.get("SPARK_REMOTE")
+    if (options.master or "").startswith("sc://") or remote:
+        raise connect_refusal(f"Spark Connect was asked for: {options.master or remote}")
+
+
+def connect_refusal(found: str) -> NotSupportedYet:
+    """The error of the transaction engine over Spark Connect."""
+    return NotSupportedYet(
+        "the transaction engine does not run over Spark Connect: it proves a rewrite before it commits, and for that "
+        "it needs Delta's own transaction",
+        found=found,
+        allowed="no --remote and no SPARK_REMOTE; a master such as local[*], spark://host:port, yarn or k8s://...",
+        help="--engine command works over Spark Connect, and proves after the commit",
+    )
 
 
 def default_driver_memory() -> str:

@@ -82,6 +82,11 @@ def text_uri(path: str) -> str:
     return one_spelling(java_quote(path))
 
 
+def path_uri(text: str) -> str:
+    """The percent-encoded URI of a table's path or URI as people write it; nothing in it is encoded yet."""
+    return text_uri(text) if _SCHEME.match(text) else f"file:{java_quote(text)}"
+
+
 def file_uri(location: str, path: str) -> str:
     """The URI of a file as Spark shows it in ``_metadata.file_path``.
 

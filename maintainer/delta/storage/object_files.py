@@ -8,6 +8,7 @@ A store that gives no answer is not asked twice.
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ from weakref import WeakKeyDictionary
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.storage.failures.store_answers import StoreAway, StoreBusy
-from maintainer.delta.storage.file_store import FileStore, LocalFiles, OneByOne, StoredFile, java_quote
+from maintainer.delta.storage.file_store import FileStore, LocalFiles, OneByOne, StoredFile, java_quote, one_spelling
 from maintainer.delta.storage.files_here import Fetched, FilesHere, TagTrust
 from maintainer.delta.storage.hadoop_files import HadoopFiles
 from maintainer.engine.store.cloud_settings import (
@@ -31,6 +32,8 @@ from maintainer.engine.store.cloud_settings import (
 )
 from maintainer.engine.store.object_storage import OF_TABLES, REQUESTS_ABREAST, ObjectStorage, StoredObject
 from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, StoreFailure
+
+_DOTS = re.compile(r"/\.{1,2}(?:/|$)")
 
 LISTED_AT_ONCE = 1000
 """Objects that one LIST request returns."""
@@ -98,6 +101,42 @@ def files_of(jvm: DeltaJvm, root: JavaObject, conf: JavaObject) -> FileStore:
             return ObjectFiles(base_uri, bucket, lambda: HadoopFiles(jvm, root.getFileSystem(conf)))
     file_system = root.getFileSystem(conf)
     return LocalFiles() if str(file_system.getUri().getScheme()) == "file" else HadoopFiles(jvm, file_system)
+
+
+def direct_files(jvm: DeltaJvm, uri: str) -> tuple[FileStore, str] | None:
+    """Return the store behind a URI, and the URI in its one spelling; None where only Hadoop can tell.
+
+    No JVM is started, unless a store refuses a request.
+
+    Args:
+        jvm: Whose settings decide.
+        uri: A percent-encoded URI, as ``text_uri`` makes it from a path.
+    """
+    access = jvm.direct
+    scheme, _, rest = one_spelling(uri).partition(":")
+    if access is None or scheme not in access.schemes:
+        return None
+    base_uri, path = f"{scheme}:", rest
+    if scheme != "file":
+        authority, _, path = rest.removeprefix("//").partition("/")
+        base_uri, path = f"{scheme}://{authority}", f"/{path}"
+        if not rest.startswith("//") or not authority:
+            return None
+    path = "/" + "/".join(part for part in path.split("/") if part)
+    if (rest.startswith("//") and scheme == "file") or path == "/" or _DOTS.search(path):
+        return None
+    root_uri = f"{base_uri}{path}"
+    if scheme == "file":
+        return LocalFiles(), root_uri
+    conf = {name: value for name in setting_names(base_uri) if (value := access.conf.get(name))}
+    if any("$" in value or value != value.strip() for value in conf.values()) or only_hadoop(base_uri, conf):
+        return None
+    bucket = bucket_of(base_uri, store_settings(base_uri, conf))
+
+    def hadoop() -> FileStore:
+        return HadoopFiles(jvm, jvm.path(root_uri).getFileSystem(jvm.hadoop_conf()))
+
+    return ObjectFiles(base_uri, bucket, hadoop), root_uri
 
 
 def _bucket_for(jvm: DeltaJvm, base_uri: str, conf: JavaObject) -> Bucket | None:

@@ -6,12 +6,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
 from maintainer.delta.storage.file_store import StoredFile, one_spelling
-from maintainer.delta.storage.log_paths import COMMIT_NAME, log_readings, log_uri
-from maintainer.delta.storage.object_files import files_of
+from maintainer.delta.storage.log_paths import COMMIT_NAME, log_readings, log_uri, path_uri
+from maintainer.delta.storage.object_files import direct_files, files_of
 from maintainer.model.table.vector_names import vector_of_id, vector_path
 
 INFO_BYTES = 64 << 10
@@ -38,18 +39,34 @@ class LogEntry:
 
 
 class TableStorage:
-    """The storage of one table, from its open DeltaLog or from its folder; the folder needs no read of the log."""
+    """The storage of one table, from its open DeltaLog, its folder or its URI; the last two need no read of the log.
 
-    def __init__(self, jvm: DeltaJvm, log: JavaObject | TableFolder) -> None:
+    A URI needs no JVM where the disk or obstore serves it.
+    """
+
+    def __init__(self, jvm: DeltaJvm, log: JavaObject | TableFolder | str) -> None:
         self._jvm = jvm
-        folder = log if isinstance(log, TableFolder) else jvm.folder_of_log(log)
-        self._folder = folder
-        self._fs, self._conf, self._log_path = folder.file_system, folder.conf, folder.log_path
-        self._root = self._fs.makeQualified(folder.root)
-        self._root_uri = one_spelling(str(self._root.toUri().toString())).rstrip("/")
-        self._log_uri = one_spelling(str(self._fs.makeQualified(folder.log_path).toUri().toString()))
-        self.files = files_of(jvm, self._root, self._conf)
+        self._log = log
+        direct = direct_files(jvm, log) if isinstance(log, str) else None
+        if direct is None:
+            root = self.folder.file_system.makeQualified(self.folder.root)
+            root_uri = one_spelling(str(root.toUri().toString())).rstrip("/")
+            direct = files_of(jvm, root, self.folder.conf), root_uri
+            self.location = self.folder.location
+        else:
+            self.location = direct[1]
+        self.files, self._root_uri = direct
+        self._log_uri = f"{self._root_uri}/_delta_log"
         self._vectors: dict[tuple[str, str], str] = {}
+
+    @cached_property
+    def folder(self) -> TableFolder:
+        """The folder as Hadoop sees it; starts the JVM."""
+        if isinstance(self._log, TableFolder):
+            return self._log
+        if isinstance(self._log, str):
+            return self._jvm.folder_at(self._jvm.path(self._log))
+        return self._jvm.folder_of_log(self._log)
 
     @property
     def root_uri(self) -> str:
@@ -179,9 +196,17 @@ class TableStorage:
             below = vector_path(path) if kind == "u" else None
             if below is not None:
                 return f"{self._root_uri}/{below}"
-            uri = self._jvm.vector_path(kind, path, self._root)
-            self._vectors[key] = one_spelling(str(self._fs.makeQualified(uri).toUri().toString()))
+            file_system = self.folder.file_system
+            uri = self._jvm.vector_path(kind, path, file_system.makeQualified(self.folder.root))
+            self._vectors[key] = one_spelling(str(file_system.makeQualified(uri).toUri().toString()))
         return self._vectors[key]
+
+
+def storage_of_path(jvm: DeltaJvm, text: str) -> TableStorage:
+    """Return the storage of the table at a path or URI as people write it."""
+    uri = path_uri(text)
+    is_direct = direct_files(jvm, uri) is not None
+    return TableStorage(jvm, uri if is_direct else jvm.folder_at(jvm.hadoop_path(text)))
 
 
 def _info_in(lines: Iterable[str]) -> dict[str, Any]:

@@ -218,8 +218,7 @@ class LiveFilesReader:
     def storage(self, location: str) -> TableStorage:
         """Open a table's storage once for all looks at it that follow one another."""
         if self._last_storage is None or self._last_storage[0] != location:
-            folder = self._jvm.folder_at(self._jvm.path(location))
-            self._last_storage = (location, TableStorage(self._jvm, folder))
+            self._last_storage = (location, TableStorage(self._jvm, location))
         return self._last_storage[1]
 
 

@@ -43,7 +43,7 @@ class DeltaCommitProver:
         """
         self._jvm.activate()
         with table_errors(facts.ref.identifier):
-            storage = TableStorage(self._jvm, self._jvm.folder_at(self._jvm.path(facts.location)))
+            storage = TableStorage(self._jvm, facts.location)
             entries = storage.commits(after_version=max(-1, facts.version - MAX_COMMITS_LOOKED_AT))
             for entry in reversed(entries):
                 info = storage.commit_info(entry)
@@ -57,7 +57,7 @@ class DeltaCommitProver:
         started = time.monotonic()
         self._jvm.activate()
         with table_errors(f"{facts.ref.identifier}@{version}"):
-            storage = TableStorage(self._jvm, self._jvm.folder_at(self._jvm.path(facts.location)))
+            storage = TableStorage(self._jvm, facts.location)
             entry = commit_at(storage, version)
             if entry is None:
                 raise _no_such_version(facts, version)

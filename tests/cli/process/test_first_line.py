@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -50,6 +51,10 @@ def test_the_first_line_comes_before_the_command_is_loaded(tmp_path: Path) -> No
 
 def test_java_is_named_before_it_is_waited_for_and_its_seconds_are_counted(tmp_path: Path) -> None:
     write_project(tmp_path, {"policies/a.yml": "table: lake/a\n"})
+    protocol = {"minReaderVersion": 99, "minWriterVersion": 99}  # only Spark can say what is wrong with it
+    log = tmp_path / "lake" / "a" / "_delta_log" / f"{0:020d}.json"
+    log.parent.mkdir(parents=True)
+    log.write_text(json.dumps({"protocol": protocol}) + "\n", encoding="utf-8")
     gate, java = fifo_at(tmp_path / "gate"), tmp_path / "java" / "bin" / "java"
     java.parent.mkdir(parents=True)
     # Java is asked a second time where it fails: only the first call waits.
@@ -58,7 +63,7 @@ def test_java_is_named_before_it_is_waited_for_and_its_seconds_are_counted(tmp_p
     environment = {**PLAIN, "JAVA_HOME": str(java.parents[1])}
     with on_terminal([*MAINTAINER, "--project", str(tmp_path), "plan"], environment=environment) as terminal:
         terminal.wait_for("starting Java ...\r")
-        assert terminal.text == "reading the policies ...\r\nstarting Java ...\r"
+        assert terminal.text == "reading the policies ...\r\nreading 1 table ...\r\nstarting Java ...\r"
         terminal.wait_for("starting Java ... 2s\r")
         gate.write_text("go on\n")
         assert terminal.read_to_end() == 2

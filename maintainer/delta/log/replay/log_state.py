@@ -27,6 +27,11 @@ class Segment:
     commits: tuple[str, ...]
 
 
+def is_of_log(name: str) -> bool:
+    """Whether a file's name is that of a commit, or of a checkpoint or a part of one."""
+    return any(form.match(name) for form in (COMMIT_NAME, _CLASSIC, _PARTS, _V2))
+
+
 class IncompleteLog(ValueError):
     """The log's files do not make up the version."""
 

@@ -24,13 +24,13 @@ PUBLIC = {
     "methods as functions": {"getMethod", "insertArguments", "unreflect"},
     "bytes and processes": {"allocate", "put", "slice", "array", "current", "decode", "encode", "limit", "pid", "wrap"},
     "lists": {"_array_list", "add", "addAll", "replaceAll"},
-    "java": {"_uri", "_path", "toUri", "toString", "getFileSystem", "valueOf", "of", "compile"},
+    "java": {"_path", "toUri", "toString", "getFileSystem", "valueOf", "of", "compile"},
     "reflection": {"currentThread", "getContextClassLoader", "forName", "getConstructors", "getMethods", "stringOf"},
     # Janino, the compiler in Spark, and the class that it makes for us.
     "janino": {"SimpleCompiler", "setParentClassLoader", "cook"},
     "loading a class": {"getClass", "getClassLoader", "loadClass", "newInstance", "new_array", "getScheme"},
     "our own Java class": {"guard"},
-    "our own functions": {"start", "hadoop_conf", "open_store"},
+    "our own functions": {"start", "open_jvm", "hadoop_conf", "open_store"},
     # Scala.
     "scala": {"empty", "apply", "get", "isDefined", "size", "toScala", "toSeq", "toScalaMap", "addString"},
     "scala buffers": {"subtractOne", "addOne"},
@@ -67,7 +67,7 @@ PUBLIC = {
     # Python.
     "python": {
         "loads", "dumps", "setdefault", "rpartition", "findall", "split", "items", "append", "_jdf", "__init__", "join",
-        "files", "read_text", "Lock", "RLock", "_compile", "lower", "strip", "intersection",
+        "field", "files", "read_text", "Lock", "RLock", "_compile", "lower", "strip", "intersection",
         "enter_context", "ExitStack", "uuid4", "time", "remove", "now",
     },
 }  # fmt: skip

@@ -13,6 +13,7 @@ import pytest
 
 from maintainer.delta.jvm import DeltaJvm, TableFolder
 from maintainer.delta.snapshot.kernel_reader import KernelReader
+from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.table_facts import TableFacts, TableRef
 
 REF = TableRef("/lake/t")
@@ -95,9 +96,6 @@ class FakeTable:
     def kernel_timestamp(self, folder: TableFolder, snapshot: FakeTable) -> int:
         return 77
 
-    def indexed_schema(self, metadata: dict[str, Any]) -> dict[str, Any]:
-        return {"type": "struct", "fields": []}
-
     def kernel_adds(self, folder: TableFolder, snapshot: FakeTable) -> Iterator[dict[str, Any]]:
         for version in range(self.num_commits):
             yield {"path": f"f{version}", "size": 1, "modificationTime": 2, "stats": '{"numRecords":3}'}
@@ -111,8 +109,8 @@ def table(tmp_path: Path) -> FakeTable:
 
 
 def reader_of(table: FakeTable) -> Callable[..., TableFacts | None]:
-    reader = KernelReader(cast(DeltaJvm, table))
-    return lambda ref=REF: reader.facts(ref, table.root)
+    reader, jvm = KernelReader(cast(DeltaJvm, table)), cast(DeltaJvm, table)
+    return lambda ref=REF: reader.facts(ref, TableStorage(jvm, table.folder_at(table.root)))
 
 
 def test_a_version_is_read_once_and_a_new_commit_is_seen(table: FakeTable) -> None:
