@@ -46,6 +46,9 @@ _FOR_HADOOP = "spark.hadoop."
 BODIES_KEPT_BYTES = 64 << 20
 """Bodies of the log that are kept for whoever asks next: commits, which never change while their tag is the same."""
 
+END_KEPT_BYTES = 64 << 10
+"""Of a data file that was fetched its end is kept until the check after the commit asks for it, once."""
+
 _Answer = TypeVar("_Answer")
 
 
@@ -157,6 +160,29 @@ def _bucket_for(jvm: DeltaJvm, base_uri: str, conf: JavaObject) -> Bucket | None
     return known[base_uri]
 
 
+def _keep(key: tuple[str, str], data: bytes) -> None:
+    """Keep what was read for whoever asks next."""
+    with _PROCESS.lock:
+        if key not in _PROCESS.bodies:
+            _PROCESS.bodies[key] = data
+            _PROCESS.num_bytes += len(data)
+        while _PROCESS.num_bytes > BODIES_KEPT_BYTES:
+            _PROCESS.num_bytes -= len(_PROCESS.bodies.popitem(last=False)[1])
+
+
+def _taken(key: tuple[str, str]) -> bytes | None:
+    """Return what is kept, and keep it no longer."""
+    with _PROCESS.lock:
+        data = _PROCESS.bodies.pop(key, None)
+        _PROCESS.num_bytes -= len(data or b"")
+    return data
+
+
+def _key_of_end(uri: str, size_bytes: int) -> tuple[str, str]:
+    """What the end of a data file is kept under: names of data files are never given twice."""
+    return uri, f"end of {size_bytes}"
+
+
 class ObjectFiles(OneByOne):
     """Implements ``FileStore`` on a bucket or container."""
 
@@ -237,6 +263,9 @@ class ObjectFiles(OneByOne):
         found = self._answered(lambda: self._bucket.storage.download(self._name(uri), path))
         if found is None:
             raise FileNotFoundError(uri)
+        with open(path, "rb") as fetched:
+            fetched.seek(max(0, found[0] - END_KEPT_BYTES))
+            _keep(_key_of_end(uri, found[0]), fetched.read())
         return found
 
     def upload(self, path: str, uri: str) -> str:
@@ -279,7 +308,7 @@ class ObjectFiles(OneByOne):
         waiting: list[Future[bytes]] = []
         try:
             for file in files:
-                if last_bytes is None or last_bytes >= file.size_bytes:
+                if last_bytes is None:
                     waiting.append(_PROCESS.pool.submit(self._body, file))
                 else:
                     waiting.append(_PROCESS.pool.submit(self._end_of, file, last_bytes))
@@ -305,10 +334,14 @@ class ObjectFiles(OneByOne):
         return None
 
     def _end_of(self, file: StoredFile, last_bytes: int) -> bytes:
-        name = self._name(file.uri)
+        """Read a file's end; that of a file which was fetched is there, once."""
+        kept = _taken(_key_of_end(file.uri, file.size_bytes))
+        if kept is not None and len(kept) >= min(last_bytes, file.size_bytes):
+            return kept[-last_bytes:]
+        name, start = self._name(file.uri), max(0, file.size_bytes - last_bytes)
 
         def end() -> bytes:
-            found = self._bucket.storage.read_range(name, file.size_bytes - last_bytes, last_bytes)
+            found = self._bucket.storage.read_range(name, start, last_bytes)
             if found is None:
                 raise FileNotFoundError(file.uri)
             return found
@@ -324,12 +357,7 @@ class ObjectFiles(OneByOne):
             return kept
         data = self.read(file.uri)
         if file.tag and len(data) == file.size_bytes <= BODIES_KEPT_BYTES // 16:
-            with _PROCESS.lock:
-                if key not in _PROCESS.bodies:
-                    _PROCESS.bodies[key] = data
-                    _PROCESS.num_bytes += len(data)
-                while _PROCESS.num_bytes > BODIES_KEPT_BYTES:
-                    _PROCESS.num_bytes -= len(_PROCESS.bodies.popitem(last=False)[1])
+            _keep(key, data)
         return data
 
     def _asked(self, ask: Callable[[], _Answer], through_hadoop: Callable[[FileStore], _Answer]) -> _Answer:

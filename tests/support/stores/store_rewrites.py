@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import urllib.request
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,9 +13,12 @@ from maintainer.delta.engine.table_engine import DeltaEngine
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.delta.transaction import small_log_files
 from maintainer.delta.verify.commit_proof import DeltaCommitProver
+from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.plan import Checks
+from maintainer.model.plan.steps import Batch
 from maintainer.model.run.outcome import Proof
 from maintainer.model.table.table_facts import TableRef
+from maintainer.model.table.table_features import keeps_row_ids
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
 from tests.support.tables.delta_tables import compaction, forget_logs, stamp
 
@@ -31,6 +35,9 @@ def rewrite(lease: SessionLease, location: str, server_url: str, validated: bool
         settings = dict(engine.jvm.spark.conf.getAll)
         facts = engine.reader.facts(TableRef(location))
         step, batch = compaction(facts)
+        lane = LaneChoice(Lane.SPARK if keeps_row_ids(facts.property_map) else Lane.LOCAL, "")
+        batch = Batch(tuple(replace(bin_, lane=lane) for bin_ in batch.bins))
+        step = replace(step, batches=(batch,))
         forget_logs(engine.jvm.spark)
 
         def intent(read_version: int, proof: Proof | None) -> None:
