@@ -60,7 +60,7 @@ property: $(STAMPS)/dev ## each property with all its examples, new ones each ti
 hostile: $(STAMPS)/dev ## hostile input, all of it: policies, names, plans, secrets
 	$(PYTEST) $(SPREAD) tests/hostile
 
-stores: $(STAMPS)/dev ## servers of Azure's and Google's protocols for the long tests: Azurite by npm, fake-gcs-server by Go
+stores: $(STAMPS)/dev ## servers of the stores' protocols for tests and benchmarks: versitygw and fake-gcs-server by Go, Azurite by npm
 	$(BIN)/python -m tests.support.stores.store_servers
 
 unit: $(STAMPS)/dev ## the tests that need no Spark: seconds

@@ -1,7 +1,8 @@
-"""Servers of Azure's and Google's storage protocols on 127.0.0.1, for tests.
+"""Servers of the storage protocols of Amazon, Azure and Google on 127.0.0.1, for tests.
 
-``make stores`` installs them beside this Python: Azurite from npm, fake-gcs-server from the Go module proxy. A test
-that needs one installs it at its first use, and is skipped with the reason where that cannot be done.
+``make stores`` installs them beside this Python: versitygw and fake-gcs-server from the Go module proxy, Azurite from
+npm. A test that needs one installs it at its first use; where that cannot be done, one that needs Azurite or
+fake-gcs-server is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import pytest
 
 from tests.support.stores.google_xml_writes import xml_writes
 
-AZURITE, FAKE_GCS = "3.35.0", "1.56.1"
+AZURITE, FAKE_GCS, VERSITYGW = "3.35.0", "1.56.1", "1.8.0"
 HOME = Path(sys.prefix) / "store-servers"
 INSTALL_SECONDS = 900
 START_SECONDS = 90
@@ -70,6 +71,19 @@ def fake_gcs_program() -> Path:
     return program
 
 
+def versitygw_program() -> Path:
+    """Return versitygw, an S3 server in front of a folder, built if it is not yet.
+
+    Raises:
+        NotInstalled: Go is missing or fails.
+    """
+    folder = HOME / f"versitygw-{VERSITYGW}"
+    program = folder / "versitygw"
+    if not program.exists():
+        _install("go", "install", f"github.com/versity/versitygw/cmd/versitygw@v{VERSITYGW}", GOBIN=str(folder))
+    return program
+
+
 def _install(tool: str, *arguments: str, **environ: str) -> None:
     program = shutil.which(tool)
     if program is None:
@@ -98,6 +112,20 @@ def azurite(container: str) -> Iterator[str]:
     with _running(command, port):
         _make_container(port, container)
         yield f"http://127.0.0.1:{port}/{AZURE_ACCOUNT}"
+
+
+@contextmanager
+def versitygw(folder: Path, bucket: str, key: str, secret: str) -> Iterator[int]:
+    """Serve a new bucket for the time of a block, and give the port; objects are files of ``folder/BUCKET``.
+
+    Raises:
+        NotInstalled: The server cannot be had here; there is no other in its place.
+    """
+    program, port = versitygw_program(), _free_port()
+    (folder / bucket).mkdir(parents=True)
+    command = (str(program), "--quiet", "--keep-alive", "--port", f"127.0.0.1:{port}", "posix", str(folder))
+    with _running(command, port, {"ROOT_ACCESS_KEY": key, "ROOT_SECRET_KEY": secret}):
+        yield port
 
 
 @contextmanager
@@ -136,8 +164,10 @@ def _free_port() -> int:
 
 
 @contextmanager
-def _running(command: tuple[str, ...], port: int) -> Iterator[None]:
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def _running(command: tuple[str, ...], port: int, environ: dict[str, str] | None = None) -> Iterator[None]:
+    process = subprocess.Popen(
+        command, env={**os.environ, **(environ or {})}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         end = time.monotonic() + START_SECONDS
         while True:
@@ -176,7 +206,7 @@ def _make_container(port: int, name: str) -> None:
 
 
 if __name__ == "__main__":
-    for get in (azurite_program, fake_gcs_program):
+    for get in (versitygw_program, azurite_program, fake_gcs_program):
         try:
             sys.stdout.write(f"{get()}\n")
         except NotInstalled as error:
