@@ -5,35 +5,37 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import unquote
 
 import deltalake
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from maintainer.delta.jvm import DeltaJvm, DirectAccess, UnstartedSession
 from maintainer.delta.log.replay import json_log
 from maintainer.delta.log.replay.json_log import ReplayedVersion, replay_commits
-from maintainer.delta.storage.file_store import LocalFiles, StoredFile
+from maintainer.delta.storage.table_storage import TableStorage
 
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
 METADATA = {"metaData": {"id": "a-b", "schemaString": "{}", "partitionColumns": [], "configuration": {}}}
 
 
+def never() -> Any:
+    raise AssertionError("a JVM was asked for")
+
+
+NEVER_STARTED = UnstartedSession(never, never, never, False, DirectAccess({}, frozenset({"file"})))
+
+
 class Log:
-    """A log folder on this disk, and the storage that reads it."""
+    """A log folder on this disk."""
 
     def __init__(self, root: Path) -> None:
         self.folder = root / "_delta_log"
         self.folder.mkdir()
         self.root_uri = f"file:{root}"
-        self.files = LocalFiles()
-
-    def children(self, uri: str) -> dict[str, StoredFile]:
-        return self.files.children(uri)
-
-    def log_files(self) -> dict[str, StoredFile]:
-        return self.children(f"{self.root_uri}/_delta_log")
 
     def commit(self, version: int, *actions: dict[str, Any]) -> Path:
         path = self.folder / f"{version:020d}.json"
@@ -42,7 +44,7 @@ class Log:
         return path
 
     def read(self) -> ReplayedVersion | None:
-        return replay_commits(cast(Any, self))
+        return replay_commits(TableStorage(DeltaJvm(NEVER_STARTED), self.root_uri))
 
     def paths(self) -> list[str]:
         log_state = self.read()
@@ -184,7 +186,7 @@ def test_another_engine_sees_the_same_files(tmp_path: Path) -> None:
     deltalake.DeltaTable(str(path)).optimize.compact()
     deltalake.DeltaTable(str(path)).delete("d = 'z'")
     log = Log.__new__(Log)
-    log.folder, log.root_uri, log.files = path / "_delta_log", f"file:{path}", LocalFiles()
+    log.folder, log.root_uri = path / "_delta_log", f"file:{path}"
     log_state = log.read()
     assert log_state is not None
     ours = {
@@ -208,3 +210,99 @@ def test_another_engine_sees_the_same_files(tmp_path: Path) -> None:
     }
     assert len(ours) == 3
     assert log_state.state.version == deltalake.DeltaTable(str(path)).version()
+
+
+def checkpoint(log: Log, name: str, rows: list[dict[str, Any]]) -> Path:
+    path = log.folder / name
+    path.parent.mkdir(exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows, CHECKPOINT), path)
+    return path
+
+
+UUID = "3a0d65cd-4056-49b8-937b-95f9e3ee90e5"
+MAP = pa.map_(pa.string(), pa.string())
+CHECKPOINT = pa.schema(
+    {
+        "metaData": pa.struct({"id": pa.string(), "schemaString": pa.string(), "configuration": MAP}),
+        "protocol": pa.struct({"minReaderVersion": pa.int32(), "readerFeatures": pa.list_(pa.string())}),
+        "txn": pa.struct({"appId": pa.string(), "version": pa.int64()}),
+        "sidecar": pa.struct({"path": pa.string(), "sizeInBytes": pa.int64()}),
+        "remove": pa.struct({"path": pa.string()}),
+        "add": pa.struct(
+            {
+                "path": pa.string(),
+                "partitionValues": MAP,
+                "size": pa.int64(),
+                "stats": pa.string(),
+                "stats_parsed": pa.struct({"numRecords": pa.int64(), "minValues": pa.struct({"id": pa.int64()})}),
+            }
+        ),
+    }
+)
+START: list[dict[str, Any]] = [
+    {"metaData": {"id": "a-b", "schemaString": "{}", "configuration": [("k", None)]}},
+    {"protocol": {"minReaderVersion": 3}},
+    {"txn": {"appId": "s", "version": 4}},
+]
+FILES: list[dict[str, Any]] = [
+    {"add": {"path": "x", "partitionValues": [("p", None)], "size": 7, "stats": '{"numRecords":5,"minValues":{}}'}},
+    {"add": {"path": "y", "partitionValues": [], "size": 8, "stats_parsed": {"numRecords": 6}}},
+    {"remove": {"path": "z"}},
+]
+
+
+def test_a_checkpoint_and_the_commits_above_it(log: Log) -> None:
+    checkpoint(log, f"{3:020d}.checkpoint.parquet", [*START, *FILES])
+    log.commit(3, {"commitInfo": {"operation": "WRITE"}})
+    log.commit(4, remove("x"), add("c"))
+    assert log.paths() == ["c", "y"]
+    (log.folder / f"{4:020d}.json").unlink()
+    read = log.read()
+    assert read is not None
+    assert (read.state.version, read.committed_at_ms) == (3, 1_003_000)
+    assert read.state.metadata == {
+        "id": "a-b",
+        "schemaString": "{}",
+        "configuration": {"k": None},
+        "partitionColumns": [],
+    }
+    assert read.state.protocol == {"minReaderVersion": 3}
+    assert read.state.transactions == {"s": {"appId": "s", "version": 4}}
+    assert read.state.adds == {
+        ("x", ""): {"path": "x", "partitionValues": {"p": None}, "size": 7, "stats": '{"numRecords":5}'},
+        ("y", ""): {"path": "y", "partitionValues": {}, "size": 8, "stats": '{"numRecords":6}'},
+    }
+
+
+def test_a_checkpoint_without_one_of_its_parts_is_none(log: Log) -> None:
+    log.commit(1)
+    checkpoint(log, f"{1:020d}.checkpoint.{1:010d}.{2:010d}.parquet", START)
+    assert log.paths() == ["a", "b"]
+    checkpoint(log, f"{1:020d}.checkpoint.{2:010d}.{2:010d}.parquet", FILES)
+    assert log.paths() == ["x", "y"]
+
+
+def test_a_manifest_names_its_sidecars(log: Log) -> None:
+    log.commit(1)
+    side = checkpoint(log, "_sidecars/s-1.parquet", FILES)
+    named: list[dict[str, Any]] = [*START, {"sidecar": {"path": "s-1.parquet", "sizeInBytes": side.stat().st_size}}]
+    manifest = checkpoint(log, f"{1:020d}.checkpoint.{UUID}.parquet", named)
+    assert log.paths() == ["x", "y"]
+    manifest.unlink()
+    lines = [json.dumps(row) for row in named if "metaData" not in row]
+    path = log.folder / f"{1:020d}.checkpoint.{UUID}.json"
+    path.write_text("\n".join([json.dumps(METADATA), *lines]) + "\n", encoding="utf-8")
+    assert log.paths() == ["x", "y"]
+    side.write_bytes(side.read_bytes() + b"more")
+    with pytest.raises(ValueError, match="bytes instead of"):
+        log.read()
+    side.unlink()
+    with pytest.raises(FileNotFoundError, match="s-1"):
+        log.read()
+
+
+def test_a_checkpoint_that_is_too_large_is_left_to_kernel(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    log.commit(1)
+    checkpoint(log, f"{1:020d}.checkpoint.parquet", [*START, *FILES])
+    monkeypatch.setattr(json_log, "MAX_CHECKPOINT_BYTES", 100)
+    assert log.read() is None
