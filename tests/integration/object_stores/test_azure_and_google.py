@@ -46,7 +46,8 @@ def test_each_command_says_the_truth_of_a_table_there(orders: CloudProject) -> N
 
     verified = orders.run("verify", orders.address, "-o", "json")
     assert [table["result"] for table in verified.document["tables"]] == ["proven"], verified.err
-    compaction, *writes = orders.run("history", orders.address, "-o", "json").document["history"]
+    verification, compaction, *writes = orders.run("history", orders.address, "-o", "json").document["history"]
+    assert verification["step"] == "verify"
     assert (compaction["step"], compaction["run_id"]) == ("compact", first.document["run_id"])
     assert (compaction["num_files_removed"], compaction["num_files_added"]) == (6, 1)
     assert [row["run_id"] for row in writes] == [None] * 6
