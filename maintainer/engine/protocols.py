@@ -93,7 +93,15 @@ class TableFinder(Protocol):
 class HistoryReader(Protocol):
     """Reads the commits of tables from their logs. Holding one gives no way to change a table."""
 
-    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
+    def commits(
+        self,
+        ref: TableRef,
+        *,
+        limit: int,
+        since_ms: int | None = None,
+        counted: bool = False,
+        with_doubtful: bool = False,
+    ) -> CommitsRead:
         """Return the newest commits that a table's log still has, newest first.
 
         Args:
@@ -101,6 +109,7 @@ class HistoryReader(Protocol):
             limit: At most so many.
             since_ms: Nothing older.
             counted: Whether the figures of our own commits are counted from their actions.
+            with_doubtful: Whether files of writers whose bounds cannot be trusted are named.
 
         Raises:
             TableError: T401 no such table, T402 not a Delta table, T403 its log cannot be read.

@@ -88,7 +88,7 @@ class RemovedFilesNeed:
 
 @dataclass(frozen=True, slots=True)
 class WritersNeed:
-    """The newest commits of the table, at most ``limit``: ``writers`` and ``own_rewrites``."""
+    """The newest commits of the table, at most ``limit``: ``writers``, ``own_rewrites`` and ``doubtful_files``."""
 
     limit: int
     since_ms: int

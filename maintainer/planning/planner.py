@@ -23,7 +23,7 @@ from maintainer.model.plan.plan import (
     as_problem,
 )
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import RewriteStep, SetPropertiesStep, Step
+from maintainer.model.plan.steps import BatchedStep, RewriteStep, SetPropertiesStep, Step
 from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import TableFacts, TableRecord
 from maintainer.model.table.table_features import UNSUPPORTED_CODES
@@ -32,6 +32,7 @@ from maintainer.planning.plan_input import TableInput
 from maintainer.planning.properties.property_plan import managed_properties, plan_properties
 from maintainer.planning.schedule import closes_at_ms, held_back, not_due, vacuum_is_due
 from maintainer.planning.selection.decision import Decision, PropertyChange, leave_files
+from maintainer.planning.selection.doubtful_bounds import doubtful_notes
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.planning.selection.supported_features import check_supported
 from maintainer.planning.vacuum.vacuum_plan import plan_vacuum
@@ -258,6 +259,7 @@ def _table_plan(
         owner=policy.owner,
         writers=facts.writers,
         quiet_after_updates_seconds=policy.optimize.quiet_after_updates_seconds,
+        notes=doubtful_notes(facts, (file for step in steps if isinstance(step, BatchedStep) for file in step.files)),
         policy_values=policy_values(policy) if steps else (),
     )
 

@@ -86,7 +86,9 @@ class Days:
         columns = {"id": "long", "day": "date", "region": "string"}
         return make_facts(columns=columns, partitioned_by=("day", "region"))
 
-    def read(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
+    def read(
+        self, ref: TableRef, *, limit: int, since_ms: int | None = None, with_doubtful: bool = False
+    ) -> CommitsRead:
         return read_commits(self, "file:/lake", limit=limit, since_ms=since_ms)
 
     def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:

@@ -128,8 +128,9 @@ def _facts_with(
             question = VacuumQuestion(need.removed_before_ms, now_ms, need.untracked_before_ms, tables)
             return reader.vacuum_look(facts, question)
         case WritersNeed():
-            read = reader.commits(facts.ref, limit=need.limit, since_ms=need.since_ms)
-            return replace(facts, writers=rhythm_of(read, now_ms), own_rewrites=own_rewrites_of(read, now_ms))
+            read = reader.commits(facts.ref, limit=need.limit, since_ms=need.since_ms, with_doubtful=True)
+            rhythm, own = rhythm_of(read, now_ms), own_rewrites_of(read, now_ms)
+            return replace(facts, writers=rhythm, own_rewrites=own, doubtful_files=read.doubtful_files)
         case UpdatesNeed():
             updates = reader.updates(facts, since_ms=need.since_ms, after_version=facts.version)
             return replace(facts, updates=updates)

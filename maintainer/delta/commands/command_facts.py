@@ -143,12 +143,22 @@ class CommandTableReader:
         with table_errors(facts.ref.identifier):
             return read_updates(self.storage(facts), facts, since_ms=since_ms, after_version=after_version)
 
-    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
+    def commits(
+        self,
+        ref: TableRef,
+        *,
+        limit: int,
+        since_ms: int | None = None,
+        counted: bool = False,
+        with_doubtful: bool = False,
+    ) -> CommitsRead:
         """The table's newest commits; see ``HistoryReader.commits`` for what it raises."""
         facts = self.facts(ref)
         with table_errors(ref.identifier):
             log = self.storage(facts)
-            return read_commits(log, facts.location, limit=limit, since_ms=since_ms, counted=counted)
+            return read_commits(
+                log, facts.location, limit=limit, since_ms=since_ms, counted=counted, with_doubtful=with_doubtful
+            )
 
     def storage(self, facts: TableFacts) -> SparkStorage:
         """The storage of a table that facts were read of."""

@@ -140,11 +140,21 @@ class DeltaTableReader:
         with self._reading(facts.ref.identifier):
             return read_updates(self._storage(facts), facts, since_ms=since_ms, after_version=after_version)
 
-    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
+    def commits(
+        self,
+        ref: TableRef,
+        *,
+        limit: int,
+        since_ms: int | None = None,
+        counted: bool = False,
+        with_doubtful: bool = False,
+    ) -> CommitsRead:
         """The table's newest commits; see ``HistoryReader.commits`` for what it raises."""
         with self._reading(ref.identifier):
             storage = self._opened(ref)
-            return read_commits(storage, storage.location, limit=limit, since_ms=since_ms, counted=counted)
+            return read_commits(
+                storage, storage.location, limit=limit, since_ms=since_ms, counted=counted, with_doubtful=with_doubtful
+            )
 
     def in_catalog(self, wanted: Callable[[str], bool] = lambda database: True) -> Iterator[tuple[str, str]]:
         """Delta tables of the session's catalog; see ``TableFinder.in_catalog``."""

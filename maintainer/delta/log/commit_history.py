@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from maintainer.delta.storage.table_storage import LogEntry
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, TableCommit
+from maintainer.model.table.statistics_writers import doubtful_bounds
 
 
 class LogStorage(Protocol):
@@ -65,7 +66,13 @@ _EXPRESSION_ID = re.compile(r"#\d+L?\b")
 
 
 def read_commits(
-    log: LogStorage, location: str, *, limit: int = MAX_COMMITS, since_ms: int | None = None, counted: bool = False
+    log: LogStorage,
+    location: str,
+    *,
+    limit: int = MAX_COMMITS,
+    since_ms: int | None = None,
+    counted: bool = False,
+    with_doubtful: bool = False,
 ) -> CommitsRead:
     """Return a table's newest commits.
 
@@ -75,17 +82,24 @@ def read_commits(
         limit: At most so many.
         since_ms: Nothing older; the log's order is trusted, as times of commits may go back a little.
         counted: Whether the figures of our own commits are counted from their actions, which costs reading them whole.
+        with_doubtful: Whether files of writers whose bounds cannot be trusted are named, at the same cost.
     """
     entries = log.commits()
     commits: list[TableCommit] = []
+    doubtful: dict[str, set[str]] = {}
     for entry in reversed(entries[-MAX_COMMITS:]):
         if len(commits) >= limit:
             break
-        commit = _commit(entry, log.commit_info(entry))
+        commit = _commit(entry, info := log.commit_info(entry))
         if since_ms is not None and commit.at_ms < since_ms:
             break
+        engine = _engine(info) or ""
+        if with_doubtful and doubtful_bounds(engine)[0]:
+            adds = (action["add"] for action in log.actions(entry, with_adds=True) if "add" in action)
+            doubtful.setdefault(engine, set()).update(str(add["path"]) for add in adds)
         commits.append(_counted(commit, log.actions(entry, with_adds=True)) if counted and commit.stamp else commit)
-    return CommitsRead(location, tuple(commits), entries[0].version if entries else None)
+    by_writer = tuple((engine, frozenset(paths)) for engine, paths in sorted(doubtful.items()))
+    return CommitsRead(location, tuple(commits), entries[0].version if entries else None, doubtful_files=by_writer)
 
 
 def _commit(entry: LogEntry, info: Mapping[str, Any]) -> TableCommit:
@@ -142,9 +156,13 @@ def _counted(commit: TableCommit, actions: Iterable[Mapping[str, Any]]) -> Table
 
 def _by(info: Mapping[str, Any]) -> str | None:
     """Return the user, where the commit names one, and the engine that wrote it."""
-    engine = _text(info.get("engineInfo")) or _text(info.get("clientVersion"))
+    engine = _engine(info)
     user = _text(info.get("userName")) or _text(info.get("userId"))
     return f"{user} ({engine})" if user and engine else user or engine
+
+
+def _engine(info: Mapping[str, Any]) -> str | None:
+    return _text(info.get("engineInfo")) or _text(info.get("clientVersion"))
 
 
 def _detail(parameters: Mapping[str, Any]) -> str:

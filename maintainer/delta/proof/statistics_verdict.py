@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from maintainer.delta.proof.statistics_figures import FileFigures, StatisticsColumn
-
-EXACT_WRITERS = ("Delta-Lake/4.4.",)
-"""What ``engineInfo`` says of writers whose bounds are known to be reached by a row. Our own commits say it, too."""
+from maintainer.model.table.statistics_writers import EXACT_WRITERS
 
 _FOUR_DIGITS = re.compile(r"[0-9]{4}-")
 

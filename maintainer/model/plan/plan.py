@@ -178,6 +178,7 @@ class TablePlan:
     ``rule_line`` is where in ``policy_file`` the rule is that manages a table without a file of its own; ``is_new``
     says that no run before knew such a table. ``is_passed_over`` says that its problem is what the table is, and
     that its rule reaches others: then it is named and counted, and is no error.
+    ``notes`` are told of what is rewritten, and change nothing.
     """
 
     ref: TableRef
@@ -199,6 +200,7 @@ class TablePlan:
     rule_line: int | None = None
     is_new: bool = False
     is_passed_over: bool = False
+    notes: tuple[Reason, ...] = ()
 
     def __post_init__(self) -> None:
         if self.steps and (self.blocked or self.problem):

@@ -27,6 +27,8 @@ class ReasonCode(TextEnum):
     RETENTION_TOO_SHORT_ON_TABLE = "retention_too_short_on_table"
     UNTRACKED_FILES_OLD = "untracked_files_old"
     TRASH_EXPIRED = "trash_expired"
+    # What is said of files that are rewritten.
+    DOUBTFUL_BOUNDS = "doubtful_bounds"
     # Why files, partitions, steps or tables are left alone.
     AT_TARGET = "at_target"
     NO_PARTNER = "no_partner"

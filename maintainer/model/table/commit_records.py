@@ -49,13 +49,15 @@ class TableCommit:
 class CommitsRead:
     """Commits of a table, newest first. ``oldest_version`` is the first that the log still has, None for none.
 
-    ``table_id`` is the table's own id where a look was taken at it.
+    ``table_id`` is the table's own id where a look was taken at it. ``doubtful_files`` are paths of added files by the
+    writer's ``engineInfo``, where its bounds cannot be trusted; only where they were asked for.
     """
 
     location: str
     commits: tuple[TableCommit, ...]
     oldest_version: int | None = None
     table_id: str | None = None
+    doubtful_files: tuple[tuple[str, frozenset[str]], ...] = ()
 
 
 HOURS = 24

@@ -212,8 +212,8 @@ class TableFacts:
     vacuum is due); ``history`` and ``storage`` come with them. ``column_ranges`` and ``column_sample`` are None where
     no incremental Z-order asked for them, ``files_with_dropped_columns`` (keys of files) where nobody asked (no purge,
     or no column was ever dropped), ``rewritten_paths`` where nobody asked what rewrites added lately. ``writers`` and
-    ``updates`` (newest first) are what others committed lately, ``own_rewrites`` what we did since; read where
-    something would be rewritten.
+    ``updates`` (newest first) are what others committed lately, ``own_rewrites`` what we did since, ``doubtful_files``
+    by their writers those whose bounds cannot be trusted; read where something would be rewritten.
     """
 
     ref: TableRef
@@ -240,6 +240,7 @@ class TableFacts:
     writers: WriterRhythm | None = None
     updates: tuple[Update, ...] | None = None
     own_rewrites: OwnRewrites | None = None
+    doubtful_files: tuple[tuple[str, frozenset[str]], ...] = ()
 
     @cached_property
     def size_bytes(self) -> int:

@@ -65,6 +65,7 @@ _KEYS: Mapping[ReasonCode, tuple[str, ...]] = {
     ReasonCode.NOT_WORTH_IT: ("optimize.when.minSmallFiles", "optimize.when.minSmallBytes"),
     ReasonCode.NOTHING_EXPIRED: ("vacuum.retention", "vacuum.allowShortRetention", "consumers"),
     ReasonCode.UNPROVEN_REWRITE: (),
+    ReasonCode.DOUBTFUL_BOUNDS: (),
     ReasonCode.SPELLED_APART: (),
     ReasonCode.SPELLING_CHANGES: (),
     ReasonCode.LOST_VALUE: (),

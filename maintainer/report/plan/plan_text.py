@@ -300,10 +300,17 @@ def _body(table: TablePlan, options: PlanOptions, style: Style) -> Iterator[str]
         yield from step_lines(describe(step, options.tz), options, style)
         if options.verbose:
             yield from bin_lines(step)
+    yield from note_lines(table, options, style)
     lost = conflict_line(table.writers, options.lost_ratios.get(table.ref, 0.0))
     if lost is not None:
         yield from fact_lines(Symbol.BLOCKED, "conflicts", lost, (), options, style)
     yield from left_alone_lines(table.left_alone, options, style)
+
+
+def note_lines(table: TablePlan, options: PlanOptions, style: Style) -> Iterator[str]:
+    """Yield a line for each note on what is rewritten."""
+    for note in table.notes:
+        yield from fact_lines(Symbol.SAME, "note", printable(note.text), (), options, style)
 
 
 def _quiet_line(tables: Sequence[TablePlan], style: Style) -> str:

@@ -22,6 +22,7 @@ from maintainer.report.plan.plan_text import (
     PlanOptions,
     fact_lines,
     left_alone_lines,
+    note_lines,
     problem_lines,
     rhythm_lines,
     step_lines,
@@ -67,7 +68,7 @@ def render_why(
         section("Blocked: nothing is done until this changes", rows)
     if not table.problem:
         steps = (line for step in table.steps for line in step_lines(describe(step, options.tz), options, style))
-        section(f"Will do ({count_of(len(table.steps), 'step')})", steps)
+        section(f"Will do ({count_of(len(table.steps), 'step')})", [*steps, *note_lines(table, options, style)])
         lanes = [line for step in table.rewrites for line in _lane_lines(step)]
         if lanes:
             section("Lanes of its bins", lanes)

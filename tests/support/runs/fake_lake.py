@@ -218,7 +218,15 @@ class FakeWorker:
         versions = self._table(facts.ref).versions
         return versions[version].stamp if version < len(versions) else None
 
-    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
+    def commits(
+        self,
+        ref: TableRef,
+        *,
+        limit: int,
+        since_ms: int | None = None,
+        counted: bool = False,
+        with_doubtful: bool = False,
+    ) -> CommitsRead:
         table = self._table(ref)
         newest = range(table.version, max(-1, table.version - limit), -1)
         return CommitsRead(ref.location, tuple(_commit(table, version) for version in newest), 0)

@@ -148,7 +148,15 @@ class LocalReader:
         """See ``TableReader``; nothing here is rewritten."""
         raise AssertionError("not asked for here")
 
-    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
+    def commits(
+        self,
+        ref: TableRef,
+        *,
+        limit: int,
+        since_ms: int | None = None,
+        counted: bool = False,
+        with_doubtful: bool = False,
+    ) -> CommitsRead:
         """See ``TableReader``; nothing here ranks tables."""
         raise AssertionError("not asked for here")
 

@@ -37,7 +37,15 @@ class Reader:
         self.error = error
         self.asked: list[tuple[object, ...]] = []
 
-    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
+    def commits(
+        self,
+        ref: TableRef,
+        *,
+        limit: int,
+        since_ms: int | None = None,
+        counted: bool = False,
+        with_doubtful: bool = False,
+    ) -> CommitsRead:
         self.asked.append((ref.identifier, limit, since_ms))
         if self.error is not None:
             raise self.error

@@ -115,7 +115,7 @@ class Answers:
     def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
         raise AssertionError("not asked for here")
 
-    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
+    def commits(self, ref: TableRef, **asked: object) -> CommitsRead:
         raise AssertionError("not asked for")
 
 

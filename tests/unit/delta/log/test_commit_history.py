@@ -185,3 +185,18 @@ def test_what_a_second_writer_really_logs_is_understood(tmp_path: Path) -> None:
         ("WRITE", True),
         ("WRITE", False),
     ]
+
+
+def test_files_of_writers_whose_bounds_cannot_be_trusted_are_named_where_that_is_asked_for(tmp_path: Path) -> None:
+    deltalake.write_deltalake(tmp_path, pa.table({"a": [1.5]}))
+    (path,) = deltalake.DeltaTable(tmp_path).file_uris()
+    for version, engine in ((1, "Apache-Spark/4.1.0 Delta-Lake/4.4.0"), (2, "Apache-Spark/3.5.0 Delta-Lake/3.2.1")):
+        actions = [info("WRITE", engineInfo=engine), {"add": {"path": f"spark-{version}", "size": 1}}]
+        text = "".join(json.dumps(action) + "\n" for action in actions)
+        (tmp_path / "_delta_log" / f"{version:020d}.json").write_text(text)
+    log = LocalLog.at(f"file://{tmp_path}")
+    assert log is not None
+    spark, rust = read_commits(log, "t", since_ms=0, with_doubtful=True).doubtful_files
+    assert spark == ("Apache-Spark/3.5.0 Delta-Lake/3.2.1", frozenset({"spark-2"}))
+    assert (rust[0].startswith("delta-rs"), rust[1]) == (True, frozenset({Path(path).name}))
+    assert read_commits(log, "t").doubtful_files == ()
