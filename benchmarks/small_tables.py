@@ -21,7 +21,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from statistics import median
@@ -57,7 +57,7 @@ class Measured:
     warm_seconds: float
 
 
-def build(lake: Path, tables: int, files: int, seed: int) -> None:
+def build(lake: Path, tables: int, files: int, seed: int, rows_a_file: int = ROWS_A_FILE) -> None:
     """Write the tables with delta-rs, a commit a file."""
     import deltalake
     import numpy as np
@@ -66,15 +66,15 @@ def build(lake: Path, tables: int, files: int, seed: int) -> None:
     chance = np.random.default_rng(seed)
     for table in range(tables):
         for number in range(files):
-            ids = np.arange(number * ROWS_A_FILE, (number + 1) * ROWS_A_FILE)
-            digits = pa.array(chance.integers(0, 1 << 62, ROWS_A_FILE)).cast(pa.string())
+            ids = np.arange(number * rows_a_file, (number + 1) * rows_a_file)
+            digits = pa.array(chance.integers(0, 1 << 62, rows_a_file)).cast(pa.string())
             rows = pa.table(
                 {
                     "id": ids,
-                    "customer": chance.integers(0, 1_000, ROWS_A_FILE),
-                    "price": chance.random(ROWS_A_FILE),
+                    "customer": chance.integers(0, 1_000, rows_a_file),
+                    "price": chance.random(rows_a_file),
                     "sold_at": pa.array(1_700_000_000_000_000 + ids * 1_000_000, pa.timestamp("us", tz="UTC")),
-                    "city": pa.array([f"city {city}" for city in chance.integers(0, 50, ROWS_A_FILE)]),
+                    "city": pa.array([f"city {city}" for city in chance.integers(0, 50, rows_a_file)]),
                     "note": digits,
                 }
             )
@@ -120,7 +120,7 @@ def run_arm(work: Path, arm: str, tables: int) -> Measured:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()
     process = subprocess.Popen([sys.executable, *call], stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    with peak_memory_of(process.pid) as peak:
+    with watched(process.pid) as family:
         output, _ = process.communicate(timeout=ARM_TIMEOUT_SECONDS)
     seconds = time.monotonic() - started
     if process.returncode != 0:
@@ -129,7 +129,7 @@ def run_arm(work: Path, arm: str, tables: int) -> Measured:
     cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
     progress(f"{arm}: {seconds:.1f} s, {cpu:.1f} s of CPU")
     each = json.loads(output) if arm == "delta-rs" else seconds_of_tables(project)
-    return Measured(seconds, cpu, peak[0], median(each[len(each) // 4 : -len(each) // 4] or each))
+    return Measured(seconds, cpu, family.peak_bytes, median(each[len(each) // 4 : -len(each) // 4] or each))
 
 
 def seconds_of_tables(project: Path) -> list[float]:
@@ -141,33 +141,46 @@ def seconds_of_tables(project: Path) -> list[float]:
     return [seconds for _, seconds in sorted(spans)] or [0.0]
 
 
+@dataclass(slots=True)
+class Family:
+    """A process and its descendants: their largest resident memory together, and the names of their programs."""
+
+    peak_bytes: int = 0
+    programs: set[str] = field(default_factory=set)
+
+
 @contextmanager
-def peak_memory_of(pid: int) -> Iterator[list[int]]:
-    """Watch the resident memory of a process and its descendants; the list holds the largest sum in bytes."""
-    peak, end = [0], threading.Event()
+def watched(pid: int) -> Iterator[Family]:
+    """Watch a process and its descendants for the time of a block."""
+    family, end = Family(), threading.Event()
 
     def watch() -> None:
         while not end.wait(POLL_SECONDS):
-            peak[0] = max(peak[0], resident_bytes(pid))
+            seen = list(processes_of(pid))
+            family.peak_bytes = max(family.peak_bytes, sum(resident_bytes for _, resident_bytes in seen))
+            family.programs.update(program for program, _ in seen)
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     try:
-        yield peak
+        yield family
     finally:
         end.set()
         thread.join()
 
 
-def resident_bytes(pid: int) -> int:
-    """Return the resident memory of a process and its descendants; 0 where there is no ``/proc``."""
+def processes_of(pid: int) -> Iterator[tuple[str, int]]:
+    """Yield the program and the resident bytes of a process and its descendants; none where there is no ``/proc``."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+        program = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
         threads = list(Path(f"/proc/{pid}/task").iterdir())
         children = [child for thread in threads for child in (thread / "children").read_text(encoding="ascii").split()]
     except (OSError, IndexError, ValueError):
-        return 0
-    return pages * resource.getpagesize() + sum(resident_bytes(int(child)) for child in children)
+        return
+    yield program, pages * resource.getpagesize()
+    for child in children:
+        yield from processes_of(int(child))
 
 
 def render(tables: int, files: int, measured: dict[str, Measured]) -> list[str]:
