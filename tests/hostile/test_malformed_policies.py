@@ -117,7 +117,7 @@ def test_nothing_was_started_run_or_touched(refusals: Refusals) -> None:
 
 
 def test_the_trap_snaps_shut_on_a_java_that_is_started(tmp_path: Path) -> None:
-    """The same project with a good policy goes on to Java, and the fake one says so."""
+    """The same project with a good policy goes on to Java where its settings may matter, and the fake one says so."""
     started = tmp_path / "java-started"
     java = _fake_java(tmp_path / "java", started)
     table = tmp_path / "lake" / "_delta_log"
@@ -127,7 +127,12 @@ def test_the_trap_snaps_shut_on_a_java_that_is_started(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.hostile.refusal_process", str(tmp_path / "project")],
         cwd=ROOT,
-        env={"PATH": f"{java}/bin:{os.environ['PATH']}", "JAVA_HOME": str(java), "PYTHONPATH": str(ROOT)},
+        env={
+            "PATH": f"{java}/bin:{os.environ['PATH']}",
+            "JAVA_HOME": str(java),
+            "PYTHONPATH": str(ROOT),
+            "HADOOP_CONF_DIR": str(tmp_path),
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
