@@ -29,7 +29,7 @@ from maintainer.model.run.auto_compaction import (
 )
 from maintainer.model.run.optimize_metrics import OptimizeMetrics
 from maintainer.model.run.outcome import CommitReceipt, Proof
-from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.commit_records import CommitStamp, CommitsWanted
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from maintainer.planning.auto_compact_plan import AutoCompactArguments, plan_auto_compact, settings_of
 from maintainer.planning.budget.other_writers import LOOK_BACK_MS, MAX_COMMITS, own_rewrites_of
@@ -169,7 +169,7 @@ def _with_updates(
     if not quiet_seconds:
         return facts
     updates = reader.updates(facts, since_ms=now_ms - quiet_seconds * 1000, after_version=facts.version)
-    read = reader.commits(facts.ref, limit=MAX_COMMITS, since_ms=now_ms - LOOK_BACK_MS)
+    read = reader.commits(facts.ref, CommitsWanted(MAX_COMMITS, now_ms - LOOK_BACK_MS))
     others = any(commit.takes_files and commit.stamp is None and commit.version not in own for commit in read.commits)
     return replace(
         facts,

@@ -17,7 +17,7 @@ from maintainer.engine.step_meter import StepMeter
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.run.commit_verdict import CommitVerification
 from maintainer.model.run.outcome import CommitReceipt, Proof, UndeleteReceipt, VacuumReceipt
-from maintainer.model.table.commit_records import CommitsRead, CommitStamp
+from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import (
     ColumnRanges,
@@ -93,23 +93,12 @@ class TableFinder(Protocol):
 class HistoryReader(Protocol):
     """Reads the commits of tables from their logs. Holding one gives no way to change a table."""
 
-    def commits(
-        self,
-        ref: TableRef,
-        *,
-        limit: int,
-        since_ms: int | None = None,
-        counted: bool = False,
-        with_doubtful: bool = False,
-    ) -> CommitsRead:
+    def commits(self, ref: TableRef, wanted: CommitsWanted) -> CommitsRead:
         """Return the newest commits that a table's log still has, newest first.
 
         Args:
             ref: The table.
-            limit: At most so many.
-            since_ms: Nothing older.
-            counted: Whether the figures of our own commits are counted from their actions.
-            with_doubtful: Whether files of writers whose bounds cannot be trusted are named.
+            wanted: Which, and what of them.
 
         Raises:
             TableError: T401 no such table, T402 not a Delta table, T403 its log cannot be read.

@@ -17,6 +17,7 @@ from maintainer.engine.protocols import DeletionGuard, TableEngine
 from maintainer.errors import CommitConflict, TableError, VerificationFailed
 from maintainer.model.plan.steps import SetPropertiesStep, VacuumStep
 from maintainer.model.run.outcome import CommitReceipt, Proof
+from maintainer.model.table.commit_records import CommitsWanted
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRef
 from maintainer.verification.audit import audit
 from tests.support.runs.contract_lakes import ContractLake, ContractTable, DeltaLake, MemoryLake
@@ -92,7 +93,7 @@ def test_a_rewrite_lands_with_its_proof_its_figures_and_its_stamp(contract: Cont
     assert reader.find_commit(facts, stamp(), after_version=receipt.version) is None
     assert reader.find_commit(facts, stamp(batch=1), after_version=facts.version) is None
     assert (reader.stamp_of(after, receipt.version), reader.stamp_of(after, facts.version)) == (stamp(), None)
-    newest, *older = reader.commits(table.ref, limit=2, counted=True).commits
+    newest, *older = reader.commits(table.ref, CommitsWanted(2, counted=True)).commits
     assert (newest.version, newest.stamp) == (receipt.version, stamp())
     assert [commit.version for commit in older] == [facts.version]
     assert (newest.num_files_removed, newest.num_files_added) == (3, 1)

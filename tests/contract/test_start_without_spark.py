@@ -50,7 +50,7 @@ for command in commands:
 def facts(lease):
     with DeltaEngine(lease).worker("reads") as worker:
         read = [worker.reader.facts(TableRef(path)) for path in paths]
-        return read, [worker.reader.commits(TableRef(path), limit=5) for path in paths]
+        return read, [worker.reader.commits(TableRef(path), CommitsWanted(5)) for path in paths]
 
 with sessions.open_session(SessionOptions(master="local[1]"), when_needed=True) as lease:
     before = facts(lease)

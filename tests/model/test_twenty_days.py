@@ -26,7 +26,7 @@ from maintainer.journal.memory.failure_streaks import Streak
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import BatchedStep
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
-from maintainer.model.table.commit_records import CommitsRead, CommitStamp
+from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
 from maintainer.model.table.table_facts import ColumnRanges, TableFacts, TableRecord, TableRef, Update
 from maintainer.planning.plan_input import PlanOptions
 from maintainer.planning.planner import assemble
@@ -86,10 +86,8 @@ class Days:
         columns = {"id": "long", "day": "date", "region": "string"}
         return make_facts(columns=columns, partitioned_by=("day", "region"))
 
-    def read(
-        self, ref: TableRef, *, limit: int, since_ms: int | None = None, with_doubtful: bool = False
-    ) -> CommitsRead:
-        return read_commits(self, "file:/lake", limit=limit, since_ms=since_ms)
+    def read(self, ref: TableRef, wanted: CommitsWanted) -> CommitsRead:
+        return read_commits(self, "file:/lake", wanted)
 
     def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
         return read_updates(self, facts, since_ms=since_ms, after_version=after_version)

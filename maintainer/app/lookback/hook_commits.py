@@ -25,7 +25,7 @@ from maintainer.journal.ledger.ledger_rebuild import LedgerStore, fill_up
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.model.plan.plan import Observed, Plan, Problem, TablePlan
 from maintainer.model.run.auto_compaction import STEP_KIND
-from maintainer.model.table.commit_records import CommitsRead
+from maintainer.model.table.commit_records import CommitsRead, CommitsWanted
 
 LOOKED_FILE = "hook_commits.json"
 FIRST_LOOK_MS = 7 * 86_400_000
@@ -100,7 +100,7 @@ def _commits_of_hook(
     assert table.observed is not None
     new = MAX_COMMITS_READ if seen is None else table.observed.version - seen + COMMITS_SINCE_PLAN
     since_ms = now_ms - FIRST_LOOK_MS if seen is None else None
-    read = reader.commits(table.ref, limit=min(new, MAX_COMMITS_READ), since_ms=since_ms, counted=True)
+    read = reader.commits(table.ref, CommitsWanted(min(new, MAX_COMMITS_READ), since_ms, counted=True))
     fresh = [commit for commit in read.commits if seen is None or commit.version > seen]
     reaches_back = seen is None or len(fresh) < len(read.commits) or len(fresh) == MAX_COMMITS_READ
     if fresh and (reaches_back or fresh[-1].version in ((seen or 0) + 1, read.oldest_version)):

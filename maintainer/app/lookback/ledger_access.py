@@ -17,6 +17,7 @@ from maintainer.journal.ledger.ledger_pending import PENDING_FILE, check_mark, r
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore, Rebuilt, fill_up, recorded_rows
 from maintainer.journal.memory.past_runs import PastRun, RunRecord, past_runs, read_record
 from maintainer.model.plan.plan import Problem
+from maintainer.model.table.commit_records import CommitsWanted
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
 _NO_LEDGER = Problem(
@@ -130,7 +131,7 @@ def _histories(opened: OpenedEngine, request: RebuildRequest, unread: list[str])
         for policy in request.policies:
             request.on_table(policy)
             try:
-                histories.append((policy, reader.commits(policy.table, limit=MAX_COMMITS_READ, counted=True)))
+                histories.append((policy, reader.commits(policy.table, CommitsWanted(MAX_COMMITS_READ, counted=True))))
             except MaintainerError as error:
                 unread.append(f"table {policy.table.identifier}: {error.what}")
     return histories

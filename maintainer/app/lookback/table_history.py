@@ -17,7 +17,7 @@ from maintainer.journal.ledger.ledger_pending import check_mark, read_mark
 from maintainer.journal.ledger.ledger_rebuild import end_in_log, is_half_known
 from maintainer.model.run.auto_compaction import STEP_KIND
 from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECORDED, HistoryRow
-from maintainer.model.table.commit_records import CommitsRead, TableCommit
+from maintainer.model.table.commit_records import CommitsRead, CommitsWanted, TableCommit
 
 MAX_LEDGER_ROWS = 100_000
 """Rows of the ledger that are looked through, the newest."""
@@ -39,9 +39,9 @@ def table_commits(table: CurrentTable, *, since_ms: int | None, limit: int, opti
     location = table.location
     log = None if location is None else LocalLog.at(location)
     if log is not None and location is not None:
-        return read_commits(log, location, limit=limit, since_ms=since_ms)
+        return read_commits(log, location, CommitsWanted(limit=limit, since_ms=since_ms))
     with open_engine(options) as opened, opened.history() as reader:
-        return reader.commits(table.ref, limit=limit, since_ms=since_ms)
+        return reader.commits(table.ref, CommitsWanted(limit, since_ms))
 
 
 def ledger_rows(
@@ -105,7 +105,7 @@ def hook_rows(project: Project, run_id: str, options: EngineOptions) -> list[His
         with suppress(MaintainerError, OSError, ValueError):
             log = None if table.location is None else LocalLog.at(table.location)
             if log is not None and table.location is not None:
-                read = read_commits(log, table.location, limit=MAX_COMMITS_READ)
+                read = read_commits(log, table.location, CommitsWanted(limit=MAX_COMMITS_READ))
                 of_run = [
                     commit for commit in read.commits if commit.stamp is not None and commit.stamp.run_id == run_id
                 ]

@@ -10,6 +10,7 @@ from maintainer.errors import TableError
 from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import TablePlan
+from maintainer.model.table.commit_records import CommitsWanted
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from maintainer.planning.budget.other_writers import own_rewrites_of, rhythm_of
 from maintainer.planning.needs import (
@@ -128,7 +129,7 @@ def _facts_with(
             question = VacuumQuestion(need.removed_before_ms, now_ms, need.untracked_before_ms, tables)
             return reader.vacuum_look(facts, question)
         case WritersNeed():
-            read = reader.commits(facts.ref, limit=need.limit, since_ms=need.since_ms, with_doubtful=True)
+            read = reader.commits(facts.ref, CommitsWanted(need.limit, need.since_ms, with_doubtful=True))
             rhythm, own = rhythm_of(read, now_ms), own_rewrites_of(read, now_ms)
             return replace(facts, writers=rhythm, own_rewrites=own, doubtful_files=read.doubtful_files)
         case UpdatesNeed():

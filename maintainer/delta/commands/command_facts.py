@@ -31,7 +31,7 @@ from maintainer.delta.storage.failures.engine_failures import (
 )
 from maintainer.engine.protocols import VacuumQuestion
 from maintainer.errors import Refused, TableError
-from maintainer.model.table.commit_records import CommitsRead, CommitStamp
+from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import (
     ColumnRanges,
@@ -143,22 +143,11 @@ class CommandTableReader:
         with table_errors(facts.ref.identifier):
             return read_updates(self.storage(facts), facts, since_ms=since_ms, after_version=after_version)
 
-    def commits(
-        self,
-        ref: TableRef,
-        *,
-        limit: int,
-        since_ms: int | None = None,
-        counted: bool = False,
-        with_doubtful: bool = False,
-    ) -> CommitsRead:
+    def commits(self, ref: TableRef, wanted: CommitsWanted) -> CommitsRead:
         """The table's newest commits; see ``HistoryReader.commits`` for what it raises."""
         facts = self.facts(ref)
         with table_errors(ref.identifier):
-            log = self.storage(facts)
-            return read_commits(
-                log, facts.location, limit=limit, since_ms=since_ms, counted=counted, with_doubtful=with_doubtful
-            )
+            return read_commits(self.storage(facts), facts.location, wanted)
 
     def storage(self, facts: TableFacts) -> SparkStorage:
         """The storage of a table that facts were read of."""

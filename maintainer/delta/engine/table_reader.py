@@ -23,13 +23,13 @@ from maintainer.delta.storage.catalog_names import neighbours_in_catalog, root_o
 from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.file_store import FileStore, one_spelling
 from maintainer.delta.storage.log_paths import path_uri
-from maintainer.delta.storage.object_files import direct_files, files_of
+from maintainer.delta.storage.open_files import direct_files, files_of
 from maintainer.delta.storage.table_storage import TableStorage, storage_of_path
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.vacuum.shallow_clones import References
 from maintainer.delta.vacuum.vacuum_candidates import history, look, now_ms
 from maintainer.engine.protocols import VacuumQuestion
-from maintainer.model.table.commit_records import CommitsRead, CommitStamp
+from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, DataFile, TableFacts, TableRef, Update
 
@@ -140,21 +140,11 @@ class DeltaTableReader:
         with self._reading(facts.ref.identifier):
             return read_updates(self._storage(facts), facts, since_ms=since_ms, after_version=after_version)
 
-    def commits(
-        self,
-        ref: TableRef,
-        *,
-        limit: int,
-        since_ms: int | None = None,
-        counted: bool = False,
-        with_doubtful: bool = False,
-    ) -> CommitsRead:
+    def commits(self, ref: TableRef, wanted: CommitsWanted) -> CommitsRead:
         """The table's newest commits; see ``HistoryReader.commits`` for what it raises."""
         with self._reading(ref.identifier):
             storage = self._opened(ref)
-            return read_commits(
-                storage, storage.location, limit=limit, since_ms=since_ms, counted=counted, with_doubtful=with_doubtful
-            )
+            return read_commits(storage, storage.location, wanted)
 
     def in_catalog(self, wanted: Callable[[str], bool] = lambda database: True) -> Iterator[tuple[str, str]]:
         """Delta tables of the session's catalog; see ``TableFinder.in_catalog``."""

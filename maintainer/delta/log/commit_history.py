@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from maintainer.delta.storage.table_storage import LogEntry
-from maintainer.model.table.commit_records import CommitsRead, CommitStamp, TableCommit
+from maintainer.model.table.commit_records import MAX_COMMITS_READ, CommitsRead, CommitStamp, CommitsWanted, TableCommit
 from maintainer.model.table.statistics_writers import doubtful_bounds
 
 
@@ -33,9 +33,6 @@ class LogStorage(Protocol):
         """The commit's actions; adds, which are most of the text, only if asked for."""
         ...
 
-
-MAX_COMMITS = 10_000
-"""Only the newest so many commits are read; a log keeps 30 days by default."""
 
 _FILES_ADDED = ("numAddedFiles", "numFilesAdded", "num_added_files", "numTargetFilesAdded", "numFiles")
 _FILES_REMOVED = (
@@ -65,39 +62,30 @@ _EXPRESSION_ID = re.compile(r"#\d+L?\b")
 """Spark numbers the columns of a predicate (``o_orderdate#28357``); the numbers mean nothing to a reader."""
 
 
-def read_commits(
-    log: LogStorage,
-    location: str,
-    *,
-    limit: int = MAX_COMMITS,
-    since_ms: int | None = None,
-    counted: bool = False,
-    with_doubtful: bool = False,
-) -> CommitsRead:
+def read_commits(log: LogStorage, location: str, wanted: CommitsWanted) -> CommitsRead:
     """Return a table's newest commits.
 
     Args:
         log: The table's log.
         location: The table's root, for the answer.
-        limit: At most so many.
-        since_ms: Nothing older; the log's order is trusted, as times of commits may go back a little.
-        counted: Whether the figures of our own commits are counted from their actions, which costs reading them whole.
-        with_doubtful: Whether files of writers whose bounds cannot be trusted are named, at the same cost.
+        wanted: Which, and what of them. The log's order is trusted, as times of commits may go back a little.
     """
     entries = log.commits()
     commits: list[TableCommit] = []
     doubtful: dict[str, set[str]] = {}
-    for entry in reversed(entries[-MAX_COMMITS:]):
-        if len(commits) >= limit:
+    for entry in reversed(entries[-MAX_COMMITS_READ:]):
+        if len(commits) >= wanted.limit:
             break
         commit = _commit(entry, info := log.commit_info(entry))
-        if since_ms is not None and commit.at_ms < since_ms:
+        if wanted.since_ms is not None and commit.at_ms < wanted.since_ms:
             break
         engine = _engine(info) or ""
-        if with_doubtful and doubtful_bounds(engine)[0]:
+        if wanted.with_doubtful and doubtful_bounds(engine)[0]:
             adds = (action["add"] for action in log.actions(entry, with_adds=True) if "add" in action)
             doubtful.setdefault(engine, set()).update(str(add["path"]) for add in adds)
-        commits.append(_counted(commit, log.actions(entry, with_adds=True)) if counted and commit.stamp else commit)
+        commits.append(
+            _counted(commit, log.actions(entry, with_adds=True)) if wanted.counted and commit.stamp else commit
+        )
     by_writer = tuple((engine, frozenset(paths)) for engine, paths in sorted(doubtful.items()))
     return CommitsRead(location, tuple(commits), entries[0].version if entries else None, doubtful_files=by_writer)
 

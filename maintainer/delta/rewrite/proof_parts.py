@@ -22,7 +22,7 @@ from maintainer.delta.proof.second_engine.deleted_rows import deleted_rows
 from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, OldFile, judged_figures, measure_by_duckdb
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
-from maintainer.delta.storage.files_here import FilesHere
+from maintainer.delta.storage.file_store import FilesHere
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.model.closed_types import TextEnum, assert_never

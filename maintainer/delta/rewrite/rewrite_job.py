@@ -28,8 +28,7 @@ from maintainer.delta.rewrite.curve_writer import tags_from_statistics
 from maintainer.delta.rewrite.lane_fit import LaneUnfit
 from maintainer.delta.rewrite.unfinished_files import folders_of, remove_files_named
 from maintainer.delta.storage.failures.engine_failures import as_write_error
-from maintainer.delta.storage.file_store import StoredFile
-from maintainer.delta.storage.files_here import FilesHere, ShortFile, TooLittleSpace
+from maintainer.delta.storage.file_store import FilesHere, StoredFile, TransferError
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader
 from maintainer.delta.transaction.requirements import (
@@ -190,13 +189,21 @@ class RewriteJob:
             raise LaneUnfit("its files are read through Hadoop alone")
         try:
             self.here.fetch(uris)
-        except (TooLittleSpace, ShortFile, FileNotFoundError) as error:
+        except TransferError as error:
             raise LaneUnfit(f"its files cannot be fetched: {error}") from error
 
     def publish(self, path: str) -> StoredFile:
-        """Put a new file that a lane outside Spark wrote in its place, and return what its storage says of it."""
+        """Put a new file that a lane outside Spark wrote in its place, and return what its storage says of it.
+
+        Raises:
+            LaneUnfit: The store does not take it from this process.
+            CommitNotLanded: C702, the store does not hold what was written.
+        """
         assert self.here is not None, "it was written by a path"
-        return self.here.publish(self.storage.uri(path))
+        try:
+            return self.here.publish(self.storage.uri(path))
+        except TransferError as error:
+            raise LaneUnfit(f"its new file cannot be stored: {error}") from error
 
     def close(self) -> None:
         """Remove what was fetched."""
@@ -341,7 +348,7 @@ class RewriteJob:
 
     def discard(self) -> None:
         """Remove the files of this attempt, also those of failed tasks. Only for files that are never committed."""
-        self._delete_written(file.path for file in (*self.written, *(self.carried.written if self.carried else ())))
+        self.delete_written(file.path for file in (*self.written, *(self.carried.written if self.carried else ())))
         self._delete_files(self.carried.vector_uris if self.carried else ())
         if self.file_prefix:
             try:
@@ -358,11 +365,12 @@ class RewriteJob:
         if self.carried is None:
             return
         committed = {file.path for file in self.written}
-        self._delete_written(file.path for file in self.carried.written if file.path not in committed)
+        self.delete_written(file.path for file in self.carried.written if file.path not in committed)
         in_use = bool(self.carried.vectors)
         self._delete_files(self.carried.vector_uris[:-1] if in_use else self.carried.vector_uris)
 
-    def _delete_written(self, paths: Iterable[str]) -> None:
+    def delete_written(self, paths: Iterable[str]) -> None:
+        """Delete new files that no commit names. Never raises."""
         self._delete_files(uri for uri in map(self.storage.uri, paths) if self.storage.is_below_root(uri))
 
     def _delete_files(self, uris: Iterable[str]) -> None:

@@ -11,20 +11,19 @@ import os
 import re
 import stat
 import unicodedata
+from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 from urllib.parse import unquote
-
-if TYPE_CHECKING:
-    from maintainer.delta.storage.files_here import FilesHere
 
 _UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=/@")
 PLAIN = re.compile(r"[A-Za-z0-9_\-!.~'()*,;:$&+=/@]*")
 """Paths that are spelled the same with and without percent-encoding."""
 
+_Question = TypeVar("_Question")
 _Answer = TypeVar("_Answer")
 
 
@@ -78,54 +77,56 @@ class StoredFile:
         return unquote(self.uri.rpartition("/")[2], errors="surrogateescape")
 
 
-class FileStore(Protocol):
+class FileStore(ABC):
     """Operations on files; URIs are percent-encoded and in one spelling.
 
-    ``asks_by_request`` says whether each look at a file costs a request, ``renames_cheaply`` whether a rename is one
-    request; where it is not, it is a copy and a deletion.
+    What is asked of many files is asked of one after the other, unless a store knows better. ``asks_by_request`` says
+    whether each look at a file costs a request, ``renames_cheaply`` whether a rename is one request; else it is a copy
+    and a deletion. ``threads`` ask side by side. From ``list_from`` wanted names in one folder on, the folder is
+    listed.
     """
 
-    @property
-    def asks_by_request(self) -> bool:
-        """See above."""
-        ...
+    asks_by_request = True
+    renames_cheaply = True
+    threads = 1
+    list_from = 8
 
-    @property
-    def renames_cheaply(self) -> bool:
-        """See above."""
-        ...
-
+    @abstractmethod
     def children(self, uri: str, *, after: str = "") -> dict[str, StoredFile]:
         """The direct children of a folder by URI, those with names behind ``after``; none if there is no folder."""
-        ...
 
+    @abstractmethod
     def status(self, uri: str) -> StoredFile | None:
         """One file's status, symlinks not followed; None if it is not there."""
-        ...
 
     def children_of(self, folders: Collection[str]) -> dict[str, dict[str, StoredFile]]:
         """The children of each of many folders, in as few requests as the storage allows."""
-        ...
+        return dict(zip(folders, self.abreast(self.children, folders), strict=True))
 
     def look_many(self, uris: Collection[str]) -> dict[str, StoredFile]:
         """The files and folders among the URIs that are there, symlinks not followed; as few requests as possible."""
-        ...
+        by_folder: dict[str, list[str]] = defaultdict(list)
+        for uri in uris:
+            by_folder[uri.rpartition("/")[0]].append(uri)
+        listed = [folder for folder, names in by_folder.items() if len(names) >= self.list_from]
+        alone = [uri for names in by_folder.values() if len(names) < self.list_from for uri in names]
+        found = dict(zip(alone, self.abreast(self.status, alone), strict=True))
+        for folder, children in self.children_of(listed).items():
+            found.update((uri, children.get(uri)) for uri in by_folder[folder])
+        return {uri: file for uri, file in found.items() if file is not None}
 
+    @abstractmethod
     def delete(self, uri: str) -> bool:
         """Delete one file or empty folder; False if it was not there."""
-        ...
-
-    def here(self) -> FilesHere | None:
-        """The way to open files in this process by paths; None where there is none."""
-        ...
 
     def delete_many(self, uris: Sequence[str]) -> dict[str, str] | None:
         """Delete many files by few requests; return what kept which. None where each file takes a request of its own.
 
         A file that is not there is deleted.
         """
-        ...
+        return None
 
+    @abstractmethod
     def move(self, uri: str, target: str) -> None:
         """Move a file; its time stays, folders are made. Never over another file.
 
@@ -133,15 +134,22 @@ class FileStore(Protocol):
             FileExistsError: There is something at the target.
             FileNotFoundError: There is no such file.
         """
-        ...
 
+    @abstractmethod
     def read(self, uri: str, *, first_bytes: int | None = None) -> bytes:
         """A small file's content, or its beginning.
 
         Raises:
             FileNotFoundError: There is no such file.
         """
-        ...
+
+    @abstractmethod
+    def read_end(self, file: StoredFile, last_bytes: int) -> bytes:
+        """The end of a file as it was listed, or all of it where it is shorter.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+        """
 
     def read_many(self, files: Iterable[StoredFile], *, last_bytes: int | None = None) -> Iterator[bytes]:
         """The content of files as they were listed, or its end, in order; many at once where that is quicker.
@@ -149,94 +157,94 @@ class FileStore(Protocol):
         Raises:
             FileNotFoundError: One is not there any more.
         """
-        ...
+        return (self.read(file.uri) if last_bytes is None else self.read_end(file, last_bytes) for file in files)
 
+    @abstractmethod
     def write(self, uri: str, data: bytes) -> None:
         """Write a new file, durably; its folders are made.
 
         Raises:
             FileExistsError: It is there.
         """
-        ...
+
+    def here(self) -> FilesHere | None:
+        """The way to open files in this process by paths; None where there is none."""
+        return None
 
     def clock_ms(self, uri: str) -> int | None:
         """Return the clock of a folder's storage, milliseconds since 1970 UTC, without leaving a file.
 
         None if the storage has no clock that can be read without a visible file.
         """
-        ...
-
-
-class OneByOne:
-    """What ``FileStore`` promises of many files, by asking for one after the other.
-
-    ``threads`` ask side by side. From ``list_from`` wanted names in one folder on, the folder is listed.
-    """
-
-    threads = 1
-    list_from = 8
-    asks_by_request = True
-    renames_cheaply = True
-
-    def children(self, uri: str, *, after: str = "") -> dict[str, StoredFile]:
-        """See ``FileStore``."""
-        raise NotImplementedError
-
-    def status(self, uri: str) -> StoredFile | None:
-        """See ``FileStore``."""
-        raise NotImplementedError
-
-    def read(self, uri: str, *, first_bytes: int | None = None) -> bytes:
-        """See ``FileStore``."""
-        raise NotImplementedError
-
-    def read_many(self, files: Iterable[StoredFile], *, last_bytes: int | None = None) -> Iterator[bytes]:
-        """See ``FileStore``."""
-        return (self.read(file.uri) if last_bytes is None else self._end_of(file, last_bytes) for file in files)
-
-    def _end_of(self, file: StoredFile, last_bytes: int) -> bytes:
-        raise NotImplementedError
-
-    def children_of(self, folders: Collection[str]) -> dict[str, dict[str, StoredFile]]:
-        """See ``FileStore``."""
-        return dict(zip(folders, self._abreast(self.children, folders), strict=True))
-
-    def look_many(self, uris: Collection[str]) -> dict[str, StoredFile]:
-        """See ``FileStore``."""
-        by_folder: dict[str, list[str]] = defaultdict(list)
-        for uri in uris:
-            by_folder[uri.rpartition("/")[0]].append(uri)
-        listed = [folder for folder, names in by_folder.items() if len(names) >= self.list_from]
-        alone = [uri for names in by_folder.values() if len(names) < self.list_from for uri in names]
-        found = dict(zip(alone, self._abreast(self.status, alone), strict=True))
-        for folder, children in self.children_of(listed).items():
-            found.update((uri, children.get(uri)) for uri in by_folder[folder])
-        return {uri: file for uri, file in found.items() if file is not None}
-
-    def here(self) -> FilesHere | None:
-        """See ``FileStore``."""
         return None
 
-    def delete_many(self, uris: Sequence[str]) -> dict[str, str] | None:
-        """See ``FileStore``."""
-        return None
-
-    def _abreast(self, ask: Callable[[str], _Answer], uris: Collection[str]) -> list[_Answer]:
-        if self.threads == 1 or len(uris) < 2:
-            return [ask(uri) for uri in uris]
-        with ThreadPoolExecutor(min(self.threads, len(uris)), thread_name_prefix="maintainer-look") as pool:
-            return list(pool.map(ask, uris))
+    def abreast(self, ask: Callable[[_Question], _Answer], questions: Collection[_Question]) -> list[_Answer]:
+        """Ask many questions side by side, as many at once as this storage bears; the answers are in order."""
+        if self.threads == 1 or len(questions) < 2:
+            return [ask(question) for question in questions]
+        with ThreadPoolExecutor(min(self.threads, len(questions)), thread_name_prefix="maintainer-look") as pool:
+            return list(pool.map(ask, questions))
 
 
-class LocalFiles(OneByOne):
+class FilesHere(Protocol):
+    """A table's files as paths of this machine. Used from several threads."""
+
+    def fetch(self, sizes: Mapping[str, int | None]) -> None:
+        """Bring files here that are not.
+
+        Args:
+            sizes: Bytes by URI, as the log says; None where it does not.
+
+        Raises:
+            TransferError: One is not as the log says, the store refuses it, or the scratch folder cannot hold them and
+                as much again.
+        """
+
+    def path(self, uri: str) -> str:
+        """Return where a file is, or where a new one is to be written."""
+
+    def publish(self, uri: str) -> StoredFile:
+        """Put a new file in its place, for good, and return what its storage says of it.
+
+        Raises:
+            TransferError: The store refuses it; nothing is there.
+            CommitNotLanded: The store does not hold what was written.
+        """
+
+    def close(self) -> None:
+        """Remove the copies."""
+
+
+class TransferError(Exception):
+    """Files cannot be brought here, or put back, for the reason in the text. Another way to read them may do."""
+
+
+class OnDisk:
+    """Implements ``FilesHere`` for a local disk: nothing is copied."""
+
+    def fetch(self, sizes: Mapping[str, int | None]) -> None:
+        """See ``FilesHere``."""
+
+    def path(self, uri: str) -> str:
+        """See ``FilesHere``."""
+        return local_path(uri)
+
+    def publish(self, uri: str) -> StoredFile:
+        """See ``FilesHere``. Who wrote it has synced it."""
+        status = os.stat(local_path(uri))
+        return StoredFile(uri, status.st_size, status.st_mtime_ns // 1_000_000, False, False)
+
+    def close(self) -> None:
+        """See ``FilesHere``."""
+
+
+class LocalFiles(FileStore):
     """Implements ``FileStore`` on a local disk."""
 
     asks_by_request = False
 
-    def here(self) -> FilesHere | None:
+    def here(self) -> OnDisk:
         """See ``FileStore``."""
-        from maintainer.delta.storage.files_here import OnDisk
-
         return OnDisk()
 
     def children(self, uri: str, *, after: str = "") -> dict[str, StoredFile]:
@@ -306,7 +314,8 @@ class LocalFiles(OneByOne):
         with open(local_path(uri), "rb") as file:
             return file.read(-1 if first_bytes is None else first_bytes)
 
-    def _end_of(self, file: StoredFile, last_bytes: int) -> bytes:
+    def read_end(self, file: StoredFile, last_bytes: int) -> bytes:
+        """See ``FileStore``."""
         with open(local_path(file.uri), "rb") as stored:
             stored.seek(max(0, file.size_bytes - last_bytes))
             return stored.read(last_bytes)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.storage.failures.engine_failures import describe
 from maintainer.delta.storage.failures.store_answers import refuses_credentials, says_no_reason
-from maintainer.delta.storage.file_store import OneByOne, StoredFile, java_quote, local_path, one_spelling
+from maintainer.delta.storage.file_store import FileStore, StoredFile, java_quote, local_path, one_spelling
 
 _MISSING = frozenset({"FileNotFoundException", "NoSuchFileException"})
 _STATUS = re.compile(
@@ -24,7 +24,7 @@ _STATUS = re.compile(
 _NEXT_STATUS = re.compile(r", (?=\w*FileStatus\{path=)")
 
 
-class HadoopFiles(OneByOne):
+class HadoopFiles(FileStore):
     """Implements ``FileStore`` through a Hadoop file system."""
 
     threads = 8
@@ -68,7 +68,11 @@ class HadoopFiles(OneByOne):
         """See ``FileStore``. By Hadoop's BulkDelete, which answers for each file: HADOOP-18679."""
         if not uris:
             return {}
-        with contextlib.closing(self._fs.createBulkDelete(self._fs.makeQualified(self._jvm.path("/")))) as bulk:
+        try:
+            opened = self._fs.createBulkDelete(self._fs.makeQualified(self._jvm.path("/")))
+        except Exception:  # a Hadoop before 3.4.1, or one file's deletion will say what is wrong
+            return None
+        with contextlib.closing(opened) as bulk:
             page = int(bulk.pageSize())
             if page < 2:
                 return None
@@ -96,7 +100,8 @@ class HadoopFiles(OneByOne):
         """See ``FileStore``."""
         return self._read(uri, 0, first_bytes)
 
-    def _end_of(self, file: StoredFile, last_bytes: int) -> bytes:
+    def read_end(self, file: StoredFile, last_bytes: int) -> bytes:
+        """See ``FileStore``."""
         return self._read(file.uri, max(0, file.size_bytes - last_bytes), last_bytes)
 
     def _read(self, uri: str, start: int, length_bytes: int | None) -> bytes:
@@ -134,10 +139,6 @@ class HadoopFiles(OneByOne):
             # Hadoop's local file system follows links even where it is asked not to.
             is_symlink=bool(status.isSymlink()) or (uri.startswith("file:") and os.path.islink(local_path(uri))),
         )
-
-    def clock_ms(self, uri: str) -> int | None:
-        """See ``FileStore``."""
-        return None
 
 
 def _folder_of(file: StoredFile) -> str:

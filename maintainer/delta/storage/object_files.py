@@ -8,7 +8,6 @@ A store that gives no answer is not asked twice.
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -16,24 +15,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import unquote
-from weakref import WeakKeyDictionary
 
-from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.storage.failures.store_answers import StoreAway, StoreBusy
-from maintainer.delta.storage.file_store import FileStore, LocalFiles, OneByOne, StoredFile, java_quote, one_spelling
-from maintainer.delta.storage.files_here import Fetched, FilesHere, TagTrust
-from maintainer.delta.storage.hadoop_files import HadoopFiles
-from maintainer.engine.store.cloud_settings import (
-    SERVED_SCHEMES,
-    StoreSettings,
-    only_hadoop,
-    setting_names,
-    store_settings,
-)
-from maintainer.engine.store.object_storage import OF_TABLES, REQUESTS_ABREAST, ObjectStorage, StoredObject
+from maintainer.delta.storage.fetched_files import Fetched, TagTrust
+from maintainer.delta.storage.file_store import FilesHere, FileStore, StoredFile, TransferError, java_quote
+from maintainer.engine.store.object_storage import REQUESTS_ABREAST, ObjectStorage, StoredObject
 from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, StoreFailure
-
-_DOTS = re.compile(r"/\.{1,2}(?:/|$)")
 
 LISTED_AT_ONCE = 1000
 """Objects that one LIST request returns."""
@@ -41,14 +28,13 @@ LISTED_AT_ONCE = 1000
 MOST_LISTED = 200_000
 """More objects are not kept in memory to spare requests."""
 
-_FOR_HADOOP = "spark.hadoop."
-
 BODIES_KEPT_BYTES = 64 << 20
 """Bodies of the log that are kept for whoever asks next: commits, which never change while their tag is the same."""
 
 END_KEPT_BYTES = 64 << 10
 """Of a data file that was fetched its end is kept until the check after the commit asks for it, once."""
 
+_Question = TypeVar("_Question")
 _Answer = TypeVar("_Answer")
 
 
@@ -63,101 +49,15 @@ class Bucket:
 
 @dataclass(slots=True)
 class _Process:
-    """What this process keeps of its stores."""
+    """What this process keeps of what it read, and the threads that read."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    buckets: dict[tuple[object, ...], Bucket] = field(default_factory=dict)
-    by_session: WeakKeyDictionary[DeltaJvm, dict[str, Bucket | None]] = field(default_factory=WeakKeyDictionary)
     bodies: OrderedDict[tuple[str, str], bytes] = field(default_factory=OrderedDict)
     num_bytes: int = 0
     pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(REQUESTS_ABREAST, "store"))
 
 
 _PROCESS = _Process()
-
-
-def bucket_of(base_uri: str, settings: StoreSettings) -> Bucket:
-    """Return the client of a bucket or container, made once for each set of settings.
-
-    Args:
-        base_uri: Its URI, without a path.
-        settings: From Spark's settings.
-
-    Raises:
-        EnvironmentUnfit: E681, obstore is not installed or takes none of the settings.
-    """
-    with _PROCESS.lock:
-        key = (base_uri, settings.url, tuple(sorted(settings.config.items())), settings.plain_http)
-        bucket = _PROCESS.buckets.get(key)
-        if bucket is None:
-            bucket = _PROCESS.buckets[key] = Bucket(ObjectStorage.open(base_uri, settings, OF_TABLES))
-        return bucket
-
-
-def files_of(jvm: DeltaJvm, root: JavaObject, conf: JavaObject) -> FileStore:
-    """Return the store that a Hadoop path lies on: the disk, obstore, or Hadoop's file system for all the rest."""
-    uri = root.toUri()
-    if uri.getScheme() in SERVED_SCHEMES:
-        base_uri = f"{uri.getScheme()}://{uri.getAuthority()}"
-        bucket = _bucket_for(jvm, base_uri, conf)
-        if bucket is not None:
-            return ObjectFiles(base_uri, bucket, lambda: HadoopFiles(jvm, root.getFileSystem(conf)))
-    file_system = root.getFileSystem(conf)
-    return LocalFiles() if str(file_system.getUri().getScheme()) == "file" else HadoopFiles(jvm, file_system)
-
-
-def direct_files(jvm: DeltaJvm, uri: str) -> tuple[FileStore, str] | None:
-    """Return the store behind a URI, and the URI in its one spelling; None where only Hadoop can tell.
-
-    No JVM is started, unless a store refuses a request.
-
-    Args:
-        jvm: Whose settings decide.
-        uri: A percent-encoded URI, as ``text_uri`` makes it from a path.
-    """
-    access = jvm.direct
-    scheme, _, rest = one_spelling(uri).partition(":")
-    if access is None or scheme not in access.schemes:
-        return None
-    base_uri, path = f"{scheme}:", rest
-    if scheme != "file":
-        authority, _, path = rest.removeprefix("//").partition("/")
-        base_uri, path = f"{scheme}://{authority}", f"/{path}"
-        if not rest.startswith("//") or not authority:
-            return None
-    path = "/" + "/".join(part for part in path.split("/") if part)
-    if (rest.startswith("//") and scheme == "file") or path == "/" or _DOTS.search(path):
-        return None
-    root_uri = f"{base_uri}{path}"
-    if scheme == "file":
-        return LocalFiles(), root_uri
-    conf = {name: value for name in setting_names(base_uri) if (value := access.conf.get(name))}
-    if any("$" in value or value != value.strip() for value in conf.values()) or only_hadoop(base_uri, conf):
-        return None
-    bucket = bucket_of(base_uri, store_settings(base_uri, conf))
-
-    def hadoop() -> FileStore:
-        return HadoopFiles(jvm, jvm.path(root_uri).getFileSystem(jvm.hadoop_conf()))
-
-    return ObjectFiles(base_uri, bucket, hadoop), root_uri
-
-
-def _bucket_for(jvm: DeltaJvm, base_uri: str, conf: JavaObject) -> Bucket | None:
-    """Return the client for a session's settings; None where one of them has no equal in obstore."""
-    with _PROCESS.lock:
-        known = _PROCESS.by_session.setdefault(jvm, {})
-    if base_uri not in known:
-        names = {name.removeprefix(_FOR_HADOOP): name for name in setting_names(base_uri)}
-        found = jvm.hadoop_settings(conf, names)
-        # Hadoop's own defaults are nobody's wish.
-        spark_conf = {
-            names[key]: value
-            for key, (value, sources) in found.items()
-            if not all(source.endswith("-default.xml") for source in sources)
-        }
-        is_known = only_hadoop(base_uri, spark_conf) is None
-        known[base_uri] = bucket_of(base_uri, store_settings(base_uri, spark_conf)) if is_known else None
-    return known[base_uri]
 
 
 def _keep(key: tuple[str, str], data: bytes) -> None:
@@ -183,7 +83,7 @@ def _key_of_end(uri: str, size_bytes: int) -> tuple[str, str]:
     return uri, f"end of {size_bytes}"
 
 
-class ObjectFiles(OneByOne):
+class ObjectFiles(FileStore):
     """Implements ``FileStore`` on a bucket or container."""
 
     list_from = 2
@@ -259,25 +159,32 @@ class ObjectFiles(OneByOne):
         return None if self._bucket.through_hadoop else Fetched(self, self._bucket.tags)
 
     def download(self, uri: str, path: str) -> tuple[int, str, str]:
-        """See ``files_here.Transfer``."""
-        found = self._answered(lambda: self._bucket.storage.download(self._name(uri), path))
+        """See ``fetched_files.Transfer``."""
+        found = self._transferred(lambda: self._bucket.storage.download(self._name(uri), path))
         if found is None:
-            raise FileNotFoundError(uri)
+            raise TransferError(f"{uri} is not there")
         with open(path, "rb") as fetched:
             fetched.seek(max(0, found[0] - END_KEPT_BYTES))
             _keep(_key_of_end(uri, found[0]), fetched.read())
         return found
 
     def upload(self, path: str, uri: str) -> str:
-        """See ``files_here.Transfer``."""
-        return self._answered(lambda: self._bucket.storage.upload(path, self._name(uri)))
+        """See ``fetched_files.Transfer``."""
+        return self._transferred(lambda: self._bucket.storage.upload(path, self._name(uri)))
+
+    def _transferred(self, transfer: Callable[[], _Answer]) -> _Answer:
+        try:
+            return self._answered(transfer)
+        except StoreFailure as failure:
+            raise TransferError(f"{self._base_uri}: {failure.found}") from failure
 
     def delete_many(self, uris: Sequence[str]) -> dict[str, str] | None:
         """See ``FileStore``."""
         return self._open_hadoop().delete_many(uris)
 
-    def _abreast(self, ask: Callable[[str], _Answer], uris: Collection[str]) -> list[_Answer]:
-        return list(_PROCESS.pool.map(ask, uris)) if len(uris) > 1 else [ask(uri) for uri in uris]
+    def abreast(self, ask: Callable[[_Question], _Answer], questions: Collection[_Question]) -> list[_Answer]:
+        """See ``FileStore``. One bound holds for all tables of the process."""
+        return list(_PROCESS.pool.map(ask, questions))
 
     def delete(self, uri: str) -> bool:
         """See ``FileStore``."""
@@ -311,7 +218,7 @@ class ObjectFiles(OneByOne):
                 if last_bytes is None:
                     waiting.append(_PROCESS.pool.submit(self._body, file))
                 else:
-                    waiting.append(_PROCESS.pool.submit(self._end_of, file, last_bytes))
+                    waiting.append(_PROCESS.pool.submit(self.read_end, file, last_bytes))
                 if len(waiting) > REQUESTS_ABREAST:
                     yield waiting.pop(0).result()
             while waiting:
@@ -329,12 +236,8 @@ class ObjectFiles(OneByOne):
 
         self._asked(written, lambda files: files.write(uri, data))
 
-    def clock_ms(self, uri: str) -> int | None:
-        """See ``FileStore``."""
-        return None
-
-    def _end_of(self, file: StoredFile, last_bytes: int) -> bytes:
-        """Read a file's end; that of a file which was fetched is there, once."""
+    def read_end(self, file: StoredFile, last_bytes: int) -> bytes:
+        """See ``FileStore``. The end of a file which was fetched is there, once."""
         kept = _taken(_key_of_end(file.uri, file.size_bytes))
         if kept is not None and len(kept) >= min(last_bytes, file.size_bytes):
             return kept[-last_bytes:]
@@ -346,7 +249,7 @@ class ObjectFiles(OneByOne):
                 raise FileNotFoundError(file.uri)
             return found
 
-        return self._asked(end, lambda files: next(files.read_many((file,), last_bytes=last_bytes)))
+        return self._asked(end, lambda files: files.read_end(file, last_bytes))
 
     def _body(self, file: StoredFile) -> bytes:
         """Read a whole file, from what is kept where it is the same one."""

@@ -12,7 +12,7 @@ from typing import Any
 from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
 from maintainer.delta.storage.file_store import StoredFile, one_spelling
 from maintainer.delta.storage.log_paths import COMMIT_NAME, log_readings, log_uri, path_uri
-from maintainer.delta.storage.object_files import direct_files, files_of
+from maintainer.delta.storage.open_files import direct_files, files_of
 from maintainer.model.table.vector_names import vector_of_id, vector_path
 
 INFO_BYTES = 64 << 10
@@ -128,11 +128,10 @@ class TableStorage:
                 return _info_in(start.decode("utf-8", "replace").split("\n"))
         return _info_in(self._text(entry).split("\n"))
 
-    def texts(self, entries: Sequence[LogEntry]) -> Iterator[tuple[LogEntry, str]]:
-        """The texts of commits in order; many are read at once where that is quicker."""
+    def bodies(self, entries: Sequence[LogEntry]) -> Iterator[tuple[LogEntry, bytes]]:
+        """Commits as they are on storage, in order; many are read at once where that is quicker."""
         files = [entry.file or StoredFile(entry.uri, -1, 0, False, False) for entry in entries]
-        for entry, body in zip(entries, self.files.read_many(files), strict=True):
-            yield entry, body.decode("utf-8")
+        yield from zip(entries, self.files.read_many(files), strict=True)
 
     def actions(self, entry: LogEntry, *, with_adds: bool = False) -> Iterator[dict[str, Any]]:
         """The commit's actions as dicts; adds, which are most of the text, only if asked for."""
@@ -141,9 +140,9 @@ class TableStorage:
                 yield json.loads(line)
 
     def brief_commits(self, entries: Sequence[LogEntry]) -> Iterator[tuple[LogEntry, list[dict[str, Any]]]]:
-        """Commits in order, each with its ``brief_actions``; see ``texts``."""
-        for entry, text in self.texts(entries):
-            yield entry, list(self._brief(text))
+        """Commits in order, each with its ``brief_actions``; see ``bodies``."""
+        for entry, body in self.bodies(entries):
+            yield entry, list(self._brief(body.decode("utf-8")))
 
     def brief_actions(self, entry: LogEntry) -> Iterator[dict[str, Any]]:
         """The commit's actions as dicts.

@@ -87,10 +87,10 @@ def nothing_left(
     would cost as much as looking properly. ``entries`` are the commits in the log where they were listed already.
     """
     names: dict[str, set[str]] = defaultdict(set)
-    for entry in storage.commits() if entries is None else entries:
-        if entry.modification_time_ms >= removed_before_ms:
-            continue
-        for path in removed_paths(storage, storage.commit_bytes(entry)):
+    entries = storage.commits() if entries is None else entries
+    old = [entry for entry in entries if entry.modification_time_ms < removed_before_ms]
+    for _, commit in storage.bodies(old):
+        for path in removed_paths(storage, commit):
             folder, _, name = path.rpartition("/")
             names[folder].add(name)
         if names and storage.files.asks_by_request:

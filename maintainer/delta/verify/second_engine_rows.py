@@ -16,7 +16,7 @@ from maintainer.delta.proof.second_engine.column_values import CannotCompareErro
 from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, judged_figures, measure_by_duckdb
 from maintainer.delta.proof.statistics_figures import FileFigures, statistics_columns
 from maintainer.delta.rewrite.proof_parts import old_file
-from maintainer.delta.storage.files_here import FilesHere, ShortFile, TooLittleSpace
+from maintainer.delta.storage.file_store import FilesHere, TransferError
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.model.plan.lanes import MAX_DELETED_ROWS
@@ -75,7 +75,7 @@ def same_rows(
     schema, partition_columns = json.loads(metadata["schemaString"]), metadata["partitionColumns"]
     try:
         return _measured(storage, here, schema, partition_columns, sources, adds)
-    except (CannotCompareError, TooLittleSpace, ShortFile, FileNotFoundError) as error:
+    except (CannotCompareError, TransferError) as error:
         _LOG.info("%s@%d: rows compared by Spark: %s", facts.ref.identifier, version, error)
         return None
     finally:

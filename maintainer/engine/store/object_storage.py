@@ -10,12 +10,12 @@ import hashlib
 import os
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from maintainer.engine.store.cloud_settings import StoreSettings
 from maintainer.engine.store.store_failures import (
@@ -30,8 +30,10 @@ from maintainer.engine.store.store_failures import (
 from maintainer.errors import EnvironmentUnfit
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta, PutResult, UpdateVersion
+    from obstore import Bytes, GetResult, ObjectMeta, PutResult, UpdateVersion
     from obstore.store import ObjectStore
+
+_Answer = TypeVar("_Answer")
 
 MAX_RETRIES = 6
 RETRY_SECONDS = 20
@@ -197,13 +199,7 @@ class ObjectStorage:
         """
         import obstore
 
-        with translated():
-            try:
-                return _stored(obstore.head(self._client, name))
-            except FileNotFoundError as error:
-                if is_no_bucket(error):
-                    raise
-                return None
+        return _unless_missing(lambda: _stored(obstore.head(self._client, name)))
 
     def read_range(self, name: str, start: int, length_bytes: int) -> bytes | None:
         """Return some bytes of an object, as many as there are; None where there is none.
@@ -213,13 +209,7 @@ class ObjectStorage:
         """
         import obstore
 
-        with translated():
-            try:
-                return bytes(obstore.get_range(self._client, name, start=start, length=length_bytes))
-            except FileNotFoundError as error:
-                if is_no_bucket(error):
-                    raise
-                return None
+        return _unless_missing(lambda: bytes(obstore.get_range(self._client, name, start=start, length=length_bytes)))
 
     def read(self, name: str) -> ObjectBody | None:
         """Return an object; None where there is none.
@@ -229,14 +219,11 @@ class ObjectStorage:
         """
         import obstore
 
-        with translated():
-            try:
-                got = obstore.get(self._client, name)
-            except FileNotFoundError as error:
-                if is_no_bucket(error):
-                    raise
-                return None
+        def body() -> ObjectBody:
+            got = obstore.get(self._client, name)
             return ObjectBody(bytes(got.bytes()), _tag(got.meta))
+
+        return _unless_missing(body)
 
     def write(self, name: str, data: bytes) -> str:
         """Write an object, whatever was there, and return its tag.
@@ -262,19 +249,16 @@ class ObjectStorage:
         """
         import obstore
 
+        got = _unless_missing(lambda: obstore.get(self._client, name))
+        if got is None:
+            return None
         digest, num_bytes = hashlib.md5(usedforsecurity=False), 0
-        with open(path, "wb") as file, translated():
-            try:
-                got = obstore.get(self._client, name)
-            except FileNotFoundError as error:
-                if is_no_bucket(error):
-                    raise
-                return None
-            for piece in got.stream(min_chunk_size=PIECE_BYTES):
+        with open(path, "wb") as file:
+            for piece in _pieces(got):
                 digest.update(piece)
                 num_bytes += len(piece)
                 file.write(piece)
-            return num_bytes, digest.hexdigest(), _tag(got.meta)
+        return num_bytes, digest.hexdigest(), _tag(got.meta)
 
     def upload(self, path: str, name: str) -> str:
         """Make an object of a file and return its tag: in one request if there is none yet, a large one in parts.
@@ -358,6 +342,23 @@ def _hidden_from_environment(settings: StoreSettings) -> Iterator[None]:
             yield
         finally:
             os.environ.update(before)
+
+
+def _unless_missing(ask: Callable[[], _Answer]) -> _Answer | None:
+    """Return an answer about an object; None where there is none, but the bucket is there."""
+    with translated():
+        try:
+            return ask()
+        except FileNotFoundError as error:
+            if is_no_bucket(error):
+                raise
+            return None
+
+
+def _pieces(got: GetResult) -> Iterator[Bytes]:
+    """Yield a body piece by piece; what a writer of the pieces raises is not the store's."""
+    with translated():
+        yield from got.stream(min_chunk_size=PIECE_BYTES)
 
 
 def _stored(meta: ObjectMeta) -> StoredObject:

@@ -14,7 +14,7 @@ from maintainer.journal.folder.atomic_files import read_document, reading_runs
 from maintainer.model.plan.plan_document import from_json
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.outcome import CommitReceipt, VacuumReceipt
-from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.commit_records import CommitStamp, CommitsWanted
 from maintainer.model.table.table_facts import RemovedFile, TableFacts
 from maintainer.units import format_size
 
@@ -133,7 +133,7 @@ def receipt_from_log(engine: TableEngine, facts: TableFacts, version: int, read_
     """Make the receipt of a commit of ours that only the log knows: its figures are counted from its actions."""
     receipt = CommitReceipt(version=version, read_version=read_version)
     limit = max(0, facts.version - version) + COMMITS_SINCE
-    for commit in engine.reader.commits(facts.ref, limit=limit, counted=True).commits:
+    for commit in engine.reader.commits(facts.ref, CommitsWanted(limit, counted=True)).commits:
         if commit.version == version:
             return replace(
                 receipt,

@@ -178,7 +178,7 @@ class TablePlan:
     ``rule_line`` is where in ``policy_file`` the rule is that manages a table without a file of its own; ``is_new``
     says that no run before knew such a table. ``is_passed_over`` says that its problem is what the table is, and
     that its rule reaches others: then it is named and counted, and is no error.
-    ``notes`` are told of what is rewritten, and change nothing.
+    ``notes`` say something about what is rewritten, and change nothing.
     """
 
     ref: TableRef

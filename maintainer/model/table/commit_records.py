@@ -45,6 +45,24 @@ class TableCommit:
     takes_files: bool = False
 
 
+MAX_COMMITS_READ = 10_000
+"""Only the newest so many commits are read; a log keeps 30 days by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitsWanted:
+    """Which commits of a table are asked for: the newest, at most ``limit`` and none older than ``since_ms``.
+
+    ``counted``: the figures of our own commits are counted from their actions, which costs reading them whole.
+    ``with_doubtful``: files of writers whose bounds cannot be trusted are named, at the same cost.
+    """
+
+    limit: int = MAX_COMMITS_READ
+    since_ms: int | None = None
+    counted: bool = False
+    with_doubtful: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class CommitsRead:
     """Commits of a table, newest first. ``oldest_version`` is the first that the log still has, None for none.

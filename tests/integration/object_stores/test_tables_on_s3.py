@@ -108,3 +108,16 @@ def test_a_new_file_that_the_store_does_not_hold_as_written_is_not_committed(
     assert rule.num_met == 1
     assert (done.returncode != 0, "C702" in done.out + done.err) == (True, True), done.out
     assert (project.table("orders").version(), project.rows("orders")) == (5, rows)
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+def test_what_the_store_refuses_to_this_process_goes_to_spark(server: S3Server, tmp_path: Path, method: str) -> None:
+    project = make_project(tmp_path, server, {"orders": "optimize: {}"})
+    project.append("orders", 6)
+    rows = project.rows("orders")
+    rule = server.faults.add(FaultRule(Fault.REFUSES, method, "/orders/", ".parquet", times=1))
+    done = project.run("apply", "--yes", "-o", "json")
+    assert (rule.num_met, done.returncode, done.document["problems"]) == (1, 0, []), done.err
+    assert (len(project.table("orders").file_uris()), project.rows("orders")) == (1, rows)
+    (lanes,) = project.table(LEDGER).to_pyarrow_table().column("lanes").to_pylist()
+    assert "spark" in str(lanes)

@@ -22,7 +22,7 @@ from maintainer.errors import CommitConflict, CommitNotLanded, TableError, Verif
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.run.optimize_metrics import FileSizeMetrics
 from maintainer.model.run.outcome import CommitReceipt, Fingerprint, Proof, UndeleteReceipt, VacuumReceipt
-from maintainer.model.table.commit_records import CommitsRead, CommitStamp, TableCommit
+from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted, TableCommit
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import (
     ColumnRanges,
@@ -218,17 +218,9 @@ class FakeWorker:
         versions = self._table(facts.ref).versions
         return versions[version].stamp if version < len(versions) else None
 
-    def commits(
-        self,
-        ref: TableRef,
-        *,
-        limit: int,
-        since_ms: int | None = None,
-        counted: bool = False,
-        with_doubtful: bool = False,
-    ) -> CommitsRead:
+    def commits(self, ref: TableRef, wanted: CommitsWanted) -> CommitsRead:
         table = self._table(ref)
-        newest = range(table.version, max(-1, table.version - limit), -1)
+        newest = range(table.version, max(-1, table.version - wanted.limit), -1)
         return CommitsRead(ref.location, tuple(_commit(table, version) for version in newest), 0)
 
     def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:

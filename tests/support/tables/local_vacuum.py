@@ -25,7 +25,7 @@ from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.outcome import VacuumReceipt
-from maintainer.model.table.commit_records import CommitsRead, CommitStamp
+from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import (
     ColumnRanges,
@@ -148,15 +148,7 @@ class LocalReader:
         """See ``TableReader``; nothing here is rewritten."""
         raise AssertionError("not asked for here")
 
-    def commits(
-        self,
-        ref: TableRef,
-        *,
-        limit: int,
-        since_ms: int | None = None,
-        counted: bool = False,
-        with_doubtful: bool = False,
-    ) -> CommitsRead:
+    def commits(self, ref: TableRef, wanted: CommitsWanted) -> CommitsRead:
         """See ``TableReader``; nothing here ranks tables."""
         raise AssertionError("not asked for here")
 

@@ -69,13 +69,13 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
             )
         with open(target_path, "rb") as written:
             os.fsync(written.fileno())
-        stored = job.publish(path)
     except BaseException as error:
         with contextlib.suppress(Exception):
             job.storage.delete(target)
         if isinstance(error, Exception) and isinstance(as_write_error(error, job.where, "copying"), CommitNotLanded):
             raise LaneUnfit(f"its row groups cannot be copied: {message_of(error)[:200]}") from error
         raise
+    stored = job.publish(path)
     add: dict[str, Any] = {
         "path": path,
         "partitionValues": sources[0].get("partitionValues") or {},

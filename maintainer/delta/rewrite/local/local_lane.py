@@ -60,7 +60,7 @@ def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddA
         check_stop=job.check_stop,
         on_read=lambda size_bytes: job.meter.read(number, size_bytes),
     )
-    files = []
+    files: list[WrittenFile] = []
     for part, rows in enumerate(_files_of(job, number, bin_, read, schema, arrow_schema)):
         path = f"{folder}{job.file_prefix}part-{number:05d}-{uuid.uuid4()}-c{part:03d}.{codec}.parquet"
         target = LocalTarget(
@@ -73,7 +73,11 @@ def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddA
         file = write_local(rows, target)
         if file is None:
             continue
-        stored = job.publish(path)
+        try:
+            stored = job.publish(path)
+        except LaneUnfit:
+            job.delete_written(written.path for written in files)
+            raise
         add: dict[str, Any] = {
             "path": path,
             "partitionValues": sources[0].get("partitionValues") or {},

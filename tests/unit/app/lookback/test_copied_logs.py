@@ -12,7 +12,7 @@ import pytest
 from maintainer.app.lookback.copied_logs import own_rows
 from maintainer.delta.log.commit_history import read_commits
 from maintainer.delta.log.local_log import LocalLog
-from maintainer.model.table.commit_records import CommitsRead, CommitStamp, TableCommit
+from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted, TableCommit
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from tests.support.policies.projects import loaded
 
@@ -45,7 +45,7 @@ def at(root: Path, name: str, place: str | None = None) -> tuple[ResolvedPolicy,
     path = root / (place or name)
     log = LocalLog.at(str(path))
     assert log is not None
-    return policy_of(root, name), read_commits(log, str(path))
+    return policy_of(root, name), read_commits(log, str(path), CommitsWanted())
 
 
 def told(root: Path, *histories: tuple[ResolvedPolicy, CommitsRead]) -> list[tuple[str, str]]:

@@ -10,7 +10,14 @@ import pytest
 from maintainer.app.planning import read_table
 from maintainer.app.planning.read_table import plan_beside_writers
 from maintainer.errors import TableError
-from maintainer.model.table.commit_records import CommitsRead, CommitStamp, OwnRewrites, TableCommit, WriterRhythm
+from maintainer.model.table.commit_records import (
+    CommitsRead,
+    CommitStamp,
+    CommitsWanted,
+    OwnRewrites,
+    TableCommit,
+    WriterRhythm,
+)
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef, Update
 from maintainer.planning.budget.other_writers import LOOK_BACK_MS, MAX_COMMITS
 from maintainer.planning.needs import MAX_NEEDS
@@ -37,16 +44,8 @@ class Reader:
         self.error = error
         self.asked: list[tuple[object, ...]] = []
 
-    def commits(
-        self,
-        ref: TableRef,
-        *,
-        limit: int,
-        since_ms: int | None = None,
-        counted: bool = False,
-        with_doubtful: bool = False,
-    ) -> CommitsRead:
-        self.asked.append((ref.identifier, limit, since_ms))
+    def commits(self, ref: TableRef, wanted: CommitsWanted) -> CommitsRead:
+        self.asked.append((ref.identifier, wanted.limit, wanted.since_ms))
         if self.error is not None:
             raise self.error
         return CommitsRead(ref.location, self.commits_read, 0)

@@ -35,7 +35,7 @@ from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.commit_verdict import CheckResult, CommitCheck, CommitVerification, VerifyRun
 from maintainer.model.run.outcome import CommitReceipt
-from maintainer.model.table.commit_records import CommitsRead, CommitStamp
+from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import (
     ColumnRanges,
@@ -115,7 +115,7 @@ class Answers:
     def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
         raise AssertionError("not asked for here")
 
-    def commits(self, ref: TableRef, **asked: object) -> CommitsRead:
+    def commits(self, ref: TableRef, wanted: CommitsWanted) -> CommitsRead:
         raise AssertionError("not asked for")
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from maintainer.delta.log.commit_history import MAX_DETAIL, read_commits
 from maintainer.delta.log.local_log import LocalLog, local_folder
-from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.commit_records import CommitStamp, CommitsWanted
 
 STAMP = CommitStamp("20261121T220000Z-7f3a", "lake/t/compact#2", 0, "sha256:p")
 
@@ -41,7 +41,7 @@ def test_commits_of_another_writer_are_read_with_their_own_figures(tmp_path: Pat
 
     log = LocalLog.at(f"file://{tmp_path}")
     assert log is not None
-    history = read_commits(log, str(tmp_path), limit=10)
+    history = read_commits(log, str(tmp_path), CommitsWanted(limit=10))
     assert history.oldest_version == 0
     assert [(commit.version, commit.operation) for commit in history.commits] == [
         (5, "VACUUM END"),
@@ -67,8 +67,8 @@ def test_figures_of_ours_can_be_counted_from_the_actions(tmp_path: Path) -> None
         {"add": {"path": "c", "size": 10, "dataChange": False}},
     ]
     log = write_log(tmp_path, actions)
-    (commit,) = read_commits(log, "x", limit=1).commits
-    (counted,) = read_commits(log, "x", limit=1, counted=True).commits
+    (commit,) = read_commits(log, "x", CommitsWanted(limit=1)).commits
+    (counted,) = read_commits(log, "x", CommitsWanted(limit=1, counted=True)).commits
     assert (commit.num_files_added, commit.num_files_removed) == (7, 0)
     assert (counted.num_files_removed, counted.num_files_added) == (2, 1)
     assert (counted.bytes_removed, counted.bytes_added) == (11, 10)
@@ -84,21 +84,22 @@ def test_merge_of_delta_names_its_figures_after_the_target(tmp_path: Path) -> No
         "executionTimeMs": "1500",
     }
     log = write_log(tmp_path, [info("MERGE", operationMetrics=metrics, userName="ana", engineInfo="Spark/4")])
-    (merge,) = read_commits(log, "x", limit=1).commits
+    (merge,) = read_commits(log, "x", CommitsWanted(limit=1)).commits
     assert (merge.num_files_added, merge.num_files_removed, merge.bytes_added) == (2, 1, 20)
     assert (merge.duration_seconds, merge.by) == (1.5, "ana (Spark/4)")
 
 
 def test_commits_are_bounded_by_number_and_by_time(tmp_path: Path) -> None:
     log = write_log(tmp_path, *([info("WRITE", inCommitTimestamp=1000 + 10 * number)] for number in range(5)))
-    assert [commit.version for commit in read_commits(log, "x", limit=2).commits] == [4, 3]
-    assert [commit.at_ms for commit in read_commits(log, "x", limit=9, since_ms=1030).commits] == [1040, 1030]
+    assert [commit.version for commit in read_commits(log, "x", CommitsWanted(limit=2)).commits] == [4, 3]
+    since = read_commits(log, "x", CommitsWanted(limit=9, since_ms=1030))
+    assert [commit.at_ms for commit in since.commits] == [1040, 1030]
 
 
 def test_a_commit_that_says_nothing_has_the_time_of_its_file(tmp_path: Path) -> None:
     log = write_log(tmp_path, [{"add": {"path": "c"}}], [{"commitInfo": {"operationMetrics": {"numFiles": "many"}}}])
     os.utime(tmp_path / "_delta_log" / f"{0:020d}.json", (7, 7))
-    second, first = read_commits(log, "x", limit=9).commits
+    second, first = read_commits(log, "x", CommitsWanted(limit=9)).commits
     assert (first.at_ms, first.operation, first.by) == (7000, "", None)
     assert second.num_files_added == 0
 
@@ -116,7 +117,7 @@ def test_a_commit_that_says_nothing_has_the_time_of_its_file(tmp_path: Path) -> 
 )
 def test_parameters_worth_a_word(tmp_path: Path, parameters: object, expected: str) -> None:
     log = write_log(tmp_path, [info("WRITE", operationParameters=parameters)])
-    assert read_commits(log, "x", limit=1).commits[0].detail == expected
+    assert read_commits(log, "x", CommitsWanted(limit=1)).commits[0].detail == expected
 
 
 def test_only_a_table_on_this_machine_has_a_local_log(tmp_path: Path) -> None:
@@ -160,7 +161,7 @@ def test_which_commits_a_rewrite_cannot_survive(
     tmp_path: Path, operation: str, parameters: dict[str, str], metrics: dict[str, Any], takes: bool
 ) -> None:
     log = write_log(tmp_path, [info(operation, operationParameters=parameters, operationMetrics=metrics)])
-    assert read_commits(log, "x", limit=1).commits[0].takes_files is takes
+    assert read_commits(log, "x", CommitsWanted(limit=1)).commits[0].takes_files is takes
 
 
 def test_what_a_second_writer_really_logs_is_understood(tmp_path: Path) -> None:
@@ -176,7 +177,7 @@ def test_what_a_second_writer_really_logs_is_understood(tmp_path: Path) -> None:
     deltalake.write_deltalake(tmp_path, rows, mode="append")
     log = LocalLog.at(f"file://{tmp_path}")
     assert log is not None
-    commits = read_commits(log, str(tmp_path), limit=10).commits
+    commits = read_commits(log, str(tmp_path), CommitsWanted(limit=10)).commits
     assert [(past_commit.operation, past_commit.takes_files) for past_commit in reversed(commits)] == [
         ("WRITE", False),
         ("DELETE", True),
@@ -196,7 +197,7 @@ def test_files_of_writers_whose_bounds_cannot_be_trusted_are_named_where_that_is
         (tmp_path / "_delta_log" / f"{version:020d}.json").write_text(text)
     log = LocalLog.at(f"file://{tmp_path}")
     assert log is not None
-    spark, rust = read_commits(log, "t", since_ms=0, with_doubtful=True).doubtful_files
+    spark, rust = read_commits(log, "t", CommitsWanted(since_ms=0, with_doubtful=True)).doubtful_files
     assert spark == ("Apache-Spark/3.5.0 Delta-Lake/3.2.1", frozenset({"spark-2"}))
     assert (rust[0].startswith("delta-rs"), rust[1]) == (True, frozenset({Path(path).name}))
-    assert read_commits(log, "t").doubtful_files == ()
+    assert read_commits(log, "t", CommitsWanted()).doubtful_files == ()

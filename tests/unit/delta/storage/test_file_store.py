@@ -86,6 +86,51 @@ def test_where_the_text_names_other_paths_each_file_is_asked(text: str) -> None:
     }
 
 
+class Bulk:
+    """Hadoop's BulkDelete, that keeps one file."""
+
+    def __init__(self, page_size: int) -> None:
+        self.pages: list[list[str]] = []
+        self.closed = False
+        self._page_size = page_size
+
+    def pageSize(self) -> int:
+        return self._page_size
+
+    def bulkDelete(self, uris: list[str]) -> list[Any]:
+        self.pages.append(uris)
+        kept = SimpleNamespace(toUri=lambda: SimpleNamespace(toString=lambda: "s3a://lake/t/kept"))
+        entry = SimpleNamespace(getKey=lambda: kept, getValue=lambda: "AccessDenied")
+        return [entry] if "s3a://lake/t/kept" in uris else []
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def deleted_by(bulk: Bulk | None, uris: list[str]) -> dict[str, str] | None:
+    def create(path: object) -> Bulk:
+        if bulk is None:
+            raise TypeError("no such method")
+        return bulk
+
+    jvm = SimpleNamespace(path=lambda uri: uri, path_list=list)
+    file_system = SimpleNamespace(createBulkDelete=create, makeQualified=lambda path: path)
+    return HadoopFiles(cast("Any", jvm), file_system).delete_many(uris)
+
+
+def test_many_files_are_deleted_page_by_page_and_what_stays_is_named() -> None:
+    uris = [f"s3a://lake/t/{number}" for number in range(4)]
+    bulk = Bulk(2)
+    assert deleted_by(bulk, [*uris, "s3a://lake/t/kept"]) == {"s3a://lake/t/kept": "AccessDenied"}
+    assert (bulk.pages, bulk.closed) == ([uris[:2], uris[2:], ["s3a://lake/t/kept"]], True)
+
+
+def test_where_each_file_is_a_request_or_hadoop_is_older_files_go_one_by_one() -> None:
+    one_by_one = Bulk(1)
+    assert (deleted_by(one_by_one, ["s3a://lake/t/a"]), one_by_one.pages, one_by_one.closed) == (None, [], True)
+    assert deleted_by(None, ["s3a://lake/t/a"]) is None
+
+
 def test_the_local_disk(tmp_path: Path) -> None:
     files, root = LocalFiles(), f"file:{tmp_path}"
     (tmp_path / "a b").write_bytes(b"12345")

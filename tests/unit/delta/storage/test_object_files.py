@@ -13,7 +13,7 @@ from obstore.store import MemoryStore
 from maintainer.delta.storage import object_files
 from maintainer.delta.storage.failures.engine_failures import as_table_error
 from maintainer.delta.storage.failures.store_answers import StoreAway, StoreBusy
-from maintainer.delta.storage.file_store import FileStore, LocalFiles, StoredFile, java_quote
+from maintainer.delta.storage.file_store import FileStore, LocalFiles, StoredFile, TransferError, java_quote
 from maintainer.delta.storage.object_files import Bucket, ObjectFiles
 from maintainer.engine.store.object_storage import ObjectBody, ObjectStorage, StoredObject
 from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, REFUSED, UNREACHABLE, StoreFailure
@@ -193,6 +193,23 @@ def test_a_store_for_which_there_are_no_credentials_is_read_through_hadoop_from_
     storage = Failing(StoreFailure(NO_CREDENTIALS, "169.254.169.254"))
     files = files_on(storage, LocalFiles())
     assert (files.status("s3a://lake/no"), files.status("s3a://lake/no"), storage.asked) == (None, None, 1)
+
+
+def test_a_transfer_that_the_store_refuses_says_so(tmp_path: Path) -> None:
+    class Refusing(ObjectStorage):
+        def download(self, name: str, path: str) -> Any:
+            raise StoreFailure(REFUSED, "status code: 403")
+
+        def upload(self, path: str, name: str) -> Any:
+            raise StoreFailure(REFUSED, "status code: 403")
+
+    files = files_on(Refusing(MemoryStore(), "memory://lake"))
+    with pytest.raises(TransferError, match="s3a://lake: status code: 403"):
+        files.download("s3a://lake/f", str(tmp_path / "f"))
+    with pytest.raises(TransferError, match="s3a://lake: status code: 403"):
+        files.upload(str(tmp_path / "f"), "s3a://lake/f")
+    with pytest.raises(TransferError, match="is not there"):
+        files_on(stored()).download("s3a://lake/no", str(tmp_path / "f"))
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
-"""Open a table's files in this process: those of a disk where they are, those of a store as copies in a scratch folder.
+"""Copies of a store's files in a scratch folder of this machine, and new files on their way back.
 
-What is written goes the other way: into the folder first, then whole onto the store, under a name that nobody has. A
-new file counts as stored when the store names the MD5 of its bytes, or else when it was read back and is the same. So
-what is proven of the copy holds for the object.
+What is written goes into the folder first, then whole onto the store, under a name that nobody has. A new file counts
+as stored when the store names the MD5 of its bytes, or else when it was read back and is the same. So what is proven of
+the copy holds for the object.
 """
 
 from __future__ import annotations
@@ -13,87 +13,33 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 from urllib.parse import unquote
 
-from maintainer.delta.storage.file_store import StoredFile, local_path
+from maintainer.delta.storage.file_store import StoredFile, TransferError
 from maintainer.engine.store.object_storage import PIECE_BYTES
 from maintainer.errors import CommitNotLanded
 
-FETCHED_ABREAST = 16
-"""Files of one bin that are fetched side by side; each is written to the disk as it arrives."""
+_Question = TypeVar("_Question")
+_Answer = TypeVar("_Answer")
 
 _MD5 = re.compile(r'"?([0-9a-f]{32})"?')
-
-
-class FilesHere(Protocol):
-    """A table's files as paths of this machine. Used from several threads."""
-
-    def fetch(self, sizes: Mapping[str, int | None]) -> None:
-        """Bring files here that are not.
-
-        Args:
-            sizes: Bytes by URI, as the log says; None where it does not.
-
-        Raises:
-            TooLittleSpace: The scratch folder cannot hold them, and as much again.
-            FileNotFoundError: One is not there.
-            ShortFile: One has another length than the log says.
-        """
-
-    def path(self, uri: str) -> str:
-        """Return where a file is, or where a new one is to be written."""
-
-    def publish(self, uri: str) -> StoredFile:
-        """Put a new file in its place, for good, and return what its storage says of it.
-
-        Raises:
-            CommitNotLanded: The store does not hold what was written.
-        """
-
-    def close(self) -> None:
-        """Remove the copies."""
-
-
-class TooLittleSpace(Exception):
-    """The scratch folder is too small."""
-
-
-class ShortFile(Exception):
-    """A file has another length than the log says."""
-
-
-class OnDisk:
-    """Implements ``FilesHere`` for a local disk: nothing is copied."""
-
-    def fetch(self, sizes: Mapping[str, int | None]) -> None:
-        """See ``FilesHere``."""
-
-    def path(self, uri: str) -> str:
-        """See ``FilesHere``."""
-        return local_path(uri)
-
-    def publish(self, uri: str) -> StoredFile:
-        """See ``FilesHere``. Who wrote it has synced it."""
-        status = os.stat(local_path(uri))
-        return StoredFile(uri, status.st_size, status.st_mtime_ns // 1_000_000, False, False)
-
-    def close(self) -> None:
-        """See ``FilesHere``."""
 
 
 class Transfer(Protocol):
     """What a store can do with whole files."""
 
     def download(self, uri: str, path: str) -> tuple[int, str, str]:
-        """Write an object into a new file; return its bytes, its MD5 and the store's tag."""
+        """Write an object into a new file; return its bytes, its MD5 and the store's tag. Raises ``TransferError``."""
 
     def upload(self, path: str, uri: str) -> str:
-        """Make an object of a file, unless there is one; return the store's tag."""
+        """Make an object of a file, unless there is one; return the store's tag. Raises ``TransferError``."""
+
+    def abreast(self, ask: Callable[[_Question], _Answer], questions: Collection[_Question]) -> list[_Answer]:
+        """See ``FileStore``."""
 
     def status(self, uri: str) -> StoredFile | None:
         """One object's status; None if it is not there."""
@@ -105,10 +51,10 @@ class TagTrust:
 
     is_md5: bool = True
 
-    def names(self, tag: str, md5: str) -> bool:
-        """Whether a tag says that the content has this MD5."""
+    def says(self, tag: str, md5: str) -> bool | None:
+        """Whether a tag says that the content has this MD5; None where it says nothing of it."""
         match = _MD5.fullmatch(tag.partition("\n")[0])
-        return self.is_md5 and match is not None and match[1] == md5
+        return None if match is None or not self.is_md5 else match[1] == md5
 
 
 @dataclass
@@ -127,25 +73,25 @@ class Fetched:
         needed_bytes = 2 * sum(size or 0 for size in wanted.values())
         free_bytes = shutil.disk_usage(self._scratch()).free
         if needed_bytes > free_bytes:
-            raise TooLittleSpace(f"{self._folder} has {free_bytes:,} bytes free, and {needed_bytes:,} are needed")
-        if not wanted:
-            return
-        with ThreadPoolExecutor(min(FETCHED_ABREAST, len(wanted)), thread_name_prefix="maintainer-fetch") as pool:
-            for _ in pool.map(self._fetch, wanted.items()):
-                pass
+            raise TransferError(f"{self._folder} has {free_bytes:,} bytes free, and {needed_bytes:,} are needed")
+        self.store.abreast(self._fetch, list(wanted.items()))
 
     def _fetch(self, wanted: tuple[str, int | None]) -> None:
-        uri, size_bytes = wanted
+        try:
+            self._arrive(*wanted)
+        except OSError as error:  # of the scratch folder: what the store raises has classes of its own
+            raise TransferError(f"{self._folder}: {error.strerror}") from error
+
+    def _arrive(self, uri: str, size_bytes: int | None) -> None:
         path = self.path(uri)
         arriving = f"{path}.arriving"
         num_bytes, md5, tag = self.store.download(uri, arriving)
         if size_bytes is not None and num_bytes != size_bytes:
-            raise ShortFile(f"{uri} has {num_bytes:,} bytes, and the log says {size_bytes:,}")
-        if _MD5.fullmatch(tag.partition("\n")[0]) and self.trust.is_md5 and not self.trust.names(tag, md5):
-            os.unlink(arriving)
+            raise TransferError(f"{uri} has {num_bytes:,} bytes, and the log says {size_bytes:,}")
+        if self.trust.says(tag, md5) is False:
             _, again, _ = self.store.download(uri, arriving)
             if again != md5:
-                raise ShortFile(f"{uri} arrived twice with different bytes")
+                raise TransferError(f"{uri} arrived twice with different bytes")
             self.trust.is_md5 = False
         os.rename(arriving, path)
 
@@ -170,13 +116,15 @@ class Fetched:
         if stored is None or stored.size_bytes != size_bytes:
             found = "it is not there" if stored is None else f"it has {stored.size_bytes:,} bytes"
             raise _not_as_written(uri, f"{size_bytes:,} bytes were written, and {found}")
-        if not self.trust.names(tag, md5):
+        said = self.trust.says(tag, md5)
+        if not said:
             back = f"{path}.back"
             _, stored_md5, _ = self.store.download(uri, back)
             os.unlink(back)
             if stored_md5 != md5:
                 raise _not_as_written(uri, f"MD5 {md5} was written, and {stored_md5} is read")
-            self.trust.is_md5 = False
+            if said is False:
+                self.trust.is_md5 = False
         return stored
 
     def close(self) -> None:

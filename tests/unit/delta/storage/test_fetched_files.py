@@ -6,13 +6,14 @@ import hashlib
 import os
 import shutil
 from collections import namedtuple
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from maintainer.delta.storage.file_store import LocalFiles, StoredFile
-from maintainer.delta.storage.files_here import Fetched, ShortFile, TagTrust, TooLittleSpace
+from maintainer.delta.storage.fetched_files import Fetched, TagTrust
+from maintainer.delta.storage.file_store import LocalFiles, StoredFile, TransferError
 from maintainer.errors import CommitNotLanded
 
 ROOT = "s3a://lake/t"
@@ -31,7 +32,7 @@ class Store:
     def download(self, uri: str, path: str) -> tuple[int, str, str]:
         self.downloads.append(uri)
         if uri not in self.objects:
-            raise FileNotFoundError(uri)
+            raise TransferError(f"{uri} is not there")
         data = self.spoil_download(self.objects[uri])
         Path(path).write_bytes(data)
         return len(data), hashlib.md5(data).hexdigest(), self.tag_of(self.objects[uri])
@@ -39,6 +40,9 @@ class Store:
     def upload(self, path: str, uri: str) -> str:
         self.objects[uri] = self.spoil_upload(Path(path).read_bytes())
         return self.tag_of(self.objects[uri])
+
+    def abreast(self, ask: Callable[[Any], Any], questions: Collection[Any]) -> list[Any]:
+        return [ask(question) for question in questions]
 
     def status(self, uri: str) -> StoredFile | None:
         data = self.objects.get(uri)
@@ -71,10 +75,10 @@ def test_files_are_fetched_once_and_removed_at_the_end(store: Store, here: Fetch
 
 def test_a_file_of_another_length_than_the_log_says_is_not_used(store: Store, here: Fetched) -> None:
     store.objects[f"{ROOT}/f"] = b"short"
-    with pytest.raises(ShortFile, match="has 5 bytes, and the log says 6"):
+    with pytest.raises(TransferError, match="has 5 bytes, and the log says 6"):
         here.fetch({f"{ROOT}/f": 6})
     assert not os.path.exists(here.path(f"{ROOT}/f"))
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(TransferError, match="is not there"):
         here.fetch({f"{ROOT}/gone": 6})
 
 
@@ -82,7 +86,7 @@ def test_a_body_that_changes_on_its_way_is_not_used(store: Store, here: Fetched)
     store.objects[f"{ROOT}/f"] = b"right"
     spoilt = iter((b"wrong", b"right"))
     store.spoil_download = lambda data: next(spoilt)
-    with pytest.raises(ShortFile, match="twice with different bytes"):
+    with pytest.raises(TransferError, match="twice with different bytes"):
         here.fetch({f"{ROOT}/f": 5})
 
 
@@ -100,9 +104,19 @@ def test_too_little_space_is_seen_before_anything_is_fetched(
 ) -> None:
     usage = namedtuple("usage", "free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(19))
-    with pytest.raises(TooLittleSpace, match="19 bytes free, and 20 are needed"):
+    with pytest.raises(TransferError, match="19 bytes free, and 20 are needed"):
         here.fetch({f"{ROOT}/f": 10})
     assert store.downloads == []
+
+
+def test_a_scratch_folder_that_fills_up_is_said_to_be_that(store: Store, here: Fetched) -> None:
+    def full(data: bytes) -> bytes:
+        raise OSError(28, "No space left on device")
+
+    store.objects[f"{ROOT}/f"] = b"rows"
+    store.spoil_download = full
+    with pytest.raises(TransferError, match=r"maintainer-.*: No space left on device"):
+        here.fetch({f"{ROOT}/f": 4})
 
 
 def write(here: Fetched, data: bytes) -> str:
@@ -119,6 +133,13 @@ def test_a_new_file_counts_when_the_store_names_its_checksum_or_reads_it_back(
     stored = here.publish(write(here, b"rows"))
     assert (stored.size_bytes, stored.modification_time_ms, store.objects[f"{ROOT}/new"]) == (4, 77, b"rows")
     assert len(store.downloads) == reads
+
+
+def test_only_a_tag_that_looks_like_a_checksum_and_is_none_ends_the_trust_in_tags(store: Store, here: Fetched) -> None:
+    for tag, is_md5 in (("", True), ("etag-of-parts-2", True), (f'"{"0" * 32}"', False)):
+        store.tag_of = lambda data, tag=tag: tag  # type: ignore[misc]
+        here.publish(write(here, b"rows"))
+        assert here.trust.is_md5 is is_md5
 
 
 @pytest.mark.parametrize("spoilt", [b"row", b"rowS", b""])

@@ -1,0 +1,120 @@
+"""Open the storage behind a path or URI: the disk, obstore, or Hadoop's file system for all the rest."""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.storage.file_store import FileStore, LocalFiles, one_spelling
+from maintainer.delta.storage.hadoop_files import HadoopFiles
+from maintainer.delta.storage.object_files import Bucket, ObjectFiles
+from maintainer.engine.store.cloud_settings import (
+    SERVED_SCHEMES,
+    StoreSettings,
+    only_hadoop,
+    setting_names,
+    store_settings,
+)
+from maintainer.engine.store.object_storage import OF_TABLES, ObjectStorage
+
+_DOTS = re.compile(r"/\.{1,2}(?:/|$)")
+_FOR_HADOOP = "spark.hadoop."
+
+
+@dataclass(frozen=True, slots=True)
+class _Buckets:
+    """The clients of this process, by settings, and which of them a session's settings mean."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    by_settings: dict[tuple[object, ...], Bucket] = field(default_factory=dict)
+    by_session: WeakKeyDictionary[DeltaJvm, dict[str, Bucket | None]] = field(default_factory=WeakKeyDictionary)
+
+
+_BUCKETS = _Buckets()
+
+
+def bucket_of(base_uri: str, settings: StoreSettings) -> Bucket:
+    """Return the client of a bucket or container, made once for each set of settings.
+
+    Args:
+        base_uri: Its URI, without a path.
+        settings: From Spark's settings.
+
+    Raises:
+        EnvironmentUnfit: E681, obstore is not installed or takes none of the settings.
+    """
+    with _BUCKETS.lock:
+        key = (base_uri, settings.url, tuple(sorted(settings.config.items())), settings.plain_http)
+        bucket = _BUCKETS.by_settings.get(key)
+        if bucket is None:
+            bucket = _BUCKETS.by_settings[key] = Bucket(ObjectStorage.open(base_uri, settings, OF_TABLES))
+        return bucket
+
+
+def files_of(jvm: DeltaJvm, root: JavaObject, conf: JavaObject) -> FileStore:
+    """Return the store that a Hadoop path lies on: the disk, obstore, or Hadoop's file system for all the rest."""
+    uri = root.toUri()
+    if uri.getScheme() in SERVED_SCHEMES:
+        base_uri = f"{uri.getScheme()}://{uri.getAuthority()}"
+        bucket = _bucket_for(jvm, base_uri, conf)
+        if bucket is not None:
+            return ObjectFiles(base_uri, bucket, lambda: HadoopFiles(jvm, root.getFileSystem(conf)))
+    file_system = root.getFileSystem(conf)
+    return LocalFiles() if str(file_system.getUri().getScheme()) == "file" else HadoopFiles(jvm, file_system)
+
+
+def direct_files(jvm: DeltaJvm, uri: str) -> tuple[FileStore, str] | None:
+    """Return the store behind a URI, and the URI in its one spelling; None where only Hadoop can tell.
+
+    No JVM is started, unless a store refuses a request.
+
+    Args:
+        jvm: Whose settings decide.
+        uri: A percent-encoded URI, as ``text_uri`` makes it from a path.
+    """
+    access = jvm.direct
+    scheme, _, rest = one_spelling(uri).partition(":")
+    if access is None or scheme not in access.schemes:
+        return None
+    base_uri, path = f"{scheme}:", rest
+    if scheme != "file":
+        authority, _, path = rest.removeprefix("//").partition("/")
+        base_uri, path = f"{scheme}://{authority}", f"/{path}"
+        if not rest.startswith("//") or not authority:
+            return None
+    path = "/" + "/".join(part for part in path.split("/") if part)
+    if (rest.startswith("//") and scheme == "file") or path == "/" or _DOTS.search(path):
+        return None
+    root_uri = f"{base_uri}{path}"
+    if scheme == "file":
+        return LocalFiles(), root_uri
+    conf = {name: value for name in setting_names(base_uri) if (value := access.conf.get(name))}
+    if any("$" in value or value != value.strip() for value in conf.values()) or only_hadoop(base_uri, conf):
+        return None
+    bucket = bucket_of(base_uri, store_settings(base_uri, conf))
+
+    def hadoop() -> FileStore:
+        return HadoopFiles(jvm, jvm.path(root_uri).getFileSystem(jvm.hadoop_conf()))
+
+    return ObjectFiles(base_uri, bucket, hadoop), root_uri
+
+
+def _bucket_for(jvm: DeltaJvm, base_uri: str, conf: JavaObject) -> Bucket | None:
+    """Return the client for a session's settings; None where one of them has no equal in obstore."""
+    with _BUCKETS.lock:
+        known = _BUCKETS.by_session.setdefault(jvm, {})
+    if base_uri not in known:
+        names = {name.removeprefix(_FOR_HADOOP): name for name in setting_names(base_uri)}
+        found = jvm.hadoop_settings(conf, names)
+        # Hadoop's own defaults are nobody's wish.
+        spark_conf = {
+            names[key]: value
+            for key, (value, sources) in found.items()
+            if not all(source.endswith("-default.xml") for source in sources)
+        }
+        is_known = only_hadoop(base_uri, spark_conf) is None
+        known[base_uri] = bucket_of(base_uri, store_settings(base_uri, spark_conf)) if is_known else None
+    return known[base_uri]
