@@ -120,7 +120,7 @@ def plan_of(work: Path, tables: int) -> str:
 
 def measure(jvm: DeltaJvm, work: Path, rounds: int, tables: int, seed: int) -> list[str]:
     """Lines of the report's table, and what stands below it."""
-    from maintainer.delta.snapshot.kernel_reader import KernelReader
+    from maintainer.delta.snapshot.log_reader import LogReader
     from maintainer.delta.storage.table_storage import TableStorage
     from maintainer.model.table.table_facts import TableRef
 
@@ -131,9 +131,9 @@ def measure(jvm: DeltaJvm, work: Path, rounds: int, tables: int, seed: int) -> l
     for number in range(tables):
         write_log(work / "fleet" / f"t{number:04d}", 2, 20, chance)
     warm_up = TableStorage(jvm, f"file:{work / 'warm-up'}")
-    first = timed(lambda: KernelReader(jvm).facts(TableRef("first"), warm_up))
+    first = timed(lambda: LogReader(jvm).facts(TableRef("first"), warm_up))
     for _ in range(10):
-        KernelReader(jvm).facts(TableRef("warm-up"), warm_up)
+        LogReader(jvm).facts(TableRef("warm-up"), warm_up)
     lines = [
         "| table | Spark's reader | Kernel alone, cold | from the log, cold | unchanged |",
         "|---|---|---|---|---|",
@@ -142,7 +142,7 @@ def measure(jvm: DeltaJvm, work: Path, rounds: int, tables: int, seed: int) -> l
         storage = TableStorage(jvm, f"file:{work / name}")
         lines.append(_line(jvm, name, storage, 1 if name == "100,000 files" else rounds))
         progress(lines[-1])
-    reader = KernelReader(jvm)
+    reader = LogReader(jvm)
     refs = [TableRef(str(work / "fleet" / f"t{number:04d}")) for number in range(tables)]
     few = refs[:100]
     cold = timed(lambda: [reader.facts(ref, TableStorage(jvm, f"file:{ref.location}")) for ref in few])
@@ -172,20 +172,20 @@ def process_id(jvm: DeltaJvm) -> int:
 
 def _line(jvm: DeltaJvm, name: str, storage: TableStorage, rounds: int) -> str:
     """One table: by Spark (not the largest), by Kernel cold, and when nothing changed."""
-    from maintainer.delta.log.replay.json_log import replay_commits
-    from maintainer.delta.snapshot import kernel_reader
-    from maintainer.delta.snapshot.kernel_reader import KernelReader
+    from maintainer.delta.log.replay.version_replay import replay_version
+    from maintainer.delta.snapshot import log_reader
+    from maintainer.delta.snapshot.log_reader import LogReader
     from maintainer.delta.snapshot.spark_reader import SparkReader
     from maintainer.model.table.table_facts import TableRef
 
     ref = TableRef(name)
-    cold = median(timed(lambda: KernelReader(jvm).facts(ref, storage)) for _ in range(rounds))
-    whole = replay_commits
-    patched: Any = kernel_reader
-    patched.replay_commits = lambda *arguments: None
-    alone = median(timed(lambda: KernelReader(jvm).facts(ref, storage)) for _ in range(min(rounds, 5)))
-    patched.replay_commits = whole
-    known = KernelReader(jvm)
+    cold = median(timed(lambda: LogReader(jvm).facts(ref, storage)) for _ in range(rounds))
+    whole = replay_version
+    patched: Any = log_reader
+    patched.replay_version = lambda *arguments: None
+    alone = median(timed(lambda: LogReader(jvm).facts(ref, storage)) for _ in range(min(rounds, 5)))
+    patched.replay_version = whole
+    known = LogReader(jvm)
     known.facts(ref, storage)
     warm = median(timed(lambda: known.facts(ref, storage)) for _ in range(20))
     spark = []

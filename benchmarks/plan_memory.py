@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.facts import peak_bytes, resident_bytes, write_log
 from benchmarks.optimize_loop import machine
-from maintainer.delta.log.replay.json_log import replay_commits
+from maintainer.delta.log.replay.version_replay import replay_version
 from maintainer.delta.snapshot.table_state import TableState
 from maintainer.delta.storage.file_store import LocalFiles, StoredFile
 from maintainer.model.plan.plan import TablePlan
@@ -50,7 +50,7 @@ class Folder:
 
 def plan_of(root: Path) -> TablePlan:
     """Replay a log and plan its table."""
-    replayed = replay_commits(cast(Any, Folder(root)))
+    replayed = replay_version(cast(Any, Folder(root)))
     if replayed is None:
         raise SystemExit(f"{root} cannot be replayed")
     state, log = replayed.state, replayed

@@ -15,9 +15,9 @@ from maintainer.delta.commands.command_session import CommandSession
 from maintainer.delta.commands.command_storage import SparkStorage
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.replay.json_log import ReplayedVersion, replay_commits
-from maintainer.delta.snapshot import kernel_reader
-from maintainer.delta.snapshot.kernel_reader import KernelReader
+from maintainer.delta.log.replay.version_replay import ReplayedVersion, replay_version
+from maintainer.delta.snapshot import log_reader
+from maintainer.delta.snapshot.log_reader import LogReader
 from maintainer.delta.snapshot.spark_reader import SparkReader
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.delta.storage.file_store import StoredFile
@@ -50,14 +50,14 @@ def agreed(jvm: DeltaJvm, path: Path, *, kernel: bool | None = True, replayed: b
     ref, root = TableRef(str(path)), jvm.hadoop_path(str(path))
     storage = TableStorage(jvm, jvm.folder_at(root))
     by_spark = SparkReader(jvm).facts(ref, storage)
-    by_kernel = KernelReader(jvm).facts(ref, storage)
+    by_kernel = LogReader(jvm).facts(ref, storage)
     by_kernel_alone = alone_by_kernel(jvm, ref, storage)
     assert kernel is None or (by_kernel_alone is not None) == kernel
     assert by_kernel_alone in (by_kernel, None)
     snapshot = jvm.update(jvm.log_of_root(root))
     assert_same_actions(jvm, snapshot)
     if replayed:
-        assert replay_commits(storage) is not None
+        assert replay_version(storage) is not None
     if by_kernel is not None:
         assert by_kernel == by_spark
         live = LiveFilesReader(jvm).of_snapshot(by_spark, snapshot, by_spark.file_keys)
@@ -91,8 +91,8 @@ def _with_count(add: dict[str, Any]) -> dict[str, Any]:
 def alone_by_kernel(jvm: DeltaJvm, ref: TableRef, storage: TableStorage) -> TableFacts | None:
     """Facts by Kernel, also where the commits alone would tell everything."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel_reader, "replay_commits", lambda storage, version, listed: None)
-        return KernelReader(jvm).facts(ref, storage)
+        patch.setattr(log_reader, "replay_version", lambda storage, version, listed: None)
+        return LogReader(jvm).facts(ref, storage)
 
 
 def values_sql(values: tuple[str | None, ...]) -> str:
@@ -286,14 +286,14 @@ def test_an_unchanged_table_is_not_read_again(
     path = lake / "known"
     spark.range(4).write.format("delta").save(str(path))
     reads: list[str] = []
-    whole = replay_commits
+    whole = replay_version
 
     def counted(storage: TableStorage, version: int | None, listed: Mapping[str, StoredFile]) -> ReplayedVersion | None:
         reads.append("read")
         return whole(storage, version, listed)
 
-    monkeypatch.setattr(kernel_reader, "replay_commits", counted)
-    reader = KernelReader(engine.jvm)
+    monkeypatch.setattr(log_reader, "replay_version", counted)
+    reader = LogReader(engine.jvm)
     storage = TableStorage(engine.jvm, engine.jvm.folder_at(engine.jvm.hadoop_path(str(path))))
 
     def look() -> TableFacts:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.engine.ledger_append import append_in_process
 from maintainer.delta.jvm import ActiveSession, DeltaJvm, UnstartedSession
-from maintainer.delta.snapshot.kernel_reader import KernelReader
+from maintainer.delta.snapshot.log_reader import LogReader
 from maintainer.delta.snapshot.spark_reader import SparkReader
 from maintainer.delta.storage.failures.engine_failures import as_table_error, as_write_error, describe, is_conflict
 from maintainer.delta.storage.table_storage import TableStorage, storage_of_path
@@ -120,7 +120,7 @@ class LedgerTable:
             if not storage.commits():
                 return None
             ref = TableRef(self._location, self._location)
-            facts = KernelReader(jvm).facts(ref, storage) or SparkReader(jvm).facts(ref, storage)
+            facts = LogReader(jvm).facts(ref, storage) or SparkReader(jvm).facts(ref, storage)
             uris = {storage.uri(file.path) for file in facts.files}
             missing = sorted(uris - files_at(storage, uris).keys())
         except Exception as error:  # every kind of engine error, sorted out below

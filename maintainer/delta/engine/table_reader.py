@@ -17,7 +17,7 @@ from maintainer.delta.log.write_history import paths_of_rewrites, paths_of_zorde
 from maintainer.delta.snapshot.column_statistics import read_ranges, read_sample
 from maintainer.delta.snapshot.dropped_column_files import find_dropped_columns
 from maintainer.delta.snapshot.find_tables import tables_below
-from maintainer.delta.snapshot.kernel_reader import KernelReader
+from maintainer.delta.snapshot.log_reader import LogReader
 from maintainer.delta.snapshot.spark_reader import SparkReader
 from maintainer.delta.storage.catalog_names import neighbours_in_catalog, root_of_name, tables_in_catalog
 from maintainer.delta.storage.failures.engine_failures import table_errors
@@ -45,14 +45,14 @@ class DeltaTableReader:
         self.references = references or References()
         self._replayed: tuple[str, LogReplay] | None = None
         self._last_storage: tuple[str, TableStorage] | None = None
-        self._kernel = KernelReader(jvm)
+        self._log_reader = LogReader(jvm)
         self._spark = SparkReader(jvm)
 
     def facts(self, ref: TableRef) -> TableFacts:
         """Read the newest version; see ``TableReader.facts`` for what it raises."""
         with self._reading(ref.identifier):
             storage = self._opened(ref)
-            return self._kernel.facts(ref, storage) or self._spark.facts(ref, storage)
+            return self._log_reader.facts(ref, storage) or self._spark.facts(ref, storage)
 
     def vacuum_history(
         self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None

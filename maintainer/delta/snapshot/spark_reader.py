@@ -6,7 +6,7 @@ The live files are collected in one job, as OPTIMIZE collects them. Of their sta
 from __future__ import annotations
 
 from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.snapshot.kernel_reader import refuse_no_table
+from maintainer.delta.snapshot.log_reader import refuse_no_table
 from maintainer.delta.snapshot.table_state import CLUSTERING_DOMAIN, TableState
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.table_facts import TableFacts, TableRef
@@ -19,7 +19,7 @@ class SparkReader:
         self._jvm = jvm
 
     def facts(self, ref: TableRef, storage: TableStorage) -> TableFacts:
-        """The facts of the newest version of a table; see ``KernelReader.facts``. Raises Delta's own exceptions."""
+        """The facts of the newest version of a table; see ``LogReader.facts``. Raises Delta's own exceptions."""
         log = self._jvm.log_of_root(storage.folder.root)
         snapshot = self._jvm.update(log)
         if snapshot.version() < 0:

@@ -15,8 +15,8 @@ from typing import Any
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import live_rows, num_records
 from maintainer.delta.log.conflicting_commit import removed_key
-from maintainer.delta.log.replay.json_log import replay_commits
 from maintainer.delta.log.replay.log_state import LogState
+from maintainer.delta.log.replay.version_replay import replay_version
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.log_paths import COMMIT_NAME
 from maintainer.delta.storage.table_storage import LogEntry, TableStorage
@@ -168,13 +168,13 @@ class LiveFilesReader:
         keys: frozenset[FileKey] | None,
         listed: Mapping[str, StoredFile] | None = None,
     ) -> LiveFiles | None:
-        """Read a version from its commits, where no checkpoint is needed; else through Kernel.
+        """Read a version from its log's files, or else through Kernel.
 
         A table that was dropped and created again may have a version of the same number: then the ids differ, and the
         result is None.
         """
         try:
-            files = _from_commits(storage, version, keys, listed)
+            files = _replayed(storage, version, keys, listed)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             files = None  # Kernel reads it, or says what is wrong
         if files is not None:
@@ -222,11 +222,11 @@ class LiveFilesReader:
         return self._last_storage[1]
 
 
-def _from_commits(
+def _replayed(
     storage: TableStorage, version: int, keys: frozenset[FileKey] | None, listed: Mapping[str, StoredFile] | None
 ) -> LiveFiles | None:
-    """Replay the commits of a small log: a tenth of what Kernel takes. None where Kernel must read."""
-    replayed = replay_commits(storage, version, listed)
+    """Replay the log's files: a tenth of what Kernel takes. None where Kernel must read."""
+    replayed = replay_version(storage, version, listed)
     if replayed is None:
         return None
     state = replayed.state

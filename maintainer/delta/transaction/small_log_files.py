@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.replay.json_log import IN_COMMIT_TIMESTAMPS
 from maintainer.delta.log.replay.log_state import LogState
+from maintainer.delta.log.replay.version_replay import IN_COMMIT_TIMESTAMPS
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, LiveFilesReader

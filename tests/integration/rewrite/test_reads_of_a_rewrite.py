@@ -13,7 +13,7 @@ import pytest
 
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
-from maintainer.delta.log.replay.json_log import ReplayedVersion, replay_commits
+from maintainer.delta.log.replay.version_replay import ReplayedVersion, replay_version
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.sampled(3)]
 
-REPLAY = "maintainer.delta.transaction.live_files.replay_commits"
+REPLAY = "maintainer.delta.transaction.live_files.replay_version"
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
 def whole_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The versions whose live files were read as a whole, from the commits or through Kernel, in order."""
     versions: list[int] = []
-    through_kernel, from_commits = DeltaJvm.kernel_adds, replay_commits
+    through_kernel, from_commits = DeltaJvm.kernel_adds, replay_version
 
     def by_kernel(jvm: DeltaJvm, folder: TableFolder, snapshot: JavaObject) -> Iterator[dict[str, Any]]:
         versions.append(int(snapshot.getVersion()))

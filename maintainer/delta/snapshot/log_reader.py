@@ -1,8 +1,8 @@
 """Read a table's newest version without a Spark job: from the log's files, or else through Delta Kernel.
 
-A Spark query for each table would take most of a fleet's night. ``json_log`` replays the log without a JVM. Kernel is
-the Delta project's own implementation of the protocol, of the same release, with Spark's credentials. A test compares
-all answers with those of Spark's reader, for every kind of table that we know.
+A Spark query for each table would take most of a fleet's night. ``version_replay`` replays the log without a JVM.
+Kernel is the Delta project's own implementation of the protocol, of the same release, with Spark's credentials. A test
+compares all answers with those of Spark's reader, for every kind of table that we know.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.log.replay.json_log import replay_commits
 from maintainer.delta.log.replay.log_state import is_of_log
+from maintainer.delta.log.replay.version_replay import replay_version
 from maintainer.delta.log.schema_names import indexed_schema
 from maintainer.delta.snapshot.facts_cache import FactsCache, KnownVersion
 from maintainer.delta.snapshot.table_state import CLUSTERING_DOMAIN, TableState
@@ -51,7 +51,7 @@ STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
 _LOG = logging.getLogger(__name__)
 
 
-class KernelReader:
+class LogReader:
     """Facts from the log, remembered by version. One worker's, used on its thread."""
 
     def __init__(self, jvm: DeltaJvm) -> None:
@@ -76,7 +76,7 @@ class KernelReader:
             self._cache.forget(storage.location)
             listed = storage.log_files()
             refuse_no_table(storage, listed, ref.identifier)
-            return self._read_commits(ref, storage, listed) or self._read(ref, storage)
+            return self._replay(ref, storage, listed) or self._read(ref, storage)
         except (TableError, PermissionError):
             raise
         except Exception as error:
@@ -85,12 +85,10 @@ class KernelReader:
             _LOG.info("Kernel cannot read %s, so Spark is asked: %s", ref.identifier, error)
             return None
 
-    def _read_commits(
-        self, ref: TableRef, storage: TableStorage, listed: Mapping[str, StoredFile]
-    ) -> TableFacts | None:
+    def _replay(self, ref: TableRef, storage: TableStorage, listed: Mapping[str, StoredFile]) -> TableFacts | None:
         """Return the facts from the log's files, if they are complete and nothing is unusual."""
         try:
-            log = replay_commits(storage, None, listed)
+            log = replay_version(storage, None, listed)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             _LOG.info("the log of %s cannot be replayed, so Kernel is asked: %s", ref.identifier, error)
             return None

@@ -38,7 +38,7 @@ class ReplayedVersion:
     commit: StoredFile
 
 
-def replay_commits(
+def replay_version(
     storage: TableStorage, version: int | None = None, listed: Mapping[str, StoredFile] | None = None
 ) -> ReplayedVersion | None:
     """Replay the log up to a version, or the newest one; None where anything is missing.

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from maintainer.delta.jvm import DeltaJvm, TableFolder
-from maintainer.delta.snapshot.kernel_reader import KernelReader
+from maintainer.delta.snapshot.log_reader import LogReader
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.table_facts import TableFacts, TableRef
 
@@ -109,7 +109,7 @@ def table(tmp_path: Path) -> FakeTable:
 
 
 def reader_of(table: FakeTable) -> Callable[..., TableFacts | None]:
-    reader, jvm = KernelReader(cast(DeltaJvm, table)), cast(DeltaJvm, table)
+    reader, jvm = LogReader(cast(DeltaJvm, table)), cast(DeltaJvm, table)
     return lambda ref=REF: reader.facts(ref, TableStorage(jvm, table.folder_at(table.root)))
 
 

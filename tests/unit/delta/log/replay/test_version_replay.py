@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from maintainer.delta.jvm import DeltaJvm, DirectAccess, UnstartedSession
-from maintainer.delta.log.replay import json_log
-from maintainer.delta.log.replay.json_log import ReplayedVersion, replay_commits
+from maintainer.delta.log.replay import version_replay
+from maintainer.delta.log.replay.version_replay import ReplayedVersion, replay_version
 from maintainer.delta.storage.table_storage import TableStorage
 
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
@@ -44,7 +44,7 @@ class Log:
         return path
 
     def read(self) -> ReplayedVersion | None:
-        return replay_commits(TableStorage(DeltaJvm(NEVER_STARTED), self.root_uri))
+        return replay_version(TableStorage(DeltaJvm(NEVER_STARTED), self.root_uri))
 
     def paths(self) -> list[str]:
         log_state = self.read()
@@ -167,7 +167,7 @@ def test_what_is_no_json_or_no_utf_8_is_an_error(log: Log) -> None:
 def test_a_log_without_a_table_and_one_that_is_too_long_are_left_to_kernel(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(json_log, "MAX_LOG_BYTES", 100)
+    monkeypatch.setattr(version_replay, "MAX_LOG_BYTES", 100)
     assert log.read() is None
     monkeypatch.undo()
     log.commit(0, add("a"))
@@ -304,5 +304,5 @@ def test_a_manifest_names_its_sidecars(log: Log) -> None:
 def test_a_checkpoint_that_is_too_large_is_left_to_kernel(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     log.commit(1)
     checkpoint(log, f"{1:020d}.checkpoint.parquet", [*START, *FILES])
-    monkeypatch.setattr(json_log, "MAX_CHECKPOINT_BYTES", 100)
+    monkeypatch.setattr(version_replay, "MAX_CHECKPOINT_BYTES", 100)
     assert log.read() is None
