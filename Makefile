@@ -34,18 +34,18 @@ help: ## show this list
 demo: check-java $(STAMPS)/demo ## build a small lake of real data and walk through everything (a few minutes)
 	$(BIN)/maintainer demo
 
-test: check-java $(STAMPS)/dev lint ## lint, types, layers, and a fixed set of tests: one at least for each guard of a promise
+test: check-java $(STAMPS)/s3 lint ## lint, types, layers, and a fixed set of tests: one at least for each guard of a promise
 	$(PYTEST) $(SPREAD) -m 'not long' $(FAST_TESTS) $(SPARK_TESTS)
 
 # `make MAINTAINER_TEST_SEED=2026-11-28 nightly` runs the cells of that night again.
-nightly: check-java $(STAMPS)/dev ## what `make test` leaves out, of matrices some cells: drawn by the date, which it prints
+nightly: check-java $(STAMPS)/s3 ## what `make test` leaves out, of matrices some cells: drawn by the date, which it prints
 	MAINTAINER_TEST_SEED=$(or $(MAINTAINER_TEST_SEED),$(shell date +%F)) \
 		$(PYTEST) $(SPREAD) -m '(nightly or sampled) and not long and not every_run' $(FAST_TESTS) $(SPARK_TESTS)
 
-long: check-java $(STAMPS)/dev ## all that `make test` leaves out: whole matrices, the whole demo, minutes each
+long: check-java $(STAMPS)/s3 ## all that `make test` leaves out: whole matrices, the whole demo, minutes each
 	$(PYTEST) $(SPREAD) -m 'long or sampled or nightly' $(FAST_TESTS) $(SPARK_TESTS)
 
-fault: check-java $(STAMPS)/dev ## every kill, sick system call and broken table: the fault tests whole, hours
+fault: check-java $(STAMPS)/s3 ## every kill, sick system call and broken table: the fault tests whole, hours
 	$(PYTEST) $(SPREAD) tests/fault
 
 lint: $(STAMPS)/dev ## ruff, mypy --strict and the import contracts
@@ -60,22 +60,22 @@ property: $(STAMPS)/dev ## each property with all its examples, new ones each ti
 hostile: $(STAMPS)/dev ## hostile input, all of it: policies, names, plans, secrets
 	$(PYTEST) $(SPREAD) tests/hostile
 
-stores: $(STAMPS)/dev ## servers of the stores' protocols for tests and benchmarks: versitygw and fake-gcs-server by Go, Azurite by npm
+stores: $(STAMPS)/dev ## servers of all three stores' protocols: Azurite by npm and fake-gcs-server beside versitygw, which all tests have
 	$(BIN)/python -m tests.support.stores.store_servers
 
-unit: $(STAMPS)/dev ## the tests that need no Spark: seconds
+unit: $(STAMPS)/s3 ## the tests that need no Spark: seconds
 	$(PYTEST) $(SPREAD) $(FAST_TESTS)
 
-coverage: $(STAMPS)/dev ## branch coverage of all that decides, by the tests that need no Spark: fails under 100 % (3 minutes)
+coverage: $(STAMPS)/s3 ## branch coverage of all that decides, by the tests that need no Spark: fails under 100 % (3 minutes)
 	HYPOTHESIS_PROFILE=whole $(PYTEST) $(SPREAD) -q --cov --cov-report=term $(FAST_TESTS)
 
-mutation: $(STAMPS)/dev ## small wrong changes in what decides about rows and files; tests must notice (10 minutes on idle cores)
+mutation: $(STAMPS)/s3 ## small wrong changes in what decides about rows and files; tests must notice (10 minutes on idle cores)
 	$(BIN)/python -m tools.mutation $(MUTATION)
 
-guards: check-java $(STAMPS)/dev ## take each guard of a promise out of the code; the tests that decide about it must fail
+guards: check-java $(STAMPS)/s3 ## take each guard of a promise out of the code; the tests that decide about it must fail
 	$(BIN)/python -m tools.mutation --guards $(GUARDS)
 
-spark: check-java $(STAMPS)/dev ## the tests on real Spark and Delta
+spark: check-java $(STAMPS)/s3 ## the tests on real Spark and Delta
 	$(PYTEST) $(SPREAD) -m 'not long' $(SPARK_TESTS)
 
 # `make SOAK_MINUTES=5 SOAK_SEED=2 soak` is a shorter one with other random numbers.
@@ -132,6 +132,12 @@ $(STAMPS)/dev: pyproject.toml | $(STAMPS)/venv
 	@echo "installing maintainer with everything that its tests need into $(VENV) (a minute or two, once)"
 	$(BIN)/python -m pip install --quiet --editable '.[spark,demo]' --group dev
 	@touch $@ $(STAMPS)/demo
+
+# The S3 server of the tests, built by the Go that comes with them.
+$(STAMPS)/s3: tests/support/stores/store_servers.py $(STAMPS)/dev
+	@echo "building the S3 server of the tests (two minutes or three, once)"
+	$(BIN)/python -m tests.support.stores.store_servers versitygw
+	@touch $@
 
 $(STAMPS)/docs: pyproject.toml | $(STAMPS)/venv
 	$(BIN)/python -m pip install --quiet --editable . --group docs

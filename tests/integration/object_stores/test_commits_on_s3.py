@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from pyarrow.fs import FileSystem, S3FileSystem
+from pyarrow.fs import FileSystem
 
 from maintainer.delta.spark.connectors import connector_settings
 from maintainer.delta.spark.installed_versions import check_versions
 from maintainer.delta.spark.jars import ensure_jars
 from maintainer.delta.spark.java_home import inspect_java
+from tests.support.stores.fetched_state import store_of
 from tests.support.stores.s3_server import S3Server, s3_server, spark_keys
 from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
 
@@ -22,7 +23,7 @@ HARNESS = ROOT / "tests/support/stores/CommitHarness.java"
 SOURCE = ROOT / "maintainer/delta/jvm/ConditionalLogStore.java"
 
 Commit = Callable[[str, str], str]
-"""Writes a version with a content; says `written`, or the class of what was thrown."""
+"""Writes a version with a content; says `written`, or the class of what was thrown. Several contents are a race."""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def server() -> Iterator[S3Server]:
 @pytest.fixture(scope="module")
 def store(server: S3Server) -> FileSystem:
     """Another client of the same server."""
-    return S3FileSystem(access_key="key", secret_key="secret", region="us-east-1", endpoint_override=server.url)
+    return store_of(server)
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +83,15 @@ def sick(
 def test_of_two_contents_of_a_version_the_first_stands(server: S3Server, store: FileSystem, commit: Commit) -> None:
     assert [commit("two", "first"), commit("two", "second")] == ["written", "FileAlreadyExistsException"]
     assert content_of(store, "two") == "first\n"
+
+
+def test_of_two_writers_of_a_version_at_once_one_is_acknowledged_and_its_text_stands(
+    store: FileSystem, commit: Commit
+) -> None:
+    for number in range(20):
+        ends = commit(f"race-{number}", "first second").split()
+        assert sorted(ends) == ["FileAlreadyExistsException", "written"], number
+        assert content_of(store, f"race-{number}") == ("first\n", "second\n")[ends.index("written")]
 
 
 @pytest.mark.parametrize(

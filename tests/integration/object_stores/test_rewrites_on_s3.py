@@ -10,9 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow.fs import FileSelector, FileSystem, S3FileSystem
+from pyarrow.fs import FileSelector, FileSystem
 
 from tests.support.runs.command_host import CommandHost
+from tests.support.stores.fetched_state import store_of
 from tests.support.stores.s3_projects import S3Project, project_beside
 from tests.support.stores.s3_server import S3Server
 from tests.support.stores.sick_store import Fault
@@ -31,7 +32,7 @@ DELTAS_OWN = ["spark.databricks.delta.lastCommitVersionInSession"]
 
 @pytest.fixture(scope="module")
 def store(shared_server: S3Server) -> FileSystem:
-    return S3FileSystem(access_key="key", secret_key="secret", region="us-east-1", endpoint_override=shared_server.url)
+    return store_of(shared_server)
 
 
 def table(root: Path, server: S3Server, name: str, num_files: int) -> S3Project:

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyarrow.fs import FileSelector
 
+from tests.support.stores.fetched_state import store_of
 from tests.support.stores.s3_projects import S3Project, make_project, uri
 from tests.support.stores.s3_server import S3Server, s3_server
 from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
@@ -65,12 +67,7 @@ def test_a_vacuum_deletes_what_the_log_removed_and_nothing_else(server: S3Server
 
 def data_files(project: S3Project) -> set[str]:
     """The Parquet files that lie in the table's folder, listed by another client."""
-    from pyarrow.fs import FileSelector, S3FileSystem
-
-    store = S3FileSystem(
-        access_key="key", secret_key="secret", region="us-east-1", endpoint_override=project.server.url
-    )
-    files = store.get_file_info(FileSelector("lake/tables/orders"))
+    files = store_of(project.server).get_file_info(FileSelector("lake/tables/orders"))
     return {f"s3://{file.path}" for file in files if file.path.endswith(".parquet")}
 
 

@@ -3,7 +3,13 @@ import java.lang.reflect.Method;
 import java.nio.file.Files;
 import java.util.Arrays;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Scanner;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.stream.Collectors;
 
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
@@ -11,6 +17,8 @@ import org.codehaus.janino.SimpleCompiler;
 
 /**
  * Writes commits by the log store for S3 without a Spark session: `PATH CONTENT` in, one line of what came of it out.
+ *
+ * Several contents are written at the same moment, each by a thread; what came of each stands in the line.
  *
  * Its source is compiled as in Spark, by Janino. Arguments: the source file, then settings of Hadoop, `key=value`.
  */
@@ -28,17 +36,28 @@ public class CommitHarness {
         Object logStore = store.getConstructor(Configuration.class).newInstance(conf);
         Method write = store.getMethod("write", Path.class, Iterator.class, Boolean.class, Configuration.class);
         Scanner questions = new Scanner(System.in);
+        ExecutorService writers = Executors.newCachedThreadPool();
         while (questions.hasNextLine()) {
-            String[] question = questions.nextLine().split(" ", 2);
-            String answer = "written";
-            try {
-                Iterator<String> lines = Arrays.asList(question[1]).iterator();
-                write.invoke(logStore, new Path(question[0]), lines, Boolean.FALSE, conf);
-            } catch (InvocationTargetException error) {
-                answer = error.getCause().getClass().getSimpleName();
+            String[] question = questions.nextLine().split(" ");
+            List<String> contents = Arrays.asList(question).subList(1, question.length);
+            CyclicBarrier together = new CyclicBarrier(contents.size());
+            List<Callable<String>> writes = contents.stream().map(content -> (Callable<String>) () -> {
+                together.await();
+                try {
+                    Iterator<String> lines = Arrays.asList(content).iterator();
+                    write.invoke(logStore, new Path(question[0]), lines, Boolean.FALSE, conf);
+                    return "written";
+                } catch (InvocationTargetException error) {
+                    return error.getCause().getClass().getSimpleName();
+                }
+            }).collect(Collectors.toList());
+            StringBuilder answers = new StringBuilder();
+            for (var answer : writers.invokeAll(writes)) {
+                answers.append(answers.length() == 0 ? "" : " ").append(answer.get());
             }
-            System.out.println(answer);
+            System.out.println(answers);
             System.out.flush();
         }
+        writers.shutdown();
     }
 }

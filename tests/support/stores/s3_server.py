@@ -1,109 +1,136 @@
-"""A real S3 server on 127.0.0.1 (moto): it keeps conditions of writes, or ignores them, and can be away."""
+"""A real S3 server on 127.0.0.1 (versitygw), behind a relay that can make it sick, forget conditions, or be away."""
 
 from __future__ import annotations
 
-import logging
-import threading
-import urllib.request
+import datetime
+import hashlib
+import hmac
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
 
-from moto import settings
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import make_server
-
+from tests.support.stores.http_relay import HttpAnswer, HttpRelay, HttpRequest, RelayedRequests, passed_on
 from tests.support.stores.sick_store import StoreFaults
+from tests.support.stores.store_servers import versitygw
 
-CONDITIONS = ("HTTP_IF_NONE_MATCH", "HTTP_IF_MATCH")
+ACCESS_KEY, SECRET_KEY, REGION = "key", "secret", "us-east-1"
+CONDITIONS = ("if-none-match", "if-match")
+MEMORY = Path("/dev/shm")
+MEMORY_BYTES = 4 << 30
+
+_OF_A_BODY = ("content-md5", "authorization", "x-amz-")
+"""Headers, or what they begin with, that speak of the body or of who signed it."""
 
 
 class S3Server:
-    """A server in this process, one request at a time; its objects live until the next server is opened."""
+    """A server of its own process and the relay before it, which has the faults and lists the requests.
 
-    def __init__(self, *, keeps_conditions: bool = True) -> None:
-        logging.getLogger("werkzeug").setLevel(logging.WARNING)
-        self._application = DomainDispatcherApplication(create_backend_app)
+    Attributes:
+        own_url: The server without the relay: nothing that comes this way is listed or made sick, and it answers while
+            another thread holds Python's lock.
+    """
+
+    def __init__(self, port: int, *, keeps_conditions: bool = True) -> None:
+        self._port = port
+        self.own_url = f"http://127.0.0.1:{port}"
         self._keeps_conditions = keeps_conditions
         self.faults = StoreFaults()
-        # moto looks and then writes: two requests at once could both be told that they made an object.
-        self._turn = threading.Lock()
-        self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
-        self.port: int = self._server.server_port
-        self._thread: threading.Thread | None = None
+        handler = type("RelayedS3Requests", (RelayedRequests,), {"answer": lambda _, request: self._answer(request)})
+        self._handler: type[RelayedRequests] = handler
+        self._relay: HttpRelay | None = HttpRelay(0, handler)
+        self.port: int = self._relay.server_port
 
     @property
     def url(self) -> str:
         """Its endpoint."""
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self) -> None:
-        """Serve, again on the same port."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-            self._thread.start()
-
     def stop(self) -> None:
         """Refuse connections from now on."""
-        if self._thread is not None:
+        if self._relay is not None:
             self.faults.clear()
-            self._server.shutdown()
-            self._server.server_close()
-            self._thread.join()
-            self._thread = None
+            self._relay.close()
+            self._relay = None
 
     def restart(self) -> None:
-        """Serve again after ``stop``, with the same objects."""
-        self._server = make_server("127.0.0.1", self.port, self._answer, threaded=True)
-        self.start()
-
-    def forget(self) -> None:
-        """Drop all buckets: moto keeps them for the process, also those of servers before."""
-        with urllib.request.urlopen(urllib.request.Request(f"{self.url}/moto-api/reset", method="POST"), timeout=60):
-            pass
-
-    def make_bucket(self, name: str) -> None:
-        """Make a bucket."""
-        with urllib.request.urlopen(urllib.request.Request(f"{self.url}/{name}", method="PUT"), timeout=60):
-            pass
+        """Serve again after ``stop``, on the same port, with the same objects."""
+        self._relay = HttpRelay(self.port, self._handler)
 
     def keep_versions(self, bucket: str) -> None:
-        """Let a bucket keep each version of an object, as many do: each write is answered with a version then."""
+        """Let a bucket keep each version of an object: each write is answered with a version then."""
         body = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
-        xml = {"Content-Type": "application/xml"}
-        request = urllib.request.Request(f"{self.url}/{bucket}?versioning", body, xml, method="PUT")
-        with urllib.request.urlopen(request, timeout=60):
-            pass
+        answer = passed_on(self._port, self._signed(HttpRequest("PUT", f"/{bucket}?versioning=", (), body)))
+        assert answer.status == 200, answer
 
-    def check_credentials(self, *, on: bool = True) -> None:
-        """Refuse from now on who is no user of the server; it has none, so that means everybody."""
-        settings.INITIAL_NO_AUTH_ACTION_COUNT = 0.0 if on else float("inf")
+    def _answer(self, request: HttpRequest) -> HttpAnswer | None:
+        if not self._keeps_conditions and any(request.header(name) for name in CONDITIONS):
+            headers = tuple((name, value) for name, value in request.headers if name.lower() not in CONDITIONS)
+            request = self._signed(replace(request, headers=headers))
+        return self.faults.answer(request, lambda request: passed_on(self._port, request), self._signed)
 
-    def _answer(self, environ: dict[str, Any], start_response: Any) -> Any:
-        if not self._keeps_conditions:
-            for name in CONDITIONS:
-                environ.pop(name, None)
-        return self.faults.answer(environ, start_response, self._answer_in_turn)
-
-    def _answer_in_turn(self, environ: dict[str, Any], start_response: Any) -> Any:
-        with self._turn:
-            return self._application(environ, start_response)
+    def _signed(self, request: HttpRequest) -> HttpRequest:
+        """Sign a request anew, as docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html says."""
+        path, _, query = request.target.partition("?")
+        now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+        digest = hashlib.sha256(request.body).hexdigest()
+        signed = {"host": f"127.0.0.1:{self._port}", "x-amz-content-sha256": digest, "x-amz-date": now}
+        fields = "&".join(sorted(query.split("&")))
+        lines = (request.method, path, fields, *(f"{name}:{value}" for name, value in signed.items()), "")
+        canonical = "\n".join((*lines, ";".join(signed), digest))
+        scope = f"{now[:8]}/{REGION}/s3/aws4_request"
+        to_sign = "\n".join(("AWS4-HMAC-SHA256", now, scope, hashlib.sha256(canonical.encode()).hexdigest()))
+        key = f"AWS4{SECRET_KEY}".encode()
+        for part in (*scope.split("/"), to_sign):
+            key = hmac.digest(key, part.encode(), "sha256")
+        credential = f"Credential={ACCESS_KEY}/{scope}, SignedHeaders={';'.join(signed)}, Signature={key.hex()}"
+        signed["authorization"] = f"AWS4-HMAC-SHA256 {credential}"
+        kept = (pair for pair in request.headers if not pair[0].lower().startswith(("host", *_OF_A_BODY)))
+        return replace(request, headers=(*kept, *signed.items()))
 
 
 @contextmanager
-def s3_server(bucket: str, *, keeps_conditions: bool = True) -> Iterator[S3Server]:
-    """Serve a bucket, empty at first, for the time of a block."""
-    server = S3Server(keeps_conditions=keeps_conditions)
-    server.start()
+def s3_server(bucket: str, *, keeps_conditions: bool = True, keeps_versions: bool = False) -> Iterator[S3Server]:
+    """Serve a bucket, empty at first, for the time of a block; nothing of it is left behind.
+
+    Args:
+        bucket: Its name.
+        keeps_conditions: Without them a write with a condition is a plain one.
+        keeps_versions: With them each write is answered with a version, as by many a bucket.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="s3-server-", dir=_place()))
+    versions = folder / "versions" if keeps_versions else None
+    if versions is not None:
+        versions.mkdir()
     try:
-        server.forget()
-        server.make_bucket(bucket)
-        yield server
+        with versitygw(folder / "buckets", bucket, ACCESS_KEY, SECRET_KEY, versions) as port:
+            server = S3Server(port, keeps_conditions=keeps_conditions)
+            if keeps_versions:
+                server.keep_versions(bucket)
+            try:
+                yield server
+            finally:
+                server.stop()
     finally:
-        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _place() -> Path | None:
+    """Return a folder in memory, if there is one that is large and takes attributes: the server keeps tags in them."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=MEMORY) as file:
+            os.setxattr(file.name, "user.s3", b"1")
+        return MEMORY if shutil.disk_usage(MEMORY).free >= MEMORY_BYTES else None
+    except (OSError, AttributeError):  # macOS has neither
+        return None
 
 
 def spark_keys(server: S3Server) -> dict[str, str]:
     """The settings by which a project reaches the server."""
-    keys = {"endpoint": server.url, "endpoint.region": "us-east-1", "access.key": "key", "secret.key": "secret"}
+    keys = {
+        "endpoint": server.url, "endpoint.region": REGION, "access.key": ACCESS_KEY, "secret.key": SECRET_KEY,
+    }  # fmt: skip
     return {f"spark.hadoop.fs.s3a.{name}": value for name, value in keys.items()}

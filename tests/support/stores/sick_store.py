@@ -6,14 +6,12 @@ the client sees at its socket: a real status, a real wait, a connection that is 
 
 from __future__ import annotations
 
-import contextlib
 import enum
-import io
-import socket
 import threading
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from tests.support.stores.http_relay import HttpAnswer, HttpRequest
 
 ALWAYS = 1_000_000
 LONGEST_WAIT_SECONDS = 120.0
@@ -34,6 +32,7 @@ class Fault(enum.Enum):
     SLOW = "done, and answered late"
     LATE = "answered not at all, and done at the end of the wait"
     HELD = "done and answered when the rule is released"
+    CUT_ANSWER = "done, and the connection closed in the middle of the answer"
     CUTS = "done with a body that lacks its last byte"
     CHANGES = "done with another last byte in its body"
 
@@ -93,75 +92,70 @@ class StoreFaults:
 
     def answer(
         self,
-        environ: dict[str, Any],
-        start_response: Any,
-        application: Callable[[dict[str, Any], Any], Iterable[bytes]],
-    ) -> Iterable[bytes]:
-        """Answer a request by the server itself, or as the first rule that fits says."""
-        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        request: HttpRequest,
+        behind: Callable[[HttpRequest], HttpAnswer],
+        spoilt: Callable[[HttpRequest], HttpRequest],
+    ) -> HttpAnswer | None:
+        """Answer a request by the server behind, or as the first rule that fits says.
+
+        Args:
+            request: What was asked.
+            behind: Has the server do a request.
+            spoilt: Makes the server take a request whose body was changed, as one that nothing can notice.
+        """
         with self._lock:
-            rule = next((rule for rule in self._rules if rule.fits(method, path)), None)
+            rule = next((rule for rule in self._rules if rule.fits(request.method, request.path)), None)
             if rule is not None:
                 rule.num_met += 1
-            self.requests.append((method, path, None if rule is None else rule.fault))
+            self.requests.append((request.method, request.path, None if rule is None else rule.fault))
         if rule is None:
-            return application(environ, start_response)
+            return behind(request)
         rule.met.set()
         try:
-            return _sick_answer(rule, environ, start_response, application)
+            return _sick_answer(rule, request, behind, spoilt)
         finally:
             rule.done.set()
 
 
 def _sick_answer(
     rule: FaultRule,
-    environ: dict[str, Any],
-    start_response: Any,
-    application: Callable[[dict[str, Any], Any], Iterable[bytes]],
-) -> Iterable[bytes]:
+    request: HttpRequest,
+    behind: Callable[[HttpRequest], HttpAnswer],
+    spoilt: Callable[[HttpRequest], HttpRequest],
+) -> HttpAnswer | None:
     match rule.fault:
         case Fault.SLOW_DOWN:
-            return _refused(start_response, "503 Slow Down", "SlowDown", "Please reduce your request rate.")
+            return _refused(request, "503 Slow Down", "SlowDown", "Please reduce your request rate.")
         case Fault.FAILS:
             words = "We encountered an internal error. Please try again."
-            return _refused(start_response, "500 Internal Server Error", "InternalError", words)
+            return _refused(request, "500 Internal Server Error", "InternalError", words)
         case Fault.REFUSES:
-            return _refused(start_response, *rule.answer)
+            return _refused(request, *rule.answer)
         case Fault.SLOW:
             rule.released.wait(rule.seconds)
-            return application(environ, start_response)
+            return behind(request)
         case Fault.HELD:
             assert rule.released.wait(LONGEST_WAIT_SECONDS), "nobody released the request"
-            return application(environ, start_response)
+            return behind(request)
         case Fault.LATE:
-            body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             rule.released.wait(rule.seconds)
-            return _unanswered({**environ, "wsgi.input": io.BytesIO(body)}, application)
-        case Fault.CUTS | Fault.CHANGES:
-            body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
-            spoilt = body[:-1] + (b"" if rule.fault is Fault.CUTS else bytes([body[-1] ^ 1]))
-            length = str(len(spoilt))
-            return application({**environ, "wsgi.input": io.BytesIO(spoilt), "CONTENT_LENGTH": length}, start_response)
+            behind(request)
+            return None
+        case Fault.CUT_ANSWER:
+            answer = behind(request)
+            return replace(answer, body=answer.body[: len(answer.body) // 2])
+        case Fault.CUTS:
+            return behind(spoilt(replace(request, body=request.body[:-1])))
+        case Fault.CHANGES:
+            return behind(spoilt(replace(request, body=request.body[:-1] + bytes([request.body[-1] ^ 1]))))
         case Fault.LOST_ANSWER:
-            return _unanswered(environ, application)
+            behind(request)
+            return None
         case Fault.LOST_REQUEST:
-            raise _hung_up(environ)
+            return None
 
 
-def _refused(start_response: Any, status: str, code: str, words: str) -> Iterable[bytes]:
-    body = _BODY.format(code=code, words=words).encode()
-    start_response(status, [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))])
-    return [body]
-
-
-def _unanswered(environ: dict[str, Any], application: Callable[[dict[str, Any], Any], Iterable[bytes]]) -> NoReturn:
-    """Have the request done, and close the connection instead of an answer."""
-    list(application(environ, lambda status, headers, error=None: lambda data: None))
-    raise _hung_up(environ)
-
-
-def _hung_up(environ: dict[str, Any]) -> ConnectionAbortedError:
-    """Close the connection; the error ends the request in the server without a word."""
-    with contextlib.suppress(OSError):  # the client may have been first
-        environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
-    return ConnectionAbortedError("the answer is lost on purpose")
+def _refused(request: HttpRequest, status: str, code: str, words: str) -> HttpAnswer:
+    number, _, reason = status.partition(" ")
+    body = b"" if request.method == "HEAD" else _BODY.format(code=code, words=words).encode()
+    return HttpAnswer(int(number), reason, (("Content-Type", "application/xml"),), len(body), body)

