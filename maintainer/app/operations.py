@@ -334,7 +334,7 @@ def _warn_of_state(project: Project, on_problem: OnProblem) -> None:
 
 def _plan_request(spec: RunSpec, chosen: ChosenTables, on_table: OnTable | None) -> PlanRequest:
     return PlanRequest(
-        chosen.policies, Clock().now_ms(), spec.described, spec.tables_planned_at_once, spec.planning, on_table,
+        chosen.policies, Clock().now_ms(), spec.described, spec.plan_jobs or spec.jobs, spec.planning, on_table,
         problems=chosen.problems, stages=spec.engine.stages,
     )  # fmt: skip
 

@@ -178,7 +178,10 @@ BUDGET: Options = (
 )
 JOBS: Options = (
     click.option(
-        "-j", "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Tables to work on at once."
+        "-j",
+        "--jobs",
+        type=click.IntRange(1, 64),
+        help="Tables to work on at once.  [default: 2, on object stores 8; fewer with little memory]",
     ),
 )
 FAILURES: Options = (

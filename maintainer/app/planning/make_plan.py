@@ -18,6 +18,7 @@ from maintainer.app.planning.policy_places import PolicyPlaces, neighbours
 from maintainer.app.planning.read_table import plan_beside_writers, read_for_planning
 from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import Project
+from maintainer.app.selection.tables_at_once import looked_at_at_once
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import Engine, TablePlaces, TableReader
 from maintainer.engine.refusing_buckets import RefusingBuckets
@@ -71,15 +72,16 @@ class NewPolicies:
 class PlanRequest:
     """What to plan and what to set aside. ``jobs`` tables are read at once, each for ``table_seconds`` at most.
 
-    A table of ``new`` that does not exist is a note in the plan; any other is a problem. ``problems`` become a
-    part of the plan as they are. ``away`` has the error of tables that are not opened, because their store is away.
+    ``jobs`` is None where it follows from where the tables lie. A table of ``new`` that does not exist is a note in
+    the plan; any other is a problem. ``problems`` become a part of the plan as they are. ``away`` has the error of
+    tables that are not opened, because their store is away.
     ``stages`` hears that tables are read, and of which ones it takes long.
     """
 
     policies: tuple[ResolvedPolicy, ...]
     now_ms: int
     selection: tuple[str, ...] = ()
-    jobs: int = 2
+    jobs: int | None = None
     options: PlanOptions = field(default_factory=PlanOptions)
     on_table: OnTable | None = None
     table_seconds: float = DEFAULT_TABLE_SECONDS
@@ -157,7 +159,7 @@ class _Tables:
         request = self.request
         request.stages.began(f"reading {count_of(request.num_user_tables, 'table')}")
         pool = PlanPool(engine, self._plan, self._give_up, Clock(), request.table_seconds, request.stages)
-        pool.run(request.policies, request.jobs)
+        pool.run(request.policies, request.jobs or looked_at_at_once(policy.table for policy in request.policies))
 
     def _plan(self, reader: TableReader, policy: ResolvedPolicy, counts: Callable[[], bool]) -> None:
         request = self.request

@@ -19,7 +19,7 @@ from maintainer.app.python_api.table_api import Table, history_of, run_of, since
 from maintainer.app.running.saved_plan import read_saved_plan
 from maintainer.app.selection.chosen_tables import chosen_tables, named_policy
 from maintainer.app.selection.managed_search import search_tables
-from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec, SelectionOptions
+from maintainer.app.selection.run_spec import RunSpec, SelectionOptions
 from maintainer.execution.fleet.rollout import parse_batches
 from maintainer.model.plan.lanes import Lane
 from maintainer.model.plan.plan import as_problem
@@ -107,7 +107,7 @@ class Project:
         select: Sequence[str] = (),
         exclude: Sequence[str] = (),
         since: str | None = None,
-        jobs: int = DEFAULT_PLAN_JOBS,
+        jobs: int | None = None,
         ignore_windows: bool = False,
         ignore_every: bool = False,
         lanes: Sequence[str] = (),
@@ -119,7 +119,7 @@ class Project:
             select: Tables, as ``--select`` takes them; all if empty.
             exclude: Tables to leave out.
             since: Git commit that ``state:modified`` compares with.
-            jobs: Tables read at once.
+            jobs: Tables read at once; None follows from where they lie.
             ignore_windows: Plan as if every window were open.
             ignore_every: Plan as if every step were due.
             lanes: Who may rewrite bins, whatever the policies say: ``copy``, ``local``, ``spark``.
@@ -153,7 +153,7 @@ class Project:
         select: Sequence[str] = (),
         exclude: Sequence[str] = (),
         since: str | None = None,
-        jobs: int = 1,
+        jobs: int | None = None,
         fail_fast: bool = False,
         max_failures: int | None = None,
         batches: Sequence[int | str] | None = None,
@@ -173,7 +173,7 @@ class Project:
             select: Without a plan: tables, as ``--select`` takes them.
             exclude: Without a plan: tables to leave out.
             since: Without a plan: Git commit that ``state:modified`` compares with.
-            jobs: Tables at once.
+            jobs: Tables at once; None follows from where they lie, and from memory.
             fail_fast: Start no further table after the first that fails.
             max_failures: Start no further table after so many failures; the project's own limit if None.
             batches: Start tables in batches of these sizes, such as ``(1, 5, "20%")``; those of the project if None.
@@ -208,7 +208,7 @@ class Project:
         *,
         select: Sequence[str] = (),
         exclude: Sequence[str] = (),
-        jobs: int = DEFAULT_PLAN_JOBS,
+        jobs: int | None = None,
         scheduled: bool = False,
     ) -> Rows[StatusRow]:
         """Look at the state of each table: small files, last optimize and proof, what is next. Changes nothing.
@@ -217,7 +217,7 @@ class Project:
             spark: As for `plan`.
             select: Tables, as ``--select`` takes them; without a selection, unmanaged neighbours are listed, too.
             exclude: Tables to leave out.
-            jobs: Tables looked at side by side.
+            jobs: Tables looked at side by side; None follows from where they lie.
             scheduled: Only tables that a run is working on, or whose files the next apply would rewrite.
 
         Raises:

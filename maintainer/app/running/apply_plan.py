@@ -13,6 +13,7 @@ from maintainer.app.planning.policy_places import PolicyPlaces
 from maintainer.app.planning.run_statistics import keep_lessons
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.run_spec import RunSpec
+from maintainer.app.selection.tables_at_once import worked_on_at_once
 from maintainer.engine.protocols import Engine, TableReader
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.engine.worker_names import worker_name
@@ -215,7 +216,7 @@ def apply_plan(
     journal.folder.write_plan(to_json(plan, indent=2))
     settings = project.loaded.project
     bounds = FleetBounds(
-        jobs=spec.jobs,
+        jobs=spec.jobs or worked_on_at_once(table.ref for table in plan.tables),
         fail_fast=spec.fail_fast,
         max_failures=spec.max_failures if spec.max_failures is not None else settings.max_failures,
         run_timeout_seconds=spec.timeout_seconds or settings.timeout_seconds,

@@ -172,9 +172,6 @@ class Shard:
         return tuple(policy for policy in policies if self.holds(policy.table.identifier))
 
 
-DEFAULT_PLAN_JOBS = 2
-
-
 @dataclass(frozen=True, slots=True)
 class RunSpec:
     """Options of plan, apply, watch, retry, status and verify.
@@ -189,8 +186,8 @@ class RunSpec:
         engine: Which Spark does the work.
         budget: How much is rewritten at most; what is not set comes from maintainer.yml.
         planning: What planning sets aside.
-        jobs: Tables worked on at once.
-        plan_jobs: Tables planned at once; None takes ``jobs``, at least two.
+        jobs: Tables worked on at once; None follows from where they lie, and from memory.
+        plan_jobs: Tables planned at once; None follows from where they lie.
         fail_fast: Start no further table after the first that fails.
         max_failures: Start no further table after so many failures; None takes that of maintainer.yml.
         batches: Sizes of the batches in which tables are started; None takes those of maintainer.yml.
@@ -206,7 +203,7 @@ class RunSpec:
     engine: EngineOptions = field(default_factory=EngineOptions)
     budget: Budget = field(default_factory=Budget)
     planning: PlanOptions = field(default_factory=PlanOptions)
-    jobs: int = 1
+    jobs: int | None = None
     plan_jobs: int | None = None
     fail_fast: bool = False
     max_failures: int | None = None
@@ -222,8 +219,3 @@ class RunSpec:
         if self.origin:
             return (self.origin, *shard)
         return (*describe_selection(self.selection.select, self.selection.exclude), *shard)
-
-    @property
-    def tables_planned_at_once(self) -> int:
-        """``plan_jobs``, or ``jobs`` but at least two: planning waits for storage more than it computes."""
-        return self.plan_jobs or max(self.jobs, DEFAULT_PLAN_JOBS)

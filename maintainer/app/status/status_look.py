@@ -247,7 +247,7 @@ def look_at_all(
     chosen: SelectionOptions,
     *,
     at_ms: int,
-    jobs: int,
+    jobs: int | None,
     scheduled: bool = False,
     stages: StageListener = SILENT,
 ) -> StatusLook:
@@ -259,7 +259,7 @@ def look_at_all(
         tables: Tables to look at, and problems beside them.
         chosen: The selection that they come from.
         at_ms: Now, milliseconds since 1970 UTC.
-        jobs: Tables looked at side by side.
+        jobs: Tables looked at side by side; None follows from where they lie.
         scheduled: Only tables that a run is working on, or whose files the next apply would rewrite.
         stages: Hears that tables are read.
 

@@ -14,7 +14,7 @@ from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.planning.plan_rendering import plan_options
 from maintainer.app.project_folders import PolicyProblems, Project
 from maintainer.app.running.saved_plan import check_place, save_plan
-from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec
+from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.context import CliContext, open_project, print_document, print_search
 from maintainer.cli.options import BUDGET, ENGINE, SCHEDULE, SELECTION, SHARD, output_option, spec_options
 from maintainer.errors import ExitCode, MaintainerError
@@ -69,9 +69,7 @@ def print_table_planned(look: TableLook) -> None:
     "-j",
     "--jobs",
     type=click.IntRange(1, 64),
-    default=DEFAULT_PLAN_JOBS,
-    show_default=True,
-    help="Tables to plan at once.",
+    help="Tables to plan at once.  [default: 2, on object stores 16]",
 )
 @click.pass_obj
 def plan_command(
@@ -82,7 +80,7 @@ def plan_command(
     compare: str | None,
     detailed_exitcode: bool,
     strict: bool,
-    jobs: int,
+    jobs: int | None,
 ) -> int:
     """Show what `apply` would do to each table, why, and what it would cost. Nothing is changed."""
     if compare is not None and output != "markdown":

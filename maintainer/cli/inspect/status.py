@@ -11,7 +11,7 @@ import click
 
 from maintainer.app import operations
 from maintainer.app.project_folders import local_zone
-from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec
+from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.status_look import StatusLook
 from maintainer.cli.context import CliContext, open_project, print_document, warn
 from maintainer.cli.options import ENGINE, SELECTION, output_option, pause, spec_options
@@ -46,9 +46,7 @@ MAX_LOOKS = 1_000_000
     "-j",
     "--jobs",
     type=click.IntRange(1, 64),
-    default=DEFAULT_PLAN_JOBS,
-    show_default=True,
-    help="Tables to read at once.",
+    help="Tables to read at once.  [default: 2, on object stores 16]",
 )
 @click.pass_obj
 def status_command(
@@ -59,7 +57,7 @@ def status_command(
     watch_: bool,
     interval: int,
     looks: int | None,
-    jobs: int,
+    jobs: int | None,
 ) -> int:
     """Show the state of each table in one line. Nothing is changed.
 

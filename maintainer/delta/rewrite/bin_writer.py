@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from maintainer.delta.log.staged_file import WrittenFile, marks_of
@@ -22,6 +23,10 @@ from maintainer.errors import raise_from
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.steps import Bin
+
+PROCESSORS = os.cpu_count() or 1
+_FREE_PROCESSORS = threading.BoundedSemaphore(PROCESSORS)
+LONGEST_WAIT_SECONDS = 600
 
 
 def write_bins(job: RewriteJob) -> None:
@@ -65,9 +70,9 @@ def write_bins(job: RewriteJob) -> None:
 def _each(
     run: Callable[[tuple[int, Bin]], list[WrittenFile]], bins: list[tuple[int, Bin]], max_threads: int
 ) -> Iterable[list[WrittenFile]]:
-    """Run all bins: those of Spark up to ``max_threads`` at once, others at most one for each processor."""
+    """Run all bins, up to ``max_threads`` at once; outside Spark, no more than keep the processors busy."""
     if any(bin_.lane.lane is not Lane.SPARK for _, bin_ in bins):
-        max_threads = min(max_threads, os.cpu_count() or 1)
+        max_threads = min(max_threads, 2 * PROCESSORS)
     workers = max(1, min(max_threads, len(bins)))
     if workers == 1:
         return [run(numbered) for numbered in bins]
@@ -93,11 +98,28 @@ def _write_bin(job: RewriteJob, number: int, bin_: Bin, sources: list[AddAction]
 
 def _write_in(lane: Lane, job: RewriteJob, number: int, bin_: Bin, sources: list[AddAction]) -> list[WrittenFile]:
     match lane:
-        case Lane.COPY:
-            return write_by_copy(job, number, bin_, sources)
-        case Lane.LOCAL:
-            return write_in_process(job, number, bin_, sources)
+        case Lane.COPY | Lane.LOCAL:
+            job.fetch(sources)
+            with _processor(job):
+                write = write_by_copy if lane is Lane.COPY else write_in_process
+                return write(job, number, bin_, sources)
         case Lane.SPARK:
             return write_by_spark(job, number, bin_, sources)
         case _:
             assert_never(lane)
+
+
+@contextlib.contextmanager
+def _processor(job: RewriteJob) -> Iterator[None]:
+    """Hold one of this machine's processors, and with it the memory of one bin, while rows are read and written.
+
+    A thread that hangs in its bin keeps it; after ``LONGEST_WAIT_SECONDS`` others go on without one.
+    """
+    waited_until = time.monotonic() + LONGEST_WAIT_SECONDS
+    while not (held := _FREE_PROCESSORS.acquire(timeout=1.0)) and time.monotonic() < waited_until:
+        job.check_stop()
+    try:
+        yield
+    finally:
+        if held:
+            _FREE_PROCESSORS.release()

@@ -253,11 +253,12 @@ def default_driver_memory() -> str:
 
     In local mode the driver is also the executor, and Spark's own default of 1 GiB makes every sort spill.
     """
-    total = _memory_bytes()
+    total = machine_memory_bytes()
     return f"{max(1024, min(4096, total // 4 >> 20))}m"
 
 
-def _memory_bytes() -> int:
+def machine_memory_bytes() -> int:
+    """Return how much memory this machine or container has."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):

@@ -10,9 +10,16 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 SERVED_SCHEMES = frozenset({"s3", "s3a", "abfs", "abfss", "gs"})
 """Addresses that this client reads and writes."""
+
+
+def answers_by_request(address: str) -> bool:
+    """Whether what lies at a path or URI is asked for over the network, by whatever client."""
+    return urlsplit(address).scheme.lower() not in ("", "file")
+
 
 _S3 = "spark.hadoop.fs.s3a."
 _S3_KEYS = {

@@ -40,7 +40,6 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
     table = json.loads(job.metadata["schemaString"])
     schema = file_schema(table, job.metadata["partitionColumns"])
     partition_columns = {to_physical(table, name) for name in job.metadata["partitionColumns"]}
-    job.fetch(sources)
     paths = [job.path(uri) for uri in uris]
     footers = [read_footer(path) for path in paths]
     reason = why_not_copied(footers, schema, partition_columns)

@@ -52,7 +52,6 @@ def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddA
     folder, codec = folder_of_sources(job.storage, job.facts, bin_, sources), codec_of(job.jvm)
     by_id = metadata["configuration"].get("delta.columnMapping.mode", "none").lower() == "id"
     indexed = statistics_columns(job.stats_schema, ())
-    job.fetch(sources)
     read = read_rows(
         [_source_file(job, add) for add in sources],
         arrow_schema,

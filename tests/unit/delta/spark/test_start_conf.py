@@ -77,7 +77,7 @@ def test_driver_memory_is_the_users_first(
 
 def test_driver_memory_has_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     for total, expected in ((1 << 30, "1024m"), (8 << 30, "2048m"), (64 << 30, "4096m")):
-        monkeypatch.setattr(start_conf, "_memory_bytes", lambda total=total: total)
+        monkeypatch.setattr(start_conf, "machine_memory_bytes", lambda total=total: total)
         assert start_conf.default_driver_memory() == expected
 
 
