@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,16 +13,19 @@ from pathlib import Path
 import pytest
 
 from maintainer import errors
+from maintainer.app.run_result import RunResult
+from maintainer.cli.main import run as run_command
 from maintainer.errors import ExitCode, MaintainerError
-from maintainer.execution.run.cancellation import TableControl
+from maintainer.execution.run.cancellation import TERMINATED, TableControl
 from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
-from maintainer.model.plan.plan import TablePlan
+from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.steps import StepKind
-from maintainer.model.run.exit_codes import exit_code, plan_exit_code
-from maintainer.model.run.outcome import RunOutcome, StepOutcome, TableOutcome, TableStatus
+from maintainer.model.run.exit_codes import BUG_CODE, exit_code, plan_exit_code
+from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.planner import assemble, problem_plan
 from maintainer.report.run.outcome_text import STEP_ENDS
+from tests.support.policies.projects import write_project
 from tests.support.runs.planned_steps import compact, plan_of
 from tests.support.tables.builders import NOW_MS, make_policy
 from tests.unit.execution.table.table_bench import Bench, three_files
@@ -34,15 +38,35 @@ TWICE = {"T404", "T406", "T407"}
 
 PACKAGE = DOCS.parent / "maintainer"
 PAGE = (DOCS / "nightly-codes.md").read_text(encoding="utf-8")
-ENDS = re.findall(r"^\| ([A-Z]\d{3}[^|]*) \|[^|]*\| ([015])(?:, also [^|]*)? \|", PAGE, flags=re.MULTILINE)
+ROWS = re.findall(r"^\| ([A-Z]\d{3}[^|]*) \| ([^|]*) \| ([^|]*) \|", PAGE, flags=re.MULTILINE)
 WARNINGS = {"C717", "E654", "E657", "E680", "E686"}
 """No table ends by them: they are told beside the run."""
+NO_PROCESS = {"E670"}
+"""Raised to whoever calls the Python API."""
+OF_FILES = ("Y", "P")
+"""What is found in files is no error of its own: the project is not loaded."""
 
+STORE_FAILURES = ("E681", "E682", "E683", "E684", "E685", "E691", "E692", "E693")
 NOT_BY_KEYWORD: dict[str, type[MaintainerError]] = {
-    **dict.fromkeys(("T412", "T413", "T414"), errors.TableError),
+    **dict.fromkeys(("T409", "T412", "T413", "T414", "T445"), errors.TableError),
+    **dict.fromkeys(("E612", "E650", "E651", *STORE_FAILURES), errors.EnvironmentUnfit),
     "V507": errors.VerificationFailed,
+    BUG_CODE: errors.TableError,
 }
 """Codes that the source passes on to where the error is made."""
+BEFORE_TABLES = ("app", "cli", "model", "policy")
+"""Packages whose errors end a run as a whole, before a table is started. Those of others may also end a table."""
+PROBLEMS = {"E652": None, "E665": TERMINATED}
+"""What a run tells beside its tables, and what interrupted it."""
+NOT_IN_A_STEP = {"A404", "A406"}
+"""Raised before a table's first step: by the look at a saved plan, and where the table's lease is taken."""
+ENDED: dict[str, tuple[TableStatus, ...]] = {
+    **dict.fromkeys(("A403", "A406", "A411", "A420"), (TableStatus.BLOCKED,)),
+    "C712": (TableStatus.INTERRUPTED,),
+    "C713": (TableStatus.NOT_REACHED,),
+    "C714": (TableStatus.FAILED, TableStatus.INTERRUPTED),
+}
+"""How a table ends whose code no step met; these statuses are those of the tests of runs."""
 
 
 def codes_in(cell: str) -> Iterator[str]:
@@ -50,25 +74,54 @@ def codes_in(cell: str) -> Iterator[str]:
         yield from (code for code in CODES if first <= code <= (last or first))
 
 
-def raised_with() -> dict[str, set[type[MaintainerError]]]:
-    """Which errors the package makes with each code, by its source and by their own code."""
+def raised_with() -> dict[str, set[tuple[type[MaintainerError], bool]]]:
+    """Which errors the package makes with each code, and whether a table may meet it, by its source."""
     known = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type)}
-    raised: dict[str, set[type[MaintainerError]]] = {}
+    raised: dict[str, set[tuple[type[MaintainerError], bool]]] = {}
     for kind in known.values():
-        if issubclass(kind, MaintainerError):
-            raised.setdefault(kind.default_code, set()).add(kind)
+        if issubclass(kind, MaintainerError) and "default_code" in vars(kind):
+            raised.setdefault(kind.default_code, set()).add((kind, True))
     for code, kind in NOT_BY_KEYWORD.items():
-        raised.setdefault(code, set()).add(kind)
+        raised.setdefault(code, set()).add((kind, True))
     for file in PACKAGE.rglob("*.py"):
-        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in known:
-                for keyword in call.keywords:
+        in_table = file.relative_to(PACKAGE).parts[0] not in BEFORE_TABLES
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in known:
+                for keyword in node.keywords:
                     if keyword.arg == "code" and isinstance(keyword.value, ast.Constant):
-                        raised.setdefault(str(keyword.value.value), set()).add(known[call.func.id])
+                        raised.setdefault(str(keyword.value.value), set()).add((known[node.func.id], in_table))
+            elif isinstance(node, ast.ClassDef) and node.name not in known:
+                bases = [known[base.id] for base in node.bases if isinstance(base, ast.Name) and base.id in known]
+                values = [line.value for line in node.body if isinstance(line, ast.Assign)]
+                texts = {str(value.value) for value in values if isinstance(value, ast.Constant)}
+                for code in texts & set(CODES) if bases else ():
+                    raised.setdefault(code, set()).add((bases[0], in_table))
     return raised
 
 
 RAISED = raised_with()
+
+
+def ended(*tables: TableOutcome, interrupted_by: str | None = None) -> ExitCode:
+    return exit_code(RunOutcome("r", NOW_MS, 1.0, tables, interrupted_by=interrupted_by))
+
+
+def changed(status: TableStatus = TableStatus.DONE) -> TableOutcome:
+    """Another table of the same run, which was rewritten."""
+    commit = CommitReceipt(version=2, read_version=1)
+    step = StepOutcome("s.well/compact", StepKind.COMPACT, StepStatus.SUCCEEDED, NOW_MS, 1.0, (commit,))
+    return TableOutcome(TableRef("s.well"), status, (step,))
+
+
+def beside(table: TableOutcome, where: str) -> set[ExitCode]:
+    """How runs end in which a table ends so: alone, beside a change, and in the ways that the row names."""
+    if "only beside a V code" in where:
+        return {ended(table, changed(TableStatus.VERIFY_FAILED))}
+    ends = {ended(table), ended(table, changed())}
+    if "something ended the run" in where:
+        ends.add(ended(table, changed(TableStatus.VERIFY_FAILED)))
+        ends |= {ended(table, interrupted_by=by) for by in (signal.SIGINT.name, TERMINATED, "timeout of 60 s")}
+    return ends
 
 
 def ends_in_plan(error: MaintainerError, *, rule_line: int | None, with_others: bool) -> set[ExitCode]:
@@ -80,51 +133,83 @@ def ends_in_plan(error: MaintainerError, *, rule_line: int | None, with_others: 
         TableOutcome(table.ref, status_without_steps(table), problem=problem_without_steps(table))
         for table in plan.tables
     )
-    return {plan_exit_code(plan), exit_code(RunOutcome("r", NOW_MS, 1.0, tables))}
+    return {plan_exit_code(plan), ended(*tables)}
 
 
-def ends_in_run(error: MaintainerError, folder: Path) -> set[ExitCode]:
+def ends_in_plans(error: MaintainerError, cell: str) -> set[ExitCode]:
+    of_its_own, under_a_rule = "policy of its own" in cell, "rule" in cell
+    found: set[ExitCode] = set()
+    if of_its_own or not under_a_rule:
+        found |= ends_in_plan(error, rule_line=None, with_others=True)
+    if of_its_own and under_a_rule:
+        found |= ends_in_plan(error, rule_line=3, with_others=False)
+    if not of_its_own:
+        found |= ends_in_plan(error, rule_line=3, with_others=True)
+    return found
+
+
+def ends_in_run(error: MaintainerError, folder: Path, where: str) -> set[ExitCode]:
     """How a night ends where a rewrite meets the error right before its commit."""
     bench = Bench(folder)
     table = three_files(bench)
     control = TableControl(bench.switch)
 
-    def meet(where: object) -> None:
+    def meet(station: object) -> None:
         if error.code == "C711":
             control.cancel("limits.timeout", timed_out=True)
-        raise error
+        raise RuntimeError("nobody foresaw it") if error.code == BUG_CODE else error
 
     bench.lake.at("write", meet)
-    return {exit_code(RunOutcome("r", NOW_MS, 1.0, (bench.run(plan_of(table, compact(table)), control=control),)))}
+    return beside(bench.run(plan_of(table, compact(table)), control=control), where)
 
 
-@pytest.mark.parametrize(("cell", "expected"), ENDS, ids=[cell[:40] for cell, _ in ENDS])
-def test_a_night_ends_as_the_page_says(cell: str, expected: str, tmp_path: Path) -> None:
-    of_its_own, under_a_rule = "policy of its own" in cell, "rule" in cell
-    ends: dict[str, set[ExitCode]] = {}
-    for code in codes_in(cell):
-        made = [kind("said", code=code) for kind in RAISED.get(code, ())]
-        by_step = [status for status, end in STEP_ENDS.items() if end.code == code]
-        if code in WARNINGS:
-            continue
-        assert made or by_step, code
-        found = ends.setdefault(code, set())
-        for number, error in enumerate(made):
-            if code.startswith("T"):
-                if of_its_own or not under_a_rule:
-                    found |= ends_in_plan(error, rule_line=None, with_others=True)
-                if of_its_own and under_a_rule:
-                    found |= ends_in_plan(error, rule_line=3, with_others=False)
-                if not of_its_own:
-                    found |= ends_in_plan(error, rule_line=3, with_others=True)
-            else:
-                found |= ends_in_run(error, tmp_path / f"{code}-{number}")
-        for status in by_step if not made else ():
-            step = StepOutcome("t/vacuum", StepKind.VACUUM, status, NOW_MS, 1.0)
-            table = TableOutcome(TableRef("t"), TableStatus.DONE, (step,))
-            found.add(exit_code(RunOutcome("r", NOW_MS, 1.0, (table,))))
-    said = {ExitCode(int(expected))}
-    assert {code: found for code, found in ends.items() if found != said} == {}
+def ends_of(code: str, row: tuple[str, str, str], folder: Path) -> set[ExitCode]:
+    """Each end of a run that meets the code, in each way that the source has for it."""
+    cell, where, _ = row
+    found: set[ExitCode] = set()
+    for number, (kind, in_table) in enumerate(sorted(RAISED.get(code, ()), key=repr)):
+        error = kind("said", code=code)
+        if not in_table or code == "A404" or isinstance(error, errors.EnvironmentUnfit | errors.ProjectError):
+            found.add(error.exit_code)
+        if in_table and (code.startswith("T") or code == BUG_CODE):
+            found |= ends_in_plans(error, cell)
+        if in_table and not code.startswith("T") and code not in NOT_IN_A_STEP:
+            found |= ends_in_run(error, folder / f"{code}-{number}", where)
+    for status in (status for status, end in STEP_ENDS.items() if end.code == code and not found):
+        step = StepOutcome("t/vacuum", StepKind.VACUUM, status, NOW_MS, 1.0)
+        found |= beside(TableOutcome(TableRef("t"), TableStatus.DONE, (step,)), where)
+    for ended_as in ENDED.get(code, ()):
+        found |= beside(TableOutcome(TableRef("t"), ended_as, problem=Problem(code, "said")), where)
+    if code in PROBLEMS:
+        run = RunOutcome("r", NOW_MS, 1.0, (changed(),), PROBLEMS[code], problems=(Problem(code, "said"),))
+        found.add(exit_code(run))
+    if code in WARNINGS:
+        run = RunOutcome("r", NOW_MS, 1.0, (changed(),))
+        found.add(RunResult(run, assemble([], created_at_ms=NOW_MS), folder, (Problem(code, "said"),)).exit_code)
+    return found
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row[0][0] not in OF_FILES], ids=lambda row: row[0][:40])
+def test_a_night_ends_as_the_page_says(row: tuple[str, str, str], tmp_path: Path) -> None:
+    codes = [code for code in codes_in(row[0]) if code not in NO_PROCESS]
+    said = {ExitCode(int(number)) for number in re.findall(r"\d+", row[2].partition(", also")[0])}
+    ends = {code: ends_of(code, row, tmp_path) for code in codes}
+    # Each code has an end, none has one that the row does not name, and each end is some code's.
+    assert {code: found for code, found in ends.items() if not found or not found <= said} == {}
+    assert set().union(*ends.values()) == (said if codes else set())
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("table: [", "Y107"), ("table: ./t\nno_such_key: 1", "P201"), ("table: ./t\ntags: [a, a]", "P207")],
+)
+def test_an_error_in_a_file_ends_a_night_before_it_begins(
+    text: str, code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_project(tmp_path, {"maintainer.yml": "", "policies/t.yml": text})
+    (end,) = {int(ends) for cell, _, ends in ROWS if cell[0] in OF_FILES}
+    assert run_command(["--project", str(tmp_path), "apply", "--yes"]) == end
+    assert f"error[{code}" in capsys.readouterr().err
 
 
 def test_each_code_is_in_one_row() -> None:

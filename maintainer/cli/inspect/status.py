@@ -17,6 +17,7 @@ from maintainer.cli.context import CliContext, open_project, print_document, war
 from maintainer.cli.options import ENGINE, SELECTION, output_option, pause, spec_options
 from maintainer.errors import ExitCode
 from maintainer.execution.run.cancellation import StopSwitch, signals_stop
+from maintainer.model.run.exit_codes import look_exit_code
 from maintainer.report.status_documents import status_json, status_prometheus
 from maintainer.report.status_text import problem_line, render_status
 from maintainer.report.style import Style, full_screen
@@ -93,7 +94,7 @@ def status_command(
         if table is None:
             warn(problem.what, problem.code)
     if switch.stop_reason is None:
-        return ExitCode.FINDINGS if status.everything_wrong else ExitCode.OK
+        return look_exit_code(problem for _, problem in status.everything_wrong)
     return ExitCode.TERMINATED if switch.terminated else ExitCode.INTERRUPTED
 
 

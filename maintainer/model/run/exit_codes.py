@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from maintainer.errors import ExitCode
-from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.outcome import RunOutcome, StepStatus, TableStatus
 
 BUG_CODE = "E699"
@@ -72,15 +72,22 @@ def exit_code(outcome: RunOutcome) -> ExitCode:
     return ExitCode.OK
 
 
+def look_exit_code(problems: Iterable[Problem]) -> ExitCode:
+    """Return the exit code of a look at tables: 70 if a bug of ours spoiled it, 1 if anything else did, else 0."""
+    codes = {problem.code for problem in problems}
+    return ExitCode.BUG if BUG_CODE in codes else ExitCode.FINDINGS if codes else ExitCode.OK
+
+
 def plan_exit_code(plan: Plan, *, detailed: bool = False) -> ExitCode:
     """Return the exit code of ``plan``.
 
-    1 if a table could not be planned, 4 if one is blocked, 3 if there are changes and the detailed code was asked
-    for, else 0. Our own ledger does not count.
+    As ``look_exit_code`` if a table could not be planned, 4 if one is blocked, 3 if there are changes and the detailed
+    code was asked for, else 0. Our own ledger does not count.
     """
+    unplanned = [table.problem for table in plan.user_tables if table.problem is not None and not table.is_passed_over]
+    if unplanned:
+        return look_exit_code(unplanned)
     states = {table.state for table in plan.user_tables}
-    if "problem" in states:
-        return ExitCode.FINDINGS
     if "blocked" in states:
         return ExitCode.REFUSED
     return ExitCode.CHANGES_PENDING if detailed and "changes" in states else ExitCode.OK
