@@ -37,9 +37,8 @@ class EngineOptions:
     ``transaction`` or ``command``; None means the command engine over Spark Connect, and the transaction engine
     elsewhere. ``remote`` is a Spark Connect server. ``spark`` is a SparkSession to work in,
     whatever else is active; then ``master``, ``conf`` and ``remote`` have no say. ``single_writer``: on S3 nobody else
-    writes to the tables during a run. ``long_work``: the JVM compiles for hours of work. ``record_classes``: an
-    archive of classes is recorded at the end, where there is none. ``storage``: the kinds of object store whose
-    connectors a session of our own needs.
+    writes to the tables during a run. ``long_work``: the JVM compiles for hours of work. ``storage``: the kinds of
+    object store whose connectors a session of our own needs.
     """
 
     master: str | None = None
@@ -50,7 +49,6 @@ class EngineOptions:
     spark: Any = None
     single_writer: bool = False
     long_work: bool = False
-    record_classes: bool = False
     stages: StageListener = field(default=SILENT, compare=False)
     """Hears what is waited for: the start of Java and Spark, reading tables."""
     storage: tuple[str, ...] = ()
@@ -144,7 +142,6 @@ def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
         options.log_path,
         remote=options.remote,
         long_work=options.long_work,
-        record_classes=options.record_classes,
         stages=options.stages,
         storage=options.storage,
     )

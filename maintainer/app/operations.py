@@ -151,7 +151,7 @@ def apply(
     _warn_of_state(project, on_problem)
     with open_journal(project, on_problem) as journal:
         options = project_engine(project.loaded.project, spec.engine)
-        options = replace(options, log_path=engine_log_of(journal), record_classes=True)
+        options = replace(options, log_path=engine_log_of(journal))
         with ExitStack() as engines:
             opened = engines.enter_context(open_engine(options))
             project = searched(project, spec, opened)

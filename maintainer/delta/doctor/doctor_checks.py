@@ -20,6 +20,7 @@ from maintainer.delta.doctor import doctor_storage
 from maintainer.delta.doctor.doctor_model import Check, Status, check_connect, guarded
 from maintainer.delta.doctor.remote_tables import check_remote_tables
 from maintainer.delta.engine.store_probe import stores_away
+from maintainer.delta.spark.class_archive import ClassArchive
 from maintainer.delta.spark.connectors import connectors_to_bring
 from maintainer.delta.spark.installed_versions import INSTALL_COMMAND, Versions, check_versions, installed
 from maintainer.delta.spark.jars import JARS_VARIABLE, ensure_jars, jar_folder, needed_jars, unfit_jars
@@ -27,7 +28,8 @@ from maintainer.delta.spark.java_home import Java, inspect_java
 from maintainer.delta.spark.pinned_jars import DELTA_JARS
 from maintainer.delta.spark.session_settings import SLOW_DEFAULTS, slow_settings, unsafe_settings
 from maintainer.delta.spark.spark_session import SessionLease, open_session, worker_session
-from maintainer.delta.spark.start_conf import SessionOptions
+from maintainer.delta.spark.start_conf import JAVA_OPTIONS, SessionOptions
+from maintainer.journal.folder.cache_home import HOME_VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,6 +69,7 @@ def run_checks(subject: DoctorInput, progress: Callable[[str], None] | None = No
     """Run every check and return what was found, in the order in which things depend on one another.
 
     Where a Spark Connect server does the work, Java, JARs and the tables' folders are the server's, and not looked at.
+    Where an archive of classes is asked for, an image may be in the making: only what that needs is looked at.
 
     Args:
         subject: What to look at.
@@ -82,7 +85,7 @@ def run_checks(subject: DoctorInput, progress: Callable[[str], None] | None = No
         if subject.try_spark:
             say("spark connect")
             checks += guarded("spark connect", lambda: check_connect(subject.options, env))
-        return checks
+        return checks + ([_archive(None)] if subject.options.record_classes else [])
     java = _attempt("java", checks, lambda: inspect_java(subject.env), lambda java_home: java_home.describe())
     versions = _attempt(
         "spark and delta",
@@ -92,7 +95,8 @@ def run_checks(subject: DoctorInput, progress: Callable[[str], None] | None = No
     )
     checks += guarded("jars", lambda: _jars(subject, java, versions, say))
     checks += guarded("disk", lambda: doctor_storage.check_disk(subject.root))
-    checks += guarded("run folder", lambda: doctor_storage.check_run_folder(runs_dir))
+    if not subject.options.record_classes:
+        checks += guarded("run folder", lambda: doctor_storage.check_run_folder(runs_dir))
     checks += guarded("tables", lambda: doctor_storage.check_tables(subject.root, subject.locations))
     if subject.try_spark:
         blockers = [check.name for check in checks if check.status is Status.FAIL and check.name in _NEEDED]
@@ -167,6 +171,7 @@ def _jars(
 
 
 def _session(subject: DoctorInput, say: Callable[[str], None]) -> Iterator[Check]:
+    warm, archive = subject.options.record_classes, None
     with open_session(subject.options, subject.env) as lease:
         master = lease.spark.sparkContext.master
         if lease.borrowed:
@@ -186,6 +191,30 @@ def _session(subject: DoctorInput, say: Callable[[str], None]) -> Iterator[Check
         env = os.environ if subject.env is None else subject.env
         away = stores_away(subject.locations, lease.setting, env)
         yield from check_remote_tables(worker, subject.locations, away, subject.ledger)
+        archive = lease.archive
+        if warm and archive is not None:
+            say("class archive")
+            archive.path.unlink(missing_ok=True)  # else an old one would pass for the new one
+    if warm:
+        yield _archive(archive)
+
+
+def _archive(archive: ClassArchive | None) -> Check:
+    """Say whether the JVM that has just ended left an archive; None where the JVM is not ours."""
+    name = "class archive"
+    if archive is None:
+        why, fix = "the JVM is not one that maintainer started", "run it in a process of its own, without --remote"
+    elif archive.path.is_file():
+        megabytes = archive.path.stat().st_size / 1e6
+        return Check(name, Status.OK, f"{megabytes:.0f} MB in {archive.path}; later starts read it")
+    elif archive.recording is not None:
+        why, fix = f"Java ended without leaving it in {archive.path.parent}", "free some space: it has about 200 MB"
+    elif os.access(archive.path.parent, os.W_OK):
+        why, fix = f"{JAVA_OPTIONS} says what Java does about archives", "take what it says about archives out of it"
+    else:
+        fix = f"make the folder writable, or name another one in {HOME_VARIABLE}"
+        why = f"{archive.path.parent} cannot be written"
+    return Check(name, Status.FAIL, f"not written: {why}", fix)
 
 
 def _slow(spark: SparkSession) -> Iterator[Check]:

@@ -2,6 +2,7 @@
 
 Java 17 and 21 write such an archive when a JVM ends (JEP 350) and map it into the next one. Java itself checks that
 it fits: its own version, and every JAR on the class path by name, size and time. One that does not fit is ignored.
+To write one costs more than it saves in the next three starts, so only ``doctor --warm`` does it.
 """
 
 from __future__ import annotations
@@ -73,15 +74,14 @@ def class_archive(
         jars: Our JARs; the archive lies beside the first.
         spark_home: The Spark folder whose JARs are on the class path.
         session_folder: The session's private folder, where an archive is recorded.
-        record: Whether one is to be recorded where there is none.
+        record: Whether one is to be recorded, whatever lies there: Java may ignore that one.
         user_options: The user's own Java options; where they say something about archives, we say nothing.
     """
     named = "\n".join([str(java.executable.resolve()), java.version, str(spark_home), *(str(jar) for jar in jars)])
     path = jars[0].parent / _NAME.format(key=hashlib.sha256(named.encode()).hexdigest()[:16])
     if _USERS_OWN.search(user_options or ""):
         return ClassArchive(path)
-    if path.is_file():
-        return ClassArchive(path, reads=True)
-    if record and os.access(path.parent, os.W_OK):
-        return ClassArchive(path, recording=session_folder / "classes.jsa")
-    return ClassArchive(path)
+    if record:
+        writable = os.access(path.parent, os.W_OK)
+        return ClassArchive(path, recording=session_folder / "classes.jsa" if writable else None)
+    return ClassArchive(path, reads=path.is_file())

@@ -26,21 +26,15 @@ STOP_TIMEOUT_SECONDS = 15.0
 
 @dataclass(slots=True)
 class Engine:
-    """A JVM with an open gateway. ``process`` is None when somebody else started it (spark-submit).
-
-    ``has_worked``: a session for work was opened, so what was loaded is worth an archive of classes.
-    """
+    """A JVM with an open gateway. ``process`` is None when somebody else started it (spark-submit)."""
 
     gateway: Any
     process: Any
     archive: ClassArchive | None = None
-    has_worked: bool = False
 
     def end(self) -> None:
         """Close the gateway and wait for the JVM to end; kill it after a limit. Never raises."""
         records = self.archive is not None and self.archive.recording is not None
-        if records and not self.has_worked:
-            self.kill()
         with contextlib.suppress(Exception):
             self.gateway.shutdown()
         if self.process is None:

@@ -31,7 +31,7 @@ from maintainer.delta.jvm import (
 )
 from maintainer.delta.spark import engine_log
 from maintainer.delta.spark import jvm_launch as launch
-from maintainer.delta.spark.class_archive import class_archive
+from maintainer.delta.spark.class_archive import ClassArchive, class_archive
 from maintainer.delta.spark.connectors import connectors_to_bring
 from maintainer.delta.spark.installed_versions import Versions, check_versions
 from maintainer.delta.spark.jars import ensure_jars
@@ -139,6 +139,11 @@ class SessionLease:
     def cores(self) -> int:
         """How many tasks run at once."""
         return self.spark.sparkContext.defaultParallelism
+
+    @property
+    def archive(self) -> ClassArchive | None:
+        """What our own JVM does about the archive of classes; None where it is not ours."""
+        return self._embedded.engine.archive if self._embedded is not None else None
 
     def setting(self, key: str) -> str | None:
         """A setting of the session, None where it is not set; does not start it."""
@@ -257,8 +262,6 @@ def worker_session(lease: SessionLease) -> SparkSession:
         EnvironmentUnfit: E606 when a setting reads back as something else, E608 when the user's own contradicts it.
     """
     settings = worker_settings(lease.cores, lease.conf)
-    if lease._embedded is not None:
-        lease._embedded.engine.has_worked = True
     worker = lease.spark.newSession()
     set_and_check(worker.conf, {**settings, BORROWED: "true"} if lease.borrowed else settings)
     DeltaJvm(worker).activate()

@@ -51,7 +51,7 @@ class SessionOptions:
         app_name: The name that shows in Spark's UI and history.
         long_work: Let the JVM compile for hours of work. Else it starts and warms up in half the CPU, and what it
             runs for long is slower.
-        record_classes: Record an archive of classes when the session ends, where there is none yet.
+        record_classes: Record an archive of classes when the session ends, a new one where there is one.
         remote: A Spark Connect server, ``sc://host:port``; only the command engine can use one.
         stages: Hears when Java and Spark start.
         storage: Kinds of object store (``s3``, ``azure``, ``gcs``) that tables lie on, whose connectors are needed.

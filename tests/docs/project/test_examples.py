@@ -60,7 +60,7 @@ def test_every_command_is_one(place: str) -> None:
 
 
 def test_there_is_one_for_each_way() -> None:
-    assert {parsed(arguments)[0] for arguments in COMMANDS.values()} == {"validate", "plan", "apply"}
+    assert {parsed(arguments)[0] for arguments in COMMANDS.values()} == {"validate", "doctor", "plan", "apply"}
     places = {place.partition(" ")[0] for place in COMMANDS}
     assert places == {"github", "gitlab", "airflow", "kubernetes", "docker", "emr", "databricks"}
 
@@ -100,6 +100,8 @@ def test_files_beside_one_another_fit() -> None:
     container, instructions = cron_job_container(), dict(docker_instructions())
     assert {mount["mountPath"] for mount in container["volumeMounts"]} == {"/state"}
     assert instructions["WORKDIR"] == "/project"
+    # The image has JARs and an archive in the user's cache folder; a cache elsewhere would hide them.
+    assert not {variable["name"] for variable in container["env"]} & {"MAINTAINER_HOME", "MAINTAINER_JARS"}
     assert instructions["ENTRYPOINT"] == '["maintainer"]'
     entry = Path(json_example("emr_serverless_job.json")["jobDriver"]["sparkSubmit"]["entryPoint"]).name
     assert (EXAMPLES / entry).is_file()

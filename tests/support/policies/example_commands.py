@@ -118,6 +118,7 @@ def example_commands() -> dict[str, list[str]]:
         for line in command_lines(script)
     }
     docker = SimpleNamespace(**{name.lower(): value for name, value in docker_instructions()})
+    build, warm = (words for name, value in docker_instructions() if name == "RUN" for words in command_lines(value))
     assert json.loads(docker.entrypoint) == ["maintainer"]
     (airflow,) = airflow_tasks()
     (task,) = command_lines(airflow["bash_command"])
@@ -127,7 +128,8 @@ def example_commands() -> dict[str, list[str]]:
         "airflow": task,
         "kubernetes": cron_job_container()["args"],
         "docker run": json.loads(docker.cmd),
-        "docker build": next(command_lines(docker.run)),
+        "docker build": build,
+        "docker warm": warm,
         "emr": emr_arguments(),
         "databricks": databricks_arguments(),
     }
