@@ -12,11 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from maintainer.engine.process_loss import is_engine_lost, session_gone
-from maintainer.engine.protocols import CommitProver, Engine, HistoryReader, TableFinder, TablePlaces, TableReader
+from maintainer.engine.protocols import (
+    CommitProver,
+    Engine,
+    HistoryReader,
+    IfAway,
+    TableFinder,
+    TablePlaces,
+    TableReader,
+)
 from maintainer.engine.stages import SILENT, StageListener
 from maintainer.engine.worker_names import worker_name
-from maintainer.errors import MaintainerError, NotSupportedYet, TableError
+from maintainer.errors import MaintainerError, NotSupportedYet
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore
+from maintainer.model.table.table_facts import TableRef
 
 if TYPE_CHECKING:
     from maintainer.delta.engine.table_reader import DeltaTableReader
@@ -84,8 +93,9 @@ class OpenedEngine:
     without it."""
     kill: Callable[[], None] = lambda: None
     """Ends a session of our own without waiting for what it does, for a process that is about to be killed."""
-    away: Callable[[Collection[str]], Mapping[str, TableError]] = lambda locations: {}
-    """Asks the object stores of some locations for a sign of life; T435 by location where one is certainly away."""
+    signs_of_life: Callable[[Collection[TableRef]], Mapping[str, IfAway]] = lambda tables: {}
+    """Begins to ask the stores and metastores of tables for signs of life; returns what waits for them, by identifier,
+    for the tables whose service is known for sure."""
     session_setting: Callable[[str], str | None] = lambda key: None
     """A setting of the session that was borrowed or started, None where it is not set; not one of our workers'."""
 
@@ -188,11 +198,10 @@ def _not_over_connect(what: str) -> Iterator[Any]:
 
 @contextmanager
 def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[OpenedEngine]:
+    from maintainer.delta.engine.endpoint_probe import signs_of_life
     from maintainer.delta.engine.ledger_table import LedgerTable
-    from maintainer.delta.engine.store_probe import stores_away
     from maintainer.delta.engine.table_engine import DeltaEngine
     from maintainer.delta.spark.spark_session import lend_session, open_session, worker_session
-    from maintainer.delta.storage.failures.machine_failures import unreachable
 
     with open_session(session, when_needed=True) if options.spark is None else lend_session(options.spark) as lease:
         if options.engine == COMMAND:
@@ -215,10 +224,6 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
             with DeltaEngine(lease).worker(worker_name(name)) as worker:
                 yield worker.reader
 
-        def away(locations: Collection[str]) -> dict[str, TableError]:
-            why = stores_away(locations, lease.setting, os.environ)
-            return {location: unreachable(location, text, is_s3=True) for location, text in why.items()}
-
         own_session = partial(worker_session, lease)
         classic = OpenedEngine(
             chosen,
@@ -228,7 +233,7 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
             partial(reader, "inventory"),
             start=lease.start,
             kill=lease.kill,
-            away=away,
+            signs_of_life=partial(signs_of_life, setting=lease.setting, environ=os.environ),
             session_setting=lease.setting,
         )
         yield _warned(classic, options)

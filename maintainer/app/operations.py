@@ -7,7 +7,7 @@ loaded project and a ``RunSpec``, opens the engine for as long as it needs it, a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 
@@ -48,10 +48,9 @@ from maintainer.app.selection.managed_search import with_recorded_tables
 from maintainer.app.selection.run_spec import RunSpec, narrowed
 from maintainer.app.selection.store_reach import tables_out_of_reach
 from maintainer.app.status.status_look import StatusLook, look_at_all
-from maintainer.engine.protocols import Engine
+from maintainer.engine.protocols import Engine, IfAway
 from maintainer.engine.stages import SILENT
 from maintainer.engine.worker_names import worker_name
-from maintainer.errors import TableError
 from maintainer.execution.run.cancellation import TERMINATED, StopSwitch, signals_stop
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.journal import Journal
@@ -320,7 +319,7 @@ def undelete(project: Project, spec: RunSpec, policy: ResolvedPolicy, run_id: st
         return undelete_run(project, worker, journal, policy, run_id)
 
 
-def _out_of_reach(opened: OpenedEngine, chosen: ChosenTables, *, ends: bool = True) -> dict[str, TableError]:
+def _out_of_reach(opened: OpenedEngine, chosen: ChosenTables, *, ends: bool = True) -> Mapping[str, IfAway]:
     # A plan that also has problems with places says those, too.
     tables = (policy.table for policy in chosen.policies if not policy.is_ledger)
     return tables_out_of_reach(opened, tables, ends=ends and not chosen.problems)

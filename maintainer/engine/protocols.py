@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from maintainer.engine.step_meter import StepMeter
+from maintainer.errors import MaintainerError
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.run.commit_verdict import CommitVerification
 from maintainer.model.run.outcome import CommitReceipt, Proof, UndeleteReceipt, VacuumReceipt
@@ -28,6 +29,9 @@ from maintainer.model.table.table_facts import (
     TableRef,
     Update,
 )
+
+IfAway = Callable[[], MaintainerError | None]
+"""Waits for the sign of life of a table's store or metastore, and returns T435 or E647 where there is none."""
 
 BeforeCommit = Callable[[int, "Proof | None"], None]
 """Called with (read version, proof) after the proof holds and before each try of the commit.

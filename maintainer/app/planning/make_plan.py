@@ -20,7 +20,7 @@ from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.tables_at_once import looked_at_at_once
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
-from maintainer.engine.protocols import Engine, TablePlaces, TableReader
+from maintainer.engine.protocols import Engine, IfAway, TablePlaces, TableReader
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.engine.stages import SILENT, StageListener
 from maintainer.errors import EnvironmentUnfit, MaintainerError, StoreRefusal, TableError
@@ -73,8 +73,9 @@ class PlanRequest:
     """What to plan and what to set aside. ``jobs`` tables are read at once, each for ``table_seconds`` at most.
 
     ``jobs`` is None where it follows from where the tables lie. A table of ``new`` that does not exist is a note in
-    the plan; any other is a problem. ``problems`` become a part of the plan as they are. ``away`` has the error of
-    tables that are not opened, because their store is away.
+    the plan; any other is a problem. ``problems`` become a part of the plan as they are. ``away`` waits for the sign
+    of life of a table's store or metastore, and has its error where there is none; such tables come last, so that no
+    other waits for it.
     ``stages`` hears that tables are read, and of which ones it takes long.
     """
 
@@ -88,7 +89,7 @@ class PlanRequest:
     new: NewPolicies | None = None
     stages: StageListener = SILENT
     problems: tuple[TableProblem, ...] = ()
-    away: Mapping[str, MaintainerError] = field(default_factory=dict)
+    away: Mapping[str, IfAway] = field(default_factory=dict)
 
     @property
     def num_user_tables(self) -> int:
@@ -159,13 +160,17 @@ class _Tables:
         request = self.request
         request.stages.began(f"reading {count_of(request.num_user_tables, 'table')}")
         pool = PlanPool(engine, self._plan, self._give_up, Clock(), request.table_seconds, request.stages)
-        pool.run(request.policies, request.jobs or looked_at_at_once(policy.table for policy in request.policies))
+        # Local paths wait for nobody; what waits for a store does not hold up others for a metastore.
+        in_turn = sorted(
+            request.policies, key=lambda each: (not each.table.is_path, each.table.identifier in request.away)
+        )
+        pool.run(in_turn, request.jobs or looked_at_at_once(policy.table for policy in in_turn))
 
     def _plan(self, reader: TableReader, policy: ResolvedPolicy, counts: Callable[[], bool]) -> None:
         request = self.request
         facts, record = None, TableRecord()
         try:
-            if (away := request.away.get(policy.table.identifier)) is not None:
+            if (if_away := request.away.get(policy.table.identifier)) is not None and (away := if_away()) is not None:
                 raise away
             self.buckets.raise_known(policy.table)
             table = self._read(reader, policy)

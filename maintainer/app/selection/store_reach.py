@@ -1,19 +1,19 @@
-"""Stores that are away, asked for a sign of life before tables are opened."""
+"""Tables whose store or metastore is away, which is asked for a sign of life before they are opened."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from maintainer.app.engine_access import OpenedEngine
-from maintainer.errors import TableError
+from maintainer.engine.protocols import IfAway
 from maintainer.model.table.table_facts import TableRef
 from maintainer.units import count_of
 
 
-def tables_out_of_reach(
-    opened: OpenedEngine, tables: Iterable[TableRef], *, ends: bool = True
-) -> dict[str, TableError]:
-    """Return T435 for each table, by its identifier, whose store is certainly away.
+def tables_out_of_reach(opened: OpenedEngine, tables: Iterable[TableRef], *, ends: bool = True) -> Mapping[str, IfAway]:
+    """Begin to ask where tables are, and return what tells for each, by its identifier, whether that is away.
+
+    It waits only where nothing else can be done meanwhile.
 
     Args:
         opened: The engine.
@@ -21,15 +21,19 @@ def tables_out_of_reach(
         ends: Whether the command ends where none of them can be reached.
 
     Raises:
-        TableError: T435, they all lie on stores that are away.
+        MaintainerError: T435 or E647, all of them are certainly away.
     """
     refs = {ref.identifier: ref for ref in tables}
-    away = opened.away({ref.location for ref in refs.values() if ref.is_path})
-    lost = {name: away[ref.location] for name, ref in refs.items() if ref.location in away}
-    if ends and lost and len(lost) == len(refs):
-        first, *others = sorted(lost)
-        error = lost[first]
-        error.where = first + (f" and {count_of(len(others), 'more table')}" if others else "")
-        error.found = "; ".join(sorted({table.found or "" for table in lost.values()}))
-        raise error
-    return lost
+    signs = opened.signs_of_life(refs.values())
+    if not ends or not refs or len(signs) < len(refs):
+        return signs
+    lost = {}
+    for name in sorted(refs):
+        if (error := signs[name]()) is None:
+            return signs
+        lost[name] = error
+    first, *others = lost
+    error = lost[first]
+    error.where = first + (f" and {count_of(len(others), 'more table')}" if others else "")
+    error.found = "; ".join(sorted({table.found or "" for table in lost.values()}))
+    raise error

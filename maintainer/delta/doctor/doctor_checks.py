@@ -19,7 +19,7 @@ from maintainer.delta.commands.connect_session import remote_of
 from maintainer.delta.doctor import doctor_storage
 from maintainer.delta.doctor.doctor_model import Check, Status, check_connect, guarded
 from maintainer.delta.doctor.remote_tables import check_remote_tables
-from maintainer.delta.engine.store_probe import stores_away
+from maintainer.delta.engine.endpoint_probe import signs_of_life
 from maintainer.delta.spark.class_archive import ClassArchive
 from maintainer.delta.spark.connectors import connectors_to_bring
 from maintainer.delta.spark.installed_versions import INSTALL_COMMAND, Versions, check_versions, installed
@@ -30,6 +30,7 @@ from maintainer.delta.spark.session_settings import SLOW_DEFAULTS, slow_settings
 from maintainer.delta.spark.spark_session import SessionLease, open_session, worker_session
 from maintainer.delta.spark.start_conf import JAVA_OPTIONS, SessionOptions
 from maintainer.journal.folder.cache_home import HOME_VARIABLE
+from maintainer.model.table.table_facts import TableRef
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -185,11 +186,12 @@ def _session(subject: DoctorInput, say: Callable[[str], None]) -> Iterator[Check
             yield Check(
                 "session settings", Status.WARN, text, "set it back to Spark's default where that session starts"
             )
+        env = os.environ if subject.env is None else subject.env
+        signs = signs_of_life([TableRef(location) for location in subject.locations], lease.setting, env)
         say("delta")
         worker = worker_session(lease)
         yield from guarded("delta", lambda: _write_and_read(worker, lease))
-        env = os.environ if subject.env is None else subject.env
-        away = stores_away(subject.locations, lease.setting, env)
+        away = {location: error for location, if_away in signs.items() if (error := if_away()) is not None}
         yield from check_remote_tables(worker, subject.locations, away, subject.ledger)
         archive = lease.archive
         if warm and archive is not None:

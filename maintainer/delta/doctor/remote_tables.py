@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from maintainer.delta.doctor.doctor_model import Check, Status, failed, guarded
+from maintainer.delta.engine.catalog_names import entry_of
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.jvm.commit_store import S3_SCHEMES
 from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
@@ -18,10 +19,9 @@ from maintainer.delta.storage.failures.engine_failures import (
     is_store_silent,
     table_errors,
 )
-from maintainer.delta.storage.failures.machine_failures import unreachable
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.engine.refusing_buckets import RefusingBuckets
-from maintainer.errors import Refused, StoreRefusal
+from maintainer.errors import MaintainerError, Refused, StoreRefusal
 from maintainer.model.table.table_facts import TableRef
 from maintainer.units import count_of
 
@@ -30,22 +30,27 @@ if TYPE_CHECKING:
 
 MAX_REMOTE_TABLES = 10
 _NO_TABLE = ("T401", "T402")
+_SILENT = SILENT_STORE | {"E647"}
 
 
 def check_remote_tables(
-    spark: SparkSession, locations: Sequence[str], away: Mapping[str, str], ledger: str | None
+    spark: SparkSession, locations: Sequence[str], away: Mapping[str, MaintainerError], ledger: str | None
 ) -> Iterator[Check]:
     """Ask Spark for tables that are not on a local path: catalog names and other storage.
 
     Args:
         spark: The session.
         locations: All tables.
-        away: Tables whose store gives no sign of life, and what was tried: they are not asked for.
+        away: Tables whose store or metastore gives no sign of life, with what was tried: they are not asked for.
         ledger: That of these which the first apply makes.
     """
-    for tried in sorted(set(away.values())):
-        tables = sorted(location for location in away if away[location] == tried)
-        yield failed("store", unreachable(_first_of(tables), tried, is_s3=True))
+    causes: dict[tuple[str, str | None], list[str]] = {}
+    for location in sorted(away):
+        causes.setdefault((away[location].code, away[location].found), []).append(location)
+    for tables in causes.values():
+        error = away[tables[0]]
+        error.where = _first_of(tables)
+        yield failed("store" if "/" in tables[0] else "catalog", error)
     remote = [
         location
         for location in locations
@@ -58,7 +63,7 @@ def check_remote_tables(
     num_asked = num_left = 0
     for location in remote:
         name = f"table {location}"
-        store = _store_of(location) if "/" in location else ""
+        store = _store_of(location) if "/" in location else _catalog_of(location)
         if store in silent:
             silent[store].append(location)
             continue
@@ -69,7 +74,7 @@ def check_remote_tables(
             continue
         num_asked += 1
         checks = guarded(name, partial(_described, spark, name, location, refusals))
-        if store and any(check.code in SILENT_STORE for check in checks):
+        if any(check.code in _SILENT for check in checks):
             silent[store] = []
         is_read = any(check.status is Status.OK for check in checks)
         if location == ledger and any(check.code in _NO_TABLE for check in checks):
@@ -79,7 +84,8 @@ def check_remote_tables(
             buckets.setdefault(store, location)
     yield from refusals.checks()
     for tables in filter(None, silent.values()):
-        yield Check("store", Status.WARN, f"not read, for the store gave no answer just now: {_first_of(tables)}")
+        what = "store" if "/" in tables[0] else "catalog"
+        yield Check(what, Status.WARN, f"not read, for the {what} gave no answer just now: {_first_of(tables)}")
     for bucket, location in buckets.items():
         yield from guarded(f"commits {bucket}", partial(_commits, spark, f"commits {bucket}", location))
     if num_left:
@@ -146,6 +152,11 @@ def _store_of(location: str) -> str:
     return urlsplit(location).netloc
 
 
+def _catalog_of(name: str) -> str:
+    """The catalog that a name begins with, nothing for the session's own."""
+    return ".".join(name.split(".")[:-2])
+
+
 def _ask_once(spark: SparkSession, location: str) -> None:
     """Look at one file of a table's log, and raise if the store gives no answer, or refuses the bucket.
 
@@ -168,6 +179,8 @@ def _described(spark: SparkSession, name: str, location: str, refusals: _Refusal
         with table_errors(location):
             if is_path:
                 _ask_once(spark, location)
+            else:
+                entry_of(DeltaJvm(spark), location)
             [row] = spark.sql(f"DESCRIBE DETAIL {quoted}").select("format", "numFiles").collect()
     except StoreRefusal as error:
         refusals.add(location, error)

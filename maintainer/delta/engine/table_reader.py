@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from maintainer.delta.engine.catalog_names import neighbours_in_catalog, root_of_name, tables_in_catalog
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.commit_history import find_stamp, read_commits, read_stamp
 from maintainer.delta.log.replay.log_replay import LogReplay
@@ -19,7 +20,6 @@ from maintainer.delta.snapshot.dropped_column_files import find_dropped_columns
 from maintainer.delta.snapshot.find_tables import tables_below
 from maintainer.delta.snapshot.log_reader import LogReader
 from maintainer.delta.snapshot.spark_reader import SparkReader
-from maintainer.delta.storage.catalog_names import neighbours_in_catalog, root_of_name, tables_in_catalog
 from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.file_store import FileStore, one_spelling
 from maintainer.delta.storage.log_paths import path_uri

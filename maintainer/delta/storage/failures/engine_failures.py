@@ -234,16 +234,26 @@ def catalog_error(error: BaseException, where: str) -> MaintainerError:
             found=_one_line(chain[0].message),
             help=NO_TABLE_HELP,
         )
-    unfit = EnvironmentUnfit(
+    unfit = catalog_away(where, _one_line(message_of(error)))
+    unfit.is_silence = any(failure.type_name == "SocketTimeoutException" for failure in chain)
+    return unfit
+
+
+def catalog_away(where: str, found: str) -> EnvironmentUnfit:
+    """Return E647.
+
+    Args:
+        where: The table's name, or which part of the catalog was asked.
+        found: What was tried, and how it ended.
+    """
+    return EnvironmentUnfit(
         "the catalog does not answer",
         code="E647",
         where=where,
-        found=_one_line(message_of(error)),
+        found=found,
         help="nothing was changed; check that the catalog runs and that its address in the Spark settings is right, "
         "then run the command again",
     )
-    unfit.is_silence = any(failure.type_name == "SocketTimeoutException" for failure in chain)
-    return unfit
 
 
 def _is_about_the_log(error: BaseException, chain: tuple[EngineFailure, ...]) -> bool:

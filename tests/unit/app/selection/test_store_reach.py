@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from maintainer.app.planning.make_plan import PlanRequest, make_plan
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.store_reach import tables_out_of_reach
 from maintainer.delta.log.table_place import StoragePlaces
-from maintainer.errors import TableError
+from maintainer.engine.protocols import IfAway
+from maintainer.errors import MaintainerError, TableError
 from maintainer.model.table.table_facts import TableRef
 from tests.support.policies.projects import write_project
 from tests.support.tables.builders import NOW_MS
@@ -22,19 +24,27 @@ from tests.support.tables.builders import NOW_MS
 GONE = "http://127.0.0.1:1: Connection refused"
 
 
-def opened(asked: list[set[str]]) -> OpenedEngine:
-    """An engine for which everything on ``s3://gone`` is away."""
+def opened(asked: list[set[str]], waited_for: list[str] | None = None) -> OpenedEngine:
+    """An engine for which everything on ``s3://gone`` is away, and nothing is known of ``s3://unknown``."""
 
-    def away(locations: Collection[str]) -> dict[str, TableError]:
-        asked.append(set(locations))
+    def signs_of_life(tables: Collection[TableRef]) -> dict[str, IfAway]:
+        asked.append({table.identifier for table in tables})
+
+        def waits(table: TableRef) -> MaintainerError | None:
+            if waited_for is not None:
+                waited_for.append(table.identifier)
+            if table.is_path and not table.location.startswith("s3://gone/"):
+                return None
+            return TableError("the storage cannot be reached", code="T435", where=table.identifier, found=GONE)
+
         return {
-            location: TableError("the storage cannot be reached", code="T435", where=location, found=GONE)
-            for location in locations
-            if location.startswith("s3://gone/")
+            table.identifier: partial(waits, table)
+            for table in tables
+            if not table.location.startswith("s3://unknown/")
         }
 
     return OpenedEngine(
-        None, lambda location: None, None, None, None, away=away,  # type: ignore[arg-type] # only ``away`` is asked
+        None, lambda location: None, None, None, None, signs_of_life=signs_of_life,  # type: ignore[arg-type] # no other
     )  # fmt: skip
 
 
@@ -62,10 +72,22 @@ def test_a_watch_goes_on() -> None:
     assert list(tables_out_of_reach(opened([]), refs("s3://gone/t"), ends=False)) == ["s3://gone/t"]
 
 
-def test_names_of_a_catalog_are_not_asked_about_and_count_as_reached() -> None:
-    asked: list[set[str]] = []
-    lost = tables_out_of_reach(opened(asked), refs("s3://gone/t", "sales.orders"))
-    assert (list(lost), asked) == (["s3://gone/t"], [{"s3://gone/t"}])
+def test_names_on_a_dead_metastore_end_a_command_that_has_no_other_table() -> None:
+    with pytest.raises(TableError) as caught:
+        tables_out_of_reach(opened([]), refs("s3://gone/t", "sales.orders"))
+    assert caught.value.where == "s3://gone/t and 1 more table"
+
+
+def test_nobody_waits_where_another_table_can_be_read_meanwhile() -> None:
+    waited_for: list[str] = []
+    signs = tables_out_of_reach(opened([], waited_for), refs("s3://gone/t", "sales.orders", "s3://unknown/t"))
+    assert (sorted(signs), waited_for) == (["s3://gone/t", "sales.orders"], [])
+    assert [error and error.code for error in (signs["s3://gone/t"](), signs["sales.orders"]())] == ["T435"] * 2
+
+
+def test_one_table_that_is_reached_lets_the_command_go_on() -> None:
+    signs = tables_out_of_reach(opened([]), refs("s3://gone/t", "s3://here/t"))
+    assert (signs["s3://gone/t"]() is None, signs["s3://here/t"]()) == (False, None)
 
 
 def test_nothing_is_away_where_there_are_no_tables() -> None:
@@ -100,3 +122,14 @@ def test_a_table_whose_store_is_away_is_a_problem_and_is_not_opened(tmp_path: Pa
     problem_codes = {table.ref.identifier: table.problem.code for table in plan.tables if table.problem}
     assert problem_codes == {"s3://gone/a": "T435", "s3://here/b": "T401"}
     assert lake.opened == ["s3://here/b"]
+
+
+def test_tables_that_wait_for_a_sign_of_life_hold_up_no_other(tmp_path: Path) -> None:
+    """One thread reads: what waits comes after what does not, and names after stores."""
+    files = {f"policies/{name[-1]}.yml": f"table: {name}\n" for name in ("sales.a", "s3://gone/b", "s3://unknown/c")}
+    project = Project.load(write_project(tmp_path, files))
+    lake, order = Lake(), []  # type: tuple[Any, list[str]]
+    away = tables_out_of_reach(opened([], order), (policy.table for policy in project.policies))
+    lake.opened = order
+    make_plan(project, lake, PlanRequest(project.policies, NOW_MS, jobs=1, away=away))
+    assert order == ["s3://unknown/c", "s3://gone/b", "sales.a"]

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from maintainer.delta.doctor import remote_tables
 from maintainer.delta.doctor.doctor_model import Status
 from maintainer.delta.doctor.remote_tables import check_remote_tables
-from maintainer.errors import StoreRefusal, TableError
+from maintainer.errors import EnvironmentUnfit, StoreRefusal, TableError
 
 
 class EmptySession:
@@ -23,6 +24,13 @@ class EmptySession:
         raise self.error
 
 
+@pytest.fixture(autouse=True)
+def _catalog_of_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session without a JVM answers for its catalog, too."""
+    monkeypatch.setattr(remote_tables, "DeltaJvm", lambda spark: spark)
+    monkeypatch.setattr(remote_tables, "entry_of", lambda spark, name: spark.sql(name))
+
+
 NO_TABLE = TableError("this is not a Delta table", code="T402", help="correct `table:`")
 AWAY = TableError("the object store does not answer", code="T435", help="look at the endpoint")
 
@@ -30,7 +38,10 @@ AWAY = TableError("the object store does not answer", code="T435", help="look at
 def test_a_store_that_is_away_is_said_once_and_its_tables_are_not_asked_for() -> None:
     spark: Any = EmptySession(NO_TABLE)
     tables = [f"s3://gone/t{number:02}" for number in range(20)]
-    checks = list(check_remote_tables(spark, tables, dict.fromkeys(tables, "http://h:1: Connection refused"), None))
+    away = {
+        name: TableError("away", code="T435", where=name, found="http://h:1: Connection refused") for name in tables
+    }
+    checks = list(check_remote_tables(spark, tables, away, None))
     assert [(check.name, check.status, check.code) for check in checks] == [("store", Status.FAIL, "T435")]
     assert "s3://gone/t00 and 19 more tables; found: http://h:1: Connection refused" in checks[0].detail
     assert spark.statements == []
@@ -48,6 +59,30 @@ def test_a_store_that_turns_out_to_be_away_is_asked_for_the_first_of_its_tables(
     ]
     assert checks[3].detail == "not read, for the store gave no answer just now: s3://gone/b and 1 more table"
     assert len(spark.statements) == 3
+
+
+def test_a_catalog_that_does_not_answer_is_asked_for_one_name() -> None:
+    spark: Any = EmptySession(EnvironmentUnfit("the catalog does not answer", code="E647", help="look"))
+    tables = ["sales.a", "sales.b", "unity.sales.a", "other.c"]
+    checks = list(check_remote_tables(spark, tables, {}, None))
+    assert [(check.name, check.status, check.code) for check in checks] == [
+        ("table sales.a", Status.FAIL, "E647"),
+        ("table unity.sales.a", Status.FAIL, "E647"),
+        ("catalog", Status.WARN, None),
+    ]
+    assert checks[2].detail == "not read, for the catalog gave no answer just now: sales.b and 1 more table"
+    assert spark.statements == ["sales.a", "unity.sales.a"]
+
+
+def test_a_metastore_that_is_away_is_said_once() -> None:
+    spark: Any = EmptySession(NO_TABLE)
+    tables = [f"sales.t{number}" for number in range(5)]
+    away = {name: EnvironmentUnfit("no answer", code="E647", where=name, found="thrift://h:1") for name in tables}
+    checks = list(check_remote_tables(spark, tables, away, None))
+    assert [(check.name, check.status, check.code, check.detail) for check in checks] == [
+        ("catalog", Status.FAIL, "E647", "no answer at sales.t0 and 4 more tables; found: thrift://h:1")
+    ]
+    assert spark.statements == []
 
 
 def test_a_bucket_that_refuses_is_asked_for_two_tables_and_said_once_with_how_many() -> None:

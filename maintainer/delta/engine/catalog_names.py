@@ -5,12 +5,14 @@ A catalog that does not answer is said to be that: it is not the table that is a
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
+from maintainer.delta.engine.endpoint_probe import SILENCE_SECONDS, signs_of_life
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.jvm.catalog_calls import SESSION_CATALOG, CatalogEntry
 from maintainer.delta.storage.failures.engine_failures import NO_TABLE_HELP, NOT_DELTA_HELP, catalog_error
@@ -44,8 +46,7 @@ def entry_of(jvm: DeltaJvm, name: str) -> CatalogEntry:
             where=name,
             help=NO_CATALOG_HELP,
         )
-    parts = _parts(name)
-    with _catalog_errors(jvm, name, parts[0] if len(parts) > 2 else ""):
+    with _catalog_errors(jvm, name, name):
         entry = jvm.catalog_entry(name)
     if entry is None:
         raise TableError("there is no such table in the catalog", code="T401", where=name, help=NO_TABLE_HELP)
@@ -138,9 +139,6 @@ def _quoted(part: str) -> str:
     return part if _PLAIN.fullmatch(part) else f"`{part.replace('`', '``')}`"
 
 
-SILENCE_SECONDS = 60.0
-"""How long the other names of a catalog that took a connection and gave no answer are not asked."""
-
 _silences: dict[tuple[str, str], tuple[float, EnvironmentUnfit]] = {}
 """By metastore and catalog: until when, and what the first name failed with. Of this process: each worker has a session
 of its own, and all ask one metastore."""
@@ -150,8 +148,26 @@ _first_contacts: dict[tuple[str, str], threading.Lock] = {}
 
 
 @contextmanager
-def _catalog_errors(jvm: DeltaJvm, where: str, catalog: str = "") -> Iterator[None]:
-    address = str(jvm.spark.conf.get("spark.hadoop.hive.metastore.uris", "")), catalog
+def _catalog_errors(jvm: DeltaJvm, where: str, name: str = DEFAULT_DATABASE) -> Iterator[None]:
+    """Raise what goes wrong while a catalog is asked, as an error of our own.
+
+    Args:
+        jvm: The session.
+        where: What is asked for.
+        name: A name in the catalog that is asked; one in the session catalog if it does not matter which.
+    """
+
+    def setting(key: str) -> str | None:
+        value = jvm.spark.conf.get(key, None)
+        hadoop_key = key.removeprefix("spark.hadoop.")  # hive-site.xml may say it
+        return jvm.hadoop_conf().get(hadoop_key) if value is None and hadoop_key != key else value
+
+    for if_away in signs_of_life([TableRef(name)], setting, os.environ).values():
+        if (away := if_away()) is not None:
+            away.where = where
+            raise away
+    parts = _parts(name)
+    address = setting("spark.hadoop.hive.metastore.uris") or "", parts[0] if len(parts) > 2 else ""
     with _first_contact(address):
         until, silence = _silences.get(address, (0.0, None))
         if silence is not None and time.monotonic() < until:

@@ -6,15 +6,18 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pytest
 
-from maintainer.delta.engine.store_probe import Endpoint, ProbeLimits, s3_endpoint, stores_away, why_away
+from maintainer.delta.engine import endpoint_probe
+from maintainer.delta.engine.endpoint_probe import Endpoint, ProbeLimits, s3_endpoint, signs_of_life, why_away
 from maintainer.delta.spark.connectors import CONNECTOR_SETTINGS
+from maintainer.model.table.table_facts import TableRef
 
 QUICK = ProbeLimits(tries=3, pause_seconds=0.05, connect_seconds=5, answer_seconds=0.5, enough_seconds=0.6)
 KEY = "spark.hadoop.fs.s3a."
+HIVE = "spark.hadoop.hive.metastore."
 OURS = CONNECTOR_SETTINGS["s3"]
 
 
@@ -56,6 +59,11 @@ def says(text: bytes) -> Callable[[socket.socket], None]:
 
 def nothing(connection: socket.socket) -> None:
     """Take the request and stay silent."""
+
+
+def found_away(tables: Iterable[str], conf: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str | None]:
+    signs = signs_of_life([TableRef(name) for name in tables], conf.get, environ, QUICK)
+    return {name: error.found for name, if_away in signs.items() if (error := if_away()) is not None}
 
 
 def closed_port() -> int:
@@ -137,7 +145,7 @@ def test_each_store_is_asked_once_for_all_its_tables() -> None:
             f"{KEY}bucket.gone.endpoint": f"http://127.0.0.1:{dead}",
         }
         tables = [f"s3://lake/t{number}" for number in range(50)] + ["s3a://gone/a", "s3://gone/b", "/lake/t", "db.t"]
-        away = stores_away(tables, conf.get, {}, QUICK)
+        away = found_away(tables, conf, {})
     assert away == dict.fromkeys(("s3a://gone/a", "s3://gone/b"), f"http://127.0.0.1:{dead}: Connection refused")
     assert len(connections) == 1
 
@@ -187,4 +195,78 @@ def test_where_the_way_to_the_store_is_not_certain_hadoop_decides(
     location: str, conf: dict[str, str], environ: dict[str, str]
 ) -> None:
     settings = {**OURS, f"{KEY}endpoint": f"http://127.0.0.1:{closed_port()}", **conf}
-    assert stores_away([location], settings.get, environ, QUICK) == {}
+    assert signs_of_life([TableRef(location)], settings.get, environ, QUICK) == {}
+
+
+def hive(*ports: int) -> dict[str, str]:
+    uris = ",".join(f"thrift://127.0.0.1:{port}" for port in ports)
+    return {"spark.sql.catalogImplementation": "hive", f"{HIVE}uris": uris}
+
+
+def test_a_metastore_that_accepts_and_never_answers_is_waited_for_once() -> None:
+    times: list[float] = []
+    with listening(lambda connection: times.append(time.monotonic())) as port:
+        started = time.monotonic()
+        away = found_away(("sales.a", "sales.b", "`c`"), hive(port), {})
+        again = found_away(("sales.d",), hive(port), {})
+        seconds = time.monotonic() - started
+    text = f"thrift://127.0.0.1:{port}: a connection, and no answer within 0.5 s"
+    assert (away, again) == (dict.fromkeys(("sales.a", "sales.b", "`c`"), text), {"sales.d": text})
+    assert len(times) == 2
+    assert 1.0 <= seconds < 3.0
+
+
+@pytest.mark.parametrize("answer", [says(b""), says(b"\x80\x01\x00\x02"), lambda connection: connection.close()])
+def test_a_metastore_that_answers_anything_is_there(answer: Callable[[socket.socket], None]) -> None:
+    with listening(answer) as port:
+        assert found_away(["sales.a"], hive(port), {}) == {}
+
+
+def test_one_of_several_metastores_is_enough() -> None:
+    dead = closed_port()
+    with listening(says(b"what?")) as port:
+        assert found_away(["sales.a"], hive(dead, port), {}) == {}
+    text = f"thrift://127.0.0.1:{dead}: Connection refused"
+    assert found_away(["sales.a"], hive(dead), {}) == {"sales.a": text}
+
+
+def test_a_metastore_is_asked_as_long_as_its_setting_says() -> None:
+    def silent_seconds(timeout: str | None) -> float:
+        limits = endpoint_probe.metastore_limits({f"{HIVE}client.socket.timeout": timeout}.get)
+        assert limits.enough_seconds < 2 * limits.answer_seconds + limits.pause_seconds
+        return 2 * limits.answer_seconds + limits.pause_seconds
+
+    seconds = {timeout: silent_seconds(timeout) for timeout in (None, "15s", "15", "40s", "2s", "1h")}
+    assert seconds == {
+        None: pytest.approx(15, abs=0.3),
+        "15s": pytest.approx(15, abs=0.3),
+        "15": pytest.approx(15, abs=0.3),
+        "40s": pytest.approx(40, abs=0.3),
+        "2s": pytest.approx(2, abs=0.3),
+        "1h": pytest.approx(15, abs=0.3),
+    }
+    store = ProbeLimits()
+    assert 2 * store.answer_seconds + store.pause_seconds <= 15
+
+
+@pytest.mark.parametrize(
+    ("name", "conf", "environ"),
+    [
+        ("sales.a", {"spark.sql.catalogImplementation": "in-memory"}, {}),
+        ("unity.sales.a", {"spark.sql.catalog.unity": "io.unitycatalog.spark.UCSingleCatalog"}, {}),
+        ("unity.a", {"spark.sql.catalog.unity": "io.unitycatalog.spark.UCSingleCatalog"}, {}),
+        ("sales.a", {"spark.sql.defaultCatalog": "unity"}, {}),
+        ("sales.a", {"spark.sql.catalog.spark_catalog": "io.unitycatalog.spark.UCSingleCatalog"}, {}),
+        ("sales.a", {f"{HIVE}client.factory.class": "com.amazonaws.glue.Factory"}, {}),
+        ("sales.a", {f"{HIVE}uris": ""}, {}),
+        ("sales.a", {f"{HIVE}uris": "zk-1:2181,zk-2:2181"}, {}),
+        ("sales.a", {f"{HIVE}uris": "thrift://host"}, {}),
+        ("sales.a", {f"{HIVE}uris": "thrift://host:port"}, {}),
+        ("sales.a", {}, {"JAVA_TOOL_OPTIONS": "-DsocksProxyHost=p"}),
+        ("/lake/a", {}, {}),
+    ],
+)
+def test_where_the_way_to_the_metastore_is_not_certain_hive_decides(
+    name: str, conf: dict[str, str], environ: dict[str, str]
+) -> None:
+    assert signs_of_life([TableRef(name)], {**hive(closed_port()), **conf}.get, environ, QUICK) == {}

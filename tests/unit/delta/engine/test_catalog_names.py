@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from maintainer.delta.storage import catalog_names
+from maintainer.delta.engine import catalog_names, endpoint_probe
 from maintainer.errors import EnvironmentUnfit
 
 
@@ -25,8 +25,12 @@ class Metastore:
     has_catalog = True
 
     def __init__(self, uris: str, error: Exception) -> None:
-        self.spark = SimpleNamespace(conf=SimpleNamespace(get=lambda key, default: uris))
+        conf = {"spark.hadoop.hive.metastore.uris": uris}
+        self.spark = SimpleNamespace(conf=SimpleNamespace(get=conf.get))
         self.error, self.asked = error, []  # type: tuple[Exception, list[str]]
+
+    def hadoop_conf(self) -> dict[str, str]:
+        return {}
 
     def catalog_entry(self, name: str) -> None:
         self.asked.append(name)
@@ -56,7 +60,7 @@ def test_after_a_silence_the_other_names_fail_at_once_with_its_cause(monkeypatch
     _ask(other, "sales.a")
     assert (silent.asked, other.asked) == (["sales.a", "unity.sales.a"], ["sales.a"])
     now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + catalog_names.SILENCE_SECONDS + 1)
+    monkeypatch.setattr(time, "monotonic", lambda: now + endpoint_probe.SILENCE_SECONDS + 1)
     _ask(silent, "sales.b")
     assert silent.asked[-1] == "sales.b"
 

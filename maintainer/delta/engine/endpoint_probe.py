@@ -1,0 +1,295 @@
+"""Ask an object store or a metastore for a sign of life before it is used: one small request, without Spark.
+
+Hadoop's client needs a minute for each table to find that nobody listens, and Hive's half a minute for a metastore that
+accepts and never answers. Here a service counts as away only where its address is known for sure, and where nothing
+answers several tries: no connection, or not a byte of an answer. Anything else is left to Hadoop and Hive: an answer of
+whatever kind, a proxy, settings of the user's own for how long to wait for a store.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from urllib.parse import urlsplit
+
+from maintainer.delta.spark.connectors import CONNECTOR_SETTINGS, S3_CLASS
+from maintainer.delta.spark.start_conf import DELTA_CATALOG
+from maintainer.delta.storage.failures.engine_failures import catalog_away
+from maintainer.delta.storage.failures.machine_failures import unreachable
+from maintainer.engine.protocols import IfAway
+from maintainer.errors import MaintainerError
+from maintainer.model.table.table_facts import TableRef
+
+Setting = Callable[[str], str | None]
+
+_S3A = "spark.hadoop.fs.s3a."
+_PATIENCE = ("attempts.maximum", "retry.limit", "retry.interval", "connection.timeout", "connection.establish.timeout")
+_JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+_AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
+_NO_WAY = frozenset({errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN})
+_NO_SUCH_HOST = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
+
+_HIVE = "spark.hadoop.hive.metastore."
+_SESSION_CATALOG, _CATALOG = "spark_catalog", "spark.sql.catalog."
+_GET_NAME = b"\x80\x01\x00\x01\x00\x00\x00\x07getName\x00\x00\x00\x01\x00"
+"""A call that any metastore knows, in Thrift's binary protocol. One that speaks another ends the connection, which is a
+sign of life, too."""
+_SECONDS = re.compile(r"\s*(\d+)\s*(?:s|sec|seconds?)?\s*")
+
+_MAX_AT_ONCE = threading.BoundedSemaphore(32)
+
+SILENCE_SECONDS = 60.0
+"""How long a metastore that took a connection and gave no answer is not asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a store or a metastore listens."""
+
+    host: str
+    port: int
+    tls: bool
+    is_metastore: bool = False
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'thrift' if self.is_metastore else 'https' if self.tls else 'http'}://{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeLimits:
+    """How long an endpoint is asked; one that takes connections and is silent for 15 seconds in all.
+
+    Args:
+        tries: Requests at most.
+        pause_seconds: Between two of them, so that a server that starts anew is not taken for one that is away.
+        connect_seconds: For a connection: two packets that were lost are sent again within it.
+        answer_seconds: For the first byte of an answer.
+        enough_seconds: No third try, or fourth, after so long.
+    """
+
+    tries: int = 4
+    pause_seconds: float = 0.75
+    connect_seconds: float = 7.0
+    answer_seconds: float = 7.0
+    enough_seconds: float = 8.0
+
+    @staticmethod
+    def within(seconds: float) -> ProbeLimits:
+        """Return the limits by which a silent endpoint is known after so many seconds."""
+        pause_seconds = min(0.75, seconds / 4)
+        each_seconds = round((seconds - pause_seconds) / 2, 1)
+        return ProbeLimits(4, pause_seconds, each_seconds, each_seconds, seconds / 2)
+
+
+class SignOfLife:
+    """Asks a service on threads of its own, from when this is made; ``endpoints`` are several where any will do."""
+
+    def __init__(self, endpoints: Iterable[Endpoint], limits: ProbeLimits) -> None:
+        self._reasons: dict[Endpoint, str | None] = {}
+        self._limits = limits
+        # A name server may keep us longer: then this knows nothing, and Hadoop or Hive finds out.
+        self._ends = time.monotonic() + 2 * (limits.answer_seconds + limits.connect_seconds) + limits.pause_seconds
+        self._threads = [threading.Thread(target=self._ask, args=(endpoint,), daemon=True) for endpoint in endpoints]
+        for thread in self._threads:
+            thread.start()
+
+    def _ask(self, endpoint: Endpoint) -> None:
+        with _MAX_AT_ONCE:
+            self._reasons[endpoint] = why_away(endpoint, self._limits)
+
+    def why_away(self) -> str | None:
+        """Wait for what becomes of it, and return what was tried where the service is away for sure."""
+        for thread in self._threads:
+            thread.join(max(0.0, self._ends - time.monotonic()))
+        reasons = [f"{endpoint}: {why}" for endpoint, why in self._reasons.items() if why is not None]
+        return "; ".join(sorted(reasons)) if len(reasons) == len(self._threads) else None
+
+
+def signs_of_life(
+    tables: Collection[TableRef], setting: Setting, environ: Mapping[str, str], limits: ProbeLimits | None = None
+) -> dict[str, IfAway]:
+    """Begin to ask for signs of life; T435 or E647 by the table's identifier. Each service is asked once, all at once.
+
+    Args:
+        tables: Those whose service is not known for sure are left out.
+        setting: A setting of the session, None where it is not set.
+        environ: Environment variables of this process.
+        limits: How long each service is asked.
+    """
+    asked: dict[tuple[Endpoint, ...], SignOfLife] = {}
+    signs: dict[str, IfAway] = {}
+    for table in tables:
+        at_store = s3_endpoint(table.location, setting, environ) if table.is_path else None
+        endpoints = metastore_of(table, setting, environ) if at_store is None else (at_store,)
+        if endpoints and endpoints not in asked:
+            asked[endpoints] = (
+                _of_metastore(endpoints, limits or metastore_limits(setting))
+                if at_store is None
+                else SignOfLife(endpoints, limits or ProbeLimits())
+            )
+        if endpoints:
+            signs[table.identifier] = partial(_if_away, table, asked[endpoints])
+    return signs
+
+
+_metastores: dict[tuple[Endpoint, ...], tuple[float, SignOfLife]] = {}
+_metastores_lock = threading.Lock()
+
+
+def _of_metastore(endpoints: tuple[Endpoint, ...], limits: ProbeLimits) -> SignOfLife:
+    """Ask a metastore, unless it was asked lately: names are resolved for planning, and again before a vacuum."""
+    with _metastores_lock:
+        until, sign = _metastores.get(endpoints, (0.0, None))
+        if sign is None or time.monotonic() > until:
+            sign = SignOfLife(endpoints, limits)
+            _metastores[endpoints] = (time.monotonic() + SILENCE_SECONDS, sign)
+        return sign
+
+
+def _if_away(table: TableRef, sign: SignOfLife) -> MaintainerError | None:
+    why = sign.why_away()
+    if why is None:
+        return None
+    where = table.identifier
+    return unreachable(where, why, is_s3=True) if table.is_path else catalog_away(where, why)
+
+
+def metastore_of(table: TableRef, setting: Setting, environ: Mapping[str, str]) -> tuple[Endpoint, ...]:
+    """Return where Hive's metastore listens that knows a name; nothing where that cannot be said for sure.
+
+    That is so for names in other catalogs, for a client of another maker, and where Java may take another way.
+    """
+    catalog = table.location.partition(".")[0].strip("`")
+    if (
+        table.is_path
+        or setting("spark.sql.catalogImplementation") != "hive"
+        or (catalog != _SESSION_CATALOG and setting(_CATALOG + catalog) is not None)
+        or setting("spark.sql.defaultCatalog") not in (None, _SESSION_CATALOG)
+        or setting(_CATALOG + _SESSION_CATALOG) not in (None, DELTA_CATALOG)
+        or setting(f"{_HIVE}client.factory.class")
+        or _java_has_proxy(setting, environ)
+    ):
+        return ()
+    tls = setting(f"{_HIVE}use.SSL") == "true"
+    try:
+        addresses = [urlsplit(uri.strip()) for uri in (setting(f"{_HIVE}uris") or "").split(",")]
+        endpoints = [Endpoint(uri.hostname or "", uri.port or 0, tls, True) for uri in addresses]
+    except ValueError:
+        return ()
+    is_known = all(uri.scheme == "thrift" for uri in addresses) and all(each.host and each.port for each in endpoints)
+    return tuple(dict.fromkeys(endpoints)) if is_known else ()
+
+
+def metastore_limits(setting: Setting) -> ProbeLimits:
+    """Return how long a metastore is asked: as long as Hive's client would wait for one answer."""
+    seconds = _SECONDS.fullmatch(setting(f"{_HIVE}client.socket.timeout") or "")
+    return ProbeLimits() if seconds is None else ProbeLimits.within(float(seconds[1]))
+
+
+def s3_endpoint(location: str, setting: Setting, environ: Mapping[str, str]) -> Endpoint | None:
+    """Return where the S3 store of a location listens; None where that cannot be said for sure.
+
+    That is so for Amazon's own, whose address depends on region and network; behind a proxy; where another class than
+    Hadoop's reads ``s3://``; and where the user says how long to wait.
+    """
+    parts = urlsplit(location)
+    if parts.scheme not in ("s3", "s3a") or not parts.netloc:
+        return None
+    if setting(f"spark.hadoop.fs.{parts.scheme}.impl") not in (
+        (S3_CLASS,) if parts.scheme == "s3" else (None, S3_CLASS)
+    ):
+        return None
+
+    def value(key: str) -> str | None:
+        return setting(f"{_S3A}bucket.{parts.netloc}.{key}") or setting(_S3A + key)
+
+    ours = CONNECTOR_SETTINGS["s3"]
+    if any(value(key) not in (None, ours.get(_S3A + key)) for key in _PATIENCE):
+        return None
+    if value("proxy.host") or _has_proxy(setting, environ):
+        return None
+    endpoint = value("endpoint") or ""
+    if not endpoint or "$" in endpoint:
+        return None
+    tls = value("connection.ssl.enabled") != "false"
+    try:
+        address = urlsplit(endpoint if "://" in endpoint else f"{'https' if tls else 'http'}://{endpoint}")
+        host, port = address.hostname, address.port
+    except ValueError:
+        return None
+    if not host or address.scheme not in ("http", "https") or f".{host}".endswith(_AMAZON):
+        return None
+    tls = address.scheme == "https"
+    return Endpoint(host, port or (443 if tls else 80), tls)
+
+
+def _has_proxy(setting: Setting, environ: Mapping[str, str]) -> bool:
+    """Whether Hadoop's client may take another way than a socket of Python's."""
+    keys = ("http_proxy", "https_proxy", "all_proxy")
+    return any(environ.get(name) for key in keys for name in (key, key.upper())) or _java_has_proxy(setting, environ)
+
+
+def _java_has_proxy(setting: Setting, environ: Mapping[str, str]) -> bool:
+    options = [setting("spark.driver.extraJavaOptions"), setting("spark.driver.defaultJavaOptions")]
+    options += [environ.get(name) for name in _JAVA_OPTIONS]
+    return any("prox" in (text or "").lower() for text in options)
+
+
+def why_away(endpoint: Endpoint, limits: ProbeLimits) -> str | None:
+    """Return why an endpoint counts as away; None where it answers, or where this cannot tell."""
+    started = time.monotonic()
+    why: str | None = None
+    for number in range(limits.tries):
+        if number > 1 and time.monotonic() - started > limits.enough_seconds:
+            break
+        if number:
+            time.sleep(limits.pause_seconds)
+        why = _ask(endpoint, limits)
+        if why is None:
+            return None
+    return why
+
+
+def _ask(endpoint: Endpoint, limits: ProbeLimits) -> str | None:
+    try:
+        connection = socket.create_connection((endpoint.host, endpoint.port), limits.connect_seconds)
+    except TimeoutError:
+        return f"no connection within {limits.connect_seconds:g} s"
+    except socket.gaierror as error:
+        return "no such host" if error.errno in _NO_SUCH_HOST else None
+    except OSError as error:
+        return (error.strerror or "no connection") if error.errno in _NO_WAY else None
+    with connection:
+        connection.settimeout(limits.answer_seconds)
+        try:
+            _wait_for_answer(connection, endpoint)
+        except TimeoutError:
+            return f"a connection, and no answer within {limits.answer_seconds:g} s"
+        except OSError:
+            return None  # something is there: a certificate of another kind, a connection that was closed
+    return None
+
+
+def _wait_for_answer(connection: socket.socket, endpoint: Endpoint) -> None:
+    if endpoint.tls:
+        # Nothing secret is sent, and Java has its own list of whom to trust.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        connection = context.wrap_socket(connection, server_hostname=endpoint.host)
+    if endpoint.is_metastore:
+        connection.sendall(_GET_NAME)
+        connection.recv(1)
+        return
+    host = endpoint.host.encode("idna").decode("ascii") if not endpoint.host.isascii() else endpoint.host
+    request = f"HEAD / HTTP/1.1\r\nHost: {host}:{endpoint.port}\r\nUser-Agent: maintainer\r\nConnection: close\r\n\r\n"
+    connection.sendall(request.encode("ascii"))
+    connection.recv(1)
