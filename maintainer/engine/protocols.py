@@ -60,6 +60,7 @@ class VacuumQuestion:
 class DeletionGuard:
     """What a deletion asks while it runs: whose references to look up again, and whether to stop between two chunks.
 
+    Each commit above ``planned_version`` is looked at again; without one, each above the facts' version.
     ``progress`` is called right before the first file goes, with 0, and then now and again, from any thread, with how
     many are gone at least.
     """
@@ -67,6 +68,7 @@ class DeletionGuard:
     tables: tuple[TableRef, ...] = ()
     stop_reason: Callable[[], str | None] = lambda: None
     progress: Callable[[int], None] = lambda num_deleted: None
+    planned_version: int | None = None
 
 
 class TableFinder(Protocol):

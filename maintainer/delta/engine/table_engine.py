@@ -28,6 +28,7 @@ from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.transaction.property_commit import set_properties
 from maintainer.delta.transaction.requirements import check_same_table, was_planned_table
 from maintainer.delta.transaction.small_log_files import write_missing_checksum
+from maintainer.delta.vacuum.second_reader import second_readers
 from maintainer.delta.vacuum.shallow_clones import References
 from maintainer.delta.vacuum.trash import undelete
 from maintainer.delta.vacuum.vacuum_candidates import now_ms
@@ -154,7 +155,9 @@ class DeltaTableWriter:
         self._refuse_unsafe_store(facts)
         self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: vacuum")
         self._meter.begin(Phase.LOOKING)
-        tools = VacuumTools(self._reader.references, self._reader, self.clock)
+        tools = VacuumTools(
+            self._reader.references, self._reader, second_readers(self._jvm), self.clock, self._reader.forget
+        )
         return vacuum(self._jvm, facts, step, stamp, before_delete, guard, tools)
 
     def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:

@@ -54,6 +54,13 @@ class DeltaTableReader:
             storage = self._opened(ref)
             return self._log_reader.facts(ref, storage) or self._spark.facts(ref, storage)
 
+    def forget(self, location: str) -> None:
+        """Drop what is kept of a table's log, here and in Delta."""
+        self._log_reader.forget(location)
+        self._live_files.forget()
+        self._replayed = None
+        self._jvm.forget_log(location)
+
     def vacuum_history(
         self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
     ) -> VacuumHistory:

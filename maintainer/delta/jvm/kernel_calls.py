@@ -7,7 +7,7 @@ handle, turns a whole batch of rows into JSON inside the JVM, and one string for
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from maintainer.delta.jvm.gateway import Gateway, JavaObject
@@ -15,6 +15,9 @@ from maintainer.delta.jvm.storage_calls import TableFolder
 
 CHARACTERS_AT_ONCE = 4_000_000
 """About 7,000 files with statistics of ten columns cross in one piece."""
+
+
+MAX_LONG = 2**63 - 1
 
 
 class KernelCalls(Gateway):
@@ -39,23 +42,59 @@ class KernelCalls(Gateway):
 
     def kernel_adds(self, folder: TableFolder, snapshot: JavaObject) -> Iterator[dict[str, Any]]:
         """The live files as ``add`` actions, in batches of some megabytes of text."""
-        engine, to_json = self._kernel_engine(folder)
+        engine, _ = self._kernel_engine(folder)
+        batches = snapshot.getScanBuilder().build().getScanFiles(engine, True)
+        for action in self._kernel_rows(folder, batches, lambda batch: [batch]):
+            yield action["add"]
+
+    def kernel_actions(self, folder: TableFolder, version: int, removed_since_ms: int) -> Iterator[dict[str, Any]]:
+        """The actions that a version is made of, and its removals since a moment, of commits and checkpoints alone.
+
+        As Kernel collects them for a checkpoint: in one pass, without a look at a checksum file or at what an earlier
+        call has read. ``metaData`` and ``protocol`` come with the live ``add`` actions. Removals are those that the log
+        still has: a checkpoint leaves out the expired ones. Raises what Kernel raises.
+        """
+        engine, _ = self._kernel_engine(folder)
+        internal, expressions = self._java("io.delta.kernel.internal"), self._java("io.delta.kernel.expressions")
+        root = engine.getFileSystemClient().resolvePath(folder.root.toString())
+        # py4j makes an Integer of a Python int, and Kernel needs a Long.
+        boxed = self._java("java.util.stream.LongStream").of(version).boxed().findFirst()
+        segment = internal.snapshot.SnapshotManager(internal.fs.Path(root)).getLogSegmentForVersion(engine, boxed)
+        batches = internal.replay.CreateCheckpointIterator(engine, segment, MAX_LONG)
+        removed_at = expressions.Column("remove").appendNestedField("deletionTimestamp")
+        late = expressions.Predicate(">=", removed_at, expressions.Literal.ofLong(removed_since_ms))
+        evaluator = engine.getExpressionHandler().getPredicateEvaluator(
+            internal.actions.SingleAction.CHECKPOINT_SCHEMA, late
+        )
+        batch_of, optional = self._java("io.delta.kernel.data.FilteredColumnarBatch"), self._java("java.util.Optional")
+
+        def live_and_removed(batch: JavaObject) -> list[JavaObject]:
+            actions = batch.getData()
+            return [batch, batch_of(actions, optional.of(evaluator.eval(actions, optional.empty())))]
+
+        yield from self._kernel_rows(folder, batches, live_and_removed)
+
+    def _kernel_rows(
+        self, folder: TableFolder, batches: JavaObject, parts: Callable[[JavaObject], list[JavaObject]]
+    ) -> Iterator[dict[str, Any]]:
+        """The rows of Kernel's batches as Python has them, in pieces of some megabytes of text."""
+        _, to_json = self._kernel_engine(folder)
         as_scala = self._java("scala.jdk.javaapi.CollectionConverters").asScala
         lines = self._java("scala.collection.mutable.StringBuilder")()
-        batches = snapshot.getScanBuilder().build().getScanFiles(engine, True)
         try:
             more = bool(batches.hasNext())
             while more:
-                rows = batches.next().getRows()
-                as_scala(rows.map(to_json)).addString(lines, "", "\n", "\n")
-                rows.close()
+                for part in parts(batches.next()):
+                    rows = part.getRows()
+                    as_scala(rows.map(to_json)).addString(lines, "", "\n", "\n")
+                    rows.close()
                 more = bool(batches.hasNext())
                 if not more or int(lines.length()) > CHARACTERS_AT_ONCE:
                     text = self.across(lines)
                     lines.clear()
                     for line in text.split("\n"):
                         if line:
-                            yield json.loads(line)["add"]
+                            yield json.loads(line)
         finally:
             batches.close()
 

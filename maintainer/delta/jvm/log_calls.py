@@ -20,6 +20,7 @@ REQUIRED: tuple[Required, ...] = (
     ("DeltaLog", "checkpoint", 0),
     ("DeltaLog", "tombstoneRetentionMillis", 1),
     ("Snapshot", "allFiles", 0),
+    ("Snapshot", "tombstones", 0),
     ("implicits.package$", "addFileEncoder", 0),
     ("Snapshot", "version", 0),
     ("Snapshot", "timestamp", 0),
@@ -109,6 +110,12 @@ class LogCalls(Gateway):
     def all_files(self, snapshot: JavaObject) -> DataFrame:
         """The snapshot's AddFiles as a DataFrame."""
         return self._frame(snapshot.allFiles().toDF())
+
+    def tombstones(self, snapshot: JavaObject, removed_since_ms: int) -> list[dict[str, Any]]:
+        """Path and deletion vector of the snapshot's unexpired removals since a moment, by one Spark job."""
+        late = self._frame(snapshot.tombstones().toDF()).where(f"deletionTimestamp >= {removed_since_ms}")
+        rows = late.selectExpr("to_json(struct(path, deletionVector)) AS remove").collect()
+        return [json.loads(row["remove"]) for row in rows]
 
     def scan_files(self, snapshot: JavaObject) -> list[dict[str, Any]]:
         """The fields of all live AddFiles, by one Spark job and in one piece.

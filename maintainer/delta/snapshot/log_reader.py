@@ -85,6 +85,10 @@ class LogReader:
             _LOG.info("Kernel cannot read %s, so Spark is asked: %s", ref.identifier, error)
             return None
 
+    def forget(self, location: str) -> None:
+        """Drop what is kept of a table."""
+        self._cache.forget(location)
+
     def _replay(self, ref: TableRef, storage: TableStorage, listed: Mapping[str, StoredFile]) -> TableFacts | None:
         """Return the facts from the log's files, if they are complete and nothing is unusual."""
         try:

@@ -43,6 +43,14 @@ def same_folder(uri: str, other: str) -> bool:
         return False
 
 
+def is_really_below(root_uri: str, folder_uri: str) -> bool:
+    """Whether a folder is the root or below it with all symlinks followed; always true off a local disk."""
+    if not root_uri.startswith("file:") or not folder_uri.startswith("file:"):
+        return True
+    root, folder = os.path.realpath(local_path(root_uri)), os.path.realpath(local_path(folder_uri))
+    return os.path.commonpath([root, folder]) == root
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """Why a file is needed: the spelling under which it is. ``certain`` is false where only the names are the same."""

@@ -15,9 +15,11 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 from urllib.parse import unquote
+
+from maintainer.engine.store.object_storage import content_tag
 
 _UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=/@")
 PLAIN = re.compile(r"[A-Za-z0-9_\-!.~'()*,;:$&+=/@]*")
@@ -60,7 +62,10 @@ def path_uri(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """One file or directory on storage. Device and inode are known on a local disk, and are the link's own for one."""
+    """One file or directory on storage. Device and inode are known on a local disk, and are the link's own for one.
+
+    Two are equal if nothing tells them apart: a tag does so only where both have one.
+    """
 
     uri: str
     size_bytes: int
@@ -68,8 +73,21 @@ class StoredFile:
     is_dir: bool
     is_symlink: bool
     device_and_inode: tuple[int, int] | None = None
-    tag: str = field(default="", compare=False)
+    tag: str = ""
     """What an object store names this very content by; empty elsewhere."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StoredFile):
+            return NotImplemented
+        tags = content_tag(self.tag), content_tag(other.tag)
+        return self._told_by() == other._told_by() and (not all(tags) or tags[0] == tags[1])
+
+    def __hash__(self) -> int:
+        return hash(self._told_by())
+
+    def _told_by(self) -> tuple[object, ...]:
+        is_what = (self.is_dir, self.is_symlink, self.device_and_inode)
+        return (self.uri, self.size_bytes, self.modification_time_ms, *is_what)
 
     @property
     def name(self) -> str:

@@ -113,12 +113,7 @@ class TableStorage:
     def commits(self, *, after_version: int = -1) -> list[LogEntry]:
         """The published commit files above a version, in order; none where there is no log yet."""
         after = f"{after_version:020d}.json" if after_version >= 0 else ""
-        commits = []
-        for file in self.files.children(self._log_uri, after=after).values():
-            match = COMMIT_NAME.match(file.name)
-            if match and int(match.group(1)) > after_version:
-                commits.append(LogEntry(int(match.group(1)), file.modification_time_ms, file.uri, file))
-        return sorted(commits, key=lambda entry: entry.version)
+        return commits_among(self.files.children(self._log_uri, after=after).values(), after_version=after_version)
 
     def commit_info(self, entry: LogEntry) -> dict[str, Any]:
         """The commit's ``commitInfo`` (nearly always its first line); empty if it has none."""
@@ -199,6 +194,16 @@ class TableStorage:
             uri = self._jvm.vector_path(kind, path, file_system.makeQualified(self.folder.root))
             self._vectors[key] = one_spelling(str(file_system.makeQualified(uri).toUri().toString()))
         return self._vectors[key]
+
+
+def commits_among(listed: Iterable[StoredFile], *, after_version: int = -1) -> list[LogEntry]:
+    """The commit files above a version among those of a log's folder, in order."""
+    commits = []
+    for file in listed:
+        match = COMMIT_NAME.match(file.name)
+        if match and int(match.group(1)) > after_version:
+            commits.append(LogEntry(int(match.group(1)), file.modification_time_ms, file.uri, file))
+    return sorted(commits, key=lambda entry: entry.version)
 
 
 def storage_of_path(jvm: DeltaJvm, text: str) -> TableStorage:

@@ -71,6 +71,10 @@ class LiveFilesReader:
         self._kept: OrderedDict[tuple[str, str, int, bool], LiveFiles] = OrderedDict()
         self._last_storage: tuple[str, TableStorage] | None = None
 
+    def forget(self) -> None:
+        """Drop all that is kept."""
+        self._kept.clear()
+
     def of_version(self, facts: TableFacts, version: int, *, looks: bool = True) -> LiveFiles | None:
         """All live files of a version; see ``of_table``. Without ``looks`` what is kept counts as it is."""
         for by_spark in (True, False) if not looks else ():

@@ -44,7 +44,7 @@ def history(
     """Find how long files must be kept; see ``TableReader.vacuum_history``. The log is None where it was not read."""
     entries, log = storage.commits(), None
     if removed_before_ms is None or not nothing_left(storage, facts, removed_before_ms, entries):
-        log = replay(storage, facts)
+        log = replay(storage, facts.version, entries)
     # Commit files alone are enough to place a stream where nothing is deleted.
     replayed = log or LogReplay(times=[(entry.version, entry.modification_time_ms) for entry in entries])
     first_version = facts.version + 1 if replayed.first_version is None else replayed.first_version
@@ -73,7 +73,7 @@ def look(
     if question.untracked_before_ms is None and not trash and _known_to_be_gone(facts, question):
         return replace(facts, removed_files=(), storage=StorageLook())
     if log is None or log.head < facts.version:
-        log = replay(storage, facts)
+        log = replay(storage, facts.version)
     old = expired(storage, facts, log, removed_before_ms=question.removed_before_ms)
     present = entries_of(storage, old)
     protections: list[Protection] = []

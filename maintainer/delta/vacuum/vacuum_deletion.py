@@ -8,28 +8,28 @@ one by one, between the same two commits that Delta writes, VACUUM START and VAC
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.log.commit_history import commit_at
-from maintainer.delta.log.conflicting_commit import read_conflicting_commit
+from maintainer.delta.log.conflicting_commit import read_conflicting_commit, removed_key
 from maintainer.delta.log.replay.log_replay import LogReplay, replay, uris_of
 from maintainer.delta.storage.failures.engine_failures import table_errors
-from maintainer.delta.storage.file_identity import NeededFiles
-from maintainer.delta.storage.file_store import StoredFile, local_path
-from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.storage.file_identity import NeededFiles, is_really_below
+from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.table_storage import LogEntry, TableStorage
 from maintainer.delta.transaction.requirements import check_same_table
 from maintainer.delta.vacuum.file_deletion import Taken, check_unchanged, entries_in, take_away
+from maintainer.delta.vacuum.log_watch import LogWatch
+from maintainer.delta.vacuum.second_reader import LiveFile, LiveVersion, SecondReader, check_second_reading
 from maintainer.delta.vacuum.shallow_clones import Locator, References
 from maintainer.delta.vacuum.tombstones import expired, protected_uris
 from maintainer.delta.vacuum.trash import Manifest, TrashedFile, empty, trash_target, write_manifest
 from maintainer.delta.vacuum.vacuum_candidates import MAX_CLOCK_SKEW_MS, clocks_apart, now_ms, still_free
 from maintainer.delta.vacuum.vacuum_commits import StartAndEnd, VacuumCommits
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard
-from maintainer.errors import CommitConflict, MaintainerError, Refused, VerificationFailed
+from maintainer.errors import CommitConflict, Refused, VerificationFailed
 from maintainer.errors.missing_files import files_gone_help
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.outcome import VacuumReceipt
@@ -43,11 +43,16 @@ _REVIVING = ("RESTORE", "CLONE")
 
 @dataclass(frozen=True, slots=True)
 class VacuumTools:
-    """What a deletion needs besides the table: the fleet's references and a clock."""
+    """What a deletion needs besides the table: the fleet's references, second readers of the log, and a clock.
+
+    ``forget`` drops what is kept of a table's log: it may be another one now.
+    """
 
     references: References
     locator: Locator
+    second_readers: Sequence[SecondReader]
     clock: Callable[[], int] = now_ms
+    forget: Callable[[str], None] = lambda location: None
 
 
 def vacuum(
@@ -64,7 +69,8 @@ def vacuum(
     Raises:
         CommitConflict: C701, the table was replaced, restored or cloned over, or a file is needed again.
         Refused: A430, a file is younger than the retention allows; A431, it lies outside the table; A450, another
-            table needs it or may need it; A451, this machine's clock is not the storage's.
+            table needs it or may need it; A451, this machine's clock is not the storage's; A452, a second reader of
+            the log finds other live files, or needs one that would go.
         TableError: T431, a trash on an object store; T432, the trash cannot be written.
         VerificationFailed: V505, a file that had to stay and was there before is gone after.
         CommitNotLanded: C702, VACUUM START could not be committed; nothing was deleted.
@@ -78,9 +84,12 @@ def vacuum(
         commits = VacuumCommits(jvm, storage, stamp, facts.ref.identifier)
         retention_ms = jvm.table_retention_ms(snapshot)
         read_version = int(snapshot.version())
-    return Deletion(storage, commits, facts, step, guard, tools, retention_ms, read_version).run(
-        stamp.run_id, before_delete
-    )
+    deletion = Deletion(storage, commits, facts, step, guard, tools, retention_ms, read_version)
+    try:
+        return deletion.run(stamp.run_id, before_delete)
+    except (CommitConflict, Refused):
+        tools.forget(facts.location)
+        raise
 
 
 class Deletion:
@@ -103,29 +112,33 @@ class Deletion:
         self._step = step
         self._guard = guard
         self._tools = tools
-        self._table_retention_ms = table_retention_ms
-        self._read_version = read_version
+        self._table_retention_ms, self._read_version = table_retention_ms, read_version
         self._planned = {storage.uri(file.path): file for file in step.files}
         self._started = time.monotonic()
-        self._seen = read_version
+        self._since = facts.version if guard.planned_version is None else min(facts.version, guard.planned_version)
+        self._newer: dict[tuple[str, str], int | None] = {}  # bytes of what newer commits add, None for removals
         self._present: dict[str, StoredFile] = {}
+        self._watch: LogWatch | None = None
         self._run_id = ""
 
     def run(self, run_id: str, before_delete: BeforeCommit) -> VacuumReceipt:
         """Look, delete, look again; see ``vacuum``."""
-        step, where = self._step, self._facts.ref.identifier
-        self._run_id = run_id
+        step, where, self._run_id = self._step, self._facts.ref.identifier, run_id
         with table_errors(where):
             if step.trash_seconds:
                 refuse_trash(self._storage.root_uri, where)
             self._check_retention()
             self._check_places()
-            log = replay(self._storage, self._facts)
-            self._check_log(self._facts.version)
+            watch = self._watch = LogWatch(self._storage, where)
+            log = replay(self._storage, self._since, watch.entries)
+            self._check_commits([entry for entry in watch.entries if entry.version > self._since])
             needed = NeededFiles()
             uris = protected_uris(self._storage, self._facts, log, step.removed_before_ms)
             needed.add(uris, root_uri=self._storage.root_uri)
             present = self._last_look(log, needed)
+            if present:
+                ours = LiveVersion(where, self._facts.table_id, log.head, self._live_files)
+                check_second_reading(self._tools.second_readers, self._storage, ours, present, step.removed_before_ms)
         if not self._planned and not step.emptied:
             return VacuumReceipt(0, 0, version_before=self._read_version)
         before_delete(self._read_version, None)  # the caller's: what it raises says nothing about the table
@@ -180,7 +193,7 @@ class Deletion:
         """Refuse files outside the table, files of its log, and files behind a symlink."""
         storage = self._storage
         folders = {uri.rpartition("/")[0] for uri in self._planned}
-        outside = {folder for folder in folders if not _really_below(storage.root_uri, folder)}
+        outside = {folder for folder in folders if not is_really_below(storage.root_uri, folder)}
         for uri in self._planned:
             inside = storage.is_below_root(uri) and not uri[len(storage.root_uri) + 1 :].startswith("_delta_log/")
             if not inside or uri.rpartition("/")[0] in outside:
@@ -193,9 +206,9 @@ class Deletion:
                     help="plan again; if it happens again, find out who writes to the table's folder and its log",
                 )
 
-    def _check_log(self, after_version: int) -> None:
-        """Check every commit above a version: a RESTORE or CLONE, or a commit that names a planned file, stops us."""
-        for entry in self._storage.commits(after_version=after_version):
+    def _check_commits(self, entries: list[LogEntry]) -> None:
+        """Check commits since the plan: a RESTORE or CLONE, or a commit that names a planned file, stops us."""
+        for entry in entries:
             actions = list(self._storage.actions(entry, with_adds=True))
             other_commit = read_conflicting_commit(entry, actions)
             if other_commit.operation.upper().startswith(_REVIVING):
@@ -206,7 +219,17 @@ class Deletion:
                     named.add(uris_of(self._storage, action), root_uri=self._storage.root_uri)
             if len(named) and (again := [uri for uri in self._planned if self._is_among(named, uri)]):
                 raise self._conflict(f"a planned file is in use again ({other_commit})", again[0])
-            self._seen = max(self._seen, entry.version)
+            if entry.version > self._facts.version:
+                self._newer.update((removed_key(action["remove"]), None) for action in actions if "remove" in action)
+                adds = [action["add"] for action in actions if "add" in action]
+                self._newer.update((removed_key(add), int(add["size"])) for add in adds)
+
+    def _live_files(self) -> Iterator[LiveFile]:
+        """The live files that this deletion goes by: those of the facts, and what newer commits say."""
+        for file in self._facts.files:
+            if file.key not in self._newer:
+                yield (*file.key, file.size_bytes)
+        yield from ((*key, size_bytes) for key, size_bytes in self._newer.items() if size_bytes is not None)
 
     def _is_among(self, named: NeededFiles, uri: str) -> bool:
         """Whether files that a commit names include a planned file, by identity; by place if it does not exist."""
@@ -272,44 +295,34 @@ class Deletion:
             else:
                 self._storage.files.move(uri, trash_target(trash, uri[start:]))
 
-        try:
-            with table_errors(self._facts.ref.identifier):
-                self._check_clock(first)
-        except MaintainerError as error:
-            return Taken(error=error)
         return take_away(
             list(present),
             take,
             stop_reason=self._guard.stop_reason,
-            check=self._check_newer_commits,
+            check=lambda: self._check_newer_commits(first),
             progress=self._guard.progress,
             remove_many=self._storage.files.delete_many if trash is None else lambda uris: None,
         )
 
-    def _check_newer_commits(self) -> None:
-        """See ``_check_log``. A log that cannot be read ends the deletion with its cause, as other errors do."""
+    def _check_newer_commits(self, first: int) -> None:
+        """See ``_check_commits``. A log that cannot be read ends the deletion with its cause, as other errors do."""
         with table_errors(self._facts.ref.identifier):
-            self._check_log(self._seen)
+            assert self._watch is not None
+            entries = self._watch.newer()
+            for start in (entry for entry in entries if entry.version == first):
+                self._check_clock(start)
+            self._check_commits(entries)
 
-    def _check_clock(self, first: int) -> None:
+    def _check_clock(self, entry: LogEntry) -> None:
         """Compare this machine's clock with the storage's: the time of the commit file that was just written.
 
         Raises:
             Refused: A451.
         """
-        entry = commit_at(self._storage, first)
         moment = self._tools.clock()
-        if entry is None or abs(moment - entry.modification_time_ms) <= MAX_CLOCK_SKEW_MS:
-            return
-        away = (moment - entry.modification_time_ms) // 1000
-        raise Refused(
-            "nothing was deleted: this machine's clock and the storage's are too far apart",
-            code="A451",
-            where=self._facts.ref.identifier,
-            found=f"this machine is {abs(away)} s {'ahead' if away > 0 else 'behind'}",
-            allowed=f"{MAX_CLOCK_SKEW_MS // 1000} s",
-            help="set the clock of this machine; file ages are wrong while a clock is wrong",
-        )
+        if abs(moment - entry.modification_time_ms) > MAX_CLOCK_SKEW_MS:
+            away = (moment - entry.modification_time_ms) // 1000
+            raise self._clocks_apart(f"this machine is {abs(away)} s {'ahead' if away > 0 else 'behind'}")
 
     def _check_known_clocks(self, log: LogReplay) -> None:
         """Compare the clocks as far as they are known without a commit: emptying the trash makes none.
@@ -318,14 +331,17 @@ class Deletion:
             Refused: A451.
         """
         for apart in clocks_apart(self._storage, log):
-            raise Refused(
-                "nothing was deleted: this machine's clock and the storage's are too far apart",
-                code="A451",
-                where=self._facts.ref.identifier,
-                found=apart.text,
-                allowed=f"{MAX_CLOCK_SKEW_MS // 1000} s",
-                help="set the clock of this machine; file ages are wrong while a clock is wrong",
-            )
+            raise self._clocks_apart(apart.text)
+
+    def _clocks_apart(self, found: str) -> Refused:
+        return Refused(
+            "nothing was deleted: this machine's clock and the storage's are too far apart",
+            code="A451",
+            where=self._facts.ref.identifier,
+            found=found,
+            allowed=f"{MAX_CLOCK_SKEW_MS // 1000} s",
+            help="set the clock of this machine; file ages are wrong while a clock is wrong",
+        )
 
     def _finish(
         self,
@@ -364,15 +380,9 @@ class Deletion:
             version_after=last,
             stopped=attempt.stopped,
             trash=trash,
-            oldest_version=_oldest_promised(log, self._step.removed_before_ms),
+            oldest_version=log.oldest_promised(self._step.removed_before_ms),
             num_vanished=sum(uri not in after and uri not in self._planned for uri in before),
         )
-
-
-def _oldest_promised(log: LogReplay, horizon_ms: int) -> int | None:
-    """The version that was current at the horizon, or the oldest that the log still has after it."""
-    before = [version for version, moment in log.times if moment <= horizon_ms]
-    return before[-1] if before else log.first_version
 
 
 def _file_text(path: str, error: str | None) -> str:
@@ -384,11 +394,3 @@ def _unchanged(planned: RemovedFile, current: StoredFile) -> bool:
     if planned.kind != "untracked":
         return True
     return (current.modification_time_ms, current.size_bytes) == (planned.removed_at_ms, planned.size_bytes)
-
-
-def _really_below(root_uri: str, folder_uri: str) -> bool:
-    """Whether a folder is the root or below it with all symlinks followed; always true off a local disk."""
-    if not root_uri.startswith("file:") or not folder_uri.startswith("file:"):
-        return True
-    root, folder = os.path.realpath(local_path(root_uri)), os.path.realpath(local_path(folder_uri))
-    return os.path.commonpath([root, folder]) == root

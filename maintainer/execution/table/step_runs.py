@@ -173,16 +173,12 @@ def run_vacuum(worker: TableWorker, work: StepWork, step: VacuumStep, record: Ta
         return StepStatus.NOTHING_LEFT
     if len(current.files) < len(step.files):
         work.notes.append(f"{len(step.files) - len(current.files)} files are live again and were left alone")
-    # The writer looks at every commit since the version it is given. A file that was restored and removed again after
-    # the plan was made went later than the plan says: so since the plan, not since now.
-    observed = worker.plan.observed
-    since = facts if observed is None else replace(facts, version=min(facts.version, observed.version))
     work.meter.begin(Phase.LOOKING)
     _check_undamaged(worker, facts)
     work.deletion = current
     receipt = attempt(
         worker, work, facts, 0, (len(current.files), current.size_bytes),
-        lambda stamp, before: worker.engine.writer.vacuum(since, current, stamp, before, _guard(worker, work, current)),
+        lambda stamp, before: worker.engine.writer.vacuum(facts, current, stamp, before, _guard(worker, work, current)),
     )  # fmt: skip
     work.batches_done = 1
     if receipt.num_files_emptied:
@@ -237,7 +233,12 @@ def _guard(worker: TableWorker, work: StepWork, step: VacuumStep) -> DeletionGua
         except FolderUnwritable as error:  # asked for by ``stop_reason`` before the next chunk
             context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
 
-    return DeletionGuard(context.known_tables, lambda: worker.control.reason or context.switch.deletions_held, progress)
+    # The writer looks at every commit since this version. A file that was restored and removed again after the plan was
+    # made went later than the plan says: so since the plan, not since now.
+    observed = None if worker.plan.observed is None else worker.plan.observed.version
+    return DeletionGuard(
+        context.known_tables, lambda: worker.control.reason or context.switch.deletions_held, progress, observed
+    )
 
 
 def _check_all_proven(step: VacuumStep, record: TableRecord) -> None:

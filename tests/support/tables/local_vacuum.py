@@ -7,15 +7,16 @@ END, is replaced by a writer of the same two commit files.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from maintainer.app.planning.read_table import read_for_planning
 from maintainer.delta.log.table_place import StoragePlaces
-from maintainer.delta.storage.file_store import FileStore, LocalFiles, java_quote
+from maintainer.delta.storage.file_store import FileStore, LocalFiles, java_quote, local_path
 from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.vacuum.second_reader import SecondReader
 from maintainer.delta.vacuum.shallow_clones import References
 from maintainer.delta.vacuum.vacuum_candidates import history, look
 from maintainer.delta.vacuum.vacuum_deletion import Deletion, VacuumTools
@@ -165,6 +166,24 @@ class LocalReader:
         return _place(ref.location)
 
 
+def plain_reading(storage: TableStorage, version: int, removed_since_ms: int) -> Iterator[dict[str, Any]]:
+    """A second reading of a table on a local disk, by nothing but JSON: see ``SecondReader``."""
+    live: dict[tuple[str, str], dict[str, Any]] = {}
+    removed: list[dict[str, Any]] = []
+    for commit in sorted(Path(local_path(f"{storage.root_uri}/_delta_log")).glob("*.json")):
+        actions = [json.loads(line) for line in commit.read_text().splitlines() if line.strip()]
+        if int(commit.name[:20]) > version:
+            break
+        for body in [action["remove"] for action in actions if "remove" in action]:
+            live.pop((body["path"], json.dumps(body.get("deletionVector"), sort_keys=True)), None)
+            removed.append(body)
+        for body in [action["add"] for action in actions if "add" in action]:
+            live[body["path"], json.dumps(body.get("deletionVector"), sort_keys=True)] = body
+        yield from ({"metaData": action["metaData"]} for action in actions if "metaData" in action)
+    yield from ({"add": body} for body in live.values())
+    yield from ({"remove": body} for body in removed if body.get("deletionTimestamp", 0) >= removed_since_ms)
+
+
 def _place(text: str) -> tuple[FileStore, str]:
     return LocalFiles(), "file:" + java_quote(text)
 
@@ -241,14 +260,13 @@ class Vacuuming:
     ) -> VacuumReceipt:
         """Carry out a step, with fresh facts and the version that was planned on."""
         facts = self.reader.facts(table.ref)
-        since = facts if planned_version is None else replace(facts, version=planned_version)
         deletion = Deletion(
             storage or LocalTable(table.path),
             PlainCommits(table.path, after_start),
-            since,
+            facts,
             step,
-            DeletionGuard(self.tables, stop_reason),
-            VacuumTools(self.reader.references, self.reader, clock),
+            DeletionGuard(self.tables, stop_reason, planned_version=planned_version),
+            VacuumTools(self.reader.references, self.reader, (SecondReader("plain JSON", plain_reading),), clock),
             7 * DAY_MS,
             facts.version,
         )

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from maintainer.delta.log.replay import log_replay
+from maintainer.delta.log.replay.log_state import LogState
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.run.outcome import VacuumReceipt
@@ -132,3 +136,17 @@ def wide_table(lake: Path) -> tuple[AgedTable, list[str]]:
     table.append(60, "live.parquet", *names)
     table.rewrite(20, "all.parquet", *names)
     return table, names
+
+
+def forget_add(patch: pytest.MonkeyPatch, path: str) -> None:
+    """Plant a fault in our reader: both of its replays miss the adds of a path, as the log spells it."""
+    take, record = LogState.take, log_replay._record
+
+    def taken(state: LogState, actions: Iterable[Mapping[str, Any]]) -> None:
+        take(state, (action for action in actions if "add" not in action or action["add"]["path"] != path))
+
+    def recorded(log: Any, storage: Any, body: dict[str, Any], uri: str, *, late: bool) -> str | None:
+        return None if body["path"] == path else record(log, storage, body, uri, late=late)
+
+    patch.setattr(LogState, "take", taken)
+    patch.setattr(log_replay, "_record", recorded)

@@ -7,7 +7,7 @@ the version before it need the file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,19 +65,25 @@ class LogReplay:
         """Return when a version was committed; None if the log has no such commit."""
         return next((moment for number, moment in self.times if number == version), None)
 
+    def oldest_promised(self, horizon_ms: int) -> int | None:
+        """Return the version that was current at the horizon, or the oldest that the log still has after it."""
+        before = [version for version, moment in self.times if moment <= horizon_ms]
+        return before[-1] if before else self.first_version
+
     def needed_since(self, horizon_ms: int) -> set[str]:
         """Return files that are not live and that a version needs which was current at or after the horizon."""
         return self.late | {uri for uri, removal in self.removals.items() if removal.removed_at_ms >= horizon_ms}
 
 
-def replay(storage: TableStorage, facts: TableFacts) -> LogReplay:
+def replay(storage: TableStorage, version: int, entries: Sequence[LogEntry] | None = None) -> LogReplay:
     """Read every commit that the log still has.
 
-    What commits newer than ``facts`` add or remove is in ``late``: needed, whatever its time.
+    What commits above ``version`` add or remove is in ``late``: needed, whatever its time. ``entries`` are the commits
+    in the log where they were listed already.
     """
     log = LogReplay()
     committed_at_ms = 0
-    for entry, actions in storage.brief_commits(storage.commits()):
+    for entry, actions in storage.brief_commits(storage.commits() if entries is None else entries):
         # A writer whose clock is behind must not make its removals look old: neither older than the commit file
         # is on storage, nor older than the commit before.
         said_ms = commit_time_ms(entry, actions)
@@ -89,7 +95,7 @@ def replay(storage: TableStorage, facts: TableFacts) -> LogReplay:
         took_ms = write_time_ms(info_of(actions), new, said_ms)
         if log.longest_write_ms < took_ms <= LONGEST_WRITE_BELIEVED_MS:
             log.longest_write_ms, log.longest_write_version = took_ms, entry.version
-        late = entry.version > facts.version
+        late = entry.version > version
         for body, uri in adds:
             _record(log, storage, body, uri, late=late)
         for action in actions:

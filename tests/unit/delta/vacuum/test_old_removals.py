@@ -185,7 +185,7 @@ class TestAgainstAProperLook:
                 path.unlink()
         storage, facts = LocalTable(table.path), Vacuuming(policies()).reader.facts(table.ref)
         before_ms = table.at(chance.choice([5, 7, 30]))
-        old = expired(storage, facts, replay(storage, facts), removed_before_ms=before_ms)
+        old = expired(storage, facts, replay(storage, facts.version), removed_before_ms=before_ms)
         assert nothing_left(storage, facts, before_ms) == (not entries_of(storage, old))
 
 

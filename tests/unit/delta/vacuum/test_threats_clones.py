@@ -81,7 +81,8 @@ class TestA05ShallowClones:
         source = self.lake_of(lake)
         source.file("deletion_vector_one.bin", 30, b"vector")
         vector = {"storageType": "u", "pathOrInlineDv": "one", "offset": 1, "sizeInBytes": 6, "cardinality": 1}
-        source.commit(25, source.add_action("live.parquet", 25, vector=vector), operation="DELETE")
+        added = source.add_action("live.parquet", 25, vector=vector)
+        source.commit(25, source.remove_action("live.parquet", 25), added, operation="DELETE")
         source.commit(20, source.remove_action("live.parquet", 20, vector=vector), operation="DELETE")
         clone = AgedTable(lake / "clone", created_days_ago=15)
         cloned_vector = {**vector, "storageType": "p", "pathOrInlineDv": f"file:{source.path}/deletion_vector_one.bin"}

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import LogEntry
 from maintainer.errors import MaintainerError, VerificationFailed
 from tests.support.tables.aged_tables import AgedTable, tree
@@ -86,6 +87,11 @@ class SickLog(LocalTable):
         if self._is_sick():
             raise self._error
         return super().commits(after_version=after_version)
+
+    def log_files(self) -> dict[str, StoredFile]:
+        if self._is_sick():
+            raise self._error
+        return super().log_files()
 
 
 class TestALogThatCannotBeReadOnTheWay:

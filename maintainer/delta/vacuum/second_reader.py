@@ -1,0 +1,208 @@
+"""Compare the live files that a deletion goes by with those that a second reader of the log finds: Delta Kernel.
+
+It reads commits and checkpoints itself and shares no code with ``delta/log/replay``: a mistake there must not cost a
+live file. What Kernel cannot read is read by Delta's own snapshot.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.storage.failures.engine_failures import is_store_silent
+from maintainer.delta.storage.file_identity import NeededFiles
+from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.errors import CommitConflict, Refused
+from maintainer.units import format_size
+
+MAX_NAMED = 5
+
+_LIVE, _LATE = "is live", "was removed later than the plan says"
+_LOG = logging.getLogger(__name__)
+
+LiveFile = tuple[str, str, int]
+"""Path as the log has it, unique id of the deletion vector, bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecondReader:
+    """A reader for messages by its name; ``read`` takes a storage, a version and a moment (milliseconds).
+
+    It yields what makes up the version, ``metaData`` and live ``add`` actions, and its removals since the moment.
+    """
+
+    name: str
+    read: Callable[[TableStorage, int, int], Iterator[Mapping[str, Any]]]
+
+
+def second_readers(jvm: DeltaJvm) -> tuple[SecondReader, ...]:
+    """Return the readers of production: Kernel, then Spark for what it cannot read. They read all anew."""
+
+    def by_spark(storage: TableStorage, version: int, removed_since_ms: int) -> Iterator[Mapping[str, Any]]:
+        jvm.forget_log(storage.root_uri)
+        snapshot = jvm.snapshot_at(jvm.log_at(storage.root_uri), version)
+        yield from ({"add": add} for add in jvm.scan_files(snapshot))
+        yield from ({"remove": remove} for remove in jvm.tombstones(snapshot, removed_since_ms))
+
+    return (
+        SecondReader("Delta Kernel", lambda storage, *moment: jvm.kernel_actions(storage.folder, *moment)),
+        SecondReader("Delta's snapshot", by_spark),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LiveVersion:
+    """A version of a table as our reader sees it; ``files`` yields the live ones each time that it is called."""
+
+    where: str
+    table_id: str
+    version: int
+    files: Callable[[], Iterable[LiveFile]]
+
+
+@dataclass(slots=True)
+class _Files:
+    """Files of one reader that the other has not: how many, their bytes, and the first of them."""
+
+    num_files: int = 0
+    size_bytes: int = 0
+    named: list[str] = field(default_factory=list)
+
+    def add(self, file: LiveFile, *, named: bool = True) -> None:
+        self.num_files += 1
+        self.size_bytes += file[2]
+        if named and len(self.named) < MAX_NAMED:
+            self.named.append(f"{file[0]} ({file[2]:,} bytes{', with a deletion vector' if file[1] else ''})")
+
+    def __str__(self) -> str:
+        noun = "file" if self.num_files == 1 else "files"
+        return f"{self.num_files:,} {noun}, {format_size(self.size_bytes)} ({self.size_bytes:,} bytes)"
+
+
+def check_second_reading(
+    readers: Sequence[SecondReader],
+    storage: TableStorage,
+    ours: LiveVersion,
+    going: Mapping[str, StoredFile],
+    removed_before_ms: int,
+) -> None:
+    """Let a second reader confirm the live files, and that none of the files that go is live or was removed later.
+
+    One pass over the log, piece by piece. Of each of our files a number is kept: about 100 bytes.
+
+    Args:
+        readers: The first that can read the version is asked.
+        storage: The table's.
+        ours: What the deletion goes by.
+        going: The files that are to be deleted, by URI.
+        removed_before_ms: No later removal may be among them.
+
+    Raises:
+        Refused: A452, the readers differ, or one of the files is needed.
+        CommitConflict: C701, it is another table.
+    """
+    for reader in readers[:-1]:
+        try:
+            return _compare(reader, storage, ours, going, removed_before_ms)
+        except (Refused, CommitConflict):
+            raise
+        except Exception as error:
+            if is_store_silent(error):
+                raise
+            _LOG.info("%s cannot read %s@%d: %s", reader.name, ours.where, ours.version, error)
+    _compare(readers[-1], storage, ours, going, removed_before_ms)
+
+
+def _compare(
+    reader: SecondReader,
+    storage: TableStorage,
+    ours: LiveVersion,
+    going: Mapping[str, StoredFile],
+    removed_before_ms: int,
+) -> None:
+    names = frozenset(file.name for file in going.values())
+    here, there, only_here, only_there = _Files(), _Files(), _Files(), _Files()
+    unseen: set[int] = set()
+    for file in ours.files():
+        here.add(file, named=False)
+        unseen.add(hash(file))
+    places: dict[str, str] = {}
+    for action in reader.read(storage, ours.version, removed_before_ms):
+        if "metaData" in action and action["metaData"]["id"] != ours.table_id:
+            raise CommitConflict(
+                "the table was dropped and created again since it was planned",
+                where=ours.where, found=f"table id {action['metaData']['id']}", allowed=f"table id {ours.table_id}",
+                help="nothing was deleted; plan again",
+            )  # fmt: skip
+        if "add" in action:
+            file = _live_file(action["add"])
+            there.add(file, named=False)
+            if hash(file) in unseen:
+                unseen.remove(hash(file))
+            else:
+                only_there.add(file)
+        for kind, why in (("add", _LIVE), ("remove", _LATE)):
+            if kind in action:
+                places.update(dict.fromkeys(_places(storage, action[kind], names) - places.keys(), why))
+    if unseen:
+        for file in ours.files():
+            if hash(file) in unseen:
+                only_here.add(file)
+    if unseen or only_there.num_files:
+        raise _disagreement(
+            reader, ours,
+            f"{here} in our reading, {there} in that of {reader.name}\n"
+            + "\n".join(f"only in {which}: {name}" for which, files in
+                        (("ours", only_here), (f"that of {reader.name}", only_there)) for name in files.named),
+            "the same live files in both",
+        )  # fmt: skip
+    if needed := _needed(storage, going, places):
+        raise _disagreement(reader, ours, "\n".join(needed[:MAX_NAMED]), "files that no version needs any more")
+
+
+def _live_file(add: Mapping[str, Any]) -> LiveFile:
+    vector = add.get("deletionVector")
+    if not vector:
+        return str(add["path"]), "", int(add["size"])
+    offset = vector.get("offset")
+    identity = f"{vector['storageType']}{vector['pathOrInlineDv']}" + ("" if offset is None else f"@{offset}")
+    return str(add["path"]), identity, int(add["size"])
+
+
+def _places(storage: TableStorage, body: Mapping[str, Any], names: frozenset[str]) -> set[str]:
+    """Where an action's files lie, if their last names are among those: data file and deletion vector."""
+    path, vector = str(body["path"]), body.get("deletionVector")
+    found = set(storage.readings(path)) if "?" in path or "#" in path or _last_name(path) in names else set()
+    if vector and vector["storageType"] != "i":
+        found.add(storage.vector_uri(vector["storageType"], vector["pathOrInlineDv"]))
+    return {uri for uri in found if _last_name(uri) in names}
+
+
+def _last_name(path: str) -> str:
+    name = path.rpartition("/")[2]
+    return unquote(name, errors="surrogateescape") if "%" in name else name
+
+
+def _needed(storage: TableStorage, going: Mapping[str, StoredFile], places: Mapping[str, str]) -> list[str]:
+    """Return which of the files that go are one of these, under any name, and why each is needed."""
+    known = NeededFiles()
+    known.add(places, root_uri=storage.root_uri)
+    claims = ((uri, known.claim_on(file)) for uri, file in going.items())
+    return [f"{uri} {places[claim.uri]}, as {claim.uri}" for uri, claim in claims if claim is not None]
+
+
+def _disagreement(reader: SecondReader, ours: LiveVersion, found: str, allowed: str) -> Refused:
+    return Refused(
+        f"nothing was deleted: {reader.name} reads the log otherwise than maintainer does",
+        code="A452",
+        where=f"{ours.where}@{ours.version}",
+        found=found.strip(),
+        allowed=allowed,
+        help="delete no file of this table by hand. If something else changes files in its _delta_log, stop that and "
+        "plan again; if not, one of the two readers is wrong: report it with this message",
+    )
