@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 from urllib.parse import unquote
 
-from maintainer.engine.store.object_storage import content_tag
+from maintainer.engine.store.stored_object import content_tag
 
 _UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=/@")
 PLAIN = re.compile(r"[A-Za-z0-9_\-!.~'()*,;:$&+=/@]*")

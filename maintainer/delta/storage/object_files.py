@@ -19,8 +19,9 @@ from urllib.parse import unquote
 from maintainer.delta.storage.failures.store_answers import StoreAway, StoreBusy
 from maintainer.delta.storage.fetched_files import Fetched, TagTrust
 from maintainer.delta.storage.file_store import FilesHere, FileStore, StoredFile, TransferError, java_quote
-from maintainer.engine.store.object_storage import REQUESTS_ABREAST, ObjectStorage, StoredObject
+from maintainer.engine.store.object_storage import REQUESTS_ABREAST, ObjectStorage
 from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, StoreFailure
+from maintainer.engine.store.stored_object import StoredObject
 
 LISTED_AT_ONCE = 1000
 """Objects that one LIST request returns."""

@@ -10,8 +10,8 @@ import hashlib
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -27,10 +27,12 @@ from maintainer.engine.store.store_failures import (
     store_failure,
     translated,
 )
+from maintainer.engine.store.store_pace import StorePace
+from maintainer.engine.store.stored_object import ObjectBody, StoredObject, condition_of, stored_object, tag_of
 from maintainer.errors import EnvironmentUnfit
 
 if TYPE_CHECKING:
-    from obstore import Bytes, GetResult, ObjectMeta, PutResult, UpdateVersion
+    from obstore import Bytes, GetResult, ObjectMeta
     from obstore.store import ObjectStore
 
 _Answer = TypeVar("_Answer")
@@ -80,34 +82,18 @@ class RequestLimits:
 
 
 OF_THE_STATE = RequestLimits(REQUEST_SECONDS, REQUEST_SECONDS, RETRY_SECONDS)
-OF_TABLES = RequestLimits(600, 15, 14, fewer_retries=2)
-"""A data file may take minutes; a store that says nothing for 15 seconds is not asked again."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredObject:
-    """An object as a listing has it. ``modified_ms`` is the store's own clock, milliseconds since 1970 UTC."""
-
-    name: str
-    size_bytes: int
-    tag: str
-    modified_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectBody:
-    """An object as it was read. ``tag`` names this very content."""
-
-    data: bytes
-    tag: str = ""
+OF_TABLES = RequestLimits(600, 15, 14, fewer_retries=5)
+"""A data file may take minutes; a store that says nothing for 15 seconds is not asked again. obstore repeats a request
+once: what fails then slows all of them down (``store_pace``)."""
 
 
 class ObjectStorage:
     """A folder of an object store. Used from several threads."""
 
-    def __init__(self, client: ObjectStore, uri: str) -> None:
+    def __init__(self, client: ObjectStore, uri: str, pace: StorePace | None = None) -> None:
         self._client = client
         self.uri = uri.rstrip("/")
+        self._pace = pace or StorePace(REQUESTS_ABREAST, RETRY_SECONDS)
 
     @staticmethod
     def open(uri: str, settings: StoreSettings, limits: RequestLimits = OF_THE_STATE) -> ObjectStorage:
@@ -147,7 +133,7 @@ class ObjectStorage:
             ) from error  # fmt: skip
         except Exception as error:
             raise store_failure(error).unfit(uri) from error
-        return ObjectStorage(client, uri)
+        return ObjectStorage(client, uri, StorePace(REQUESTS_ABREAST, limits.retry_seconds))
 
     def listed(self, prefix: str) -> list[StoredObject]:
         """Return all objects of a state's folder, sorted by name; see ``below``.
@@ -174,10 +160,18 @@ class ObjectStorage:
         """
         import obstore
 
-        with translated():
-            for chunk in obstore.list(self._client, prefix=prefix, offset=after):
-                for meta in chunk:
-                    yield _stored(meta)
+        pages: Iterator[Sequence[ObjectMeta]] | None = None
+
+        def next_page() -> Sequence[ObjectMeta]:
+            nonlocal pages
+            listing, pages = pages or iter(obstore.list(self._client, prefix=prefix, offset=after)), None
+            page = next(listing, ())
+            pages = listing  # one that failed is begun again behind the last name
+            return page
+
+        while page := self._ask(next_page):
+            yield from map(stored_object, page)
+            after = page[-1]["path"]
 
     def children(self, prefix: str) -> tuple[list[StoredObject], list[str]]:
         """Return the objects right below a folder, and the names of the folders there.
@@ -187,9 +181,8 @@ class ObjectStorage:
         """
         import obstore
 
-        with translated():
-            page = obstore.list_with_delimiter(self._client, prefix=prefix)
-            return [_stored(meta) for meta in page["objects"]], list(page["common_prefixes"])
+        page = self._ask(lambda: obstore.list_with_delimiter(self._client, prefix=prefix))
+        return [stored_object(meta) for meta in page["objects"]], list(page["common_prefixes"])
 
     def look(self, name: str) -> StoredObject | None:
         """Return what the store says of one object; None where there is none.
@@ -199,7 +192,7 @@ class ObjectStorage:
         """
         import obstore
 
-        return _unless_missing(lambda: _stored(obstore.head(self._client, name)))
+        return self._found(lambda: stored_object(obstore.head(self._client, name)))
 
     def read_range(self, name: str, start: int, length_bytes: int) -> bytes | None:
         """Return some bytes of an object, as many as there are; None where there is none.
@@ -209,7 +202,7 @@ class ObjectStorage:
         """
         import obstore
 
-        return _unless_missing(lambda: bytes(obstore.get_range(self._client, name, start=start, length=length_bytes)))
+        return self._found(lambda: bytes(obstore.get_range(self._client, name, start=start, length=length_bytes)))
 
     def read(self, name: str) -> ObjectBody | None:
         """Return an object; None where there is none.
@@ -221,9 +214,9 @@ class ObjectStorage:
 
         def body() -> ObjectBody:
             got = obstore.get(self._client, name)
-            return ObjectBody(bytes(got.bytes()), _tag(got.meta))
+            return ObjectBody(bytes(got.bytes()), tag_of(got.meta))
 
-        return _unless_missing(body)
+        return self._found(body)
 
     def write(self, name: str, data: bytes) -> str:
         """Write an object, whatever was there, and return its tag.
@@ -234,11 +227,13 @@ class ObjectStorage:
         import obstore
         from obstore.exceptions import NotFoundError
 
-        with translated():
+        def written() -> str:
             try:
-                return _tag(obstore.put(self._client, name, data))
+                return tag_of(obstore.put(self._client, name, data))
             except (NotFoundError, FileNotFoundError) as error:  # nothing needs to be there but the bucket
                 raise missing_bucket(error) from error
+
+        return self._ask(written)
 
     def download(self, name: str, path: str) -> tuple[int, str, str] | None:
         """Write an object into a new file, piece by piece; return its bytes, MD5 and tag. None where there is none.
@@ -249,16 +244,19 @@ class ObjectStorage:
         """
         import obstore
 
-        got = _unless_missing(lambda: obstore.get(self._client, name))
-        if got is None:
-            return None
-        digest, num_bytes = hashlib.md5(usedforsecurity=False), 0
-        with open(path, "wb") as file:
-            for piece in _pieces(got):
-                digest.update(piece)
-                num_bytes += len(piece)
-                file.write(piece)
-        return num_bytes, digest.hexdigest(), _tag(got.meta)
+        def arrived() -> tuple[int, str, str] | None:
+            got = _unless_missing(lambda: obstore.get(self._client, name))
+            if got is None:
+                return None
+            digest, num_bytes = hashlib.md5(usedforsecurity=False), 0
+            with open(path, "wb") as file:
+                for piece in _pieces(got):
+                    digest.update(piece)
+                    num_bytes += len(piece)
+                    file.write(piece)
+            return num_bytes, digest.hexdigest(), tag_of(got.meta)
+
+        return self._pace.asked(arrived)
 
     def upload(self, path: str, name: str) -> str:
         """Make an object of a file and return its tag: in one request if there is none yet, a large one in parts.
@@ -271,13 +269,17 @@ class ObjectStorage:
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
-        with translated():
-            if os.stat(path).st_size > ONE_PUT_BYTES:
-                return _tag(obstore.put(self._client, name, Path(path), chunk_size=PART_BYTES, max_concurrency=4))
+        in_parts = os.stat(path).st_size > ONE_PUT_BYTES
+
+        def stored() -> str:
+            if in_parts:
+                return tag_of(obstore.put(self._client, name, Path(path), chunk_size=PART_BYTES, max_concurrency=4))
             try:
-                return _tag(obstore.put(self._client, name, Path(path), mode="create", use_multipart=False))
+                return tag_of(obstore.put(self._client, name, Path(path), mode="create", use_multipart=False))
             except AlreadyExistsError:
                 return ""  # a try whose answer was lost, or another object: who asked compares
+
+        return self._ask(stored)
 
     def remove(self, name: str) -> None:
         """Delete an object; one that is gone already is no error.
@@ -287,11 +289,11 @@ class ObjectStorage:
         """
         import obstore
 
-        with translated():
-            try:
+        def removed() -> None:
+            with suppress(FileNotFoundError):
                 obstore.delete(self._client, [name])
-            except FileNotFoundError:
-                return
+
+        self._ask(removed)
 
     def replace(self, name: str, data: bytes, before: ObjectBody | None) -> bool:
         """Write an object if it still is what was read, or if there still is none; see ``Documents.replace``.
@@ -302,18 +304,35 @@ class ObjectStorage:
         import obstore
         from obstore.exceptions import AlreadyExistsError, NotFoundError, PreconditionError
 
-        with translated():
+        def written() -> bool:
             try:
-                obstore.put(self._client, name, data, mode="create" if before is None else _mode(before.tag))
+                obstore.put(self._client, name, data, mode="create" if before is None else condition_of(before.tag))
             except (AlreadyExistsError, PreconditionError, NotFoundError, FileNotFoundError) as error:
                 if is_no_bucket(error):
                     raise
                 if before is None and isinstance(error, (NotFoundError, FileNotFoundError)):
                     raise missing_bucket(error) from error  # nothing needs to be there but the bucket
-                # A try whose answer was lost may have written it: the repeated one then finds its own content.
-                now = self.read(name)
-                return now is not None and now.data == data
-        return True
+                return False
+            return True
+
+        if self._ask(written):
+            return True
+        # A try whose answer was lost may have written it: the repeated one then finds its own content.
+        now = self.read(name)
+        return now is not None and now.data == data
+
+    def _found(self, ask: Callable[[], _Answer]) -> _Answer | None:
+        """Ask for an object at the store's pace; None where there is none."""
+        return self._pace.asked(lambda: _unless_missing(ask))
+
+    def _ask(self, ask: Callable[[], _Answer]) -> _Answer:
+        """Ask the store at its pace; never from within another question."""
+
+        def asked() -> _Answer:
+            with translated():
+                return ask()
+
+        return self._pace.asked(asked)
 
     def store_ms(self) -> int:
         """Return the store's clock, milliseconds since 1970 UTC, after showing that it keeps the conditions of writes.
@@ -328,8 +347,7 @@ class ObjectStorage:
                 raise StoreFailure(NO_CONDITIONS, "a second write replaced what a first one had made")
         import obstore
 
-        with translated():
-            return int(obstore.head(self._client, PROBE)["last_modified"].timestamp() * 1000)
+        return self._ask(lambda: stored_object(obstore.head(self._client, PROBE))).modified_ms
 
 
 @contextmanager
@@ -359,26 +377,3 @@ def _pieces(got: GetResult) -> Iterator[Bytes]:
     """Yield a body piece by piece; what a writer of the pieces raises is not the store's."""
     with translated():
         yield from got.stream(min_chunk_size=PIECE_BYTES)
-
-
-def _stored(meta: ObjectMeta) -> StoredObject:
-    return StoredObject(meta["path"], meta["size"], _tag(meta), int(meta["last_modified"].timestamp() * 1000))
-
-
-def content_tag(tag: str) -> str:
-    """Return the part of an object's tag that a listing has, too.
-
-    Google, and a bucket of S3 that keeps versions, name a version where an object is read or written, and none in a
-    listing; a server of Google's protocol writes no quotation marks there.
-    """
-    return tag.partition("\n")[0].strip('"')
-
-
-def _tag(meta: PutResult | ObjectMeta) -> str:
-    return f"{meta['e_tag'] or ''}\n{meta['version'] or ''}"
-
-
-def _mode(tag: str) -> UpdateVersion:
-    """The condition of a write: S3 and Azure compare the ETag, Google the generation."""
-    e_tag, _, version = tag.partition("\n")
-    return {"e_tag": e_tag, "version": version} if version else {"e_tag": e_tag}

@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from maintainer.engine.store.object_storage import ObjectStorage, StoredObject, content_tag
+from maintainer.engine.store.object_storage import ObjectStorage
+from maintainer.engine.store.stored_object import StoredObject, content_tag
 from maintainer.journal.events.event_log import (
     ELSEWHERE,
     EVENTS_FILE,

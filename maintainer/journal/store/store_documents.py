@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from maintainer.engine.store.object_storage import ObjectBody, ObjectStorage
+from maintainer.engine.store.object_storage import ObjectStorage
+from maintainer.engine.store.stored_object import ObjectBody
 from maintainer.journal.folder.documents import Document
 
 

@@ -15,8 +15,9 @@ from maintainer.delta.storage.failures.engine_failures import as_table_error
 from maintainer.delta.storage.failures.store_answers import StoreAway, StoreBusy
 from maintainer.delta.storage.file_store import FileStore, LocalFiles, StoredFile, TransferError, java_quote
 from maintainer.delta.storage.object_files import Bucket, ObjectFiles
-from maintainer.engine.store.object_storage import ObjectBody, ObjectStorage, StoredObject
+from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, REFUSED, UNREACHABLE, StoreFailure
+from maintainer.engine.store.stored_object import ObjectBody, StoredObject
 
 NAMES = (
     "a b",
