@@ -15,7 +15,13 @@ from maintainer.report.style import PLAIN, Style
 
 
 def plan_options(
-    project: Project, plan: Plan, *, saved_to: str | None = None, applied_next: bool = False, verbose: bool = False
+    project: Project,
+    plan: Plan,
+    *,
+    saved_to: str | None = None,
+    applied_next: bool = False,
+    in_brief: bool = False,
+    verbose: bool = False,
 ) -> PlanOptions:
     """Return the options with which a plan of this project is shown.
 
@@ -24,6 +30,7 @@ def plan_options(
         plan: The plan.
         saved_to: Where it was saved; None if it was not.
         applied_next: It is carried out next, so nothing is said about saving it.
+        in_brief: Say of a problem only what it is.
         verbose: Name every table, reason and bin.
     """
     learned = _learned(project, plan)
@@ -32,6 +39,7 @@ def plan_options(
         num_policies=project.loaded.policy_count,
         saved_to=saved_to,
         applied_next=applied_next,
+        in_brief=in_brief,
         verbose=verbose,
         tz=local_zone(),
         expected_time=expected_time(plan, learned),

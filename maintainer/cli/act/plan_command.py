@@ -36,13 +36,19 @@ def plan_text(
     *,
     saved_to: Path | None = None,
     for_apply: bool = False,
+    in_brief: bool = False,
 ) -> str:
-    """Render a plan for the terminal. ``for_apply``: it is carried out next, so nothing is said about saving it."""
+    """Render a plan for the terminal.
+
+    ``for_apply``: it is carried out next, so nothing is said about saving it. ``in_brief``: nobody is asked before, and
+    the end of the run says in full what is wrong with a table.
+    """
     options = plan_options(
         project,
         plan,
         saved_to=str(saved_to) if saved_to else None,
         applied_next=for_apply,
+        in_brief=in_brief,
         verbose=context.verbosity > 0,
     )
     return render_plan(plan, options, Style(context.color))

@@ -61,7 +61,8 @@ class RunOutput(RunListener):
         """Print the plan and ask, unless nobody has to be asked. Nobody is asked about a plan that was not shown."""
         asks = self._ask and plan.has_changes
         if self._shows_text or asks:
-            click.echo(plan_text(self._context, self._project, plan, for_apply=True), err=True, nl=False)
+            text = plan_text(self._context, self._project, plan, for_apply=True, in_brief=not asks)
+            click.echo(text, err=True, nl=False)
         if not asks or is_approved("Apply this plan?", yes=False):
             return True
         click.echo("Nothing was done.", err=True)

@@ -44,92 +44,71 @@ def check_remote_tables(
         away: Tables whose store or metastore gives no sign of life, with what was tried: they are not asked for.
         ledger: That of these which the first apply makes.
     """
-    causes: dict[tuple[str, str | None], list[str]] = {}
-    for location in sorted(away):
-        causes.setdefault((away[location].code, away[location].found), []).append(location)
-    for tables in causes.values():
-        error = away[tables[0]]
-        error.where = _first_of(tables)
-        yield failed("store" if "/" in tables[0] else "catalog", error)
-    remote = [
-        location
-        for location in locations
-        if location not in away
-        and (("/" not in location and os.sep not in location) or urlsplit(location).scheme not in ("", "file"))
-    ]
     buckets: dict[str, str] = {}
-    silent: dict[str, list[str]] = {}
-    refusals = _Refusals()
+    causes = _Causes()
     num_asked = num_left = 0
-    for location in remote:
-        name = f"table {location}"
-        store = _store_of(location) if "/" in location else _catalog_of(location)
-        if store in silent:
-            silent[store].append(location)
+    for location in locations:
+        if location in away:
+            causes.add(location, away[location])
             continue
-        if refusals.knows(location):
+        is_name = "/" not in location and os.sep not in location
+        if (not is_name and urlsplit(location).scheme in ("", "file")) or causes.knows(location):
             continue
         if num_asked == MAX_REMOTE_TABLES:
             num_left += 1
             continue
         num_asked += 1
-        checks = guarded(name, partial(_described, spark, name, location, refusals))
-        if any(check.code in _SILENT for check in checks):
-            silent[store] = []
+        name = f"table {location}"
+        checks = guarded(name, partial(_described, spark, name, location, causes))
         is_read = any(check.status is Status.OK for check in checks)
         if location == ledger and any(check.code in _NO_TABLE for check in checks):
             checks = [Check(name, Status.OK, "the ledger is not there yet; the first apply makes it")]
         yield from checks
-        if urlsplit(location).scheme in S3_SCHEMES and store and is_read:
-            buckets.setdefault(store, location)
-    yield from refusals.checks()
-    for tables in filter(None, silent.values()):
-        what = "store" if "/" in tables[0] else "catalog"
-        yield Check(what, Status.WARN, f"not read, for the {what} gave no answer just now: {_first_of(tables)}")
+        if urlsplit(location).scheme in S3_SCHEMES and is_read:
+            buckets.setdefault(_service_of(location), location)
+    yield from causes.checks()
     for bucket, location in buckets.items():
         yield from guarded(f"commits {bucket}", partial(_commits, spark, f"commits {bucket}", location))
     if num_left:
         yield Check("tables", Status.OK, f"{num_left} more were not checked; plan reports those that cannot be read")
 
 
-class _Refusals:
-    """What buckets refused: said once for each cause, with how many tables."""
+class _Causes:
+    """What holds for each table of a store or a catalog: no answer, or a refusal. Said once, with how many tables."""
 
     def __init__(self) -> None:
         self._buckets = RefusingBuckets()
-        self._tables: dict[tuple[str, str, str], list[str]] = {}
-        self._errors: dict[tuple[str, str, str], StoreRefusal] = {}
+        self._silent: dict[str, MaintainerError] = {}
+        self._tables: dict[tuple[str, ...], tuple[MaintainerError, list[str]]] = {}
 
     def knows(self, location: str) -> bool:
-        """Whether a table need not be asked for: its bucket refused two others alike."""
+        """Whether a table need not be asked for: its service gave another one no answer, or refused two alike."""
+        error = self._silent.get(_service_of(location))
         try:
             self._buckets.raise_known(TableRef(location))
-        except StoreRefusal as error:
-            self._add(location, error)
-            return True
-        return False
+        except StoreRefusal as refusal:
+            error = refusal
+        if error is not None:
+            self._count(location, error)
+        return error is not None
 
-    def add(self, location: str, error: StoreRefusal) -> None:
-        """Keep what a table was refused for."""
-        self._buckets.refused(TableRef(location), error)
-        self._add(location, error)
+    def add(self, location: str, error: MaintainerError) -> None:
+        """Keep what a table was not read for."""
+        if isinstance(error, StoreRefusal):
+            self._buckets.refused(TableRef(location), error)
+        else:
+            self._silent[_service_of(location)] = error
+        self._count(location, error)
 
-    def _add(self, location: str, error: StoreRefusal) -> None:
-        cause = (_store_of(location), error.code, error.what)
-        self._errors.setdefault(cause, error)
-        self._tables.setdefault(cause, []).append(location)
+    def _count(self, location: str, error: MaintainerError) -> None:
+        of_all = (error.found or "") if error.code in _SILENT else _service_of(location)
+        self._tables.setdefault((of_all, error.code, error.what), (error, []))[1].append(location)
 
     def checks(self) -> Iterator[Check]:
         """Return a failed check for each cause."""
-        for cause, error in self._errors.items():
-            error.where = _first_of(self._tables[cause])
-            yield failed("store", error)
-
-
-def _first_of(locations: Sequence[str]) -> str:
-    """Name the first of some tables, and count the others."""
-    more = len(locations) - 1
-    return locations[0] + (f" and {count_of(more, 'more table')}" if more else "")
+        for error, tables in self._tables.values():
+            error.where = tables[0] + (f" and {count_of(len(tables) - 1, 'more table')}" if tables[1:] else "")
+            yield failed("store" if "/" in tables[0] else "catalog", error)
 
 
 def _commits(spark: SparkSession, name: str, location: str) -> Iterator[Check]:
@@ -148,13 +127,9 @@ def _commits(spark: SparkSession, name: str, location: str) -> Iterator[Check]:
     yield Check(name, Status.OK, "a commit never replaces another one")
 
 
-def _store_of(location: str) -> str:
-    return urlsplit(location).netloc
-
-
-def _catalog_of(name: str) -> str:
-    """The catalog that a name begins with, nothing for the session's own."""
-    return ".".join(name.split(".")[:-2])
+def _service_of(location: str) -> str:
+    """The bucket of a URI, or the catalog that a name begins with; nothing for the session's own."""
+    return urlsplit(location).netloc if "/" in location else ".".join(location.split(".")[:-2])
 
 
 def _ask_once(spark: SparkSession, location: str) -> None:
@@ -172,7 +147,7 @@ def _ask_once(spark: SparkSession, location: str) -> None:
             raise
 
 
-def _described(spark: SparkSession, name: str, location: str, refusals: _Refusals) -> Iterator[Check]:
+def _described(spark: SparkSession, name: str, location: str, causes: _Causes) -> Iterator[Check]:
     is_path = "/" in location
     quoted = f"delta.`{location.replace('`', '``')}`" if is_path else location
     try:
@@ -182,8 +157,10 @@ def _described(spark: SparkSession, name: str, location: str, refusals: _Refusal
             else:
                 entry_of(DeltaJvm(spark), location)
             [row] = spark.sql(f"DESCRIBE DETAIL {quoted}").select("format", "numFiles").collect()
-    except StoreRefusal as error:
-        refusals.add(location, error)
+    except MaintainerError as error:
+        if error.code not in _SILENT and not isinstance(error, StoreRefusal):
+            raise
+        causes.add(location, error)
         return
     if row["format"] == "delta":
         yield Check(name, Status.OK, f"can be read: {row['numFiles']} files")

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from itertools import islice
 
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import LeftAlone, Plan, Problem, TablePlan, TableState
@@ -66,6 +67,7 @@ class PlanOptions:
     """What a rendering of a plan needs beside the plan.
 
     ``saved_to`` is where the plan was saved, None if it was not; ``applied_next`` leaves out what is said about that.
+    ``in_brief``: of a problem only what it is, because the end of the run says it in full.
     ``width`` is where a reason goes to a line of its own; names are never cut, whatever the width.
     ``expected_time`` is how long the rewrites take at the speed of past runs, None where nobody knows.
     ``lost_ratios`` are the shares of tables' rewrites (0 to 1) that are expected to be lost to other writers.
@@ -75,6 +77,7 @@ class PlanOptions:
     num_policies: int | None = None
     saved_to: str | None = None
     applied_next: bool = False
+    in_brief: bool = False
     verbose: bool = False
     tz: tzinfo = UTC
     width: int = 120
@@ -292,7 +295,8 @@ _STATE_SYMBOL = {
 
 def _body(table: TablePlan, options: PlanOptions, style: Style) -> Iterator[str]:
     if table.problem:
-        yield from problem_lines(table.problem, style, _STATE_SYMBOL[table.state])
+        lines = problem_lines(table.problem, style, _STATE_SYMBOL[table.state])
+        yield from islice(lines, 1 if options.in_brief else None)
     for reason in table.blocked:
         origin = ("", printable(reason.origin or ""))
         yield from fact_lines(Symbol.BLOCKED, "blocked", printable(reason.text), (origin,), options, style)

@@ -79,6 +79,20 @@ def test_nobody_is_asked_about_a_plan_that_was_not_shown(
     assert "Apply this plan?" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("ask", [True, False])
+def test_what_is_wrong_with_a_table_is_said_in_full_once_unless_somebody_decides_by_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, ask: bool
+) -> None:
+    """The end of the run says it in full."""
+    project = Project.load(write_project(tmp_path, {"policies/t.yml": "table: sales.orders\n"}))
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    plan = sample_plans.plan(sample_plans.orders(), sample_plans.gone())
+    assert RunOutput(CliContext(tmp_path), project, "text", ask=ask).agrees_to(plan)
+    shown = capsys.readouterr().err
+    assert "x T401        no table `crm.gone` in the catalog\n" in shown
+    assert ("help: check the name, or drop the file\n" in shown) is ask
+
+
 @pytest.mark.parametrize(("answer", "approved"), [("y\n", True), ("\n", False), ("n\n", False)])
 def test_enter_means_no(monkeypatch: pytest.MonkeyPatch, *, answer: str, approved: bool) -> None:
     monkeypatch.setattr("sys.stdin", Terminal(answer))

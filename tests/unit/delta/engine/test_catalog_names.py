@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ import pytest
 
 from maintainer.delta.engine import catalog_names, endpoint_probe
 from maintainer.errors import EnvironmentUnfit
+from maintainer.model.table.table_facts import TableRef
 
 
 class SocketTimeoutException(Exception):
@@ -25,12 +27,12 @@ class Metastore:
     has_catalog = True
 
     def __init__(self, uris: str, error: Exception) -> None:
-        conf = {"spark.hadoop.hive.metastore.uris": uris}
-        self.spark = SimpleNamespace(conf=SimpleNamespace(get=conf.get))
+        self.settings, self.hadoop_settings = {"spark.hadoop.hive.metastore.uris": uris}, {}  # type: tuple[Any, Any]
+        self.spark = SimpleNamespace(conf=SimpleNamespace(get=self.settings.get))
         self.error, self.asked = error, []  # type: tuple[Exception, list[str]]
 
     def hadoop_conf(self) -> dict[str, str]:
-        return {}
+        return self.hadoop_settings
 
     def catalog_entry(self, name: str) -> None:
         self.asked.append(name)
@@ -107,6 +109,24 @@ def test_a_contact_that_hangs_does_not_hold_up_the_others_without_end(monkeypatc
     monkeypatch.setattr(catalog_names, "SILENCE_SECONDS", 0.1)
     refusing = Metastore("thrift://a:9083", PermissionError("no"))
     hanging = catalog_names._first_contacts.setdefault(("thrift://a:9083", ""), threading.Lock())
-    with hanging:
-        _ask(refusing, "s.a")
+    with hanging:  # on a thread of its own: without the limit it never ends
+        other = threading.Thread(target=_ask, args=(refusing, "s.a"), daemon=True)
+        other.start()
+        other.join(10)
+        assert not other.is_alive()
     assert refusing.asked == ["s.a"]
+
+
+@pytest.mark.parametrize("found", ["hive", "hive-site"])
+def test_a_metastore_without_a_sign_of_life_is_not_asked_by_hives_client(found: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        uris = f"thrift://127.0.0.1:{server.getsockname()[1]}"
+    metastore = Metastore(uris, PermissionError("asked"))
+    if found == "hive-site":
+        metastore.hadoop_settings["hive.metastore.uris"] = metastore.settings.pop("spark.hadoop.hive.metastore.uris")
+    metastore.settings["spark.sql.catalogImplementation"] = "hive"
+    assert _ask(metastore, "sales.a").found == f"{uris}: Connection refused"
+    jvm: Any = metastore
+    with pytest.raises(EnvironmentUnfit, match="E647: the catalog's database sales: the catalog does not answer"):
+        list(catalog_names.neighbours_in_catalog(jvm, [TableRef("sales.a")]))
+    assert metastore.asked == []

@@ -1,0 +1,98 @@
+"""A metastore that accepts connections and never answers: known without Java, and to Hive's own client asked once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.policies.projects import write_project
+
+LIMIT_SECONDS = 2
+NAMES = ("sales.a", "sales.b", "sales.c", "sales.d", "sales.e")
+
+
+@contextlib.contextmanager
+def silent_metastore(answered: int) -> Iterator[tuple[int, list[float]]]:
+    """Accept connections, end so many of them at once, and then never answer; gives port and times of connections."""
+    times: list[float] = []
+    held: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0), backlog=50) as server:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    times.append(time.monotonic())
+                    if len(times) <= answered:
+                        connection.close()
+                    else:
+                        held.append(connection)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield int(server.getsockname()[1]), times
+        with contextlib.suppress(OSError):
+            server.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+    for connection in held:
+        connection.close()
+
+
+def project_of(root: Path, port: int) -> Path:
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    for number in range(3):
+        write_deltalake(str(root / "lake" / "t"), pa.table({"id": [number]}), mode="append")
+    settings = {
+        "spark.sql.catalogImplementation": "hive",
+        "spark.hadoop.hive.metastore.uris": f"thrift://127.0.0.1:{port}",
+        "spark.hadoop.hive.metastore.client.socket.timeout": f"{LIMIT_SECONDS}s",
+    }
+    conf = "".join(f"    {key}: {value}\n" for key, value in settings.items())
+    files = {f"policies/{name[-1]}.yml": f"table: {name}\n" for name in NAMES}
+    files |= {"policies/t.yml": "table: lake/t\n", "maintainer.yml": f"version: 1\nspark:\n  conf:\n{conf}"}
+    return write_project(root, files)
+
+
+def plan(root: Path, **env: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "maintainer", "--project", str(root), "plan"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=200, check=False, env={**os.environ, **env}, cwd=root,
+    )  # fmt: skip
+    return done.returncode, done.stderr + done.stdout
+
+
+def test_it_is_known_without_java_while_a_table_by_path_is_planned(tmp_path: Path) -> None:
+    with silent_metastore(answered=0) as (port, times):
+        code, said = plan(project_of(tmp_path, port), JAVA_HOME=str(tmp_path / "no-java"))
+    assert code == 1, said
+    assert said.count("the catalog does not answer") == said.count("E647") == 1, said
+    assert "the same of 4 more tables: sales.b, sales.c, sales.d, sales.e" in said
+    assert said.index("[1/6] lake/t  changes") < said.index("[2/6] sales.")
+    assert len(times) == 2  # it may be one of several machines behind an address
+
+
+@pytest.mark.spark
+def test_hives_own_client_waits_for_it_once(tmp_path: Path) -> None:
+    """It gave a sign of life, so that Hive's client is loaded, and then falls silent."""
+    with silent_metastore(answered=1) as (port, times):
+        code, said = plan(project_of(tmp_path, port))
+    assert code == 1, said
+    assert "the catalog does not answer (found: Read timed out)" in said
+    assert said.count("E647") == 1, said
+    assert "the same of 4 more tables" in said
+    assert "[1/6] lake/t  changes" in said
+    # Hive asks who we are, and then for the database: two answers that do not come, for whatever name is first.
+    asked = times[1:]
+    assert 1 <= len(asked) <= 2
+    assert asked[-1] - asked[0] < 2 * LIMIT_SECONDS
