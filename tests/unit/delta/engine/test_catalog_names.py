@@ -27,7 +27,8 @@ class Metastore:
     has_catalog = True
 
     def __init__(self, uris: str, error: Exception) -> None:
-        self.settings, self.hadoop_settings = {"spark.hadoop.hive.metastore.uris": uris}, {}  # type: tuple[Any, Any]
+        self.settings: dict[str, Any] = {"spark.hadoop.hive.metastore.uris": uris}
+        self.hadoop_settings: dict[str, str] = {}
         self.spark = SimpleNamespace(conf=SimpleNamespace(get=self.settings.get))
         self.error, self.asked = error, []  # type: tuple[Exception, list[str]]
 
