@@ -46,8 +46,8 @@ class EngineOptions:
     ``transaction`` or ``command``; None means the command engine over Spark Connect, and the transaction engine
     elsewhere. ``remote`` is a Spark Connect server. ``spark`` is a SparkSession to work in,
     whatever else is active; then ``master``, ``conf`` and ``remote`` have no say. ``single_writer``: on S3 nobody else
-    writes to the tables during a run. ``long_work``: the JVM compiles for hours of work. ``storage``: the kinds of
-    object store whose connectors a session of our own needs.
+    writes to the tables during a run. ``scratch_bytes``: room for copies of a store's files. ``long_work``: the JVM
+    compiles for hours of work. ``storage``: the kinds of object store whose connectors a session of our own needs.
     """
 
     master: str | None = None
@@ -57,6 +57,7 @@ class EngineOptions:
     remote: str | None = None
     spark: Any = None
     single_writer: bool = False
+    scratch_bytes: int | None = None
     long_work: bool = False
     stages: StageListener = field(default=SILENT, compare=False)
     """Hears what is waited for: the start of Java and Spark, reading tables."""
@@ -107,6 +108,7 @@ def project_engine(settings: ProjectSettings, options: EngineOptions) -> EngineO
         engine=options.engine or settings.engine,
         conf=(*settings.spark_conf, *options.conf),  # the last of two wins
         single_writer=settings.single_writer,
+        scratch_bytes=settings.scratch_bytes,
         storage=settings.storage,
     )
 
@@ -202,7 +204,9 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
     from maintainer.delta.engine.ledger_table import LedgerTable
     from maintainer.delta.engine.table_engine import DeltaEngine
     from maintainer.delta.spark.spark_session import lend_session, open_session, worker_session
+    from maintainer.delta.storage.fetched_files import SCRATCH_ROOM
 
+    SCRATCH_ROOM.most_bytes = options.scratch_bytes
     with open_session(session, when_needed=True) if options.spark is None else lend_session(options.spark) as lease:
         if options.engine == COMMAND:
             from maintainer.delta.commands.command_engine import CommandEngine

@@ -22,6 +22,7 @@ from urllib.parse import unquote
 from maintainer.delta.storage.file_store import StoredFile, TransferError
 from maintainer.engine.store.object_storage import PIECE_BYTES
 from maintainer.errors import CommitNotLanded
+from maintainer.units import format_size
 
 _Question = TypeVar("_Question")
 _Answer = TypeVar("_Answer")
@@ -57,6 +58,40 @@ class TagTrust:
         return None if match is None or not self.is_md5 else match[1] == md5
 
 
+@dataclass(slots=True)
+class ScratchRoom:
+    """How many bytes the scratch folders of this process may take, together.
+
+    Attributes:
+        most_bytes: The bound; None for half of what is free.
+    """
+
+    most_bytes: int | None = None
+    _taken_bytes: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, compare=False)
+
+    def take(self, size_bytes: int, folder: Path) -> None:
+        """Take room for some bytes; raises ``TransferError`` where there is none."""
+        with self._lock:
+            free_bytes = shutil.disk_usage(folder).free
+            room_bytes = (free_bytes + self._taken_bytes) // 2 if self.most_bytes is None else self.most_bytes
+            if self._taken_bytes + size_bytes > room_bytes or size_bytes > free_bytes:
+                taken, room = format_size(self._taken_bytes), format_size(room_bytes)
+                raise TransferError(
+                    f"{format_size(size_bytes)} are needed in {folder}; other bins take {taken} of {room}, and "
+                    f"{format_size(free_bytes)} are free on the disk"
+                )
+            self._taken_bytes += size_bytes
+
+    def give_back(self, size_bytes: int) -> None:
+        """Let others have it."""
+        with self._lock:
+            self._taken_bytes -= size_bytes
+
+
+SCRATCH_ROOM = ScratchRoom()
+
+
 @dataclass
 class Fetched:
     """Implements ``FilesHere`` for a store. The folder is made when the first file is asked for."""
@@ -66,14 +101,15 @@ class Fetched:
     _folder: Path | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _paths: dict[str, str] = field(default_factory=dict)
+    _taken_bytes: int = 0
 
     def fetch(self, sizes: Mapping[str, int | None]) -> None:
         """See ``FilesHere``."""
         wanted = {uri: size for uri, size in sizes.items() if not os.path.exists(self.path(uri))}
-        needed_bytes = 2 * sum(size or 0 for size in wanted.values())
-        free_bytes = shutil.disk_usage(self._scratch()).free
-        if needed_bytes > free_bytes:
-            raise TransferError(f"{self._folder} has {free_bytes:,} bytes free, and {needed_bytes:,} are needed")
+        needed_bytes = 2 * sum(size or 0 for size in wanted.values())  # new files are at most as large as the old ones
+        SCRATCH_ROOM.take(needed_bytes, self._scratch())
+        with self._lock:
+            self._taken_bytes += needed_bytes
         self.store.abreast(self._fetch, list(wanted.items()))
 
     def _fetch(self, wanted: tuple[str, int | None]) -> None:
@@ -131,9 +167,11 @@ class Fetched:
         """See ``FilesHere``."""
         with self._lock:
             folder, self._folder = self._folder, None
+            taken_bytes, self._taken_bytes = self._taken_bytes, 0
             self._paths.clear()
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
+        SCRATCH_ROOM.give_back(taken_bytes)
 
     def _scratch(self) -> Path:
         with self._lock:

@@ -138,6 +138,7 @@ class ProjectSettings:
     ``batches`` are the sizes of the first batches of a run: a number of tables, or a share such as ``"20%"``.
     ``catalog`` is where table names are looked up, None for the session's current one. ``engine`` is ``transaction``
     or ``command``, None where nobody says. ``single_writer``: on S3 nobody else writes to the tables during a run.
+    ``scratch_bytes`` is the room for copies of a store's files, None for half of what is free.
     ``spark_conf`` may hold secrets. ``name`` stands above reports: that of the project's folder where none is given.
     ``places`` are where tables without a file are looked for.
     ``storage`` are the kinds of object store whose connectors are needed.
@@ -156,6 +157,7 @@ class ProjectSettings:
     catalog: str | None = None
     engine: str | None = None
     single_writer: bool = False
+    scratch_bytes: int | None = None
     budgets: Budgets = field(default_factory=Budgets)
     notify: Notify | None = None
     spark_conf: tuple[tuple[str, str], ...] = field(default=(), repr=False)
@@ -218,6 +220,7 @@ def project_settings(
         catalog=chosen.get("catalog"),
         engine=chosen.get("engine") or data.get("engine"),
         single_writer=bool(data.get("singleWriter")),
+        scratch_bytes=parse_size(limits["maxScratch"]) if limits.get("maxScratch") else None,
         budgets=read_budgets(data.get("budget"), root),
         notify=read_notify(data),
         spark_conf=read_spark_conf(data),

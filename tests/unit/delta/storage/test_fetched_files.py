@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from maintainer.delta.storage.fetched_files import Fetched, TagTrust
+from maintainer.delta.storage import fetched_files
+from maintainer.delta.storage.fetched_files import Fetched, ScratchRoom, TagTrust
 from maintainer.delta.storage.file_store import LocalFiles, StoredFile, TransferError
 from maintainer.errors import CommitNotLanded
 
@@ -104,9 +105,32 @@ def test_too_little_space_is_seen_before_anything_is_fetched(
 ) -> None:
     usage = namedtuple("usage", "free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(19))
-    with pytest.raises(TransferError, match="19 bytes free, and 20 are needed"):
+    with pytest.raises(TransferError, match=r"20 B are needed in .*maintainer-.*19 B are free"):
         here.fetch({f"{ROOT}/f": 10})
     assert store.downloads == []
+
+
+def test_the_room_is_shared_by_all_tables_and_given_back(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetched_files, "SCRATCH_ROOM", ScratchRoom(most_bytes=50))
+    store.objects |= {f"{ROOT}/{name}": b"0123456789" for name in "abc"}
+    first, second = Fetched(store, TagTrust()), Fetched(store, TagTrust())
+    first.fetch({f"{ROOT}/a": 10, f"{ROOT}/b": 10})
+    with pytest.raises(TransferError, match=r"other bins take 40 B of 50 B"):
+        second.fetch({f"{ROOT}/c": 10})
+    first.close()
+    second.fetch({f"{ROOT}/c": 10})
+    second.close()
+    second.close()
+    assert ScratchRoom(most_bytes=50) == fetched_files.SCRATCH_ROOM
+
+
+def test_half_of_what_is_free_is_the_room_where_nobody_says(
+    store: Store, here: Fetched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = namedtuple("usage", "free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(39))
+    with pytest.raises(TransferError, match="20 B are needed"):
+        here.fetch({f"{ROOT}/f": 10})
 
 
 def test_a_scratch_folder_that_fills_up_is_said_to_be_that(store: Store, here: Fetched) -> None:
