@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,8 @@ import pytest
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.log.actions import CommittedFiles, PartitionNames, committed_files
 from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.delta.verify.version_proof import TablePlace, VersionProof, prove_version
+from maintainer.delta.verify.version_proof import VersionProof, prove_version
 from maintainer.model.table.table_facts import TableRef
-from maintainer.model.table.table_features import keeps_row_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,8 +40,7 @@ def _prove(engine: DeltaTableEngine, path: Path, version: int) -> tuple[Committe
     facts = engine.reader.facts(TableRef(str(path)))
     metadata = {"schemaString": facts.schema_json, "partitionColumns": facts.partition_columns}
     files = committed_files(version, _log(path, version), PartitionNames.of(metadata))
-    place = TablePlace(str(path), facts.location, keeps_row_ids(facts.property_map))
-    return files, prove_version(engine.jvm.spark, place, files)
+    return files, prove_version(engine.jvm.spark, str(path), facts, files)
 
 
 def test_what_optimize_and_purge_write_holds(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
@@ -121,25 +120,43 @@ def _forge(path: Path, forge: Callable[[pa.Table], pa.Table]) -> None:
         checksum.unlink(missing_ok=True)
 
 
+@pytest.mark.every_run
 def test_statistics_that_lie_are_found(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
     path = lake / "t"
-    spark.range(20).repartition(3).write.format("delta").save(str(path))
+    spark.range(20).selectExpr("id", "if(id = 7, double('NaN'), id) AS d", "if(id = 3, NULL, 'x') AS t").repartition(
+        3
+    ).write.format("delta").save(str(path))
     spark.sql(f"OPTIMIZE delta.`{path}`")
     facts = engine.reader.facts(TableRef(str(path)))
-    files, _ = _prove(engine, path, 1)
-    lying = committed_files(
-        1,
-        [
-            {"add": {**action["add"], "stats": '{"numRecords":19}'}} if "add" in action else action
-            for action in _log(path, 1)
-        ],
-        PartitionNames((), ()),
-    )  # fmt: skip
-    verification = prove_version(engine.jvm.spark, TablePlace(str(path), facts.location), lying)
-    assert verification.proof.holds
-    assert not verification.holds
-    assert verification.findings == (f"{files.added[0].path} (added, at version 1) has 20 rows, the log says 19",)
+    files, right = _prove(engine, path, 1)
+    assert right.holds
+    name = files.added[0].path
+
+    def findings(engine_info: str | None = None, **said: Any) -> tuple[str, ...]:
+        """What is found where the one added file's statistics say something else."""
+        actions = _log(path, 1)
+        for action in actions:
+            if "add" in action:
+                stats = json.loads(action["add"]["stats"])
+                for key, value in said.items():
+                    stats[key] = {**stats[key], **value} if isinstance(value, dict) else value
+                action["add"]["stats"] = json.dumps(stats)
+            elif "commitInfo" in action and engine_info:
+                action["commitInfo"]["engineInfo"] = engine_info
+        proof = prove_version(engine.jvm.spark, str(path), facts, committed_files(1, actions, PartitionNames((), ())))
+        assert proof.proof.holds
+        assert proof.holds is not bool(proof.findings)
+        return proof.findings
+
+    said: dict[str, Any] = {"numRecords": 19, "maxValues": {"d": 19.0}, "nullCount": {"t": 0}}
+    assert findings(**said) == (
+        f"{name}: numRecords says 19, it holds 20 rows",
+        f"{name}: rows lie outside the bounds of d (minValues says 0.0, maxValues 19.0)",
+        f"{name}: nullCount of t says 0, it holds 1 nulls",
+    )
+    assert findings(maxValues={"id": 40}) == (f"{name}: maxValues of id says 40, which no row reaches",)
+    assert findings("Apache-Spark/3.5.0 Delta-Lake/3.3.0", maxValues={"id": 40}) == ()
     # A file that cannot be found by its name proves nothing, even if none is found on either side.
-    elsewhere = prove_version(engine.jvm.spark, TablePlace(str(path), facts.location + "x"), files)
+    elsewhere = prove_version(engine.jvm.spark, str(path), replace(facts, location=facts.location + "x"), files)
     assert (elsewhere.proof.read.rows, elsewhere.proof.written.rows) == (0, 0)
     assert not elsewhere.holds

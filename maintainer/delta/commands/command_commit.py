@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from maintainer.delta.commands.command_session import CommandSession
 from maintainer.delta.commands.command_storage import SparkStorage
+from maintainer.delta.jvm import changed_settings
 from maintainer.delta.log.commit_history import find_stamp
 from maintainer.delta.storage.failures.engine_failures import (
     NOT_COMMITTED_HELP,
@@ -63,7 +64,7 @@ def run_stamped(
         return find_stamp(storage(), stamp, after_version=facts.version)
 
     try:
-        with session.settings({**settings, USER_METADATA: stamp.to_json()}):
+        with changed_settings(session.spark, {**settings, USER_METADATA: stamp.to_json()}):
             session.rows(statement)
     except BaseException as error:
         landed = settle(find, error, where=where)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from maintainer.delta.commands.command_facts import no_command
 from maintainer.delta.commands.sql_statements import in_partitions, optimize, partition_types, reorg_purge
+from maintainer.delta.spark.session_settings import PADS_CHAR
 from maintainer.errors import CommitConflict, Refused
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.steps import (
@@ -190,6 +191,8 @@ def _settings(
         (f"{_OPTIMIZE}maxThreads", str(step.max_threads)),
         # How `partition_texts` expects times to be written.
         ("spark.databricks.delta.write.utcTimestampPartitionValues", "true"),
+        # Texts of CHAR columns stay as they are stored.
+        (PADS_CHAR, "false"),
         # One commit for the batch, as the plan has it.
         (f"{_OPTIMIZE}batchSize", None),
         (f"{_OPTIMIZE}repartition.enabled", "true" if isinstance(step, CompactStep) and step.repartition else None),

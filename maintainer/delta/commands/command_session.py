@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -60,23 +60,6 @@ class CommandSession:
     def parquet(self, paths: list[str]) -> DataFrame:
         """Parquet files as they are."""
         return self.spark.read.option("__globPaths__", "false").parquet(*paths)
-
-    @contextmanager
-    def settings(self, values: Mapping[str, str | None]) -> Iterator[None]:
-        """Set (None: unset) settings within the block; what they were before is put back."""
-        before = {key: self.spark.conf.get(key, None) for key in values}
-        try:
-            self._set(values)
-            yield
-        finally:
-            self._set(before)
-
-    def _set(self, values: Mapping[str, str | None]) -> None:
-        for key, value in values.items():
-            if value is None:
-                self.spark.conf.unset(key)
-            else:
-                self.spark.conf.set(key, value)
 
 
 def classic_sessions(lease: SessionLease) -> Callable[[str], AbstractContextManager[CommandSession]]:

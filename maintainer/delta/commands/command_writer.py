@@ -29,7 +29,7 @@ from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
 from maintainer.delta.storage.failures.engine_failures import message_of, table_errors
 from maintainer.delta.transaction.property_commit import check_as_planned, refused_properties
 from maintainer.delta.transaction.requirements import LOSES_ROWS, refuse_unsafe_reads
-from maintainer.delta.verify.version_proof import TablePlace, prove_version
+from maintainer.delta.verify.version_proof import prove_version
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard
 from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import (
@@ -53,7 +53,6 @@ from maintainer.model.run.progress import Phase
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import DataFile, PartitionValues, TableFacts
-from maintainer.model.table.table_features import keeps_row_ids
 
 
 class CommandTableWriter:
@@ -257,10 +256,9 @@ class CommandTableWriter:
 
     def _prove(self, facts: TableFacts, files: CommittedFiles) -> Proof:
         root = self._reader.storage(facts).root_text
-        place = TablePlace(root, facts.location, keeps_row_ids(facts.property_map))
         self._session.describe(f"{facts.ref.identifier}: proof of version {files.version}")
         try:
-            version_proof = prove_version(self._session.spark, place, files)
+            version_proof = prove_version(self._session.spark, root, facts, files)
         except Exception as error:
             raise _unchecked(facts, files.version, message_of(error)) from error
         wrong = list(version_proof.findings)

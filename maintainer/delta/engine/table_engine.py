@@ -20,6 +20,7 @@ from maintainer.delta.rewrite.commit.rewrite_commit import commit_rewrite
 from maintainer.delta.rewrite.rewrite_job import RewriteJob, RewriteTimings
 from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
 from maintainer.delta.rewrite.unfinished_files import folders_of, prefix_of_attempt, prefix_of_batch, remove_files_named
+from maintainer.delta.spark.session_settings import PADS_CHAR
 from maintainer.delta.spark.spark_session import SessionLease, worker_session
 from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.file_store import StoredFile
@@ -100,11 +101,12 @@ class DeltaTableWriter:
         )  # fmt: skip
         self.last_timings = job.timings
         try:
-            job.open()
-            self._meter.begin(Phase.READING, batch.size_bytes)
-            write_bins(job)
-            proof = prove_rewrite(job)
-            return commit_rewrite(job, proof, stamp, before_commit, started=started)
+            with self._jvm.setting(PADS_CHAR, "false"):
+                job.open()
+                self._meter.begin(Phase.READING, batch.size_bytes)
+                write_bins(job)
+                proof = prove_rewrite(job)
+                return commit_rewrite(job, proof, stamp, before_commit, started=started)
         except MaintainerError as error:
             if job.left_over:
                 error.left_over = job.left_over

@@ -13,7 +13,14 @@ first on each thread.
 from __future__ import annotations
 
 from maintainer.delta.jvm.bridge import DeltaJvm
-from maintainer.delta.jvm.gateway import THREAD_PROPERTIES, ActiveSession, DirectAccess, JavaObject, UnstartedSession
+from maintainer.delta.jvm.gateway import (
+    THREAD_PROPERTIES,
+    ActiveSession,
+    DirectAccess,
+    JavaObject,
+    UnstartedSession,
+    changed_settings,
+)
 from maintainer.delta.jvm.log_calls import records_sql
 from maintainer.delta.jvm.storage_calls import TableFolder
 from maintainer.delta.jvm.transaction_calls import BORROWED
@@ -27,5 +34,6 @@ __all__ = [
     "JavaObject",
     "TableFolder",
     "UnstartedSession",
+    "changed_settings",
     "records_sql",
 ]

@@ -105,6 +105,25 @@ class ActiveSession:
                 _classic(self.jvm).clearActiveSession()
 
 
+@contextmanager
+def changed_settings(spark: SparkSession, values: Mapping[str, str | None]) -> Iterator[None]:
+    """Set (None: unset) settings of a session of ours, classic or of Spark Connect, within the block; then put back."""
+    before = {key: spark.conf.get(key, None) for key in values}
+    try:
+        _set(spark, values)
+        yield
+    finally:
+        _set(spark, before)
+
+
+def _set(spark: SparkSession, values: Mapping[str, str | None]) -> None:
+    for key, value in values.items():
+        if value is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, value)
+
+
 def _classic(jvm: JavaObject) -> JavaObject:
     return jvm.org.apache.spark.sql.classic.SparkSession
 
@@ -295,15 +314,8 @@ class Gateway:
     @contextmanager
     def setting(self, key: str, value: str) -> Iterator[None]:
         """Set one setting of our session within the block; what it was before is put back."""
-        before = self.spark.conf.get(key, None)
-        self.spark.conf.set(key, value)
-        try:
+        with changed_settings(self.spark, {key: value}):
             yield
-        finally:
-            if before is None:
-                self.spark.conf.unset(key)
-            else:
-                self.spark.conf.set(key, before)
 
     def enter_thread(self, group: str, description: str) -> None:
         """Prepare a thread of ours: active session, scheduler pool and job group, so that a cancel reaches it."""

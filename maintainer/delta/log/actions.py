@@ -150,12 +150,14 @@ def data_file(action: Mapping[str, Any], names: PartitionNames, shared: dict[Any
 
 @dataclass(frozen=True, slots=True)
 class CommittedFiles:
-    """What one commit removed and added, by its own actions."""
+    """What one commit removed and added, by its own actions; ``adds`` and ``info`` as the log has them."""
 
     version: int
     removed: tuple[DataFile, ...]
     added: tuple[DataFile, ...]
     data_changed: bool = False
+    adds: tuple[Mapping[str, Any], ...] = ()
+    info: Mapping[str, Any] | None = None
 
 
 def committed_files(
@@ -176,11 +178,15 @@ def committed_files(
     earlier_files = earlier_files or {}
     removed: list[DataFile] = []
     added: list[DataFile] = []
+    adds: list[Mapping[str, Any]] = []
+    info: Mapping[str, Any] | None = None
     changed = False
     for action in actions:
+        info = action.get("commitInfo", info)
+        adds += [action["add"]] if "add" in action else []
         for kind, sorted_into in (("remove", removed), ("add", added)):
             if kind in action:
                 file = data_file(action[kind], names)
                 sorted_into.append(earlier_files.get(file.key, file) if kind == "remove" else file)
                 changed = changed or bool(action[kind].get("dataChange", True))
-    return CommittedFiles(version, tuple(removed), tuple(added), changed)
+    return CommittedFiles(version, tuple(removed), tuple(added), changed, tuple(adds), info)

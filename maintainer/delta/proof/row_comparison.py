@@ -8,10 +8,12 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.jvm import DeltaJvm, JavaObject, changed_settings
 from maintainer.delta.log.schema_names import fresh_prefix, quote
 from maintainer.delta.proof.fingerprint import HashedColumns, combine, hashed_columns, sum_expressions
 from maintainer.delta.proof.measured_rows import Measured
@@ -33,7 +35,7 @@ from maintainer.model.table.table_facts import DataFile
 from maintainer.model.table.table_features import keeps_row_ids
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 FEW_COLUMNS = 16
@@ -54,6 +56,15 @@ class FileSet:
     adds: tuple[Mapping[str, Any], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class LoggedFiles:
+    """What the log says of files whose rows are measured: the URI of each and its statistics, and their columns."""
+
+    files: tuple[tuple[str, str | None], ...]
+    columns: tuple[StatisticsColumn, ...]
+    has_row_ids: bool = False
+
+
 def measure(
     jvm: DeltaJvm, log: JavaObject, sources: FileSet | None, written: FileSet, adds: Sequence[Mapping[str, Any]]
 ) -> Measured:
@@ -66,7 +77,46 @@ def measure(
         written: The files that were written, in the order of ``adds``.
         adds: The same files' ``add`` actions: where they are and what their statistics say.
     """
-    return _Measurement(jvm, log, sources, written, adds).run()
+    storage, metadata = TableStorage(jvm, log), jvm.metadata(written.snapshot)
+    logged = LoggedFiles(
+        tuple((storage.uri(str(add["path"])), add.get("stats")) for add in adds),
+        statistics_columns(json.loads(metadata["schemaString"]), tuple(metadata["partitionColumns"])),
+        keeps_row_ids(metadata["configuration"]),
+    )
+    source, target = (
+        jvm.read_files(log, file_set.snapshot, file_set.adds, "Verify")
+        if file_set is not None and file_set.adds
+        else None
+        for file_set in (sources, written)
+    )
+    return measure_frames(jvm.spark, source, target, logged)
+
+
+def measure_both(
+    jvm: DeltaJvm, log: JavaObject, sources: FileSet, written: FileSet, judged: Sequence[Mapping[str, Any]],
+    adds: Sequence[Mapping[str, Any]],
+) -> Measured:  # fmt: skip
+    """Read both sets of files, and the sources one by one where ``judged`` has statistics of them; see ``measure``."""
+    if not any(source.get("stats") for source in judged):
+        return measure(jvm, log, sources, written, adds)
+    removed = measure(jvm, log, None, sources, judged)
+    added = measure(jvm, log, None, written, adds)
+    same_columns = removed.columns == added.columns
+    return replace(added, read=removed.written, sources=removed.files if same_columns else ())
+
+
+def measure_frames(
+    spark: SparkSession, source: DataFrame | None, target: DataFrame | None, logged: LoggedFiles
+) -> Measured:
+    """Read the rows of frames, also over Spark Connect.
+
+    Args:
+        spark: The session of the frames.
+        source: Rows that only their fingerprint is asked of.
+        target: The rows of the files that the log speaks of, with Spark's ``_metadata``.
+        logged: These files.
+    """
+    return _Measurement(spark, source, target, logged).run()
 
 
 def rows_by_file(jvm: DeltaJvm, log: JavaObject, files: FileSet, named: Sequence[DataFile]) -> list[int]:
@@ -86,31 +136,15 @@ def rows_that_differ(jvm: DeltaJvm, log: JavaObject, sources: FileSet, written: 
 
 class _Measurement:
     def __init__(
-        self,
-        jvm: DeltaJvm,
-        log: JavaObject,
-        sources: FileSet | None,
-        written: FileSet,
-        adds: Sequence[Mapping[str, Any]],
+        self, spark: SparkSession, source: DataFrame | None, target: DataFrame | None, logged: LoggedFiles
     ) -> None:
-        self._jvm = jvm
-        self._adds = adds
-        storage = TableStorage(jvm, log)
-        self._uris = [storage.uri(str(add["path"])) for add in adds]
-        self._source, self._target = (
-            jvm.read_files(log, file_set.snapshot, file_set.adds, "Verify")
-            if file_set is not None and file_set.adds
-            else None
-            for file_set in (sources, written)
-        )
-        metadata = jvm.metadata(written.snapshot)
-        either = self._source if self._source is not None else self._target
+        self._spark, self._functions = spark, functions_of(spark)
+        self._source, self._target = source, target
+        self._files, self._columns = logged.files, logged.columns
+        either = source if source is not None else target
         schema = json.loads(either.schema.json()) if either is not None else {"fields": []}
-        extra: tuple[str, ...] = ()
-        if keeps_row_ids(metadata["configuration"]):
-            extra = ("_metadata.row_id", "_metadata.row_commit_version")
+        extra = ("_metadata.row_id", "_metadata.row_commit_version") if logged.has_row_ids else ()
         self._hashed: HashedColumns = hashed_columns(schema, extra)
-        self._columns = statistics_columns(json.loads(metadata["schemaString"]), tuple(metadata["partitionColumns"]))
         self._own = fresh_prefix([field["name"] for field in schema["fields"]])
 
     def run(self) -> Measured:
@@ -126,19 +160,18 @@ class _Measurement:
             if number != SOURCES:
                 written += combine(file_rows[0], file_rows[1:width])
         parts = [[(first, _figures(first, row, width))] for row in self._by_file(rows)]
-        for group in others if self._adds else ():
+        for group in others if self._files else ():
             for place, row in enumerate(self._by_file(self._job(group, ()))):
                 parts[place].append((group, _figures(group, row, 1)))
         files = tuple(joined(part) for part in parts)
         return Measured(read, written, self._columns, files, self._hashed.uncovered)
 
     def _by_file(self, rows: Mapping[int, Row]) -> list[Row | None]:
-        return [rows.get(number) for number in range(len(self._adds))]
+        return [rows.get(number) for number in range(len(self._files))]
 
     def _job(self, group: tuple[StatisticsColumn, ...], hashes: tuple[str, ...]) -> dict[int, Row]:
         """One Spark job: fingerprints (unless ``hashes`` is empty) and figures of a group of columns."""
-        from pyspark.sql import functions as F
-
+        F = self._functions
         hashed = [f"{text} AS {name}" for text, name in zip(self._hashed.hashes, hashes, strict=bool(hashes))]
         sums = ["count(1) AS rows", *sum_expressions(hashes)]
         sides = []
@@ -155,7 +188,7 @@ class _Measurement:
             sides.append(measured.selectExpr(f"{own}file AS file", *names, *figures_of_file(group, f"{own}b")))
         both = sides[0] if len(sides) == 1 else sides[0].unionAll(sides[1])
         # Adaptive execution would make two jobs of it, and there is nothing to adapt: it ends in a row for each file.
-        with self._jvm.setting("spark.sql.adaptive.enabled", "false"):
+        with changed_settings(self._spark, {"spark.sql.adaptive.enabled": "false"}):
             lines = [tuple(row) for row in both.collect()]
         unknown = [row for row in lines if row[0] is None]
         if unknown:
@@ -168,11 +201,9 @@ class _Measurement:
         Joined by ``key``, which is either the file's number or the hash of its path: a join by the path itself would
         take as long as reading the row. A single file's bounds are literals, unless there are many.
         """
-        from pyspark.sql import functions as F
-
-        own = self._own
-        if len(self._adds) == 1 and len(group) <= FEW_COLUMNS:
-            frame = frame.withColumn(f"{own}stats", F.lit(self._adds[0].get("stats")).cast("string"))
+        F, own = self._functions, self._own
+        if len(self._files) == 1 and len(group) <= FEW_COLUMNS:
+            frame = frame.withColumn(f"{own}stats", F.lit(self._files[0][1]).cast("string"))
             number = [] if key == f"{own}file" else [f"0 AS {own}file"]
             return self._parsed(frame, f"{own}stats", group, "*", *number)
         columns = [key, *(name for name in (f"{own}file", f"{own}b") if name != key)]
@@ -180,13 +211,12 @@ class _Measurement:
 
     def _parsed(self, frame: DataFrame, stats: str, group: tuple[StatisticsColumn, ...], *keys: str) -> DataFrame:
         """What is kept of a frame, and the struct of bounds from the text of statistics in a column of it."""
-        from pyspark.sql import functions as F
         from pyspark.sql.types import StructType
 
         bounds = bound_expressions(group, f"{self._own}parsed")
         if not bounds:
             return frame.selectExpr(*keys, f"NULL AS {self._own}b")
-        parsed = F.from_json(stats, StructType.fromJson(bounds_schema(group)))
+        parsed = self._functions.from_json(stats, StructType.fromJson(bounds_schema(group)))
         return frame.withColumn(f"{self._own}parsed", parsed).selectExpr(
             *keys, f"struct({', '.join(bounds)}) AS {self._own}b"
         )
@@ -196,14 +226,20 @@ class _Measurement:
 
         Rows of literals: Spark parses the statistics while it plans, and needs no job for them.
         """
-        numbered = enumerate(zip(self._uris, self._adds, strict=True))
-        listed = [f"({number}, {_literal(uri)}, {_literal(add.get('stats'))})" for number, (uri, add) in numbered]
-        files = self._jvm.spark.sql(f"SELECT * FROM VALUES {', '.join(listed)} AS f(number, path, stats)")
+        numbered = enumerate(self._files)
+        listed = [f"({number}, {_literal(uri)}, {_literal(stats)})" for number, (uri, stats) in numbered]
+        files = self._spark.sql(f"SELECT * FROM VALUES {', '.join(listed)} AS f(number, path, stats)")
         files = files.selectExpr(
             "number", *(f"CAST(unbase64({name}) AS STRING) AS {name}" for name in ("path", "stats"))
         )
         key, number = f"xxhash64(path) AS {self._own}path", f"number AS {self._own}file"
         return self._parsed(files, "stats", group, key, number)
+
+
+def functions_of(spark: SparkSession) -> ModuleType:
+    """Spark's functions for this kind of session: those of Spark Connect are others than the classic ones."""
+    connect = type(spark).__module__.startswith("pyspark.sql.connect")
+    return import_module("pyspark.sql.connect.functions" if connect else "pyspark.sql.functions")
 
 
 def _literal(text: str | None) -> str:

@@ -36,7 +36,6 @@ class StatisticsColumn:
     logical: tuple[str, ...]
     physical: tuple[str, ...]
     kind: str
-    is_char: bool = False
 
     @property
     def name(self) -> str:
@@ -92,8 +91,7 @@ def _leaves(
         else:
             plain = kind if isinstance(kind, str) else kind["type"]
             collated = "__COLLATIONS" in metadata
-            is_char = str(metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")).startswith("char")
-            yield StatisticsColumn(here, stored, f"{plain} collated" if collated else plain, is_char)
+            yield StatisticsColumn(here, stored, f"{plain} collated" if collated else plain)
 
 
 def bounds_schema(columns: tuple[StatisticsColumn, ...]) -> dict[str, Any]:
@@ -130,8 +128,6 @@ def bound_expressions(columns: tuple[StatisticsColumn, ...], parsed: str) -> lis
     for number, column in enumerate(columns):
         if column.has_bounds:
             low, high = (f"{parsed}.{side}.{_dotted(column.physical)}" for side in ("minValues", "maxValues"))
-            if column.is_char:
-                low, high = f"rtrim({low})", f"rtrim({high})"
             expressions += [f"{low} AS lo{number}", f"{high} AS hi{number}"]
     return expressions
 
@@ -155,8 +151,6 @@ def figure_aggregates(columns: tuple[StatisticsColumn, ...], bounds: str) -> lis
         if column.by_extremes:
             aggregates += [f"min({value}) AS least{number}", f"max({value}) AS most{number}"]
         elif column.has_bounds:
-            if column.is_char:
-                value = f"rtrim({value})"
             outside = f"{value} < {bounds}.lo{number} OR {value} > {bounds}.hi{number}"
             aggregates.append(f"coalesce(bool_or({outside}), false) AS beyond{number}")
     return aggregates

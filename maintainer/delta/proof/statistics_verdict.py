@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,19 @@ def judge(
     findings = list(_findings(add, columns, figures, strictness))
     wrong, notes = (tuple(text for is_wrong, text in findings if is_wrong is kind) for kind in (True, False))
     return Judgement(wrong, notes)
+
+
+def wrong_statistics(
+    adds: Sequence[Mapping[str, Any]],
+    columns: tuple[StatisticsColumn, ...],
+    files: Sequence[FileFigures | None],
+    strictness: Strictness,
+) -> list[str]:
+    """What is wrong with the statistics of files, as sentences with their paths; files without figures are left out."""
+    measured = ((add, figures) for add, figures in zip(adds, files, strict=True) if figures is not None)
+    return [
+        f"{add['path']}: {text}" for add, figures in measured for text in judge(add, columns, figures, strictness).wrong
+    ]
 
 
 def _findings(

@@ -12,6 +12,10 @@ from typing import Protocol
 
 from maintainer.errors import EnvironmentUnfit
 
+PADS_CHAR = "spark.sql.readSideCharPadding"
+"""Off while a rewrite reads, writes and proves. Spark pads what it reads of a CHAR column and would write it so, and
+readers that do not pad would find other values than before."""
+
 FORCED: Mapping[str, str | None] = {
     # With either of these on, a rewrite commits without the rows of the files that could not be read.
     "spark.sql.files.ignoreMissingFiles": "false",
@@ -39,8 +43,8 @@ FORCED: Mapping[str, str | None] = {
     "spark.sql.parquet.fieldId.write.enabled": "true",
     # Delta's extension sets it with a session's first query; a rewrite begins by asking for it.
     "spark.sql.parquet.fieldId.read.enabled": "true",
-    # CHAR columns read the same before and after.
-    "spark.sql.readSideCharPadding": "true",
+    # CHAR columns read the same before and after a commit.
+    PADS_CHAR: "true",
     # A file is one bin, however many rows it has.
     "spark.sql.files.maxRecordsPerFile": "0",
     # Our own commits trigger no further rewriting; a table's property is for the table's writers.

@@ -12,9 +12,10 @@ from maintainer.delta.log.actions import live_rows
 from maintainer.delta.log.conflicting_commit import removed_key
 from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.proof_actions import spelled_anew
-from maintainer.delta.proof.row_comparison import FileSet, measure, rows_that_differ
-from maintainer.delta.proof.statistics_verdict import Judgement, Strictness, judge, strictness_of
+from maintainer.delta.proof.row_comparison import FileSet, measure, measure_both, rows_that_differ
+from maintainer.delta.proof.statistics_verdict import Strictness, judge, strictness_of, wrong_statistics
 from maintainer.delta.rewrite.rewrite_proof import shortened
+from maintainer.delta.spark.session_settings import PADS_CHAR
 from maintainer.delta.storage.failures.engine_failures import message_of
 from maintainer.delta.storage.table_storage import LogEntry, TableStorage
 from maintainer.delta.transaction.landed_commit import REWRITE_ACTIONS
@@ -210,13 +211,14 @@ class CommitWork:
         return tuple({**source, "stats": texts.get(str(source["path"]))} for source in sources)
 
     def _by_spark(self, before: FileSet, after: FileSet, judged: Sequence[AddAction]) -> Measured:
-        """Read both sides through Delta; the removed files one by one where their statistics are judged, too."""
-        if not any(source.get("stats") for source in judged):
-            return measure(self.jvm, self.log, before, after, self.adds)
-        removed = measure(self.jvm, self.log, None, before, judged)
-        added = measure(self.jvm, self.log, None, after, self.adds)
-        same_columns = removed.columns == added.columns
-        return replace(added, read=removed.written, sources=removed.files if same_columns else ())
+        """Read both sides through Delta, first as they are stored."""
+        with self.jvm.setting(PADS_CHAR, "false"):
+            measured = measure_both(self.jvm, self.log, before, after, judged, self.adds)
+        if measured.read == measured.written:
+            return measured
+        # An OPTIMIZE of others pads the texts of CHAR columns, which no reader of Spark sees.
+        as_read = measure(self.jvm, self.log, before, after, self.adds)
+        return replace(measured, read=as_read.read, written=as_read.written)
 
     def _statistics(self, measured: Measured) -> Iterator[CommitCheck]:
         """The statistics of the added files, by the one rule."""
@@ -239,9 +241,8 @@ class CommitWork:
         """What the log said of the removed files: the commit found it so, and is right or wrong by itself."""
         rows = measured.read.rows
         problems = [] if in_log in (None, rows) else [f"the log says {in_log} rows, the files hold {rows}"]
-        for source, figures in zip(judged, measured.sources, strict=bool(measured.sources)):
-            judgement = Judgement() if figures is None else judge(source, measured.columns, figures, Strictness(False))
-            problems += [f"{source['path']}: {text}" for text in judgement.wrong]
+        if measured.sources:
+            problems += wrong_statistics(judged, measured.columns, measured.sources, Strictness(exact=False))
         if in_log is None:
             problems.append("the log does not count their rows")
         return CommitCheck(

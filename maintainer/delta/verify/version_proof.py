@@ -14,15 +14,20 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from types import ModuleType
 from typing import TYPE_CHECKING
 
+from maintainer.delta.jvm import changed_settings
 from maintainer.delta.log.actions import CommittedFiles
-from maintainer.delta.log.schema_names import quote
-from maintainer.delta.proof.fingerprint import combine, hashed_columns, sum_expressions
+from maintainer.delta.log.schema_names import fresh_prefix, quote
+from maintainer.delta.proof.measured_rows import Measured
+from maintainer.delta.proof.row_comparison import LoggedFiles, functions_of, measure_frames
+from maintainer.delta.proof.statistics_figures import statistics_columns
+from maintainer.delta.proof.statistics_verdict import strictness_of, wrong_statistics
+from maintainer.delta.spark.session_settings import PADS_CHAR
 from maintainer.delta.storage.log_paths import file_uri
-from maintainer.model.run.outcome import Fingerprint, Proof
-from maintainer.model.table.table_facts import DataFile
+from maintainer.model.run.outcome import Proof
+from maintainer.model.table.table_facts import DataFile, TableFacts
+from maintainer.model.table.table_features import keeps_row_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,7 +41,6 @@ VERSION_SETTINGS: Mapping[str, str] = {
 """What a session must have set that compares versions."""
 
 MAX_FINDINGS = 20
-_FILE, _ROWS = "__file", "__rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,63 +56,71 @@ class VersionProof:
         return self.proof.holds and not self.findings
 
 
-@dataclass(frozen=True, slots=True)
-class TablePlace:
-    """A table for Spark's readers: ``path`` as they take it, ``location`` as a percent-encoded URI."""
-
-    path: str
-    location: str
-    row_tracking: bool = False
-
-
-def prove_version(spark: SparkSession, place: TablePlace, files: CommittedFiles) -> VersionProof:
-    """Compare the rows that a commit removed with those that it added.
+def prove_version(spark: SparkSession, path: str, facts: TableFacts, files: CommittedFiles) -> VersionProof:
+    """Compare the rows that a commit removed with those that it added, and judge the statistics of what it added.
 
     Args:
         spark: A session with ``VERSION_SETTINGS``, and without the settings that skip unreadable files.
-        place: The table.
-        files: What the commit removed and added. Statistics of removed files are compared where they are known.
+        path: The table as Spark's readers take it.
+        facts: The table.
+        files: What the commit removed and added.
 
     Raises:
         Exception: Whatever Spark raises: a version or a file that cannot be read. Nothing is proven then.
     """
     started = time.monotonic()
-    read, columns = _side(spark, place, files.version - 1, files.removed)
-    written, _ = _side(spark, place, files.version, files.added)
+    before = tuple((file, None) for file in files.removed)
+    after = tuple((file, add.get("stats")) for file, add in zip(files.added, files.adds, strict=True))
+
+    def measured() -> tuple[Measured, Measured]:
+        return _side(spark, path, facts, files.version - 1, before), _side(spark, path, facts, files.version, after)
+
+    with changed_settings(spark, {PADS_CHAR: "false"}):
+        removed, added = measured()
+    read, written = removed.written, added.written
+    if read != written:
+        # The texts of CHAR columns may be padded now, which no reader of Spark sees.
+        read, written = (side.written for side in measured())
     findings = [
-        *_unlike(read, files.removed, f"removed, at version {files.version - 1}", place),
-        *_unlike(written, files.added, f"added, at version {files.version}", place),
+        *_unread(removed, files.removed, f"removed, at version {files.version - 1}"),
+        *_unread(added, files.added, f"added, at version {files.version}"),
+        *(
+            f"{file.path} (removed, at version {files.version - 1}) has {figures.rows} rows, the log says {said}"
+            for file, figures in zip(files.removed, removed.files, strict=True)
+            if (said := file.live_records) not in (None, figures.rows)
+        ),
+        *wrong_statistics(files.adds, added.columns, added.files, strictness_of(files.info or {})),
     ]
     in_log = [file.live_records for file in files.removed]
     proof = Proof(
-        read=_total(read),
-        written=_total(written),
+        read=read,
+        written=written,
         rows_in_log=None if None in in_log else sum(count or 0 for count in in_log),
-        uncovered_columns=columns,
+        uncovered_columns=removed.uncovered_columns or added.uncovered_columns,
         duration_seconds=time.monotonic() - started,
     )
     return VersionProof(proof, tuple(findings[:MAX_FINDINGS]))
 
 
 def _side(
-    spark: SparkSession, place: TablePlace, version: int, files: tuple[DataFile, ...]
-) -> tuple[dict[str, Fingerprint], tuple[str, ...]]:
-    """Fingerprints of the live rows of some of a version's files, by the file's URI; and the columns not covered."""
-    frame = spark.read.format("delta").option("versionAsOf", version).load(place.path)
-    extra = ("_metadata.row_id", "_metadata.row_commit_version") if place.row_tracking else ()
-    hashed = hashed_columns(json.loads(frame.schema.json()), extra)
-    names = tuple(f"__h{number}" for number in range(len(hashed.hashes)))
+    spark: SparkSession, path: str, facts: TableFacts, version: int, files: tuple[tuple[DataFile, str | None], ...]
+) -> Measured:
+    """Measure the live rows of some of a version's files."""
+    frame = spark.read.format("delta").option("versionAsOf", version).load(path)
+    columns = statistics_columns(json.loads(facts.schema_json), facts.partition_columns)
+    logged = LoggedFiles(
+        tuple((file_uri(facts.location, file.path), stats) for file, stats in files),
+        columns,
+        keeps_row_ids(facts.property_map),
+    )
     if not files:
-        return {}, hashed.uncovered
-    frame = _of_partitions(frame, files)
-    selected = [f"{text} AS {name}" for text, name in zip(hashed.hashes, names, strict=True)]
+        return measure_frames(spark, frame.where("false"), None, logged)
+    name = f"{fresh_prefix(frame.columns)}file"
     # Projected before it is filtered: a scan that reads no column may leave out what the filter needs.
-    frame = frame.selectExpr(f"_metadata.file_path AS {_FILE}", *selected)
-    frame = frame.where(frame[_FILE].isin([file_uri(place.location, file.path) for file in files]))
-    functions = functions_of(spark)
-    totals = [functions.expr(text) for text in (f"count(1) AS {_ROWS}", *sum_expressions(names))]
-    rows = frame.groupBy(_FILE).agg(*totals).collect()
-    return {str(row[0]): combine(int(row[1]), tuple(row)[2:]) for row in rows}, hashed.uncovered
+    named = _of_partitions(frame, (file for file, _ in files)).selectExpr("*", f"_metadata.file_path AS {name}")
+    return measure_frames(
+        spark, None, named.where(named[name].isin([uri for uri, _ in logged.files])).drop(name), logged
+    )
 
 
 def _of_partitions(frame: DataFrame, files: Iterable[DataFile]) -> DataFrame:
@@ -133,30 +145,8 @@ def _of_partitions(frame: DataFrame, files: Iterable[DataFile]) -> DataFrame:
     return frame
 
 
-def _unlike(
-    fingerprints: dict[str, Fingerprint], files: tuple[DataFile, ...], which: str, place: TablePlace
-) -> list[str]:
-    """Return files whose row count is not the log's. A file without live rows does not show up, and need not."""
-    unlike = []
-    if files and not fingerprints and all(file.live_records is None for file in files):
-        return [f"none of the {len(files)} files {which} has a row that could be read"]
-    for file in files:
-        rows = fingerprints[uri].rows if (uri := file_uri(place.location, file.path)) in fingerprints else 0
-        if file.live_records is not None and rows != file.live_records:
-            unlike.append(f"{file.path} ({which}) has {rows} rows, the log says {file.live_records}")
-    return unlike
-
-
-def _total(fingerprints: dict[str, Fingerprint]) -> Fingerprint:
-    total = Fingerprint(0, (0, 0))
-    for fingerprint in fingerprints.values():
-        total += fingerprint
-    return total
-
-
-def functions_of(spark: SparkSession) -> ModuleType:
-    """Spark's functions for this kind of session: those of Spark Connect are others than the classic ones."""
-    from importlib import import_module
-
-    connect = type(spark).__module__.startswith("pyspark.sql.connect")
-    return import_module("pyspark.sql.connect.functions" if connect else "pyspark.sql.functions")
+def _unread(measured: Measured, files: tuple[DataFile, ...], which: str) -> list[str]:
+    """Say that nothing was read of files whose rows the log does not count."""
+    if not files or measured.written.rows or any(file.live_records is not None for file in files):
+        return []
+    return [f"none of the {len(files)} files {which} has a row that could be read"]

@@ -95,8 +95,8 @@ def sql_name(name: str) -> str:
 
 def _column(field: Mapping[str, Any]) -> ComparedColumn:
     metadata = field.get("metadata") or {}
-    if "__COLLATIONS" in metadata or "__CHAR_VARCHAR_TYPE_STRING" in metadata:
-        raise CannotCompareError(f"column {field['name']} has a collation or a fixed length")
+    if "__COLLATIONS" in metadata:
+        raise CannotCompareError(f"column {field['name']} has a collation")
     stored, kind = metadata.get(PHYSICAL_NAME, field["name"]), field["type"]
     name = sql_name(stored)
     if not isinstance(kind, str):

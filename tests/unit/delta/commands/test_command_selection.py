@@ -48,6 +48,7 @@ def test_small_files_of_a_table_without_partitions() -> None:
         f"{_OPTIMIZE}minFileSize": "31",
         f"{_OPTIMIZE}maxDeletedRowsRatio": "1.000000000000",
         "spark.databricks.delta.write.utcTimestampPartitionValues": "true",
+        "spark.sql.readSideCharPadding": "false",
     }
     assert (set(selection.takes), selection.beyond, selection.untaken) == (set(small), (), ())
 
