@@ -25,6 +25,7 @@ from maintainer.delta.verify.second_engine_rows import same_rows
 from maintainer.delta.verify.version_reader import SKIPS_FILES, DeltaVersionReader
 from maintainer.errors import EnvironmentUnfit, TableError
 from maintainer.model.run.commit_verdict import CheckResult, CommitCheck
+from maintainer.model.run.outcome import Fingerprint
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.units import count_of
@@ -187,15 +188,7 @@ class CommitWork:
                 return
         self.measured = measured
         read, added = measured.read, measured.written
-        problems = []
-        if added.rows < read.rows:
-            problems.append(f"{read.rows - added.rows:,} of {read.rows:,} rows are missing after this commit")
-        elif added.rows > read.rows:
-            problems.append(f"{added.rows - read.rows:,} rows are new after this commit, beside {read.rows:,}")
-        elif read != added:
-            problems.append(f"{read.rows} rows on both sides, and their fingerprints differ")
-        if differing:
-            problems.append(f"{differing} rows are on one side only")
+        problems = row_problems(read, added, differing)
         how = "counts and fingerprints" if not self.exact else "counts, fingerprints and every value"
         yield _judged("rows", name, problems, f"{read.rows} rows, by {how}")
         yield from self._statistics(measured)
@@ -314,6 +307,23 @@ class CommitWork:
         uris = {path: self.storage.uri(path) for path in paths}
         found = self.storage.files.look_many(set(uris.values()))
         return [path for path, uri in uris.items() if uri not in found]
+
+
+def row_problems(read: Fingerprint, added: Fingerprint, differing: int) -> list[str]:
+    """Say what is wrong with the rows that a commit added, beside those that it removed; nothing where they are equal.
+
+    ``differing`` rows are on one side only, where every value was compared.
+    """
+    problems = []
+    if added.rows < read.rows:
+        problems.append(f"{read.rows - added.rows:,} of {read.rows:,} rows are missing after this commit")
+    elif added.rows > read.rows:
+        problems.append(f"{added.rows - read.rows:,} rows are new after this commit, beside {read.rows:,}")
+    elif read != added:
+        problems.append(f"{read.rows} rows on both sides, and their fingerprints differ")
+    if differing:
+        problems.append(f"{differing} rows are on one side only")
+    return problems
 
 
 def _judged(level: str, name: str, problems: Sequence[str], figures: str | None = None) -> CommitCheck:

@@ -190,7 +190,7 @@ def test_what_no_reader_can_read_is_unknown(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("said", "is_right"),
-    [(3.0, True), (4.0, False), (2.5, None), (1e300, None), (math.nan, None), (True, None), (None, None)],
+    [(3.0, True), (4.0, False), (2.5, None), (1e300, None), (math.nan, None), (True, None), ("4", None), (None, None)],
 )
 def test_a_count_of_rows_may_be_written_with_a_point_and_no_fraction(said: Any, is_right: bool | None) -> None:
     """Readers take 3.0 for 3; what they take for no count is unknown, and missing where it must be there."""

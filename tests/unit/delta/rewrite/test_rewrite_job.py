@@ -1,4 +1,4 @@
-"""What lies in a data file's place is looked at before it is read: a pipe would never end."""
+"""What a rewrite asks of its files before it reads them, and what becomes of a bin whose files a store refuses."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from typing import Any, cast
 
 import pytest
 
+from maintainer.delta.rewrite import bin_writer
+from maintainer.delta.rewrite.lane_fit import LaneUnfit
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
-from maintainer.delta.storage.file_store import LocalFiles, java_quote
+from maintainer.delta.storage.file_store import LocalFiles, TransferError, java_quote
 from maintainer.delta.transaction.requirements import MAX_NAMED, refuse_irregular_files
-from maintainer.errors import CommitConflict, TableError
+from maintainer.engine.step_meter import StepMeter
+from maintainer.errors import CommitConflict, CommitNotLanded, TableError
+from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.steps import Batch, Bin
 from maintainer.model.table.table_facts import DataFile
 
@@ -85,3 +89,53 @@ def test_an_object_store_is_not_asked(tmp_path: Path) -> None:
     storage.files = SimpleNamespace(asks_by_request=True)
     os.mkfifo(tmp_path / "pipe")
     refuse(storage, "pipe")
+
+
+class Here:
+    """Files of a store, on this machine: each transfer is refused, or the new file is not what was written."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def fetch(self, sizes: dict[str, int]) -> None:
+        raise self._error
+
+    def publish(self, uri: str) -> None:
+        raise self._error
+
+
+def test_a_transfer_that_the_store_refuses_makes_the_bin_unfit_and_other_bytes_end_the_table(tmp_path: Path) -> None:
+    def job(error: Exception) -> Any:
+        return SimpleNamespace(storage=Storage(tmp_path), here=Here(error))
+
+    with pytest.raises(LaneUnfit, match="its files cannot be fetched: 403"):
+        RewriteJob.fetch(job(TransferError("403")), [{"path": "f", "size": 1}])
+    with pytest.raises(LaneUnfit, match="its new file cannot be stored: 403"):
+        RewriteJob.publish(job(TransferError("403")), "f")
+    with pytest.raises(CommitNotLanded):
+        RewriteJob.publish(job(CommitNotLanded("other bytes")), "f")
+
+
+@pytest.mark.parametrize("lane", [Lane.COPY, Lane.LOCAL])
+def test_a_bin_that_is_unfit_for_a_lane_is_written_by_spark_and_other_bytes_by_nobody(
+    lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Lane] = []
+
+    def written(error: Exception) -> LaneChoice:
+        def write(lane: Lane, *of_bin: object) -> list[object]:
+            asked.append(lane)
+            if lane is Lane.SPARK:
+                return []
+            raise error
+
+        monkeypatch.setattr(bin_writer, "_write_in", write)
+        job = SimpleNamespace(meter=StepMeter(), lanes={})
+        bin_writer._write_bin(cast(Any, job), 0, Bin((DataFile("f", 1, 1),), LaneChoice(lane, "small", lane)), [])
+        return cast(LaneChoice, job.lanes[0])
+
+    assert written(LaneUnfit("its files cannot be fetched")) == LaneChoice(Lane.SPARK, "its files cannot be fetched")
+    assert asked == [lane, Lane.SPARK]
+    with pytest.raises(CommitNotLanded):
+        written(CommitNotLanded("other bytes"))
+    assert asked == [lane, Lane.SPARK, lane]

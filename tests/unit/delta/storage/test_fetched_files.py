@@ -174,6 +174,21 @@ def test_a_new_file_that_the_store_holds_otherwise_is_refused(store: Store, here
     assert (raised.value.code, raised.value.where) == ("C702", f"{ROOT}/new")
 
 
+@pytest.mark.parametrize(("held", "found"), [(b"row", "it has 3 bytes"), (None, "it is not there")])
+def test_a_new_file_whose_tag_was_right_and_that_is_shorter_or_gone_is_refused(
+    store: Store, here: Fetched, held: bytes | None, found: str
+) -> None:
+    def tag_of(data: bytes) -> str:
+        if held is None:
+            store.objects.clear()
+        return f'"{hashlib.md5(b"rows").hexdigest()}"'
+
+    store.tag_of, store.spoil_upload = tag_of, lambda data: held or data
+    with pytest.raises(CommitNotLanded) as raised:
+        here.publish(write(here, b"rows"))
+    assert raised.value.found == f"4 bytes were written, and {found}"
+
+
 def test_on_a_disk_nothing_is_copied(tmp_path: Path) -> None:
     (tmp_path / "a b").write_bytes(b"rows")
     here = LocalFiles().here()

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import deltalake
+import pyarrow as pa
 import pytest
 
+from maintainer.delta.jvm import DeltaJvm, DirectAccess, UnstartedSession
 from maintainer.delta.log.replay.log_state import LogState
-from maintainer.delta.transaction.small_log_files import MAX_FILES, checksum_of, interval_of, is_kernels
+from maintainer.delta.storage.file_store import StoredFile, path_uri
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.transaction.live_files import LiveFilesReader
+from maintainer.delta.transaction.small_log_files import (
+    MAX_FILES,
+    checksum_of,
+    interval_of,
+    is_kernels,
+    write_missing_checksum,
+)
+from tests.support.tables.builders import make_facts, make_file
+from tests.support.tables.sick_tables import let_rest, make_table
 
 
 def metadata(**configuration: str) -> dict[str, Any]:
@@ -109,3 +127,57 @@ def test_a_table_whose_files_may_be_others_has_none() -> None:
     # The same file in another spelling, perhaps: then the log has fewer files than a replay by text.
     assert checksum(replayed({"remove": {"path": "a%20b"}}), add("a b")) is None
     assert checksum(replayed({"add": add("x")}, {"remove": {"path": "x"}})) is None
+
+
+def never(*anything: object) -> Any:
+    raise AssertionError("a JVM was asked for")
+
+
+class Table:
+    """A table of delta-rs on this disk, whose newest commit is older than the seconds that are left to its writer."""
+
+    def __init__(self, path: Path) -> None:
+        make_table(path, 3)
+        let_rest(path)
+        self.log = path / "_delta_log"
+        self.theirs = deltalake.DeltaTable(str(path))
+        self.jvm = DeltaJvm(UnstartedSession(never, never, never, False, DirectAccess({}, frozenset({"file"}))))
+        facts = make_facts(files=[make_file(str(number)) for number in range(3)], version=2)
+        table_id = str(self.theirs.metadata().id)
+        self.facts = replace(facts, location=path_uri(str(path)), table_id=table_id)
+        self.checksum = self.log / f"{2:020d}.crc"
+
+    def listed(self) -> dict[str, StoredFile]:
+        return TableStorage(self.jvm, self.facts.location).log_files()
+
+    def write(self, listed: dict[str, StoredFile] | None = None) -> list[str]:
+        """Write what is missing; the checksum files that there are then."""
+        write_missing_checksum(self.jvm, LiveFilesReader(self.jvm), self.facts, listed or self.listed())
+        return sorted(file.name for file in self.log.glob("*.crc"))
+
+
+def test_a_version_that_has_none_gets_a_checksum_of_all_its_commits_without_a_jvm(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t")
+    assert table.write() == [table.checksum.name]
+    said = json.loads(table.checksum.read_text(encoding="utf-8"))
+    sizes = pa.table(table.theirs.get_add_actions()).column("size_bytes").to_pylist()
+    assert (said["numFiles"], said["tableSizeBytes"], said["metadata"]["id"]) == (3, sum(sizes), table.facts.table_id)
+    assert (said["setTransactions"], said["domainMetadata"]) == ([], [])
+
+
+def test_a_checksum_of_another_writer_stays_as_it_is_also_where_it_came_after_the_look(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t")
+    before = table.listed()
+    table.checksum.write_text("theirs", encoding="utf-8")
+    for listed in (before, table.listed()):
+        assert table.write(listed) == [table.checksum.name]
+        assert table.checksum.read_text(encoding="utf-8") == "theirs"
+
+
+def test_none_is_written_in_the_seconds_of_its_writer_nor_of_another_table(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t")
+    os.utime(table.log / f"{2:020d}.json")
+    assert table.write() == []
+    let_rest(tmp_path / "t")
+    table.facts = replace(table.facts, table_id="another")
+    assert table.write() == []

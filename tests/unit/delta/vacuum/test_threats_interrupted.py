@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.file_store import LocalFiles, StoredFile
 from maintainer.delta.storage.table_storage import LogEntry
 from maintainer.errors import MaintainerError, VerificationFailed
 from tests.support.tables.aged_tables import AgedTable, tree
@@ -26,6 +26,22 @@ def ended(table: AgedTable) -> tuple[str, int]:
     info = json.loads((table.path / "_delta_log" / f"{table.head:020}.json").read_text())["commitInfo"]
     assert info["operation"] == "VACUUM END"
     return info["operationParameters"]["status"], info["numDeletedFiles"]
+
+
+class Bulk(LocalFiles):
+    """A store that deletes many files by one request and keeps one of them, with an answer for it, none, or no end."""
+
+    def __init__(self, kept: str, answer: str | OSError | None) -> None:
+        self._kept, self._answer = kept, answer
+
+    def delete_many(self, uris: Sequence[str]) -> dict[str, str] | None:
+        kept = [uri for uri in uris if uri.endswith(f"/{self._kept}")]
+        for uri in uris:
+            if uri not in kept:
+                self.delete(uri)
+        if isinstance(self._answer, OSError):
+            raise self._answer
+        return dict.fromkeys(kept, self._answer) if self._answer else {}
 
 
 class TestA14WhatWillNotGo:
@@ -63,6 +79,23 @@ class TestA14WhatWillNotGo:
 
         receipt = work.delete(table, step, after_start=block)
         assert (receipt.num_files_deleted, [line.split(" ")[0] for line in receipt.remaining]) == (19, [names[3]])
+        assert ended(table) == ("FAILED", 19)
+
+    @pytest.mark.parametrize(
+        ("answer", "said"),
+        [("AccessDenied", " (AccessDenied)"), (None, ""), (OSError("no answer"), " (no answer)")],
+    )
+    def test_of_a_request_for_many_each_file_has_its_own_answer(
+        self, lake: Path, answer: str | OSError | None, said: str
+    ) -> None:
+        table, names = wide_table(lake)
+        work, storage = Vacuuming(policies()), LocalTable(table.path)
+        step = work.step(table)
+        assert step is not None
+        before, storage.files = tree(lake), Bulk(names[3], answer)
+        receipt = work.delete(table, step, storage=storage)
+        assert (receipt.num_files_deleted, receipt.remaining) == (19, (f"{names[3]}{said}",))
+        assert_only(lake, before, *(f"t/{name}" for name in names if name != names[3]))
         assert ended(table) == ("FAILED", 19)
 
     def test_a_hidden_file_counts_like_any_other(self, lake: Path) -> None:
