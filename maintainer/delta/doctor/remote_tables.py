@@ -19,6 +19,7 @@ from maintainer.delta.storage.failures.engine_failures import (
     is_store_silent,
     table_errors,
 )
+from maintainer.delta.storage.open_files import why_hadoop
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.errors import MaintainerError, Refused, StoreRefusal
@@ -64,11 +65,13 @@ def check_remote_tables(
         if location == ledger and any(check.code in _NO_TABLE for check in checks):
             checks = [Check(name, Status.OK, "the ledger is not there yet; the first apply makes it")]
         yield from checks
-        if urlsplit(location).scheme in S3_SCHEMES and is_read:
+        if "/" in location and is_read:
             buckets.setdefault(_service_of(location), location)
     yield from causes.checks()
     for bucket, location in buckets.items():
-        yield from guarded(f"commits {bucket}", partial(_commits, spark, f"commits {bucket}", location))
+        yield from guarded(f"reads {bucket}", partial(_reads, spark, f"reads {bucket}", location))
+        if urlsplit(location).scheme in S3_SCHEMES:
+            yield from guarded(f"commits {bucket}", partial(_commits, spark, f"commits {bucket}", location))
     if num_left:
         yield Check("tables", Status.OK, f"{num_left} more were not checked; plan reports those that cannot be read")
 
@@ -109,6 +112,14 @@ class _Causes:
         for error, tables in self._tables.values():
             error.where = tables[0] + (f" and {count_of(len(tables) - 1, 'more table')}" if tables[1:] else "")
             yield failed("store" if "/" in tables[0] else "catalog", error)
+
+
+def _reads(spark: SparkSession, name: str, location: str) -> Iterator[Check]:
+    """Say what keeps a store from being read in this process, where something does."""
+    jvm = DeltaJvm(spark)
+    reason = why_hadoop(jvm, jvm.hadoop_path(location))
+    if reason is not None:
+        yield Check(name, Status.OK, f"go through Hadoop, which is slower, because of {reason}")
 
 
 def _commits(spark: SparkSession, name: str, location: str) -> Iterator[Check]:

@@ -84,7 +84,8 @@ def launch(conf: Mapping[str, str], log: BinaryIO, log_path: Path) -> Engine:
 
     visible = SparkConf(loadDefaults=False)
     for key, value in conf.items():
-        if not SECRET_KEY.search(key):
+        # The value of `encryption.key` names a key, or is one.
+        if not SECRET_KEY.search(key) and "encryption" not in key:
             visible.set(key, value)
     answer: list[Any] = []
 

@@ -20,7 +20,7 @@ from maintainer.delta.storage.failures.store_answers import StoreAway, StoreBusy
 from maintainer.delta.storage.fetched_files import Fetched, TagTrust
 from maintainer.delta.storage.file_store import FilesHere, FileStore, StoredFile, TransferError, java_quote
 from maintainer.engine.store.object_storage import REQUESTS_ABREAST, ObjectStorage
-from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, StoreFailure
+from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, NOT_TRUSTED, StoreFailure
 from maintainer.engine.store.stored_object import StoredObject
 
 LISTED_AT_ONCE = 1000
@@ -41,7 +41,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(slots=True)
 class Bucket:
-    """One bucket's client, shared by all tables of this process. ``through_hadoop``: it found no credentials."""
+    """One bucket's client, shared by all tables of this process. ``through_hadoop``: only Java can reach or open it."""
 
     storage: ObjectStorage
     through_hadoop: bool = False
@@ -269,7 +269,7 @@ class ObjectFiles(FileStore):
             try:
                 return self._answered(ask)
             except StoreFailure as failure:
-                if failure.code == NO_CREDENTIALS:
+                if failure.code in (NO_CREDENTIALS, NOT_TRUSTED):
                     self._bucket.through_hadoop = True
         return through_hadoop(self._open_hadoop())
 

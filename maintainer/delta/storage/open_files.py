@@ -19,6 +19,7 @@ from maintainer.engine.store.cloud_settings import (
     store_settings,
 )
 from maintainer.engine.store.object_storage import OF_TABLES, ObjectStorage
+from maintainer.engine.store.store_failures import BUSY, StoreFailure
 
 _DOTS = re.compile(r"/\.{1,2}(?:/|$)")
 _FOR_HADOOP = "spark.hadoop."
@@ -30,7 +31,8 @@ class _Buckets:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     by_settings: dict[tuple[object, ...], Bucket] = field(default_factory=dict)
-    by_session: WeakKeyDictionary[DeltaJvm, dict[str, Bucket | None]] = field(default_factory=WeakKeyDictionary)
+    by_session: WeakKeyDictionary[DeltaJvm, dict[str, Bucket | str]] = field(default_factory=WeakKeyDictionary)
+    """A text is the setting that obstore has no equal for."""
 
 
 _BUCKETS = _Buckets()
@@ -47,7 +49,7 @@ def bucket_of(base_uri: str, settings: StoreSettings) -> Bucket:
         EnvironmentUnfit: E681, obstore is not installed or takes none of the settings.
     """
     with _BUCKETS.lock:
-        key = (base_uri, settings.url, tuple(sorted(settings.config.items())), settings.plain_http)
+        key = (base_uri, *settings.key)
         bucket = _BUCKETS.by_settings.get(key)
         if bucket is None:
             bucket = _BUCKETS.by_settings[key] = Bucket(ObjectStorage.open(base_uri, settings, OF_TABLES))
@@ -60,10 +62,28 @@ def files_of(jvm: DeltaJvm, root: JavaObject, conf: JavaObject) -> FileStore:
     if uri.getScheme() in SERVED_SCHEMES:
         base_uri = f"{uri.getScheme()}://{uri.getAuthority()}"
         bucket = _bucket_for(jvm, base_uri, conf)
-        if bucket is not None:
+        if not isinstance(bucket, str):
             return ObjectFiles(base_uri, bucket, lambda: HadoopFiles(jvm, root.getFileSystem(conf)))
     file_system = root.getFileSystem(conf)
     return LocalFiles() if str(file_system.getUri().getScheme()) == "file" else HadoopFiles(jvm, file_system)
+
+
+def why_hadoop(jvm: DeltaJvm, root: JavaObject) -> str | None:
+    """Say what sends a place of S3, ADLS or GCS through Hadoop's file system; None where nothing does.
+
+    A setting, or what the store refuses to obstore: it is asked once.
+    """
+    uri = root.toUri()
+    if uri.getScheme() not in SERVED_SCHEMES:
+        return None
+    bucket = _bucket_for(jvm, f"{uri.getScheme()}://{uri.getAuthority()}", jvm.hadoop_conf())
+    if isinstance(bucket, str):
+        return bucket.removeprefix(_FOR_HADOOP)
+    try:
+        next(bucket.storage.below(f"{str(uri.getPath()).strip('/')}/_delta_log/"), None)
+    except StoreFailure as failure:
+        return None if failure.gave_no_answer or failure.code == BUSY else failure.found
+    return None
 
 
 def direct_files(jvm: DeltaJvm, uri: str) -> tuple[FileStore, str] | None:
@@ -102,8 +122,8 @@ def direct_files(jvm: DeltaJvm, uri: str) -> tuple[FileStore, str] | None:
     return ObjectFiles(base_uri, bucket, hadoop), root_uri
 
 
-def _bucket_for(jvm: DeltaJvm, base_uri: str, conf: JavaObject) -> Bucket | None:
-    """Return the client for a session's settings; None where one of them has no equal in obstore."""
+def _bucket_for(jvm: DeltaJvm, base_uri: str, conf: JavaObject) -> Bucket | str:
+    """Return the client for a session's settings, or the name of one of them that has no equal in obstore."""
     with _BUCKETS.lock:
         known = _BUCKETS.by_session.setdefault(jvm, {})
     if base_uri not in known:
@@ -115,6 +135,6 @@ def _bucket_for(jvm: DeltaJvm, base_uri: str, conf: JavaObject) -> Bucket | None
             for key, (value, sources) in found.items()
             if not all(source.endswith("-default.xml") for source in sources)
         }
-        is_known = only_hadoop(base_uri, spark_conf) is None
-        known[base_uri] = bucket_of(base_uri, store_settings(base_uri, spark_conf)) if is_known else None
+        setting = only_hadoop(base_uri, spark_conf)
+        known[base_uri] = setting or bucket_of(base_uri, store_settings(base_uri, spark_conf))
     return known[base_uri]

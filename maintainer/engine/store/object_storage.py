@@ -109,9 +109,8 @@ class ObjectStorage:
                 "timeout": timedelta(seconds=limits.request_seconds),
                 "read_timeout": timedelta(seconds=limits.silence_seconds),
                 "connect_timeout": timedelta(seconds=min(CONNECT_SECONDS, limits.silence_seconds)),
+                **settings.client_options(),
             }
-            if settings.plain_http:
-                options["allow_http"] = True
             retry: Any = {
                 "max_retries": max(0, MAX_RETRIES - limits.fewer_retries),
                 "retry_timeout": timedelta(seconds=limits.retry_seconds),

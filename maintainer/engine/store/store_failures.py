@@ -10,7 +10,7 @@ from maintainer.errors import EnvironmentUnfit
 from maintainer.errors.foreign_text import without_secrets
 
 UNREACHABLE, REFUSED, NO_BUCKET, NO_CONDITIONS = "E681", "E682", "E683", "E684"
-OTHER_REGION, NO_CREDENTIALS, BUSY = "E691", "E692", "E693"
+OTHER_REGION, NO_CREDENTIALS, BUSY, NOT_TRUSTED = "E691", "E692", "E693", "E694"
 
 MAX_MESSAGE_CHARACTERS = 300
 
@@ -29,6 +29,8 @@ _HELP = {
     OTHER_REGION: "maintainer.yml: `spark: {conf: {spark.hadoop.fs.s3a.endpoint.region: REGION_OF_THE_BUCKET}}`, or "
     "set AWS_REGION",
     NO_CREDENTIALS: _CREDENTIALS,
+    NOT_TRUSTED: "let the system trust who signed it, or name a file in SSL_CERT_FILE that has its certificate beside "
+    "those of the system; what Java trusts does not count here",
 }
 _WHAT = {
     UNREACHABLE: "the store of the state cannot be reached",
@@ -38,6 +40,7 @@ _WHAT = {
     NO_CONDITIONS: "the store of the state ignores conditions of a write",
     OTHER_REGION: "the bucket of the state is in another region than the one that was asked",
     NO_CREDENTIALS: "there are no credentials for the store of the state",
+    NOT_TRUSTED: "the certificate of the state's store is not trusted",
 }
 
 _NO_BUCKET = re.compile(
@@ -58,6 +61,7 @@ _EXPECTED_REGION = re.compile(r"expecting '([a-z0-9-]+)'|<Region>([a-z0-9-]+)</R
 _ANSWER = re.compile(r": <(?:\?xml .*?\?>)?.*?<Code>(\w+)</Code>(?:<Message>([^<]*)</Message>)?.*", re.DOTALL)
 """The document of an answer, at the end of obstore's message."""
 
+_UNTRUSTED = re.compile(r"InvalidCertificate\(\s*(\w+)")
 _NO_ANSWER = re.compile(r"HttpError \{\s*kind: (?:Connect|Timeout|Interrupted|Request)\b")
 _CAUSE = re.compile(r'message: "([^"]+)"|error: "([^"]+)"')
 """What the system said of a connection. obstore has it only in the structure that it prints behind its message."""
@@ -127,6 +131,8 @@ def store_failure(error: Exception) -> StoreFailure:
     said = " ".join(said.split())
     if is_no_bucket(error):
         return missing_bucket(error)
+    if untrusted := _UNTRUSTED.search(structure):
+        return StoreFailure(NOT_TRUSTED, f"{said} ({untrusted[1]})")
     if _METADATA_SERVICE.search(said):
         return StoreFailure(NO_CREDENTIALS, said)
     if _REGION.search(said):

@@ -20,7 +20,7 @@ def of_store(project: S3Project) -> tuple[int, dict[str, dict[str, Any]]]:
     done = project.run("doctor", "-o", "json")
     checks = {check["name"]: check for check in done.document["checks"]}
     return done.returncode, {
-        name: checks[name] for name in checks if name.split(" ")[0] in ("table", "commits", "store")
+        name: checks[name] for name in checks if name.split(" ")[0] in ("table", "commits", "store", "reads")
     }
 
 
@@ -36,6 +36,17 @@ def test_a_store_that_is_well_keeps_its_condition(server: S3Server, tmp_path: Pa
     )
     assert server.faults.num_requests("DELETE", "", ".maintainer-probe-") == 1
     assert project.table("looked-at").version() == 1
+
+
+def test_what_sends_a_store_through_hadoop_is_named(server: S3Server, tmp_path: Path) -> None:
+    project = project_beside(tmp_path, server, "by-hadoop", "optimize: {}", None)
+    project.append("by-hadoop", 2)
+    settings = project.root / "maintainer.yml"
+    acl = "    spark.hadoop.fs.s3a.bucket.lake.acl.default: BucketOwnerFullControl\n"
+    settings.write_text(settings.read_text().replace("  conf:\n", f"  conf:\n{acl}"))
+    _, checks = of_store(project)
+    assert checks["reads lake"]["status"] == "ok"
+    assert checks["reads lake"]["detail"].endswith("because of fs.s3a.bucket.lake.acl.default")
 
 
 def test_a_bucket_that_is_not_there(server: S3Server, host: CommandHost, tmp_path: Path) -> None:

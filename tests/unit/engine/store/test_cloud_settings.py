@@ -7,6 +7,7 @@ import pytest
 from maintainer.engine.store.cloud_settings import only_hadoop, store_settings
 
 S3A = "spark.hadoop.fs.s3a."
+JCEKS = "spark.hadoop.hadoop.security.credential.provider.path"
 
 
 def test_the_keys_of_s3a_open_the_bucket_and_a_buckets_own_key_goes_first() -> None:
@@ -47,6 +48,39 @@ def test_an_endpoint_is_that_of_another_server(conf: dict[str, str], endpoint: s
     assert (settings.config.get("endpoint"), settings.plain_http) == (endpoint, plain)
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "config"),
+    [
+        ("s3.eu-central-1.amazonaws.com", {"region": "eu-central-1"}),
+        ("https://s3.cn-north-1.amazonaws.com.cn", {"region": "cn-north-1"}),
+        ("s3.amazonaws.com", {}),
+        ("s3-fips.us-east-1.amazonaws.com",
+         {"endpoint": "https://s3-fips.us-east-1.amazonaws.com", "virtual_hosted_style_request": "false"}),
+    ],
+)  # fmt: skip
+def test_an_endpoint_of_amazon_says_the_region_and_another_of_its_addresses_stays(
+    endpoint: str, config: dict[str, str]
+) -> None:
+    assert store_settings("s3://lake/t", {f"{S3A}endpoint": endpoint}, {}).config == config
+    own = {f"{S3A}endpoint": endpoint, f"{S3A}endpoint.region": "us-west-2"}
+    assert store_settings("s3://lake/t", own, {}).config["region"] == "us-west-2"
+
+
+@pytest.mark.parametrize(
+    ("conf", "url"),
+    [
+        ({"proxy.host": "proxy"}, "http://proxy:80"),
+        ({"proxy.host": "proxy", "proxy.ssl.enabled": "true"}, "https://proxy:443"),
+        ({"proxy.host": "proxy", "proxy.port": "3128", "bucket.lake.proxy.host": "own"}, "http://own:3128"),
+        ({"proxy.port": "3128"}, ""),
+    ],
+)
+def test_the_address_of_a_proxy(conf: dict[str, str], url: str) -> None:
+    settings = store_settings("s3://lake/t", {f"{S3A}{key}": value for key, value in conf.items()}, {})
+    assert settings.proxy_url == url
+    assert ("proxy_excludes" in settings.client_options()) == bool(url), "the machine's own credentials need none"
+
+
 def test_a_bucket_may_be_part_of_the_host() -> None:
     conf = {f"{S3A}endpoint": "https://store", f"{S3A}path.style.access": "false"}
     assert store_settings("s3://lake/state", conf).config["virtual_hosted_style_request"] == "true"
@@ -65,6 +99,7 @@ def test_the_keys_of_azure_are_those_of_the_account() -> None:
         "account_key": "key",
         "client_id": "id",
         "client_secret": "secret",
+        "authority_host": "https://login.microsoftonline.com",
         "tenant_id": "tenant",
     }
 
@@ -127,10 +162,24 @@ def test_the_endpoint_of_google_is_that_of_the_connector(
             {f"{S3A}aws.credentials.provider": "org.apache.hadoop.fs.s3a.auth.AssumedRoleCredentialProvider"},
             f"{S3A}aws.credentials.provider",
         ),
-        ({f"{S3A}bucket.lake.encryption.algorithm": "SSE-KMS"}, f"{S3A}bucket.lake.encryption.algorithm"),
-        ({f"{S3A}bucket.other.encryption.algorithm": "SSE-KMS"}, None),
+        (
+            {f"{S3A}aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider, com.acme.Vault"},
+            f"{S3A}aws.credentials.provider",
+        ),
+        ({f"{S3A}aws.credentials.provider": "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"}, None),
+        ({f"{S3A}bucket.lake.encryption.algorithm": "CSE-KMS"}, f"{S3A}bucket.lake.encryption.algorithm"),
+        ({f"{S3A}bucket.other.encryption.algorithm": "CSE-KMS"}, None),
+        ({f"{S3A}server-side-encryption-algorithm": "CSE-KMS"}, f"{S3A}server-side-encryption-algorithm"),
+        # The bucket's own goes first.
+        ({f"{S3A}bucket.lake.encryption.algorithm": "SSE-KMS", f"{S3A}encryption.algorithm": "CSE-KMS"}, None),
         ({f"{S3A}requester.pays.enabled": "false"}, None),
-        ({f"{S3A}requester.pays.enabled": "true"}, f"{S3A}requester.pays.enabled"),
+        ({f"{S3A}requester.pays.enabled": "true"}, None),
+        ({f"{S3A}endpoint.fips": "false"}, None),
+        ({f"{S3A}endpoint.fips": "true"}, f"{S3A}endpoint.fips"),
+        ({f"{S3A}proxy.host": "proxy"}, None),
+        ({f"{S3A}proxy.host": "proxy", f"{S3A}proxy.domain": "ACME"}, f"{S3A}proxy.domain"),
+        ({f"{S3A}acl.default": "BucketOwnerFullControl"}, f"{S3A}acl.default"),
+        ({JCEKS: "jceks://file/keys"}, JCEKS),
     ],
 )
 def test_a_setting_without_an_equal_sends_the_store_through_hadoop(conf: dict[str, str], named: str | None) -> None:
@@ -142,6 +191,9 @@ def test_each_cloud_has_settings_that_only_hadoop_understands() -> None:
     azure = {f"spark.hadoop.fs.azure.account.auth.type.{host}": "Custom"}
     assert only_hadoop(f"abfss://lake@{host}/t", azure) == next(iter(azure))
     assert only_hadoop(f"abfss://lake@{host}/t", {next(iter(azure)): "SharedKey"}) is None
+    assert only_hadoop(f"abfss://lake@{host}/t", {JCEKS: "jceks://file/keys"}) == JCEKS
+    login = {"spark.hadoop.fs.azure.account.oauth2.client.endpoint": "https://login.example/token"}
+    assert only_hadoop(f"abfss://lake@{host}/t", login) == next(iter(login)), "no tenant can be read from it"
     google = {"spark.hadoop.fs.gs.auth.type": "USER_CREDENTIALS"}
     assert only_hadoop("gs://lake/t", google) == next(iter(google))
     assert only_hadoop("gs://lake/t", {next(iter(google)): "APPLICATION_DEFAULT"}) is None
