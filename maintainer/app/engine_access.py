@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from maintainer.engine.process_loss import is_engine_lost, session_gone
@@ -16,7 +17,7 @@ from maintainer.engine.protocols import (
     CommitProver,
     Engine,
     HistoryReader,
-    IfAway,
+    SignOfLife,
     TableFinder,
     TablePlaces,
     TableReader,
@@ -94,11 +95,24 @@ class OpenedEngine:
     without it."""
     kill: Callable[[], None] = lambda: None
     """Ends a session of our own without waiting for what it does, for a process that is about to be killed."""
-    signs_of_life: Callable[[Collection[TableRef]], Mapping[str, IfAway]] = lambda tables: {}
+    signs_of_life: Callable[[Collection[TableRef]], Mapping[str, SignOfLife]] = lambda tables: {}
     """Begins to ask the stores and metastores of tables for signs of life; returns what waits for them, by identifier,
     for the tables whose service is known for sure."""
     session_setting: Callable[[str], str | None] = lambda key: None
     """A setting of the session that was borrowed or started, None where it is not set; not one of our workers'."""
+
+    @contextmanager
+    def starting_beside(self) -> Iterator[Callable[[], None]]:
+        """Yield what starts the session on a thread of its own, once; the block ends when it has started."""
+
+        def start() -> None:
+            with suppress(Exception):  # whoever needs the session is told
+                self.start()
+
+        thread = Thread(target=start, daemon=True)
+        yield thread.start
+        if thread.ident is not None:
+            thread.join()
 
 
 def project_engine(settings: ProjectSettings, options: EngineOptions) -> EngineOptions:

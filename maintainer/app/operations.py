@@ -48,7 +48,7 @@ from maintainer.app.selection.managed_search import with_recorded_tables
 from maintainer.app.selection.run_spec import RunSpec, narrowed
 from maintainer.app.selection.store_reach import tables_out_of_reach
 from maintainer.app.status.status_look import StatusLook, look_at_all
-from maintainer.engine.protocols import Engine, IfAway
+from maintainer.engine.protocols import Engine, SignOfLife
 from maintainer.engine.stages import SILENT
 from maintainer.engine.worker_names import worker_name
 from maintainer.execution.run.cancellation import TERMINATED, StopSwitch, signals_stop
@@ -167,8 +167,9 @@ def apply(
             else:
                 assert chosen is not None
                 request = _plan_request(spec, chosen, listener.table_planned)
-                request = replace(request, away=_out_of_reach(opened, chosen))
-                made = make_plan(project, opened.engine, request)
+                with opened.starting_beside() as start:
+                    request = replace(request, away=_out_of_reach(opened, chosen), while_waiting=start)
+                    made = make_plan(project, opened.engine, request)
                 to_do = fit(project, narrowed(made, project.loaded, spec.selection, command="apply"), spec.budget)
             check_run_limits(project, to_do)
             preparation = clock.planned()
@@ -319,7 +320,7 @@ def undelete(project: Project, spec: RunSpec, policy: ResolvedPolicy, run_id: st
         return undelete_run(project, worker, journal, policy, run_id)
 
 
-def _out_of_reach(opened: OpenedEngine, chosen: ChosenTables, *, ends: bool = True) -> Mapping[str, IfAway]:
+def _out_of_reach(opened: OpenedEngine, chosen: ChosenTables, *, ends: bool = True) -> Mapping[str, SignOfLife]:
     # A plan that also has problems with places says those, too.
     tables = (policy.table for policy in chosen.policies if not policy.is_ledger)
     return tables_out_of_reach(opened, tables, ends=ends and not chosen.problems)

@@ -30,15 +30,23 @@ from maintainer.model.table.table_facts import (
     Update,
 )
 
-IfAway = Callable[[], MaintainerError | None]
-"""Waits for the sign of life of a table's store or metastore, and returns T435 or E647 where there is none."""
-
 BeforeCommit = Callable[[int, "Proof | None"], None]
 """Called with (read version, proof) after the proof holds and before each try of the commit.
 
 The first call writes INTENT durably; each one is the last look before that try. An exception from it aborts the commit;
 what was written is removed.
 """
+
+
+class SignOfLife(Protocol):
+    """Whether a table's store or metastore is there; it is asked from when this is made."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether nobody has to wait for it any more."""
+
+    def error(self) -> MaintainerError | None:
+        """Wait for it, and return T435 or E647 where there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.tables_at_once import looked_at_at_once
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
-from maintainer.engine.protocols import Engine, IfAway, TablePlaces, TableReader
+from maintainer.engine.protocols import Engine, SignOfLife, TablePlaces, TableReader
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.engine.stages import SILENT, StageListener
 from maintainer.errors import EnvironmentUnfit, MaintainerError, StoreRefusal, TableError
@@ -89,7 +89,9 @@ class PlanRequest:
     new: NewPolicies | None = None
     stages: StageListener = SILENT
     problems: tuple[TableProblem, ...] = ()
-    away: Mapping[str, IfAway] = field(default_factory=dict)
+    away: Mapping[str, SignOfLife] = field(default_factory=dict)
+    while_waiting: Callable[[], None] = lambda: None
+    """Called for the first table that has something to do, if others wait for a sign of life then; returns at once."""
 
     @property
     def num_user_tables(self) -> int:
@@ -153,6 +155,7 @@ class _Tables:
     found_before: frozenset[str]
     plans: list[TablePlan] = field(default_factory=list)
     num_planned: int = 0
+    has_steps: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
     buckets: RefusingBuckets = field(default_factory=RefusingBuckets)
 
@@ -170,7 +173,8 @@ class _Tables:
         request = self.request
         facts, record = None, TableRecord()
         try:
-            if (if_away := request.away.get(policy.table.identifier)) is not None and (away := if_away()) is not None:
+            sign = request.away.get(policy.table.identifier)
+            if sign is not None and (away := sign.error()) is not None:
                 raise away
             self.buckets.raise_known(policy.table)
             table = self._read(reader, policy)
@@ -232,6 +236,10 @@ class _Tables:
         with self.lock:
             self.plans.append(plan)
             self.num_planned += not plan.is_ledger
+            if plan.steps and not self.has_steps:
+                self.has_steps = True
+                if any(not sign.is_known for sign in request.away.values()):
+                    request.while_waiting()
             if request.on_table is not None:
                 number = 0 if plan.is_ledger else self.num_planned
                 request.on_table(TableLook(policy, plan, facts, record, number, request.num_user_tables))

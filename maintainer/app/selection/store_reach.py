@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from maintainer.app.engine_access import OpenedEngine
-from maintainer.engine.protocols import IfAway
+from maintainer.engine.protocols import SignOfLife
 from maintainer.model.table.table_facts import TableRef
 from maintainer.units import count_of
 
 
-def tables_out_of_reach(opened: OpenedEngine, tables: Iterable[TableRef], *, ends: bool = True) -> Mapping[str, IfAway]:
+def tables_out_of_reach(
+    opened: OpenedEngine, tables: Iterable[TableRef], *, ends: bool = True
+) -> Mapping[str, SignOfLife]:
     """Begin to ask where tables are, and return what tells for each, by its identifier, whether that is away.
 
     It waits only where nothing else can be done meanwhile.
@@ -29,7 +31,7 @@ def tables_out_of_reach(opened: OpenedEngine, tables: Iterable[TableRef], *, end
         return signs
     lost = {}
     for name in sorted(refs):
-        if (error := signs[name]()) is None:
+        if (error := signs[name].error()) is None:
             return signs
         lost[name] = error
     first, *others = lost

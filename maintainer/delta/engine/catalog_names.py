@@ -158,12 +158,14 @@ def _catalog_errors(jvm: DeltaJvm, where: str, name: str = DEFAULT_DATABASE) -> 
     """
 
     def setting(key: str) -> str | None:
+        if jvm.direct is not None:  # nothing but these settings counts, and the session need not start for them
+            return jvm.direct.conf.get(key)
         value = jvm.spark.conf.get(key, None)
         hadoop_key = key.removeprefix("spark.hadoop.")  # hive-site.xml may say it
         return jvm.hadoop_conf().get(hadoop_key) if value is None and hadoop_key != key else value
 
-    for if_away in signs_of_life([TableRef(name)], setting, os.environ).values():
-        if (away := if_away()) is not None:
+    for sign in signs_of_life([TableRef(name)], setting, os.environ).values():
+        if (away := sign.error()) is not None:
             away.where = where
             raise away
     parts = _parts(name)

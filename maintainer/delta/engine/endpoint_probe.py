@@ -16,14 +16,12 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from urllib.parse import urlsplit
 
 from maintainer.delta.spark.connectors import CONNECTOR_SETTINGS, S3_CLASS
 from maintainer.delta.spark.start_conf import DELTA_CATALOG
 from maintainer.delta.storage.failures.engine_failures import catalog_away
 from maintainer.delta.storage.failures.machine_failures import unreachable
-from maintainer.engine.protocols import IfAway
 from maintainer.errors import MaintainerError
 from maintainer.model.table.table_facts import TableRef
 
@@ -89,7 +87,7 @@ class ProbeLimits:
         return ProbeLimits(4, pause_seconds, each_seconds, each_seconds, seconds / 2)
 
 
-class SignOfLife:
+class Probe:
     """Asks a service on threads of its own, from when this is made; ``endpoints`` are several where any will do."""
 
     def __init__(self, endpoints: Iterable[Endpoint], limits: ProbeLimits) -> None:
@@ -105,6 +103,11 @@ class SignOfLife:
         with _MAX_AT_ONCE:
             self._reasons[endpoint] = why_away(endpoint, self._limits)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether each endpoint was asked."""
+        return not any(thread.is_alive() for thread in self._threads)
+
     def why_away(self) -> str | None:
         """Wait for what becomes of it, and return what was tried where the service is away for sure."""
         for thread in self._threads:
@@ -113,9 +116,29 @@ class SignOfLife:
         return "; ".join(sorted(reasons)) if len(reasons) == len(self._threads) else None
 
 
+@dataclass(frozen=True, slots=True)
+class TableSign:
+    """Implements ``SignOfLife`` for one of the tables of a service."""
+
+    table: TableRef
+    probe: Probe
+
+    @property
+    def is_known(self) -> bool:
+        """See ``SignOfLife``."""
+        return self.probe.is_known
+
+    def error(self) -> MaintainerError | None:
+        """See ``SignOfLife``."""
+        why, where = self.probe.why_away(), self.table.identifier
+        if why is None:
+            return None
+        return unreachable(where, why, is_s3=True) if self.table.is_path else catalog_away(where, why)
+
+
 def signs_of_life(
     tables: Collection[TableRef], setting: Setting, environ: Mapping[str, str], limits: ProbeLimits | None = None
-) -> dict[str, IfAway]:
+) -> dict[str, TableSign]:
     """Begin to ask for signs of life; T435 or E647 by the table's identifier. Each service is asked once, all at once.
 
     Args:
@@ -124,8 +147,8 @@ def signs_of_life(
         environ: Environment variables of this process.
         limits: How long each service is asked.
     """
-    asked: dict[tuple[Endpoint, ...], SignOfLife] = {}
-    signs: dict[str, IfAway] = {}
+    asked: dict[tuple[Endpoint, ...], Probe] = {}
+    signs: dict[str, TableSign] = {}
     for table in tables:
         at_store = s3_endpoint(table.location, setting, environ) if table.is_path else None
         endpoints = metastore_of(table, setting, environ) if at_store is None else (at_store,)
@@ -133,33 +156,25 @@ def signs_of_life(
             asked[endpoints] = (
                 _of_metastore(endpoints, limits or metastore_limits(setting))
                 if at_store is None
-                else SignOfLife(endpoints, limits or ProbeLimits())
+                else Probe(endpoints, limits or ProbeLimits())
             )
         if endpoints:
-            signs[table.identifier] = partial(_if_away, table, asked[endpoints])
+            signs[table.identifier] = TableSign(table, asked[endpoints])
     return signs
 
 
-_metastores: dict[tuple[Endpoint, ...], tuple[float, SignOfLife]] = {}
+_metastores: dict[tuple[Endpoint, ...], tuple[float, Probe]] = {}
 _metastores_lock = threading.Lock()
 
 
-def _of_metastore(endpoints: tuple[Endpoint, ...], limits: ProbeLimits) -> SignOfLife:
+def _of_metastore(endpoints: tuple[Endpoint, ...], limits: ProbeLimits) -> Probe:
     """Ask a metastore, unless it was asked lately: names are resolved for planning, and again before a vacuum."""
     with _metastores_lock:
         until, sign = _metastores.get(endpoints, (0.0, None))
         if sign is None or time.monotonic() > until:
-            sign = SignOfLife(endpoints, limits)
+            sign = Probe(endpoints, limits)
             _metastores[endpoints] = (time.monotonic() + SILENCE_SECONDS, sign)
         return sign
-
-
-def _if_away(table: TableRef, sign: SignOfLife) -> MaintainerError | None:
-    why = sign.why_away()
-    if why is None:
-        return None
-    where = table.identifier
-    return unreachable(where, why, is_s3=True) if table.is_path else catalog_away(where, why)
 
 
 def metastore_of(table: TableRef, setting: Setting, environ: Mapping[str, str]) -> tuple[Endpoint, ...]:

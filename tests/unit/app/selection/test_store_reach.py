@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,33 +15,38 @@ from maintainer.app.planning.make_plan import PlanRequest, make_plan
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.store_reach import tables_out_of_reach
 from maintainer.delta.log.table_place import StoragePlaces
-from maintainer.engine.protocols import IfAway
+from maintainer.engine.protocols import SignOfLife
 from maintainer.errors import MaintainerError, TableError
+from maintainer.model.table.commit_records import CommitsWanted
 from maintainer.model.table.table_facts import TableRef
 from tests.support.policies.projects import write_project
-from tests.support.tables.builders import NOW_MS
+from tests.support.tables.builders import NOW_MS, make_facts, make_files
 
 GONE = "http://127.0.0.1:1: Connection refused"
+
+
+@dataclass
+class Sign:
+    """What is at ``s3://gone``, and each name, is away."""
+
+    table: TableRef
+    waited_for: list[str]
+    is_known: bool = False
+
+    def error(self) -> MaintainerError | None:
+        self.waited_for.append(self.table.identifier)
+        if self.table.is_path and not self.table.location.startswith("s3://gone/"):
+            return None
+        return TableError("the storage cannot be reached", code="T435", where=self.table.identifier, found=GONE)
 
 
 def opened(asked: list[set[str]], waited_for: list[str] | None = None) -> OpenedEngine:
     """An engine for which everything on ``s3://gone`` is away, and nothing is known of ``s3://unknown``."""
 
-    def signs_of_life(tables: Collection[TableRef]) -> dict[str, IfAway]:
+    def signs_of_life(tables: Collection[TableRef]) -> dict[str, SignOfLife]:
         asked.append({table.identifier for table in tables})
-
-        def waits(table: TableRef) -> MaintainerError | None:
-            if waited_for is not None:
-                waited_for.append(table.identifier)
-            if table.is_path and not table.location.startswith("s3://gone/"):
-                return None
-            return TableError("the storage cannot be reached", code="T435", where=table.identifier, found=GONE)
-
-        return {
-            table.identifier: partial(waits, table)
-            for table in tables
-            if not table.location.startswith("s3://unknown/")
-        }
+        known = [table for table in tables if not table.location.startswith("s3://unknown/")]
+        return {table.identifier: Sign(table, [] if waited_for is None else waited_for) for table in known}
 
     return OpenedEngine(
         None, lambda location: None, None, None, None, signs_of_life=signs_of_life,  # type: ignore[arg-type] # no other
@@ -82,12 +87,14 @@ def test_nobody_waits_where_another_table_can_be_read_meanwhile() -> None:
     waited_for: list[str] = []
     signs = tables_out_of_reach(opened([], waited_for), refs("s3://gone/t", "sales.orders", "s3://unknown/t"))
     assert (sorted(signs), waited_for) == (["s3://gone/t", "sales.orders"], [])
-    assert [error and error.code for error in (signs["s3://gone/t"](), signs["sales.orders"]())] == ["T435"] * 2
+    assert [str(signs[name].error()) for name in sorted(signs)] == [
+        "T435: s3://gone/t: the storage cannot be reached", "T435: sales.orders: the storage cannot be reached",
+    ]  # fmt: skip
 
 
 def test_one_table_that_is_reached_lets_the_command_go_on() -> None:
     signs = tables_out_of_reach(opened([]), refs("s3://gone/t", "s3://here/t"))
-    assert (signs["s3://gone/t"]() is None, signs["s3://here/t"]()) == (False, None)
+    assert (signs["s3://gone/t"].error() is None, signs["s3://here/t"].error()) == (False, None)
 
 
 def test_nothing_is_away_where_there_are_no_tables() -> None:
@@ -100,13 +107,19 @@ class Lake:
     deletes = True
     places = StoragePlaces()
 
-    def __init__(self) -> None:
+    def __init__(self, small_files: Collection[str] = ()) -> None:
+        self.small_files = small_files
         self.opened: list[str] = []
         self.reader = self
 
     def facts(self, ref: TableRef) -> Any:
         self.opened.append(ref.identifier)
+        if ref.location in self.small_files:
+            return replace(make_facts(files=make_files(*[1 << 20] * 3), location=ref.location), ref=ref)
         raise TableError("there is no such table", code="T401", where=ref.identifier)
+
+    def commits(self, ref: TableRef, wanted: CommitsWanted) -> Any:
+        raise TableError("nothing is known of other writers", code="T403", where=ref.identifier)
 
     @contextmanager
     def worker(self, name: str) -> Iterator[Any]:
@@ -133,3 +146,23 @@ def test_tables_that_wait_for_a_sign_of_life_hold_up_no_other(tmp_path: Path) ->
     lake.opened = order
     make_plan(project, lake, PlanRequest(project.policies, NOW_MS, jobs=1, away=away))
     assert order == ["s3://unknown/c", "s3://gone/b", "sales.a"]
+
+
+@pytest.mark.parametrize(
+    ("small_files", "is_known", "expected"),
+    [(("s3://unknown/c", "s3://unknown/d"), False, 1), (("s3://unknown/c",), True, 0), ((), False, 0)],
+    ids=["waits", "nobody waits", "nothing to do"],
+)
+def test_what_steps_need_is_started_once_while_others_wait(
+    tmp_path: Path, small_files: tuple[str, ...], *, is_known: bool, expected: int
+) -> None:
+    tables = ("s3://gone/b", "s3://unknown/c", "s3://unknown/d")
+    project = Project.load(write_project(tmp_path, {f"policies/{name[-1]}.yml": f"table: {name}\n" for name in tables}))
+    lake: Any = Lake(small_files)
+    started: list[str] = []
+    away = tables_out_of_reach(opened([]), (policy.table for policy in project.policies))
+    away = {name: replace(sign, is_known=is_known) for name, sign in away.items()}  # type: ignore[type-var]
+    request = PlanRequest(project.policies, NOW_MS, away=away, while_waiting=lambda: started.append("session"))
+    plan = make_plan(project, lake, request)
+    assert sum(bool(table.steps) for table in plan.tables) == len(small_files)
+    assert len(started) == expected

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from maintainer.delta.engine import catalog_names, endpoint_probe
+from maintainer.delta.jvm import DirectAccess
 from maintainer.errors import EnvironmentUnfit
 from maintainer.model.table.table_facts import TableRef
 
@@ -25,6 +26,7 @@ class Metastore:
     """A session whose catalog answers nothing, or refuses."""
 
     has_catalog = True
+    direct: DirectAccess | None = None
 
     def __init__(self, uris: str, error: Exception) -> None:
         self.settings: dict[str, Any] = {"spark.hadoop.hive.metastore.uris": uris}
@@ -118,7 +120,7 @@ def test_a_contact_that_hangs_does_not_hold_up_the_others_without_end(monkeypatc
     assert refusing.asked == ["s.a"]
 
 
-@pytest.mark.parametrize("found", ["hive", "hive-site"])
+@pytest.mark.parametrize("found", ["session", "hive-site", "not started"])
 def test_a_metastore_without_a_sign_of_life_is_not_asked_by_hives_client(found: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         uris = f"thrift://127.0.0.1:{server.getsockname()[1]}"
@@ -126,6 +128,8 @@ def test_a_metastore_without_a_sign_of_life_is_not_asked_by_hives_client(found: 
     if found == "hive-site":
         metastore.hadoop_settings["hive.metastore.uris"] = metastore.settings.pop("spark.hadoop.hive.metastore.uris")
     metastore.settings["spark.sql.catalogImplementation"] = "hive"
+    if found == "not started":
+        metastore.direct, metastore.spark = DirectAccess(metastore.settings, frozenset({"file"})), SimpleNamespace()
     assert _ask(metastore, "sales.a").found == f"{uris}: Connection refused"
     jvm: Any = metastore
     with pytest.raises(EnvironmentUnfit, match="E647: the catalog's database sales: the catalog does not answer"):

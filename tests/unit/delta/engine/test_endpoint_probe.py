@@ -63,7 +63,7 @@ def nothing(connection: socket.socket) -> None:
 
 def found_away(tables: Iterable[str], conf: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str | None]:
     signs = signs_of_life([TableRef(name) for name in tables], conf.get, environ, QUICK)
-    return {name: error.found for name, if_away in signs.items() if (error := if_away()) is not None}
+    return {name: error.found for name, sign in signs.items() if (error := sign.error()) is not None}
 
 
 def closed_port() -> int:
