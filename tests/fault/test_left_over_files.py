@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from maintainer.cli.main import run
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.rewrite.unfinished_files import prefix_of_batch
 from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.errors import MaintainerError
+from maintainer.errors import CheckImpossible, MaintainerError
 from maintainer.model.plan.lanes import Lane
 from maintainer.model.plan.steps import Batch, RewriteStep
 from maintainer.model.table.table_facts import TableFacts, TableRef
@@ -198,6 +199,11 @@ def test_what_a_dead_run_committed_before_stays_when_its_next_batch_is_removed(
     # Whether the first batch's file is live, or only old versions still need it.
     assert engine.writer.remove_unfinished(facts, "test", "table/compact", 1, [()]) == ()
     assert not begun.exists()
+    # Our reader does not know that the file which the prefix names was committed; a second one does.
+    blind = replace(facts, files=())
+    with pytest.raises(CheckImpossible, match="V504") as stays:
+        engine.writer.remove_unfinished(blind, "test", "table/compact", 0, [()])
+    assert (stays.value.found, (path / committed.path).exists()) == (committed.path, True)
     begun.write_bytes(b"cut off")
     spark.range(5).write.format("delta").mode("overwrite").save(str(path))
     facts = engine.reader.facts(TableRef(str(path)))

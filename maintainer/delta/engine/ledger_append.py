@@ -88,8 +88,8 @@ def append_in_process(
             version = jvm.commit(txn, actions, jvm.append_operation(), None)
     except Exception as error:
         # Only a conflict says that nothing landed. After any other failure the log may name the file: it stays.
-        if is_conflict(describe(error)):
-            with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):
+            if is_conflict(describe(error)) and not storage.is_named_since(int(snapshot.version()), name):
                 storage.delete(storage.uri(name))
         raise
     write_derived_checksum(jvm, storage, log, version)

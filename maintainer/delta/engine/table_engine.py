@@ -19,7 +19,13 @@ from maintainer.delta.rewrite.bin_writer import write_bins
 from maintainer.delta.rewrite.commit.rewrite_commit import commit_rewrite
 from maintainer.delta.rewrite.rewrite_job import RewriteJob, RewriteTimings
 from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
-from maintainer.delta.rewrite.unfinished_files import folders_of, prefix_of_attempt, prefix_of_batch, remove_files_named
+from maintainer.delta.rewrite.unfinished_files import (
+    files_named,
+    folders_of,
+    prefix_of_attempt,
+    prefix_of_batch,
+    remove_files_named,
+)
 from maintainer.delta.spark.session_settings import PADS_CHAR
 from maintainer.delta.spark.spark_session import SessionLease, worker_session
 from maintainer.delta.storage.failures.engine_failures import table_errors
@@ -29,7 +35,7 @@ from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.transaction.property_commit import set_properties
 from maintainer.delta.transaction.requirements import check_same_table, was_planned_table
 from maintainer.delta.transaction.small_log_files import write_missing_checksum
-from maintainer.delta.vacuum.second_reader import second_readers
+from maintainer.delta.vacuum.second_reader import find_name, second_readers
 from maintainer.delta.vacuum.shallow_clones import References
 from maintainer.delta.vacuum.trash import undelete
 from maintainer.delta.vacuum.vacuum_candidates import now_ms
@@ -123,17 +129,21 @@ class DeltaTableWriter:
         self._jvm.activate()
         storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
         prefix = prefix_of_batch(run_id, step_id, batch)
-        live = [file.path for file in facts.files if prefix in file.path]
-        if live:
+        named = next((file.path for file in facts.files if prefix in file.path), None)
+        with table_errors(facts.ref.identifier):
+            folders = folders_of(storage, facts, partitions)
+            if named is None and files_named(storage, folders, prefix):
+                named = find_name(second_readers(self._jvm), storage, storage.commits()[-1].version, prefix)
+        if named is not None:
             raise CheckImpossible(
                 "files of a batch that its run never tried to commit are live: none of them is removed",
                 code="V504",
                 where=facts.ref.identifier,
-                found=live[0],
+                found=named,
                 help="somebody committed them; look at the table's history",
             )
         with table_errors(facts.ref.identifier):
-            return remove_files_named(storage, folders_of(storage, facts, partitions), prefix)
+            return remove_files_named(storage, folders, prefix)
 
     def set_properties(
         self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit

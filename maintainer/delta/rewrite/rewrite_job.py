@@ -104,6 +104,8 @@ class RewriteJob:
     file_prefix: str = ""
     """What the names of this attempt's files begin with; see ``unfinished_files``. Empty: Delta names them alone."""
     is_written: bool = False
+    is_tried: bool = False
+    """Whether a commit was tried: from then on one may name the files."""
     left_over: tuple[str, ...] = ()
     """URIs of files of this attempt that could not be removed."""
     stop: threading.Event = field(default_factory=threading.Event)
@@ -347,7 +349,13 @@ class RewriteJob:
         return dict(tags_from_statistics(stats, self.jvm.metadata(self.snapshot), self.step.turn, self.where))
 
     def discard(self) -> None:
-        """Remove the files of this attempt, also those of failed tasks. Only for files that are never committed."""
+        """Remove the files of this attempt, also those of failed tasks, unless a commit may name one.
+
+        Only for files that are never committed. Where a commit was tried, the bytes of all commits since are looked at.
+        """
+        if self.is_tried and self._may_be_committed():
+            self.left_over = (f"files whose names begin with {self.file_prefix}",)
+            return
         self.delete_written(file.path for file in (*self.written, *(self.carried.written if self.carried else ())))
         self._delete_files(self.carried.vector_uris if self.carried else ())
         if self.file_prefix:
@@ -359,6 +367,15 @@ class RewriteJob:
             except Exception as error:
                 self.left_over = (f"files whose names begin with {self.file_prefix}",)
                 _LOG.warning("files of a failed attempt on %s were not removed: %s", self.where, error)
+
+    def _may_be_committed(self) -> bool:
+        """Whether a commit names a file of this attempt, or cannot be read."""
+        names = [self.file_prefix] if self.file_prefix else [file.path.rpartition("/")[2] for file in self.written]
+        try:
+            return any(self.storage.is_named_since(self.read_version, name) for name in names)
+        except Exception as error:
+            _LOG.warning("%s: the files of a failed commit stay, since the log cannot be read: %s", self.where, error)
+            return True
 
     def remove_unneeded(self) -> None:
         """Remove what was written and is no part of the landed commit, because others deleted the rows meanwhile."""

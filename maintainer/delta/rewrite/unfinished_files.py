@@ -99,7 +99,7 @@ def remove_files_named(
     remaining: dict[str, None] = {}
     quiet = 0
     for look in range(LOOKS):
-        uris, remaining = _files_named(storage, folders, prefix), {}
+        uris, remaining = files_named(storage, folders, prefix), {}
         for uri in uris:
             try:
                 storage.delete(uri)
@@ -113,7 +113,8 @@ def remove_files_named(
     return tuple(remaining)
 
 
-def _files_named(storage: TableStorage, folders: Iterable[str], prefix: str) -> list[str]:
+def files_named(storage: TableStorage, folders: Iterable[str], prefix: str) -> list[str]:
+    """Return the URIs of files in the folders whose names begin with the prefix, and of their checksums."""
     names = (prefix, f".{prefix}")
     return [
         uri

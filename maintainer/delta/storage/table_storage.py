@@ -128,6 +128,11 @@ class TableStorage:
         files = [entry.file or StoredFile(entry.uri, -1, 0, False, False) for entry in entries]
         yield from zip(entries, self.files.read_many(files), strict=True)
 
+    def is_named_since(self, version: int, name: str) -> bool:
+        """Whether a commit above a version has a name in it, or its beginning, by its bytes: nothing is parsed."""
+        entries = self.commits(after_version=version)
+        return any(name.encode() in body for _, body in self.bodies(entries))
+
     def actions(self, entry: LogEntry, *, with_adds: bool = False) -> Iterator[dict[str, Any]]:
         """The commit's actions as dicts; adds, which are most of the text, only if asked for."""
         for line in self._text(entry).split("\n"):

@@ -65,6 +65,18 @@ class LiveVersion:
     files: Callable[[], Iterable[LiveFile]]
 
 
+@dataclass(frozen=True, slots=True)
+class Going:
+    """The files that are to be deleted, by URI, and before when they must have been removed.
+
+    ``copies`` are in a trash, and nowhere else: they only must not be live.
+    """
+
+    files: Mapping[str, StoredFile]
+    removed_before_ms: int
+    copies: Mapping[str, StoredFile] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class _Files:
     """Files of one reader that the other has not: how many, their bytes, and the first of them."""
@@ -88,8 +100,7 @@ def check_second_reading(
     readers: Sequence[SecondReader],
     storage: TableStorage,
     ours: LiveVersion,
-    going: Mapping[str, StoredFile],
-    removed_before_ms: int,
+    going: Going,
 ) -> None:
     """Let a second reader confirm the live files, and that none of the files that go is live or was removed later.
 
@@ -99,8 +110,7 @@ def check_second_reading(
         readers: The first that can read the version is asked.
         storage: The table's.
         ours: What the deletion goes by.
-        going: The files that are to be deleted, by URI.
-        removed_before_ms: No later removal may be among them.
+        going: What is to be deleted.
 
     Raises:
         Refused: A452, the readers differ, or one of the files is needed.
@@ -108,31 +118,37 @@ def check_second_reading(
     """
     for reader in readers[:-1]:
         try:
-            return _compare(reader, storage, ours, going, removed_before_ms)
+            return _compare(reader, storage, ours, going)
         except (Refused, CommitConflict):
             raise
         except Exception as error:
             if is_store_silent(error):
                 raise
             _LOG.info("%s cannot read %s@%d: %s", reader.name, ours.where, ours.version, error)
-    _compare(readers[-1], storage, ours, going, removed_before_ms)
+    _compare(readers[-1], storage, ours, going)
 
 
-def _compare(
-    reader: SecondReader,
-    storage: TableStorage,
-    ours: LiveVersion,
-    going: Mapping[str, StoredFile],
-    removed_before_ms: int,
-) -> None:
-    names = frozenset(file.name for file in going.values())
+def find_name(readers: Sequence[SecondReader], storage: TableStorage, version: int, beginning: str) -> str | None:
+    """Return a path of a live file or of a removal whose last name begins so; None where there is none."""
+    for reader in readers:
+        try:
+            bodies = (body for action in reader.read(storage, version, 0) for body in action.values() if "path" in body)
+            return next((str(body["path"]) for body in bodies if _last_name(body["path"]).startswith(beginning)), None)
+        except Exception:
+            if reader is readers[-1]:
+                raise
+    raise ValueError("no reader is given")
+
+
+def _compare(reader: SecondReader, storage: TableStorage, ours: LiveVersion, going: Going) -> None:
+    names = frozenset(file.name for files in (going.files, going.copies) for file in files.values())
     here, there, only_here, only_there = _Files(), _Files(), _Files(), _Files()
     unseen: set[int] = set()
     for file in ours.files():
         here.add(file, named=False)
         unseen.add(hash(file))
     places: dict[str, str] = {}
-    for action in reader.read(storage, ours.version, removed_before_ms):
+    for action in reader.read(storage, ours.version, going.removed_before_ms):
         if "metaData" in action and action["metaData"]["id"] != ours.table_id:
             raise CommitConflict(
                 "the table was dropped and created again since it was planned",
@@ -161,7 +177,8 @@ def _compare(
                         (("ours", only_here), (f"that of {reader.name}", only_there)) for name in files.named),
             "the same live files in both",
         )  # fmt: skip
-    if needed := _needed(storage, going, places):
+    live = {uri: why for uri, why in places.items() if why == _LIVE}
+    if needed := _needed(storage, going.files, places) + _needed(storage, going.copies, live):
         raise _disagreement(reader, ours, "\n".join(needed[:MAX_NAMED]), "files that no version needs any more")
 
 
@@ -188,11 +205,11 @@ def _last_name(path: str) -> str:
     return unquote(name, errors="surrogateescape") if "%" in name else name
 
 
-def _needed(storage: TableStorage, going: Mapping[str, StoredFile], places: Mapping[str, str]) -> list[str]:
-    """Return which of the files that go are one of these, under any name, and why each is needed."""
+def _needed(storage: TableStorage, files: Mapping[str, StoredFile], places: Mapping[str, str]) -> list[str]:
+    """Return which of the files lie in one of these places, under any name, and why each is needed."""
     known = NeededFiles()
     known.add(places, root_uri=storage.root_uri)
-    claims = ((uri, known.claim_on(file)) for uri, file in going.items())
+    claims = ((uri, known.claim_on(file)) for uri, file in files.items())
     return [f"{uri} {places[claim.uri]}, as {claim.uri}" for uri, claim in claims if claim is not None]
 
 

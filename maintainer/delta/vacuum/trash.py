@@ -149,6 +149,18 @@ def expired_trash(storage: TableStorage, now_ms: int) -> tuple[TrashedRun, ...]:
     return tuple(sorted(expired, key=lambda run: (run.keep_until_ms, run.run_id)))
 
 
+def only_in_trash(storage: TableStorage, runs: Sequence[TrashedRun]) -> dict[str, StoredFile]:
+    """Return the files of runs that are in the trash and not in the table, by where they lay."""
+    found: dict[str, StoredFile] = {}
+    for run in runs:
+        manifest = _manifest(storage, run.folder)
+        for file in manifest.files if manifest is not None else ():
+            uri, trashed = f"{storage.root_uri}/{file.path}", storage.status(trash_target(run.folder, file.path))
+            if trashed is not None and storage.status(uri) is None:
+                found[uri] = StoredFile(uri, file.size_bytes, file.modification_time_ms, False, False)
+    return found
+
+
 def empty(storage: TableStorage, runs: Sequence[TrashedRun], now_ms: int) -> Emptied:
     """Delete the files in the manifests of the runs, if they are expired."""
     num_files = size_bytes = 0

@@ -22,10 +22,10 @@ from maintainer.delta.storage.table_storage import LogEntry, TableStorage
 from maintainer.delta.transaction.requirements import check_same_table
 from maintainer.delta.vacuum.file_deletion import Taken, check_unchanged, entries_in, take_away
 from maintainer.delta.vacuum.log_watch import LogWatch
-from maintainer.delta.vacuum.second_reader import LiveFile, LiveVersion, SecondReader, check_second_reading
+from maintainer.delta.vacuum.second_reader import Going, LiveFile, LiveVersion, SecondReader, check_second_reading
 from maintainer.delta.vacuum.shallow_clones import Locator, References
 from maintainer.delta.vacuum.tombstones import expired, protected_uris
-from maintainer.delta.vacuum.trash import Manifest, TrashedFile, empty, trash_target, write_manifest
+from maintainer.delta.vacuum.trash import Manifest, TrashedFile, empty, only_in_trash, trash_target, write_manifest
 from maintainer.delta.vacuum.vacuum_candidates import MAX_CLOCK_SKEW_MS, clocks_apart, now_ms, still_free
 from maintainer.delta.vacuum.vacuum_commits import StartAndEnd, VacuumCommits
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard
@@ -136,9 +136,10 @@ class Deletion:
             uris = protected_uris(self._storage, self._facts, log, step.removed_before_ms)
             needed.add(uris, root_uri=self._storage.root_uri)
             present = self._last_look(log, needed)
-            if present:
+            going = Going(present, step.removed_before_ms, only_in_trash(self._storage, step.emptied))
+            if going.files or going.copies:
                 ours = LiveVersion(where, self._facts.table_id, log.head, self._live_files)
-                check_second_reading(self._tools.second_readers, self._storage, ours, present, step.removed_before_ms)
+                check_second_reading(self._tools.second_readers, self._storage, ours, going)
         if not self._planned and not step.emptied:
             return VacuumReceipt(0, 0, version_before=self._read_version)
         before_delete(self._read_version, None)  # the caller's: what it raises says nothing about the table

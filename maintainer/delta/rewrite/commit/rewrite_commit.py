@@ -250,6 +250,7 @@ def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_ver
         job.jvm.register_metrics(job.txn, optimize_metrics(job.batch, [file.size_bytes for file in job.written]))
         tags = job.jvm.row_tracking_tags(job.snapshot)
         take_over_checksum(job.jvm, job.storage, job.txn)
+        job.is_tried = True
         with job.jvm.without_checkpoint(job.txn) if job.checkpoint_is_kernels else nullcontext():
             version = job.jvm.commit(job.txn, actions, _operation(job), tags)
         return _Landed(version)

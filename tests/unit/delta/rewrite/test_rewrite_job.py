@@ -21,6 +21,8 @@ from maintainer.errors import CommitConflict, CommitNotLanded, TableError
 from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.steps import Batch, Bin
 from maintainer.model.table.table_facts import DataFile
+from tests.support.tables.aged_tables import AgedTable
+from tests.support.tables.local_vacuum import LocalReader, LocalTable
 
 
 class Storage:
@@ -82,6 +84,32 @@ def test_a_file_with_another_text_of_its_partition_is_not_the_planned_one(
     )  # fmt: skip
     with nullcontext() if is_planned else pytest.raises(CommitConflict, match="1 of 1 files are no longer live"):
         RewriteJob._check_all_live(cast(Any, job), {file.key: {"path": "f", "partitionValues": now}})
+
+
+@pytest.mark.parametrize(
+    ("committed", "is_tried", "stays"),
+    [("part-run-1-", True, True), ("part-run-2-", True, False), ("part-run-1-", False, False), (None, True, True)],
+    ids=["a commit names it", "no commit names it", "no commit was tried", "the log cannot be read"],
+)
+def test_what_a_commit_names_is_not_discarded(
+    tmp_path: Path, committed: str | None, is_tried: bool, stays: bool
+) -> None:
+    """Whatever our reader of commits said of an attempt that failed: the bytes of the log decide."""
+    table = AgedTable(tmp_path / "t")
+    table.append(60, "a.parquet")
+    written = table.file("part-run-1-x.parquet", 0)
+    other = table.file(f"{committed}y.parquet", 0)
+    table.commit(0, table.add_action(other.name, 0))
+    facts = LocalReader().facts(table.ref)
+    job = RewriteJob(cast(Any, None), facts, cast(Any, None), Batch((Bin(facts.files[:1]),)), "", cast(Any, None))
+    job.file_prefix = "part-run-1-"
+    job.opened_storage, job.read_version, job.is_tried, job.is_written = LocalTable(table.path), 1, is_tried, True
+    if committed is None:
+        table.file(f"_delta_log/{table.head:020}.json", 0).unlink()
+        (table.path / f"_delta_log/{2:020}.json").mkdir()
+    job.discard()
+    assert written.exists() == stays
+    assert job.left_over == (("files whose names begin with part-run-1-",) if stays else ())
 
 
 def test_an_object_store_is_not_asked(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from maintainer.delta.log.replay import log_replay
 from maintainer.delta.storage.failures.store_answers import StoreAway
 from maintainer.delta.storage.file_store import StoredFile
-from maintainer.delta.vacuum.second_reader import LiveVersion, SecondReader, check_second_reading
+from maintainer.delta.vacuum.second_reader import Going, LiveVersion, SecondReader, check_second_reading
 from maintainer.errors import CommitConflict, Refused
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from tests.support.tables.aged_tables import AgedTable, touch, tree
@@ -206,7 +206,7 @@ class TestWhichReader:
         facts = LocalReader().facts(table.ref)
         ours = LiveVersion("t", facts.table_id, facts.version, lambda: [(*f.key, f.size_bytes) for f in facts.files])
         named = [SecondReader(str(number), reader) for number, reader in enumerate(readers)]
-        check_second_reading(named, LocalTable(table.path), ours, {}, 0)
+        check_second_reading(named, LocalTable(table.path), ours, Going({}, 0))
 
     @staticmethod
     def broken(*args: object) -> Iterator[dict[str, Any]]:
@@ -257,7 +257,7 @@ def test_memory_for_many_files_is_bounded(lake: Path) -> None:
     going = {"file:/t/x.parquet": StoredFile("file:/t/x.parquet", 1, 0, False, False)}
     table = LocalTable(AgedTable(lake / "t").path)
     tracemalloc.start()
-    check_second_reading([reader], table, ours, going, 0)
+    check_second_reading([reader], table, ours, Going(going, 0))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 130 * num_files

@@ -147,6 +147,25 @@ def test_it_is_emptied_when_its_time_is_over_and_not_before(table: AgedTable) ->
     assert [path.name for path in trash_of_any(table)] == ["somebody.txt"]
 
 
+def test_a_file_that_is_live_again_and_lies_nowhere_else_stays_in_the_trash(table: AgedTable) -> None:
+    add = table.add_action("c.parquet", 60)
+    moved(table, trash_seconds=1)
+    table.commit(0, add, operation="RESTORE")
+    manifest = trash_of(table) / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "keep_until_ms": now_ms() - 1}))
+    step = work().step(table)
+    assert step is not None
+    assert step.emptied
+    before = tree(table.path.parent)
+    with pytest.raises(Refused, match="is live, as ") as refused:
+        work().delete(table, step)
+    assert refused.value.code == "A452"
+    assert tree(table.path.parent) == before
+    # Where the file is in its place again, its copy may go.
+    table.file("c.parquet", 60)
+    assert work().delete(table, step).num_files_emptied == 3
+
+
 def test_a_clock_that_is_wrong_empties_no_trash(table: AgedTable, monkeypatch: pytest.MonkeyPatch) -> None:
     moved(table)
     (run,) = expired_trash(LocalTable(table.path), now_ms() + 8 * 86_400_000)
