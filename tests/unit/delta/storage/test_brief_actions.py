@@ -62,8 +62,8 @@ def _entry(folder: Path, text: str) -> Any:
     return entry
 
 
-def test_a_line_that_is_cut_off_is_an_error(lake: Path) -> None:
-    table = AgedTable(lake / "t")
+def test_a_line_that_is_cut_off_is_an_error(tmp_path: Path) -> None:
+    table = AgedTable(tmp_path / "t")
     line = json.dumps(remove("a", "b", 1, False), separators=(",", ":"))
     for cut in range(1, len(line)):
         (table.path / "_delta_log" / f"{0:020}.json").write_text(line[:cut])

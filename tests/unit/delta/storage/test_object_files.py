@@ -152,24 +152,45 @@ def test_an_empty_object_that_marks_a_folder_is_no_file() -> None:
     assert [(file.name, file.is_dir) for file in children.values()] == [("p=1", True)]
 
 
+class Counting(ObjectStorage):
+    """The same store, which notes what is read."""
+
+    def __init__(self, storage: ObjectStorage) -> None:
+        super().__init__(storage._client, storage.uri)
+        self.reads: list[str] = []
+
+    def read(self, name: str) -> ObjectBody | None:
+        self.reads.append(name)
+        return super().read(name)
+
+
 def test_many_bodies_come_in_order_and_each_is_read_once_while_it_is_the_same() -> None:
     names = [f"log/{number:03d}" for number in range(100)]
-    storage = stored(*names)
-    reads: list[str] = []
-
-    class Counting(ObjectStorage):
-        def read(self, name: str) -> ObjectBody | None:
-            reads.append(name)
-            return super().read(name)
-
-    files = files_on(Counting(storage._client, "memory://lake"))
+    storage = Counting(stored(*names))
+    files = files_on(storage)
     listed = list(files.children("s3a://lake/log").values())
     for _ in range(2):
         assert list(files.read_many(listed)) == [name.encode() for name in names]
-    assert sorted(reads) == names
+    assert sorted(storage.reads) == names
     storage.write(names[0], b"overwritten")
     again = files.children("s3a://lake/log")[f"s3a://lake/{names[0]}"]
     assert list(files.read_many([again])) == [b"overwritten"]
+
+
+def test_a_log_of_more_bytes_than_are_kept_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_files, "BODIES_KEPT_BYTES", 40_000)
+    monkeypatch.setattr(object_files, "_PROCESS", object_files._Process())
+    line = '{"add":{"path":"part-%d.parquet"}}\n'
+    commits = {f"log/{number:03d}": (line % number).encode() * 40 for number in range(100)}
+    assert sum(map(len, commits.values())) > 2 * 40_000
+    storage = Counting(stored())
+    for name, body in commits.items():
+        storage.write(name, body)
+    files = files_on(storage)
+    listed = list(files.children("s3a://lake/log").values())
+    for _ in range(2):
+        assert list(files.read_many(listed)) == list(commits.values())
+    assert sorted(storage.reads) == list(commits)
 
 
 class Failing(ObjectStorage):
