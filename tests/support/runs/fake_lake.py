@@ -295,10 +295,11 @@ class FakeWorker:
         guard: DeletionGuard = DeletionGuard(),  # noqa: B008 (frozen)
     ) -> VacuumReceipt:
         table = self._planned_table(facts)
-        _check_unneeded(table, facts, step)
+        since = facts.version if guard.planned_version is None else min(facts.version, guard.planned_version)
+        _check_unneeded(table, since, step)
         before_delete(facts.version, None)
         self.lake.reach("vacuum", Station(self.lake, table, stamp))
-        _check_unneeded(table, facts, step)
+        _check_unneeded(table, since, step)
         gone: list[RemovedFile] = []
         stopped = None
         guard.progress(0)
@@ -342,10 +343,10 @@ def _check_live(table: FakeTable, paths: set[str]) -> None:
         raise CommitConflict("a file of the batch is no longer live", where=f"{table.name}@{table.version}")
 
 
-def _check_unneeded(table: FakeTable, facts: TableFacts, step: VacuumStep) -> None:
+def _check_unneeded(table: FakeTable, since: int, step: VacuumStep) -> None:
     planned = {file.path for file in step.files}
-    if any(planned & set(version.files) for version in table.versions[facts.version + 1 :]):
-        raise CommitConflict("a planned file is in use again", where=f"{facts.ref}@{table.version}")
+    if any(planned & set(version.files) for version in table.versions[since + 1 :]):
+        raise CommitConflict("a planned file is in use again", where=f"{table.name}@{table.version}")
 
 
 def _commit(table: FakeTable, version: int) -> TableCommit:
