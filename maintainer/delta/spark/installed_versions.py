@@ -64,6 +64,11 @@ def pyspark_version() -> str | None:
     return match.group(1) if match else None
 
 
+def lacks_spark(env: Mapping[str, str]) -> bool:
+    """Whether this Python has neither Spark nor Delta: then logs are read, and nothing else can be done."""
+    return "SPARK_HOME" not in env and package_folder("pyspark") is None and package_folder("delta") is None
+
+
 def check_versions(env: Mapping[str, str] | None = None) -> Versions:
     """Check that Spark and Delta are installed and belong together.
 

@@ -33,7 +33,7 @@ from maintainer.delta.spark import engine_log
 from maintainer.delta.spark import jvm_launch as launch
 from maintainer.delta.spark.class_archive import ClassArchive, class_archive
 from maintainer.delta.spark.connectors import connectors_to_bring
-from maintainer.delta.spark.installed_versions import Versions, check_versions
+from maintainer.delta.spark.installed_versions import Versions, check_versions, lacks_spark
 from maintainer.delta.spark.jars import ensure_jars
 from maintainer.delta.spark.java_home import inspect_java
 from maintainer.delta.spark.session_settings import is_runtime_key, refuse_unsafe, set_and_check, worker_settings
@@ -112,6 +112,9 @@ class SessionLease:
                 raise self._failure
             if self._embedded is None:
                 assert self._launch is not None
+                assert self.log_path is not None
+                self._python_logs = engine_log.PythonLogs(self.log_path)
+                self._cleanup.callback(self._python_logs.restore)
                 started = time.monotonic()
                 try:
                     with self.stages.waiting(STARTING_JAVA):
@@ -209,7 +212,7 @@ def open_session(
         existing = active_session()
         if existing is not None:
             return _borrow(existing, options)
-        versions = check_versions(env)
+        versions = None if when_needed and lacks_spark(env) else check_versions(env)
         lease = _prepare(options, env, versions)
         if not when_needed:
             try:
@@ -302,35 +305,33 @@ def _put_back(context: SparkContext, properties: Mapping[str, str | None]) -> No
             context.setLocalProperty(key, value)  # type: ignore[arg-type]  # None removes the property
 
 
-def _prepare(options: SessionOptions, env: Mapping[str, str], versions: Versions) -> SessionLease:
-    """Make a lease that starts a JVM when it is first asked for."""
-    defaults = read_spark_defaults(versions.spark_home, env)
-    connectors = connectors_to_bring(options.storage, versions.spark_home, {**defaults, **options.conf_map})
+def _prepare(options: SessionOptions, env: Mapping[str, str], checked: Versions | None) -> SessionLease:
+    """Make a lease that starts a JVM when it is first asked for; without Spark (None) that raises E604."""
+    home = checked.spark_home if checked is not None else Path(sys.prefix) / "without-spark"
+    defaults = read_spark_defaults(home, env)
+    connectors = connectors_to_bring(options.storage, home, {**defaults, **options.conf_map})
     with contextlib.ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="maintainer-spark-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         log_path = options.log_path or folder / "spark.log"
         log = stack.enter_context(_open_log(log_path))
-        python_logs = engine_log.PythonLogs(log_path)
-        stack.callback(python_logs.restore)
 
         def launched() -> launch.EmbeddedJvm:
+            versions = checked or check_versions(env)
             java = inspect_java(env)
             jars = ensure_jars(java, versions, env, connectors)
             user_options = options.conf_map.get(JAVA_OPTIONS) or defaults.get(JAVA_OPTIONS)
-            record = options.record_classes
-            archive = class_archive(java, jars, versions.spark_home, folder, record=record, user_options=user_options)
+            archive = class_archive(java, jars, home, folder, record=options.record_classes, user_options=user_options)
             conf = start_conf(options, jars, folder, defaults, env, archive.java_options(), connectors)
             engine = launch.launch(conf, log, log_path)
             engine.archive = archive
             return launch.EmbeddedJvm(engine, conf, log_path)
 
         planned = start_conf(options, (), folder, defaults, env, (), connectors)
-        schemes = direct_schemes(options, versions.spark_home, defaults, env)
+        schemes = direct_schemes(options, home, defaults, env)
         lease = SessionLease(
             False, options.conf_map, log_path, stages=options.stages, _launch=launched, _planned=planned,
-            _direct=None if schemes is None else DirectAccess(planned, schemes), _python_logs=python_logs,
-            _cleanup=stack.pop_all(),
+            _direct=None if schemes is None else DirectAccess(planned, schemes), _cleanup=stack.pop_all(),
         )  # fmt: skip
     atexit.register(lease.close)
     return lease

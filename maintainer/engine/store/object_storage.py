@@ -125,7 +125,7 @@ class ObjectStorage:
             with _hidden_from_environment(settings):
                 client = make(settings.url, config=dict(settings.config), client_options=options, retry_config=retry)
         except ImportError as error:
-            help = "pip install 'maintainer[spark]'"
+            help = "pip install 'maintainer[read]'"
             raise EnvironmentUnfit(
                 "obstore is not installed, which a state on an object store needs",
                 code=UNREACHABLE, where=uri, found=str(error), help=help,
