@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -220,40 +219,54 @@ def test_logs_that_others_wrote(spark: SparkSession, engine: DeltaTableEngine, l
 
 
 @pytest.mark.every_run
-@pytest.mark.parametrize(("count", "expected"), [(12, 12), (12.0, 12), ("12", None), (12.5, None), (True, None)])
 def test_a_count_of_rows_that_is_no_number_is_unknown_to_spark_too(
-    spark: SparkSession,
-    engine: DeltaTableEngine,
-    lake: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    count: Any,
-    expected: int | None,
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Files with one count each, all of them in one version, and then each of them alone in a version."""
+    counts: list[Any] = [12, 12.0, "12", 12.5, True]
+    expected = [12, 12, None, None, None]
     path = lake / "t"
     spark.range(12).coalesce(1).write.format("delta").save(str(path))
-    forge_commit(path, 0, partial(_with_stats, json.dumps({"maxValues": {"id": 11}, "numRecords": count})))
+    adds: list[dict[str, Any]] = []
+
+    def split(actions: list[dict[str, Any]]) -> None:
+        add = next(action["add"] for action in actions if "add" in action)
+        actions.remove({"add": add})
+        for number, count in enumerate(counts):
+            stats = json.dumps({"maxValues": {"id": 11}, "numRecords": count})
+            adds.append({"add": {**add, "path": f"{number}.parquet", "stats": stats}})
+        actions.extend(adds)
+
+    forge_commit(path, 0, split)
     forget_logs(spark)
     jvm = engine.jvm
     log = jvm.log_at(f"file:{path}")
-    [file] = jvm.scan_files(jvm.update(log))
-    assert json.loads(file.get("stats") or "{}").get("numRecords") == expected
-
-    facts = engine.reader.facts(TableRef(str(path)))
-    monkeypatch.setattr(LiveFilesReader, "of_version", lambda reader, facts, version, **others: None)
-    assert engine.versions.row_count(facts, 0, scan=False) == (-1 if expected is None else expected)
+    files = sorted(jvm.scan_files(jvm.update(log)), key=lambda file: str(file.get("path")))
+    assert [json.loads(file.get("stats") or "{}").get("numRecords") for file in files] == expected
 
     jvm.checkpoint(log)
     storage = SparkStorage(CommandSession(spark, lambda: None), str(path))
-    adds = [
+    stored = [
         action["add"] for action in storage.checkpoint_actions((f"{0:020d}.checkpoint.parquet",)) if "add" in action
     ]
-    assert [json.loads(add.get("stats") or "{}").get("numRecords") for add in adds] == [expected]
+    by_path = {add["path"]: json.loads(add.get("stats") or "{}").get("numRecords") for add in stored}
+    assert [by_path[f"{number}.parquet"] for number in range(len(counts))] == expected
 
-
-def _with_stats(text: str, actions: list[dict[str, Any]]) -> None:
-    for action in actions:
-        if "add" in action:
-            action["add"]["stats"] = text
+    live = adds
+    for version, add in enumerate(adds, start=1):
+        removes = [
+            {"remove": {"path": old["add"]["path"], "deletionTimestamp": 1, "dataChange": True}}
+            for old in live if old is not add
+        ]  # fmt: skip
+        live = [add]
+        actions = [{"commitInfo": {"timestamp": version, "operation": "WRITE"}}, *removes, add]
+        commit = path / "_delta_log" / f"{version:020d}.json"
+        commit.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
+    forget_logs(spark)
+    facts = engine.reader.facts(TableRef(str(path)))
+    monkeypatch.setattr(LiveFilesReader, "of_version", lambda reader, facts, version, **others: None)
+    found = [engine.versions.row_count(facts, 1 + number, scan=False) for number in range(len(counts))]
+    assert found == [12, 12, -1, -1, -1]
 
 
 @pytest.mark.long
