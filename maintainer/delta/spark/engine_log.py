@@ -86,8 +86,10 @@ class _WithoutSecrets(logging.Formatter):
 
 
 def _engine_loggers() -> list[logging.Logger]:
-    from pyspark.logger import PySparkLogger
-
+    try:
+        from pyspark.logger import PySparkLogger
+    except ImportError:  # without Spark nothing is logged: it is found missing a moment later
+        return []
     return [
         logging.getLogger("py4j"),
         # Made by pyspark's own factory: a plain logger does not take the arguments that it is called with.
