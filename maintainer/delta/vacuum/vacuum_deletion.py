@@ -131,6 +131,8 @@ class Deletion:
             self._check_places()
             watch = self._watch = LogWatch(self._storage, where)
             log = replay(self._storage, self._since, watch.entries)
+            if log.head < self._facts.version:
+                raise self._conflict("the log no longer has the version that was read", f"it ends at {log.head}")
             self._check_commits([entry for entry in watch.entries if entry.version > self._since])
             needed = NeededFiles()
             protected = protected_uris(self._storage, self._facts, log, step.removed_before_ms)
