@@ -261,7 +261,9 @@ class ObjectFiles(FileStore):
         if kept is not None:
             return zlib.decompress(kept)
         data = self.read(file.uri)
-        if file.tag and len(data) == file.size_bytes <= BODIES_KEPT_BYTES // 16:
+        if len(data) != file.size_bytes:  # cut, or unpacked on its way; or it is another one by now
+            return self._open_hadoop().read(file.uri)
+        if file.tag and len(data) <= BODIES_KEPT_BYTES // 16:
             # A log of 43,200 commits, one a minute for 30 days, is planned on and looked at again: 86 MB as it is.
             _keep(key, zlib.compress(data, 1))
         return data

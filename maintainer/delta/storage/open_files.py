@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
@@ -20,6 +21,7 @@ from maintainer.engine.store.cloud_settings import (
 )
 from maintainer.engine.store.object_storage import OF_TABLES, ObjectStorage
 from maintainer.engine.store.store_failures import BUSY, StoreFailure
+from maintainer.errors import EnvironmentUnfit
 
 _DOTS = re.compile(r"/\.{1,2}(?:/|$)")
 _FOR_HADOOP = "spark.hadoop."
@@ -112,9 +114,11 @@ def direct_files(jvm: DeltaJvm, uri: str) -> tuple[FileStore, str] | None:
     if scheme == "file":
         return LocalFiles(), root_uri
     conf = {name: value for name in setting_names(base_uri) if (value := access.conf.get(name))}
-    if any("$" in value or value != value.strip() for value in conf.values()) or only_hadoop(base_uri, conf):
+    if any("$" in value or value != value.strip() for value in conf.values()):
         return None
-    bucket = bucket_of(base_uri, store_settings(base_uri, conf))
+    bucket = _client(base_uri, conf)
+    if isinstance(bucket, str):
+        return None
 
     def hadoop() -> FileStore:
         return HadoopFiles(jvm, jvm.path(root_uri).getFileSystem(jvm.hadoop_conf()))
@@ -135,6 +139,14 @@ def _bucket_for(jvm: DeltaJvm, base_uri: str, conf: JavaObject) -> Bucket | str:
             for key, (value, sources) in found.items()
             if not all(source.endswith("-default.xml") for source in sources)
         }
-        setting = only_hadoop(base_uri, spark_conf)
-        known[base_uri] = setting or bucket_of(base_uri, store_settings(base_uri, spark_conf))
+        known[base_uri] = _client(base_uri, spark_conf)
     return known[base_uri]
+
+
+def _client(base_uri: str, conf: Mapping[str, str]) -> Bucket | str:
+    """Return a client, or why obstore has none: a setting without an equal, or what it cannot make a client of."""
+    setting = only_hadoop(base_uri, conf)
+    try:
+        return setting or bucket_of(base_uri, store_settings(base_uri, conf))
+    except EnvironmentUnfit as error:
+        return error.found or error.what

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
 
@@ -61,6 +63,9 @@ _AZURE_KEYS = {
 _LOGIN = "account.oauth2.client.endpoint"
 _AZURE_MORE = (_LOGIN, "abfs.endpoint", "always.use.https")
 _AUTHORITY = re.compile(r"(https?://[^/]+)/([^/]+)/oauth2/.*")
+_AZURE_HOST = re.compile(r"[^.]+[.](?:dfs[.]core[.]windows[.]net|dfs[.]fabric[.]microsoft[.]com)")
+"""What the library takes an account from; other clouds of Azure's have hosts of the same form."""
+
 _AZURE_ENDPOINTS = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
 """Environment variables by which the library finds a server that is not Azure's own."""
 
@@ -105,6 +110,18 @@ _ALIKE = {
 
 _KEY_FILE, _ROOT = "auth.service.account.json.keyfile", "storage.root.url"
 _GOOGLE_MORE = (_KEY_FILE, _ROOT, "proxy.address", "proxy.username", "proxy.password")
+
+
+_CONSTRUCTING = threading.Lock()
+_HIDDEN = {
+    "endpoint": r"AWS_(?:ENDPOINT_URL_S3|S3_EXPRESS)",
+    "access_key_id": r"AWS_(?:SESSION_TOKEN|TOKEN|SKIP_SIGNATURE)",
+    "server_side_encryption": r"AWS_SSE_\w+",
+    **dict.fromkeys(("account_key", "sas_key", "client_id"), r"AZURE_(?!(?:STORAGE_)?(?:ACCOUNT_NAME|ENDPOINT)$)\w+"),
+    "service_account_path": r"GOOGLE_(?:SERVICE_ACCOUNT|APPLICATION_CREDENTIALS|BEARER_TOKEN|SKIP_SIGNATURE)\w*",
+}
+"""Variables of the environment that obstore prefers to a setting, or joins to it, and that are not meant for it:
+https://github.com/developmentseed/obstore/issues/753"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +180,18 @@ class _Settings:
         return self[key].lower() == value
 
 
+@contextmanager
+def hidden_from_environment(settings: StoreSettings) -> Iterator[None]:
+    """Take out of the environment what would win over a setting, while a client is made; it reads it only then."""
+    hidden = re.compile("|".join(names for key, names in _HIDDEN.items() if key in settings.config) or r"(?!)")
+    with _CONSTRUCTING:
+        before = {name: os.environ.pop(name) for name in list(os.environ) if hidden.fullmatch(name)}
+        try:
+            yield
+        finally:
+            os.environ.update(before)
+
+
 def setting_names(uri: str) -> tuple[str, ...]:
     """Return the names of all settings of Spark that matter for a place, the bucket's own first.
 
@@ -205,6 +234,10 @@ def store_settings(uri: str, conf: Mapping[str, str], environ: Mapping[str, str]
         return _s3(settings, environ.get("AWS_ENDPOINT_URL", ""))
     if settings.family == _AZURE:
         config = _azure(settings)
+        if settings.host and "endpoint" not in config and not _AZURE_HOST.fullmatch(settings.host):
+            account, _, zone = settings.host.partition(".")
+            config |= {"account_name": account, "endpoint": f"https://{account}.{zone.replace('dfs', 'blob', 1)}"}
+            uri = f"az://{settings.rest.partition('@')[0]}/{settings.rest.partition('/')[2]}"
         endpoints = (config.get("endpoint"), *(environ.get(name) for name in _AZURE_ENDPOINTS))
         return StoreSettings(uri, config, plain_http=any((url or "").startswith("http://") for url in endpoints))
     return _google(uri, settings)

@@ -9,15 +9,15 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from maintainer.engine.store.cloud_settings import StoreSettings
+from maintainer.engine.store.cloud_settings import StoreSettings, hidden_from_environment
 from maintainer.engine.store.store_failures import (
     NO_CONDITIONS,
     UNREACHABLE,
@@ -50,6 +50,10 @@ MAX_OBJECTS = 200_000
 REQUESTS_ABREAST = 32
 """Requests side by side in this process, of all tables together: more get a store to throttle, and gain little."""
 
+CONFLICT_PAUSES_SECONDS = (0.1, 0.5, 2.0)
+"""Waits before a name is created again of which the store says that it is there, and it is not: S3 answers 409 while
+another request for the name is under way, and obstore says the same of 409 and 412."""
+
 PIECE_BYTES = 4 << 20
 """So much of a body is in memory at once."""
 
@@ -57,11 +61,6 @@ ONE_PUT_BYTES, PART_BYTES = 64 << 20, 16 << 20
 """Files up to so many bytes are one request, and the store's answer has a checksum of the whole; others go in parts."""
 
 PROBE = "probe"
-
-_CONSTRUCTING = threading.Lock()
-_HIDDEN = {"endpoint": ("AWS_ENDPOINT_URL_S3",), "access_key_id": ("AWS_SESSION_TOKEN", "AWS_TOKEN")}
-"""Variables of the environment that obstore prefers to a setting, or joins to it, and that are not meant for it:
-https://github.com/developmentseed/obstore/issues/753"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +121,7 @@ class ObjectStorage:
             }
             # The stubs have one overload for each cloud; which one it is, the URL says.
             make: Any = from_url
-            with _hidden_from_environment(settings):
+            with hidden_from_environment(settings):
                 client = make(settings.url, config=dict(settings.config), client_options=options, retry_config=retry)
         except ImportError as error:
             help = "pip install 'maintainer[read]'"
@@ -278,7 +277,11 @@ class ObjectStorage:
             except AlreadyExistsError:
                 return ""  # a try whose answer was lost, or another object: who asked compares
 
-        return self._ask(stored)
+        for _ in _tries():
+            tag = self._ask(stored)
+            if tag or self.look(name) is not None:
+                break
+        return tag
 
     def remove(self, name: str) -> None:
         """Delete an object; one that is gone already is no error.
@@ -314,10 +317,13 @@ class ObjectStorage:
                 return False
             return True
 
-        if self._ask(written):
-            return True
-        # A try whose answer was lost may have written it: the repeated one then finds its own content.
-        now = self.read(name)
+        for _ in _tries():
+            if self._ask(written):
+                return True
+            # A try whose answer was lost may have written it: the repeated one then finds its own content.
+            now = self.read(name)
+            if now is not None or before is not None:
+                break
         return now is not None and now.data == data
 
     def _found(self, ask: Callable[[], _Answer]) -> _Answer | None:
@@ -349,16 +355,11 @@ class ObjectStorage:
         return self._ask(lambda: stored_object(obstore.head(self._client, PROBE))).modified_ms
 
 
-@contextmanager
-def _hidden_from_environment(settings: StoreSettings) -> Iterator[None]:
-    """Take out of the environment what would win over a setting, while a client is made; it reads it only then."""
-    names = [name for key, hidden in _HIDDEN.items() if key in settings.config for name in hidden]
-    with _CONSTRUCTING:
-        before = {name: os.environ.pop(name) for name in names if name in os.environ}
-        try:
-            yield
-        finally:
-            os.environ.update(before)
+def _tries() -> Iterator[None]:
+    yield
+    for seconds in CONFLICT_PAUSES_SECONDS:
+        time.sleep(seconds)
+        yield
 
 
 def _unless_missing(ask: Callable[[], _Answer]) -> _Answer | None:

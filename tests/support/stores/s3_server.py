@@ -60,11 +60,15 @@ class S3Server:
         """Serve again after ``stop``, on the same port, with the same objects."""
         self._relay = HttpRelay(self.port, self._handler)
 
+    def put(self, target: str, body: bytes) -> None:
+        """Make an object under a name that clients do not give; past the relay."""
+        answer = passed_on(self._port, self._signed(HttpRequest("PUT", target, (), body)))
+        assert answer.status == 200, answer
+
     def keep_versions(self, bucket: str) -> None:
         """Let a bucket keep each version of an object: each write is answered with a version then."""
         body = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
-        answer = passed_on(self._port, self._signed(HttpRequest("PUT", f"/{bucket}?versioning=", (), body)))
-        assert answer.status == 200, answer
+        self.put(f"/{bucket}?versioning=", body)
 
     def _answer(self, request: HttpRequest) -> HttpAnswer | None:
         if not self._keeps_conditions and any(request.header(name) for name in CONDITIONS):

@@ -7,6 +7,7 @@ the client sees at its socket: a real status, a real wait, a connection that is 
 from __future__ import annotations
 
 import enum
+import gzip
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,9 @@ class Fault(enum.Enum):
     CUT_ANSWER = "done, and the connection closed in the middle of the answer"
     CUTS = "done with a body that lacks its last byte"
     CHANGES = "done with another last byte in its body"
+    SHORTENS = "done, and answered without the last line of the body"
+    UNPACKS = "done, and answered with the body unpacked, as Google does where it is said to be packed"
+    FORGETS_RANGE = "done as if all of the object had been asked for"
 
 
 @dataclass
@@ -153,11 +157,24 @@ def _sick_answer(
             return behind(spoilt(replace(request, body=request.body[:-1])))
         case Fault.CHANGES:
             return behind(spoilt(replace(request, body=request.body[:-1] + bytes([request.body[-1] ^ 1]))))
+        case Fault.SHORTENS:
+            answer = behind(request)
+            return _with_body(answer, b"".join(answer.body.splitlines(keepends=True)[:-1]))
+        case Fault.UNPACKS:
+            answer = behind(request)
+            return _with_body(answer, gzip.decompress(answer.body))
+        case Fault.FORGETS_RANGE:
+            headers = tuple((name, value) for name, value in request.headers if name.lower() != "range")
+            return behind(spoilt(replace(request, headers=headers)))
         case Fault.LOST_ANSWER:
             behind(request)
             return None
         case Fault.LOST_REQUEST:
             return None
+
+
+def _with_body(answer: HttpAnswer, body: bytes) -> HttpAnswer:
+    return replace(answer, length_bytes=len(body), body=body)
 
 
 def _refused(request: HttpRequest, status: str, code: str, words: str) -> HttpAnswer:

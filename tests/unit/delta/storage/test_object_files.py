@@ -15,9 +15,11 @@ from maintainer.delta.storage.failures.engine_failures import as_table_error
 from maintainer.delta.storage.failures.store_answers import StoreAway, StoreBusy
 from maintainer.delta.storage.file_store import FileStore, LocalFiles, StoredFile, TransferError, java_quote
 from maintainer.delta.storage.object_files import Bucket, ObjectFiles
+from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, REFUSED, UNREACHABLE, StoreFailure
 from maintainer.engine.store.stored_object import ObjectBody, StoredObject
+from tests.support.stores.s3_server import S3Server, s3_server, spark_keys
 
 NAMES = (
     "a b",
@@ -45,13 +47,22 @@ def files_on(storage: ObjectStorage, hadoop: FileStore | None = None) -> ObjectF
     return ObjectFiles("s3a://lake", Bucket(storage), asked)
 
 
-@pytest.fixture(params=["disk", "store"])
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    with s3_server("lake") as server:
+        yield server
+
+
+@pytest.fixture(params=["disk", "store", "server"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[FileStore, str]:
-    """An empty folder on a disk, and on a store: both do the same."""
+    """An empty folder on a disk, on a store in memory, and on a real server: all do the same."""
     if request.param == "disk":
         (tmp_path / "t").mkdir()
         return LocalFiles(), f"file:{tmp_path}/t"
-    return files_on(stored()), "s3a://lake/t"
+    if request.param == "store":
+        return files_on(stored()), "s3a://lake/t"
+    settings = store_settings("s3a://lake", spark_keys(request.getfixturevalue("server")), {})
+    return files_on(ObjectStorage.open("s3a://lake", settings)), f"s3a://lake/{tmp_path.name}"
 
 
 @pytest.mark.parametrize("name", NAMES)

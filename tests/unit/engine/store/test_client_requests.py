@@ -23,7 +23,7 @@ from cryptography.x509.oid import NameOID
 
 from maintainer.engine.store import object_storage
 from maintainer.engine.store.cloud_settings import only_hadoop, store_settings
-from maintainer.engine.store.object_storage import ObjectStorage
+from maintainer.engine.store.object_storage import ObjectStorage, RequestLimits
 from maintainer.engine.store.store_failures import NOT_TRUSTED, UNREACHABLE, StoreFailure
 
 S3A = "spark.hadoop.fs.s3a."
@@ -73,14 +73,15 @@ def recording_server(context: ssl.SSLContext | None = None) -> Iterator[Seen]:
             answer = ANSWERS.get(kind.partition(" ")[2], b"body")
             if "/token" in self.path:
                 answer = b'{"access_token": "of-the-login", "token_type": "Bearer", "expires_in": 3600}'
-            self.send_response(201 if self.command == "PUT" and "ms" in " ".join(self.headers) else 200)
+            made = 201 if self.command == "PUT" and "ms" in " ".join(self.headers) else 200
+            self.send_response(403 if self.command == "CONNECT" else made)
             for name, value in {**HEADERS, "content-length": str(len(answer))}.items():
                 self.send_header(name, value)
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(answer)
 
-        do_PUT = do_HEAD = do_POST = do_DELETE = do_GET
+        do_PUT = do_HEAD = do_POST = do_DELETE = do_CONNECT = do_GET
 
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""
@@ -112,7 +113,7 @@ def server() -> Iterator[Seen]:
 
 def opened(uri: str, conf: dict[str, str]) -> ObjectStorage:
     assert only_hadoop(uri, conf) is None
-    return ObjectStorage.open(uri, store_settings(uri, conf, {}))
+    return ObjectStorage.open(uri, store_settings(uri, conf, {}), RequestLimits(15, 15, 0))
 
 
 def s3_conf(url: str, **more: str) -> dict[str, str]:
@@ -246,6 +247,59 @@ def test_a_signature_of_azure_counts_with_and_without_its_question_mark(server: 
     opened("abfs://lake@acme.dfs.core.windows.net", {**conf, f"{AZURE}always.use.https": "false"}).read("a")
     [(_, target, _, _)] = server.requests
     assert parse_qs(urlsplit(target).query) == {"sv": ["2024"], "sig": ["a+b="]}
+
+
+@pytest.mark.parametrize(
+    ("variables", "conf", "seen"),
+    [
+        ({"AZURE_STORAGE_ACCOUNT_KEY": "a2V5"}, {"sas.fixed.token": "sv=1&sig=s"}, ""),
+        ({"AZURE_STORAGE_TOKEN": "foreign"}, {"account.key": "a2V5"}, "SharedKey"),
+        ({"AZURE_FEDERATED_TOKEN_FILE": "/x", "AZURE_CLIENT_ID": "i", "AZURE_TENANT_ID": "t"},
+         {"sas.fixed.token": "sv=1&sig=s"}, ""),
+    ],
+)  # fmt: skip
+def test_the_environment_does_not_log_in_to_azure_where_a_setting_does(
+    server: Seen, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], conf: dict[str, str], seen: str
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    azure = {**conf, "abfs.endpoint": server.url.removeprefix("http://"), "always.use.https": "false"}
+    of_spark = {f"{AZURE}{key}": value for key, value in azure.items()}
+    opened("abfs://lake@acme.dfs.core.windows.net", of_spark).read("a")
+    [(_, target, headers, _)] = server.requests
+    assert headers.get("authorization", "").partition(" ")[0] == seen
+    assert ("sig=s" in target) == (seen == "")
+
+
+def test_the_environment_adds_nothing_to_settings_of_s3(server: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_SKIP_SIGNATURE", "AWS_S3_EXPRESS", "AWS_SSE_BUCKET_KEY_ENABLED"):
+        monkeypatch.setenv(name, "true")
+    for name in ("AWS_SESSION_TOKEN", "AWS_SSE_KMS_KEY_ID", "AWS_ENDPOINT_URL_S3"):
+        monkeypatch.setenv(name, "http://foreign")
+    opened("s3a://lake", s3_conf(server.url, encryption__algorithm="AES256")).write("a", b"1")
+    [(_, _, headers, _)] = server.requests
+    assert headers["authorization"].startswith("AWS4-HMAC-SHA256 Credential=key/")
+    assert "foreign" not in str(headers)
+    assert headers["x-amz-server-side-encryption"] == "AES256"
+    assert "x-amz-server-side-encryption-bucket-key-enabled" not in headers
+
+
+def test_an_upload_has_no_checksum_that_older_servers_refuse(server: Seen, tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"rows")
+    opened("s3a://lake", s3_conf(server.url)).upload(str(tmp_path / "f"), "b")
+    [(_, _, headers, _)] = server.requests
+    assert headers["if-none-match"] == "*"
+    assert not {"content-encoding", "x-amz-trailer", "x-amz-sdk-checksum-algorithm"} & set(headers)
+
+
+def test_another_cloud_of_azures_is_asked_at_its_own_host(server: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", server.url)
+    host = "acme.dfs.core.chinacloudapi.cn"
+    with pytest.raises(StoreFailure):
+        opened(f"abfss://lake@{host}/state", {f"{AZURE}account.key.{host}": "a2V5"}).read("a")
+    assert {(kind, target) for kind, target, *_ in server.requests} == {
+        ("CONNECT", "acme.blob.core.chinacloudapi.cn:443")
+    }
 
 
 def certificate_of_our_own(folder: Path) -> ssl.SSLContext:

@@ -10,10 +10,11 @@ import pytest
 
 from maintainer.engine.store import object_storage
 from maintainer.engine.store.cloud_settings import store_settings
-from maintainer.engine.store.object_storage import ObjectStorage
+from maintainer.engine.store.object_storage import ObjectStorage, RequestLimits
 from maintainer.engine.store.store_failures import StoreFailure, store_failure
 
 S3A = "spark.hadoop.fs.s3a."
+ONCE = RequestLimits(15, 15, 0)
 
 
 class Answer(BaseHTTPRequestHandler):
@@ -70,7 +71,7 @@ def test_an_answer_of_s3(
     monkeypatch.setattr(Answer, "status", status)
     monkeypatch.setattr(Answer, "document", f"<Error><Code>{answer}</Code><Message>{text}</Message></Error>".encode())
     conf = {f"{S3A}endpoint": url, f"{S3A}access.key": "key", f"{S3A}secret.key": "secret"}
-    storage = ObjectStorage.open("s3://lake/state", store_settings("s3://lake/state", conf))
+    storage = ObjectStorage.open("s3://lake/state", store_settings("s3://lake/state", conf), ONCE)
     with pytest.raises(StoreFailure) as refused:
         storage.write("a", b"1")
     assert (refused.value.code, advice in refused.value.help) == (code, True), refused.value.found
@@ -90,7 +91,7 @@ def test_what_is_missing_for_a_write_is_the_bucket(
     monkeypatch.setattr(Answer, "status", 404)
     monkeypatch.setattr(Answer, "document", document)
     conf = {f"{S3A}endpoint": url, f"{S3A}access.key": "key", f"{S3A}secret.key": "secret"}
-    storage = ObjectStorage.open("s3://lake/state", store_settings("s3://lake/state", conf))
+    storage = ObjectStorage.open("s3://lake/state", store_settings("s3://lake/state", conf), ONCE)
     with pytest.raises(StoreFailure) as refused:
         storage.replace("a", b"1", None) if is_create else storage.write("a", b"1")
     assert (refused.value.code, "404" in refused.value.found) == ("E683", True), refused.value.found
