@@ -158,12 +158,12 @@ def apply(
             clock.started()
             if saved is not None:
                 project = with_recorded_tables(project, (table.ref for table in saved.tables))
-                now_ms = Clock().now_ms()
-                tables_out_of_reach(opened, (table.ref for table in saved.user_tables if table.steps))
+                away = tables_out_of_reach(opened, (table.ref for table in saved.user_tables if table.steps))
                 options.stages.began(f"checking {count_of(len(saved.user_tables), 'table')} of the plan")
                 to_do = check_saved_plan(
-                    project, opened.engine, saved, now_ms=now_ms, exact=spec.exact, all_or_nothing=spec.all_or_nothing
-                )
+                    project, opened.engine, saved, away, now_ms=Clock().now_ms(), exact=spec.exact,
+                    all_or_nothing=spec.all_or_nothing,
+                )  # fmt: skip
             else:
                 assert chosen is not None
                 request = _plan_request(spec, chosen, listener.table_planned)
@@ -302,7 +302,7 @@ def verify(project: Project, spec: RunSpec, request: VerifyRequest, on_problem: 
         NotSupportedYet: E620, over Spark Connect.
     """
     with _recorded(project, spec) as (opened, journal), opened.proving() as worker:
-        tables_out_of_reach(opened, (target.ref for target in request.targets))
+        request = replace(request, away=tables_out_of_reach(opened, (target.ref for target in request.targets)))
         spec.engine.stages.began(f"verifying {count_of(len(request.targets), 'table')}")
         webhook = webhook_of(project)
         with handed_on(() if webhook is None else (webhook,), None, on_problem) as sink:

@@ -1,11 +1,12 @@
-"""Buckets that refuse each of their tables for one reason."""
+"""Stores and metastores that are away, and buckets that refuse each of their tables for one reason."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from maintainer.engine.protocols import TableReader
+from maintainer.engine.protocols import SignOfLife, TableReader
 from maintainer.errors import StoreRefusal
 from maintainer.model.table.table_facts import TableFacts, TableRef
 
@@ -15,8 +16,12 @@ CONFIRMED = 2
 
 @dataclass(slots=True)
 class RefusingBuckets:
-    """What buckets refused in one look. Credentials belong to a bucket, so one reason holds for all of its tables."""
+    """What buckets refused in one look. Credentials belong to a bucket, so one reason holds for all of its tables.
 
+    ``signs`` are the signs of life that tables wait for.
+    """
+
+    signs: Mapping[str, SignOfLife] = field(default_factory=dict)
     _refused: dict[tuple[str, str], list[StoreRefusal]] = field(default_factory=dict)
 
     def facts(self, reader: TableReader, ref: TableRef) -> TableFacts:
@@ -38,11 +43,14 @@ class RefusingBuckets:
             self._refused.setdefault((bucket, error.code), []).append(error)
 
     def raise_known(self, ref: TableRef) -> None:
-        """Raise for a table whose bucket refused two others alike.
+        """Raise for a table whose store or metastore is away, or whose bucket refused two others alike.
 
         Raises:
-            StoreRefusal: The reason, as of this table.
+            MaintainerError: The reason, as of this table.
         """
+        sign = self.signs.get(ref.identifier)
+        if sign is not None and (away := sign.error()) is not None:
+            raise away
         bucket = _bucket_of(ref)
         for (refusing, code), errors in list(self._refused.items()):
             if refusing == bucket and len(errors) >= CONFIRMED:

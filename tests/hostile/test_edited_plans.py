@@ -306,7 +306,7 @@ def _checked(tmp_path: Path, lake: FakeLake, *steps: Any, policy: str = POLICY) 
     (digest,) = [resolved.digest for resolved in project.policies if resolved.table.identifier == "s.t"]
     facts = lake.tables["s.t"].facts()
     plan = Plan(NOW_MS, NOW_MS + 86_400_000, (plan_for(facts, *steps, policy_digest=digest),))
-    (table, *_) = check_saved_plan(project, lake, from_json(to_json(plan)), now_ms=NOW_MS + 1).tables
+    (table, *_) = check_saved_plan(project, lake, from_json(to_json(plan)), {}, now_ms=NOW_MS + 1).tables
     return table.state, "; ".join(reason.text for reason in table.blocked)
 
 

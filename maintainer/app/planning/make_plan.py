@@ -113,7 +113,8 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
     policy_places = PolicyPlaces((*project.policies, *request.policies), engine.places)
     project_tables = known_tables(project, request.policies)
     before = frozenset(ref.identifier for ref in tables_found_before(project))
-    tables = _Tables(request, records, today, project_tables, engine.places, policy_places, before)
+    buckets = RefusingBuckets(request.away)
+    tables = _Tables(request, records, today, project_tables, engine.places, policy_places, before, buckets)
     tables.plan_all(engine)
     problems = [_of_problem(problem) for problem in request.problems]
     asked_for = {policy.table for policy in request.policies}
@@ -153,11 +154,11 @@ class _Tables:
     places: TablePlaces
     policy_places: PolicyPlaces
     found_before: frozenset[str]
+    buckets: RefusingBuckets
     plans: list[TablePlan] = field(default_factory=list)
     num_planned: int = 0
     has_steps: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
-    buckets: RefusingBuckets = field(default_factory=RefusingBuckets)
 
     def plan_all(self, engine: Engine) -> None:
         request = self.request
@@ -173,9 +174,6 @@ class _Tables:
         request = self.request
         facts, record = None, TableRecord()
         try:
-            sign = request.away.get(policy.table.identifier)
-            if sign is not None and (away := sign.error()) is not None:
-                raise away
             self.buckets.raise_known(policy.table)
             table = self._read(reader, policy)
             table, plan = plan_beside_writers(reader, table)

@@ -14,7 +14,7 @@ from maintainer.app.planning.run_statistics import keep_lessons
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.selection.tables_at_once import worked_on_at_once
-from maintainer.engine.protocols import Engine, TableReader
+from maintainer.engine.protocols import Engine, SignOfLife, TableReader
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.engine.worker_names import worker_name
 from maintainer.errors import MaintainerError, Refused
@@ -78,7 +78,14 @@ def open_journal(project: Project, on_problem: Callable[[Problem], None] = lambd
 
 
 def check_saved_plan(
-    project: Project, engine: Engine, plan: Plan, *, now_ms: int, exact: bool = False, all_or_nothing: bool = False
+    project: Project,
+    engine: Engine,
+    plan: Plan,
+    away: Mapping[str, SignOfLife],
+    *,
+    now_ms: int,
+    exact: bool = False,
+    all_or_nothing: bool = False,
 ) -> Plan:
     """Check that a saved plan still holds, for every table, before any is touched.
 
@@ -86,6 +93,7 @@ def check_saved_plan(
         project: The project.
         engine: Reads the tables as they are now.
         plan: The saved plan.
+        away: Signs of life that tables wait for, by their identifiers.
         now_ms: Now, milliseconds since 1970 UTC.
         exact: The tables must be at the very versions that were planned, or the whole plan is refused.
         all_or_nothing: One table that is not as planned refuses the whole plan.
@@ -110,7 +118,7 @@ def check_saved_plan(
     stale: list[StaleReasons] = []
     tables: list[TablePlan] = []
     policy_places = PolicyPlaces(project.policies, engine.places)
-    buckets = RefusingBuckets()
+    buckets = RefusingBuckets(away)
     with engine.worker(worker_name("check")) as worker:
         for table in plan.tables:
             checked = (

@@ -6,13 +6,14 @@ import contextlib
 import getpass
 import json
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from maintainer.app.engine_access import ProvingWorker
 from maintainer.app.project_folders import Project
+from maintainer.engine.protocols import SignOfLife
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.errors import MaintainerError, Refused
 from maintainer.errors.foreign_text import visible_json
@@ -74,6 +75,7 @@ class VerifyRequest:
         accept: Why a person accepts the table as it is: its quarantine is lifted, its unproven versions count as
             proven. None to accept nothing.
         on_table: Called with each answer as soon as it is there.
+        away: Signs of life that tables wait for, by their identifiers.
     """
 
     targets: Sequence[VerifyTarget]
@@ -81,6 +83,7 @@ class VerifyRequest:
     exact: bool = False
     accept: str | None = None
     on_table: Callable[[TableVerification], None] = lambda answer: None
+    away: Mapping[str, SignOfLife] = field(default_factory=dict)
 
 
 def parse_target(text: str, ref_of: Callable[[str], TableRef]) -> VerifyTarget:
@@ -105,7 +108,7 @@ def verify_tables(project: Project, worker: ProvingWorker, journal: Journal, req
     answers = [TableVerification(place.table, problem=as_problem(place.error)) for place in request.problems]
     for place in answers:
         request.on_table(place)
-    buckets = RefusingBuckets()
+    buckets = RefusingBuckets(request.away)
     for target in request.targets:
         answer = replace(_verify(worker, journal, records, target, request, buckets), is_ledger=target.is_ledger)
         answers.append(answer)

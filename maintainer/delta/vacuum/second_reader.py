@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from maintainer.delta.jvm import DeltaJvm
@@ -17,13 +17,14 @@ from maintainer.delta.storage.failures.engine_failures import is_store_silent
 from maintainer.delta.storage.file_identity import NeededFiles
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.errors import CommitConflict, Refused
+from maintainer.errors import CommitConflict, MaintainerError, Refused
 from maintainer.units import format_size
 
 MAX_NAMED = 5
 
 _LIVE, _LATE = "is live", "was removed later than the plan says"
 _LOG = logging.getLogger(__name__)
+_Answer = TypeVar("_Answer")
 
 LiveFile = tuple[str, str, int]
 """Path as the log has it, unique id of the deletion vector, bytes."""
@@ -116,28 +117,31 @@ def check_second_reading(
         Refused: A452, the readers differ, or one of the files is needed.
         CommitConflict: C701, it is another table.
     """
-    for reader in readers[:-1]:
-        try:
-            return _compare(reader, storage, ours, going)
-        except (Refused, CommitConflict):
-            raise
-        except Exception as error:
-            if is_store_silent(error):
-                raise
-            _LOG.info("%s cannot read %s@%d: %s", reader.name, ours.where, ours.version, error)
-    _compare(readers[-1], storage, ours, going)
+    _asked(readers, lambda reader: _compare(reader, storage, ours, going))
 
 
 def find_name(readers: Sequence[SecondReader], storage: TableStorage, version: int, beginning: str) -> str | None:
     """Return a path of a live file or of a removal whose last name begins so; None where there is none."""
-    for reader in readers:
+
+    def found_by(reader: SecondReader) -> str | None:
+        bodies = (body for action in reader.read(storage, version, 0) for body in action.values() if "path" in body)
+        return next((str(body["path"]) for body in bodies if _last_name(body["path"]).startswith(beginning)), None)
+
+    return _asked(readers, found_by)
+
+
+def _asked(readers: Sequence[SecondReader], ask: Callable[[SecondReader], _Answer]) -> _Answer:
+    """Return the answer of the first reader that can read the log. A store that gives no answer is not asked twice."""
+    for reader in readers[:-1]:
         try:
-            bodies = (body for action in reader.read(storage, version, 0) for body in action.values() if "path" in body)
-            return next((str(body["path"]) for body in bodies if _last_name(body["path"]).startswith(beginning)), None)
-        except Exception:
-            if reader is readers[-1]:
+            return ask(reader)
+        except MaintainerError:
+            raise
+        except Exception as error:
+            if is_store_silent(error):
                 raise
-    raise ValueError("no reader is given")
+            _LOG.info("%s cannot read the log, so %s is asked: %s", reader.name, readers[-1].name, error)
+    return ask(readers[-1])
 
 
 def _compare(reader: SecondReader, storage: TableStorage, ours: LiveVersion, going: Going) -> None:

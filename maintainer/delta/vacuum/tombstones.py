@@ -26,15 +26,16 @@ LIST_FROM = 8
 """From so many candidates in one folder on, the folder is listed instead of asking for each file."""
 
 
-def expired(storage: TableStorage, facts: TableFacts, log: LogReplay, *, removed_before_ms: int) -> dict[str, Removal]:
+def expired(
+    storage: TableStorage, log: LogReplay, protected: set[str], *, removed_before_ms: int
+) -> dict[str, Removal]:
     """Return removals before a time, by URI.
 
-    Never a file or deletion vector that the version in ``facts``, or any version that was current at or after
-    ``removed_before_ms``, refers to by this spelling; never anything outside the table's root. A data file and its
-    successors with other deletion vectors are one file: it is kept as long as any of them is. Whether one of those on
-    storage is needed under another spelling is asked of the storage (see ``file_identity``).
+    Never a file or deletion vector that is protected (``protected_uris`` of this time) by this spelling; never anything
+    outside the table's root. A data file and its successors with other deletion vectors are one file: it is kept as
+    long as any of them is. Whether one of those on storage is needed under another spelling is asked of the storage
+    (see ``file_identity``).
     """
-    protected = protected_uris(storage, facts, log, removed_before_ms)
     return {
         uri: removal
         for uri, removal in log.removals.items()

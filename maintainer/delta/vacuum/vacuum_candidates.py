@@ -74,19 +74,20 @@ def look(
         return replace(facts, removed_files=(), storage=StorageLook())
     if log is None or log.head < facts.version:
         log = replay(storage, facts.version)
-    old = expired(storage, facts, log, removed_before_ms=question.removed_before_ms)
+    protected = protected_uris(storage, facts, log, question.removed_before_ms)
+    old = expired(storage, log, protected, removed_before_ms=question.removed_before_ms)
     present = entries_of(storage, old)
     protections: list[Protection] = []
     untracked: list[StoredFile] = []
     listing: Listing | None = None
     if question.untracked_before_ms is not None:
-        untracked, listing = _untracked(storage, facts, question, log, protections)
+        untracked, listing = _untracked(storage, facts, question, log, protected, protections)
     if present or untracked or trash:
         protections.extend(clocks_apart(storage, log))
     if not present and not untracked:
         return replace(facts, removed_files=(), storage=StorageLook(tuple(protections), listing, trash))
     own = NeededFiles()
-    own.add(protected_uris(storage, facts, log, question.removed_before_ms), root_uri=storage.root_uri)
+    own.add(protected, root_uri=storage.root_uri)
     free = unclaimed(_fenced_off(storage, present, protections), own, protections)
     needed, problems = references.into(storage.root_uri, question.tables, locator)
     protections.extend(Protection(ProtectionReason.UNKNOWN_REFERENCE, problem, 0) for problem in problems)
@@ -134,11 +135,16 @@ def still_free(
 
 
 def _untracked(
-    storage: TableStorage, facts: TableFacts, question: VacuumQuestion, log: LogReplay, protections: list[Protection]
+    storage: TableStorage,
+    facts: TableFacts,
+    question: VacuumQuestion,
+    log: LogReplay,
+    protected: set[str],
+    protections: list[Protection],
 ) -> tuple[list[StoredFile], Listing]:
     """Return old files that the log does not mention; none if the log does not reach back far enough."""
     assert question.untracked_before_ms is not None
-    named = log.named_uris | protected_uris(storage, facts, log, question.removed_before_ms)
+    named = log.named_uris | protected
     untracked = list_untracked(
         storage, named, partition_columns=facts.partition_columns, changed_before_ms=question.untracked_before_ms
     )

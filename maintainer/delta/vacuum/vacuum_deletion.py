@@ -131,11 +131,13 @@ class Deletion:
             self._check_places()
             watch = self._watch = LogWatch(self._storage, where)
             log = replay(self._storage, self._since, watch.entries)
+            if log.head < self._facts.version:
+                raise self._conflict("the log no longer has the version that was read", f"it ends at {log.head}")
             self._check_commits([entry for entry in watch.entries if entry.version > self._since])
             needed = NeededFiles()
-            uris = protected_uris(self._storage, self._facts, log, step.removed_before_ms)
-            needed.add(uris, root_uri=self._storage.root_uri)
-            present = self._last_look(log, needed)
+            protected = protected_uris(self._storage, self._facts, log, step.removed_before_ms)
+            needed.add(protected, root_uri=self._storage.root_uri)
+            present = self._last_look(log, protected, needed)
             going = Going(present, step.removed_before_ms, only_in_trash(self._storage, step.emptied))
             if going.files or going.copies:
                 ours = LiveVersion(where, self._facts.table_id, log.head, self._live_files)
@@ -245,7 +247,7 @@ class Deletion:
             help="nothing needed was deleted; plan again",
         )
 
-    def _last_look(self, log: LogReplay, needed: NeededFiles) -> dict[str, StoredFile]:
+    def _last_look(self, log: LogReplay, protected: set[str], needed: NeededFiles) -> dict[str, StoredFile]:
         """Check the planned files again at the head of the log; return those that exist and may be deleted.
 
         Raises:
@@ -254,7 +256,7 @@ class Deletion:
         """
         if again := sorted(uri for uri in self._planned if needed.is_known_as(uri)):
             raise self._conflict(f"{len(again)} planned files are live again, or a version still needs them", again[0])
-        old = expired(self._storage, self._facts, log, removed_before_ms=self._step.removed_before_ms)
+        old = expired(self._storage, log, protected, removed_before_ms=self._step.removed_before_ms)
         for uri, file in self._planned.items():
             in_log = uri in log.named_uris
             if in_log if file.kind == "untracked" else uri not in old:

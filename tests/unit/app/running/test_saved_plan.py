@@ -15,12 +15,14 @@ from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json, to_json
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome, TableStatus
+from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.resolve.policy_values import policy_values
 from tests.support.policies.projects import write_project
 from tests.support.runs.fake_lake import FakeLake
 from tests.support.runs.plain_verifier import PlainVerifier
 from tests.support.runs.planned_steps import compact, plan_all, plan_of
 from tests.support.tables.builders import DAY_MS, NOW_MS
+from tests.unit.app.selection.test_store_reach import Sign
 
 NAMES = tuple(f"s.t{number:02}" for number in range(16))
 LATER_MS = NOW_MS + 60_000
@@ -48,11 +50,19 @@ class Fleet:
         write_project(self.root, {f"policies/{name}.yml": f"version: 1\ntable: {name}\n{text}"})
 
     def check(
-        self, *, exact: bool = False, all_or_nothing: bool = False, now_ms: int = LATER_MS, text: str | None = None
+        self,
+        *,
+        exact: bool = False,
+        all_or_nothing: bool = False,
+        now_ms: int = LATER_MS,
+        text: str | None = None,
+        away: str | None = None,
     ) -> Plan:
         plan = from_json(self.saved if text is None else text)
-        project = Project.load(self.root)
-        return check_saved_plan(project, self.lake, plan, now_ms=now_ms, exact=exact, all_or_nothing=all_or_nothing)
+        signs = {} if away is None else {away: Sign(TableRef(away), [])}
+        return check_saved_plan(
+            Project.load(self.root), self.lake, plan, signs, now_ms=now_ms, exact=exact, all_or_nothing=all_or_nothing
+        )
 
     def apply(self) -> RunOutcome:
         journal = Journal.open(self.root / "runs", "20261121T220000Z-7f3a", lambda: NOW_MS)
@@ -66,6 +76,12 @@ class Fleet:
 @pytest.fixture
 def fleet(tmp_path: Path) -> Fleet:
     return Fleet(tmp_path)
+
+
+def test_a_table_without_a_sign_of_life_is_not_done_and_fifteen_are(fleet: Fleet) -> None:
+    checked = fleet.check(away="s.t03")
+    assert {table.ref.identifier: table.problem.code for table in checked.tables if table.problem} == {"s.t03": "T435"}
+    assert [bool(table.steps) for table in checked.tables].count(True) == 15
 
 
 def test_one_changed_table_is_refused_and_fifteen_are_done(fleet: Fleet) -> None:

@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 
+from maintainer.app.engine_access import ProvingWorker
+from maintainer.app.running.verify_commits import VerifyRequest, VerifyTarget, verify_tables
+from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.errors import StoreRefusal
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from tests.unit.app.running.test_verify import Answers, Bench
+from tests.unit.app.selection.test_store_reach import Sign
 
 
 def refusal(code: str, table: str) -> StoreRefusal:
@@ -71,3 +75,22 @@ def test_verify_asks_a_bucket_that_refuses_for_two_of_its_tables(tmp_path: Path)
     assert [table.problem and (table.problem.code, table.problem.where) for table in run.tables] == [
         ("T440", name) for name in names
     ]
+
+
+def test_verify_opens_no_table_whose_store_gives_no_sign_of_life(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Noting(Answers):
+        def facts(self, ref: TableRef) -> TableFacts:
+            asked.append(ref.identifier)
+            raise refusal("T442", ref.identifier)
+
+    bench, answers = Bench(tmp_path), Noting({})
+    targets = [VerifyTarget(TableRef(name)) for name in ("s3://gone/a", "s3://gone/b", "s3://here/c")]
+    away = {target.ref.identifier: Sign(target.ref, []) for target in targets}
+    worker = ProvingWorker(answers, answers, StoragePlaces())
+    run = verify_tables(bench.project, worker, bench.journal(), VerifyRequest(targets, away=away))
+    assert asked == ["s3://here/c"]
+    assert [table.problem and (table.problem.code, table.problem.where) for table in run.tables] == [
+        ("T435", "s3://gone/a"), ("T435", "s3://gone/b"), ("T442", "s3://here/c"),
+    ]  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 
 from maintainer.delta.log.replay.log_replay import replay
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.delta.vacuum.tombstones import entries_of, expired, nothing_left, removed_paths
+from maintainer.delta.vacuum.tombstones import entries_of, expired, nothing_left, protected_uris, removed_paths
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.model.table.vector_names import vector_path
@@ -185,7 +185,8 @@ class TestAgainstAProperLook:
                 path.unlink()
         storage, facts = LocalTable(table.path), Vacuuming(policies()).reader.facts(table.ref)
         before_ms = table.at(chance.choice([5, 7, 30]))
-        old = expired(storage, facts, replay(storage, facts.version), removed_before_ms=before_ms)
+        log = replay(storage, facts.version)
+        old = expired(storage, log, protected_uris(storage, facts, log, before_ms), removed_before_ms=before_ms)
         assert nothing_left(storage, facts, before_ms) == (not entries_of(storage, old))
 
 

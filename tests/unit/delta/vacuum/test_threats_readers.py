@@ -179,6 +179,24 @@ class TestA22ALogThatChanges:
             work.delete(table, step, after_start=lambda: getattr(self, change)(table))
         assert {name: content for name, content in tree(lake).items() if "_delta_log" not in name} == before
 
+    def test_a_table_that_is_made_anew_with_fewer_versions(self, lake: Path) -> None:
+        table = old_table(lake / "t")
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+
+        def made_anew(facts: TableFacts) -> TableFacts:
+            shutil.rmtree(table.path / "_delta_log")
+            (new := AgedTable(lake / "new")).append(1)
+            (new.path / "_delta_log").rename(table.path / "_delta_log")
+            return facts
+
+        before = {name: content for name, content in tree(table.path).items() if "_delta_log" not in name}
+        with pytest.raises(CommitConflict, match="no longer has the version") as conflict:
+            Vacuuming(policies(), reader=Forgetful(made_anew)).delete(table, step)
+        assert conflict.value.found == "it ends at 1"
+        assert {name: content for name, content in tree(table.path).items() if "_delta_log" not in name} == before
+
     def test_old_commits_that_a_clean_up_takes_away_do_not_matter(self, lake: Path) -> None:
         table = old_table(lake / "t")
         work = Vacuuming(policies())
