@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from maintainer.model.run.auto_compaction import DEFAULT_MAX_FILE_SIZE_BYTES
+from maintainer.model.table.store_kinds import CHEAP_RENAMES
 from maintainer.policy.diagnostics import Diagnostic, Severity, did_you_mean, nearest
 from maintainer.policy.predicate.predicate_lex import PredicateError
 from maintainer.policy.resolve.merge import SETTING_KEYS, TAGS, Keys, Layer, Level, Merged, Setting, base_value, spelled
@@ -22,9 +23,6 @@ from maintainer.policy.schema.schema_keys import dotted
 from maintainer.policy.setting_rules import Finding, Settings, check_settings
 from maintainer.policy.yaml.yaml_document import Document, Path
 from maintainer.units import UnitError, format_size
-
-WITH_TRASH = ("file", "hdfs", "viewfs")
-"""Schemes on which moving a file costs no copy."""
 
 _NOT_WRITTEN = "has no value and counts as not written: what defaults and rules say of it holds"
 
@@ -74,7 +72,7 @@ def _trash(resolution: Resolution) -> Iterator[Diagnostic]:
     """Warn of a trash on an object store, which `plan` refuses; a name's place only the catalog knows."""
     table, setting = resolution.policy.table, resolution.merged.get("vacuum.trash")
     scheme = table.location.partition("://")[0].lower() if table.is_path and "://" in table.location else "file"
-    if setting is not None and setting.document is not None and scheme not in WITH_TRASH:
+    if setting is not None and setting.document is not None and scheme not in CHEAP_RENAMES:
         message = f"vacuum.trash of `{table}`: there is no trash on an object store, and `plan` will refuse it"
         yield _at(
             setting, "P307", message, "remove it for this table; it is for local disks and HDFS", Severity.WARNING

@@ -17,15 +17,13 @@ from functools import lru_cache
 from glob import escape
 from pathlib import Path
 
+from maintainer.model.table.store_kinds import STORE_KINDS
 from maintainer.model.table.table_facts import TableRef
 
 _PART = re.compile(r"`(?:[^`]|``)+`|[^.`]+")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)\Z", re.DOTALL)
 _BY_PATH = re.compile(r"delta\.`((?:[^`]|``)+)`\Z", re.IGNORECASE)
 _SESSION_CATALOG = "spark_catalog"
-
-_ONE_STORE = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb"}
-"""Schemes of Hadoop connectors that reach the same objects."""
 
 
 def table_ref(written: str, root: Path) -> TableRef:
@@ -93,7 +91,8 @@ def identity(ref: TableRef) -> str:
     """
     if ref.is_path:
         scheme, colon, rest = ref.location.partition(":")
-        return f"path:{_ONE_STORE.get(scheme, scheme)}{colon}{rest}"
+        known = STORE_KINDS.get(scheme)
+        return f"path:{known.spelled if known else scheme}{colon}{rest}"
     name = plain_name(ref).lower()
     return f"name:{name}" if "." in name else f"name:default.{name}"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from maintainer.app.project_folders import Project
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.model.plan.plan import Problem
-from maintainer.policy.project.state_settings import STORE_SCHEMES
+from maintainer.model.table.store_kinds import STATE_PLACES
 from maintainer.policy.table_names import is_uri
 
 NO_LASTING_STATE = "E680"
@@ -105,6 +105,6 @@ def _place(locations: Iterable[str]) -> str:
     for location in locations:
         scheme, _, rest = location.partition("://")
         bucket = rest.partition("/")[0]
-        if scheme in STORE_SCHEMES and bucket:
+        if scheme in STATE_PLACES and bucket:
             return f"{scheme}://{bucket}/_maintainer"
     return LASTING_FOLDER

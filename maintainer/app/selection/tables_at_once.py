@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 
 from maintainer.delta.spark.start_conf import machine_memory_bytes
-from maintainer.engine.store.cloud_settings import answers_by_request
+from maintainer.model.table.store_kinds import store_kind
 from maintainer.model.table.table_facts import TableRef
 
 LOOKS_ON_DISK, LOOKS_ON_STORE = 2, 16
@@ -34,4 +34,4 @@ def worked_on_at_once(tables: Iterable[TableRef]) -> int:
 
 def _any_on_store(tables: Iterable[TableRef]) -> bool:
     """Whether some lie where each file is asked for over the network; a name's place is not known yet."""
-    return any(not table.is_path or answers_by_request(table.location) for table in tables)
+    return any(not table.is_path or store_kind(table.location).asks_by_request for table in tables)

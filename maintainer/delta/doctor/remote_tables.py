@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 from maintainer.delta.doctor.doctor_model import Check, Status, failed, guarded
 from maintainer.delta.engine.catalog_names import entry_of
 from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.jvm.commit_store import S3_SCHEMES
 from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
 from maintainer.delta.storage.failures.engine_failures import (
     SILENT_STORE,
@@ -23,6 +22,7 @@ from maintainer.delta.storage.open_files import why_hadoop
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.errors import MaintainerError, Refused, StoreRefusal
+from maintainer.model.table.store_kinds import S3_SCHEMES
 from maintainer.model.table.table_facts import TableRef
 from maintainer.units import count_of
 

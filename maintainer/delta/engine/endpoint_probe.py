@@ -23,6 +23,7 @@ from maintainer.delta.spark.start_conf import DELTA_CATALOG
 from maintainer.delta.storage.failures.engine_failures import catalog_away
 from maintainer.delta.storage.failures.machine_failures import unreachable
 from maintainer.errors import MaintainerError
+from maintainer.model.table.store_kinds import store_kind
 from maintainer.model.table.table_facts import TableRef
 
 Setting = Callable[[str], str | None]
@@ -216,7 +217,7 @@ def s3_endpoint(location: str, setting: Setting, environ: Mapping[str, str]) -> 
     Hadoop's reads ``s3://``; and where the user says how long to wait.
     """
     parts = urlsplit(location)
-    if parts.scheme not in ("s3", "s3a") or not parts.netloc:
+    if store_kind(location).connector != "s3" or not parts.netloc:
         return None
     if setting(f"spark.hadoop.fs.{parts.scheme}.impl") not in (
         (S3_CLASS,) if parts.scheme == "s3" else (None, S3_CLASS)

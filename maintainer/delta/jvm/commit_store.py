@@ -10,6 +10,7 @@ from importlib import resources
 
 from maintainer.delta.jvm.gateway import Gateway, JavaObject, Required
 from maintainer.errors import EnvironmentUnfit
+from maintainer.model.table.store_kinds import S3_SCHEMES
 
 REQUIRED: tuple[Required, ...] = (
     ("storage.DelegatingLogStore", "getDelegate", 1),
@@ -23,8 +24,6 @@ CONDITIONAL_LOG_STORE = "maintainer.ConditionalLogStore"
 NO_CONDITIONAL_WRITES = "no conditional writes"
 IGNORES_CONDITION = "ignores the condition"
 """What the Java classes say, the last two where a store cannot or does not keep `If-None-Match`."""
-
-S3_SCHEMES = ("s3", "s3a", "s3n")
 
 RENAMING_STORES = frozenset(
     f"{package}.{name}"

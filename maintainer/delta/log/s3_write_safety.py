@@ -16,9 +16,9 @@ from maintainer.delta.jvm.commit_store import (
     NO_CONDITIONAL_WRITES,
     NO_HARD_LINKS,
     RENAMING_STORES,
-    S3_SCHEMES,
 )
 from maintainer.errors import Refused
+from maintainer.model.table.store_kinds import S3_SCHEMES
 
 SINGLE_WRITER = "spark.maintainer.singleWriter"
 """Our own setting of a worker's session: ``singleWriter: true`` of maintainer.yml."""

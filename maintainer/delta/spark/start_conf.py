@@ -13,6 +13,7 @@ from maintainer.delta.spark import engine_log
 from maintainer.delta.spark.connectors import GCS_CLASS, S3_CLASS, connector_settings
 from maintainer.engine.stages import SILENT, StageListener
 from maintainer.errors import NotSupportedYet
+from maintainer.model.table.store_kinds import DISK, STORE_KINDS
 
 DEFAULT_MASTER = "local[*]"
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
@@ -142,7 +143,6 @@ _SAY_MORE = frozenset(
      "SPARK_DIST_CLASSPATH", "HADOOP_CLASSPATH", "CLASSPATH"}
 )  # fmt: skip
 _CONF_FILES = ("core-site.xml", "hdfs-site.xml", "hive-site.xml", "spark-env.sh")
-_SCHEMES = {"s3": ("s3", "s3a"), "azure": ("abfs", "abfss"), "gcs": ("gs",)}
 _FILE_SYSTEM = re.compile(r"spark\.hadoop\.fs\.(?:\w+\.impl|defaultFS|default\.name)")
 
 
@@ -167,7 +167,8 @@ def direct_schemes(
         return None
     if any((folder / name).exists() for name in _CONF_FILES):
         return None
-    return frozenset({"file", *(scheme for kind in options.storage for scheme in _SCHEMES.get(kind, ()))})
+    kinds = {"file": DISK, **{scheme: kind for scheme, kind in STORE_KINDS.items() if kind.is_served}}
+    return frozenset(scheme for scheme, kind in kinds.items() if kind is DISK or kind.connector in options.storage)
 
 
 def is_hive(conf: Mapping[str, str]) -> bool:

@@ -13,7 +13,6 @@ from maintainer.delta.storage.file_store import FileStore, LocalFiles, one_spell
 from maintainer.delta.storage.hadoop_files import HadoopFiles
 from maintainer.delta.storage.object_files import Bucket, ObjectFiles
 from maintainer.engine.store.cloud_settings import (
-    SERVED_SCHEMES,
     StoreSettings,
     only_hadoop,
     setting_names,
@@ -22,6 +21,7 @@ from maintainer.engine.store.cloud_settings import (
 from maintainer.engine.store.object_storage import OF_TABLES, ObjectStorage
 from maintainer.engine.store.store_failures import BUSY, StoreFailure
 from maintainer.errors import EnvironmentUnfit
+from maintainer.model.table.store_kinds import SERVED_SCHEMES
 
 _DOTS = re.compile(r"/\.{1,2}(?:/|$)")
 _FOR_HADOOP = "spark.hadoop."

@@ -12,16 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from urllib.parse import quote, urlsplit
-
-SERVED_SCHEMES = frozenset({"s3", "s3a", "abfs", "abfss", "gs"})
-"""Addresses that this client reads and writes."""
-
-
-def answers_by_request(address: str) -> bool:
-    """Whether what lies at a path or URI is asked for over the network, by whatever client."""
-    return urlsplit(address).scheme.lower() not in ("", "file")
-
+from urllib.parse import quote
 
 _S3, _AZURE, _GOOGLE = "spark.hadoop.fs.s3a.", "spark.hadoop.fs.azure.", "spark.hadoop.fs.gs."
 _JCEKS = "spark.hadoop.hadoop.security.credential.provider.path"

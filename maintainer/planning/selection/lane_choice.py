@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
-from maintainer.engine.store.cloud_settings import SERVED_SCHEMES
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.lanes import BY_SPARK, MAX_DELETED_ROWS, Lane, LaneChoice
 from maintainer.model.plan.steps import (
@@ -24,6 +22,7 @@ from maintainer.model.plan.steps import (
     RewriteStep,
     ZOrderStep,
 )
+from maintainer.model.table.store_kinds import store_kind
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.model.table.table_features import keeps_row_ids
 from maintainer.planning.plan_input import TableInput
@@ -168,7 +167,8 @@ def _why_not_local_bin(bin_: Bin) -> str | None:
 
 def _why_not_outside_spark(facts: TableFacts) -> str | None:
     """Return why only Spark may write this table's files; None if others may as well."""
-    if urlsplit(facts.location).scheme not in ("", "file", *SERVED_SCHEMES):
+    kind = store_kind(facts.location)
+    if kind.asks_by_request and not kind.is_served:
         return "neither on a local disk nor on S3, ADLS or GCS"
     if keeps_row_ids(facts.property_map):
         return "row ids are kept (row tracking)"

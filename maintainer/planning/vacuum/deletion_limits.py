@@ -13,6 +13,7 @@ from statistics import median
 
 from maintainer.errors import TableError
 from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.table.store_kinds import CHEAP_RENAMES, store_kind
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.properties.property_plan import (
@@ -159,15 +160,12 @@ def _allows(value: str) -> str:
     return f"`vacuum.allowLargeDelete: {value}` allows it"
 
 
-CHEAP_RENAMES = ("file", "hdfs", "viewfs")
-"""Schemes on which moving a file costs no copy. On object stores a rename copies every byte."""
-
 CHEAP_SCHEMES = ", ".join(f"{scheme}:" for scheme in CHEAP_RENAMES)
 
 
 def rename_is_cheap(location: str) -> bool:
     """Return whether moving a file costs no copy where a table lies, by the scheme of its URI."""
-    return location.partition(":")[0].lower() in CHEAP_RENAMES
+    return store_kind(location).renames_cheaply
 
 
 def refuse_trash(location: str, where: str) -> None:

@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from maintainer.model.table.store_kinds import STATE_PLACES, STORE_KINDS
 from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.table_names import absolute_path, is_uri
 from maintainer.policy.yaml.yaml_document import Document
@@ -14,18 +15,6 @@ from maintainer.policy.yaml.yaml_document import Path as DataPath
 DEFAULT_STATE = ".maintainer"
 LEDGER_NAME, RUNS_NAME = "ledger", "runs"
 """The ledger's folder in the state, and that of all run folders."""
-
-
-_AZURE_PLACE = "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER"
-STORE_SCHEMES = {
-    "s3": "s3://BUCKET/FOLDER",
-    "s3a": "s3://BUCKET/FOLDER",
-    "abfss": _AZURE_PLACE,
-    # hadoop-azure speaks TLS for this one, too, unless `fs.azure.always.use.https` is false.
-    "abfs": _AZURE_PLACE,
-    "gs": "gs://BUCKET/FOLDER",
-}
-"""Schemes of object stores that can hold a state, and how a place on each is written best."""
 
 
 def read_state(data: Mapping[str, object], chosen: Mapping[str, object], root: Path) -> str:
@@ -62,13 +51,15 @@ def state_problem(written: str) -> tuple[str, str, str] | None:
         message = "`state` is the folder for everything that a run leaves, not only for the ledger"
         return "P380", message, f"write `state: {folder or DEFAULT_STATE}`; the ledger is in it, as `{LEDGER_NAME}`"
     scheme, _, rest = written.partition("://")
-    if is_uri(written) and (scheme not in STORE_SCHEMES or not rest.partition("/")[0]):
+    if is_uri(written) and (scheme not in STATE_PLACES or not rest.partition("/")[0]):
         message = f"the state cannot be on `{written}`"
-        return "P381", message, f"name a folder of this machine, or {', '.join(dict.fromkeys(STORE_SCHEMES.values()))}"
+        return "P381", message, f"name a folder of this machine, or {', '.join(dict.fromkeys(STATE_PLACES.values()))}"
     return None
 
 
 def ledger_in(state: str) -> str:
     """Return where the ledger of a state lies: a path or URI that Spark can open."""
-    place = f"s3a{state[2:]}" if state.startswith("s3://") else state
+    scheme, separator, rest = state.partition("://")
+    kind = STORE_KINDS.get(scheme) if separator else None
+    place = state if kind is None or kind.hadoop_scheme is None else f"{kind.hadoop_scheme}://{rest}"
     return posixpath.join(place, LEDGER_NAME)

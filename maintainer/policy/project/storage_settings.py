@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
-KIND_OF_SCHEME: Mapping[str, str] = {"s3": "s3", "s3a": "s3", "abfs": "azure", "abfss": "azure", "gs": "gcs"}
-"""The kind of store that an address speaks to, by its scheme."""
+from maintainer.model.table.store_kinds import store_kind
 
 
 def storage_kinds(data: Mapping[str, object], locations: Iterable[str]) -> tuple[str, ...]:
@@ -20,4 +19,5 @@ def storage_kinds(data: Mapping[str, object], locations: Iterable[str]) -> tuple
     if isinstance(written, list):
         return tuple(dict.fromkeys(str(kind) for kind in written))
     schemes = sorted({urlsplit(location).scheme.lower() for location in locations if "://" in location})
-    return tuple(dict.fromkeys(KIND_OF_SCHEME[scheme] for scheme in schemes if scheme in KIND_OF_SCHEME))
+    kinds = (store_kind(f"{scheme}:").connector for scheme in schemes)
+    return tuple(dict.fromkeys(kind for kind in kinds if kind is not None))

@@ -55,3 +55,40 @@ def test_each_folder_says_what_lives_in_it(folder: Path) -> None:
     assert init.is_file(), f"{folder} has no __init__.py"
     docstring = ast.get_docstring(ast.parse(init.read_text(encoding="utf-8")))
     assert docstring, f"{init} has no docstring"
+
+
+STORES_OWN = ("model/table/store_kinds.py", "engine/store/", "delta/storage/")
+"""Where stores are told apart; elsewhere ``store_kind`` is asked by the name of what it knows."""
+BY_NAME = {
+    "delta/log/s3_write_safety.py": "which log stores of Google's are safe is known by the scheme alone",
+}
+SCHEMES = {"s3a", "s3n", "abfs", "abfss", "wasb", "wasbs", "gs", "hdfs", "viewfs"}
+STORE_CLASSES = {"LocalFiles", "ObjectFiles", "HadoopFiles", "Fetched", "OnDisk"}
+
+
+def asks_for_a_store(tree: ast.Module) -> set[str]:
+    """The scheme names in a module's code, and the classes of stores that it compares with."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found |= {node.value} & (SCHEMES | {f"{scheme}://" for scheme in (*SCHEMES, "s3")})
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+            names = {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)}
+            found |= names & STORE_CLASSES
+    return found
+
+
+def test_only_the_modules_of_stores_ask_for_a_store_by_class_or_scheme() -> None:
+    asking = {}
+    for path in PACKAGE.rglob("*.py"):
+        name = path.relative_to(PACKAGE).as_posix()
+        found = asks_for_a_store(ast.parse(path.read_text(encoding="utf-8")))
+        if found and not name.startswith(STORES_OWN):
+            asking[name] = found
+    assert set(asking) == set(BY_NAME), asking
+
+
+def test_a_question_for_a_store_is_seen() -> None:
+    assert asks_for_a_store(ast.parse('x = scheme in ("s3a", "file")')) == {"s3a"}
+    assert asks_for_a_store(ast.parse("isinstance(files, (LocalFiles, int))")) == {"LocalFiles"}
+    assert asks_for_a_store(ast.parse('"""Tables on gs and hdfs."""')) == set()

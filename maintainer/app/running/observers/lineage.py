@@ -20,6 +20,7 @@ from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import CommitReceipt, StepOutcome, StepStatus
 from maintainer.model.run.progress import ProgressEvent, RunFinished, RunStarted, StepFinished, StepStarted
+from maintainer.model.table.store_kinds import S3_SCHEMES, store_kind
 
 if TYPE_CHECKING:
     from openlineage.client import OpenLineageClient
@@ -64,7 +65,7 @@ def dataset_name(location: str) -> tuple[str, str]:
     path = unquote(parts.path).rstrip("/")
     if parts.scheme in ("", "file"):
         return "file", path
-    scheme = "s3" if parts.scheme in ("s3a", "s3n") else parts.scheme
+    scheme = store_kind(location).spelled if parts.scheme in S3_SCHEMES else parts.scheme
     return f"{scheme}://{parts.netloc}", path.lstrip("/")
 
 
