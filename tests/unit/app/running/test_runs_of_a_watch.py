@@ -58,7 +58,7 @@ class Watched(RunListener):
         for name in tables:
             self.lake.table(f"s.{name}", (1, 2), (3,))
         bounds = WatchBounds(until_idle=rounds is None, max_rounds=rounds)
-        return operations.watch(Project.load(self.root), RunSpec(), bounds, self.switch, self)
+        return operations.watch(Project.load(self.root), RunSpec(jobs=1), bounds, self.switch, self)
 
     def _wait(self, seconds: float) -> bool:
         self.now += seconds
