@@ -166,9 +166,9 @@ def _compare(reader: SecondReader, storage: TableStorage, ours: LiveVersion, goi
                 unseen.remove(hash(file))
             else:
                 only_there.add(file)
-        for kind, why in (("add", _LIVE), ("remove", _LATE)):
-            if kind in action:
-                places.update(dict.fromkeys(_places(storage, action[kind], names) - places.keys(), why))
+            places.update(dict.fromkeys(_places(storage, action["add"], names), _LIVE))
+        elif "remove" in action:
+            places = dict.fromkeys(_places(storage, action["remove"], names), _LATE) | places
     if unseen:
         for file in ours.files():
             if hash(file) in unseen:

@@ -24,7 +24,7 @@ PUBLIC = {
     "methods as functions": {"getMethod", "insertArguments", "unreflect"},
     "bytes and processes": {"allocate", "put", "slice", "array", "current", "decode", "encode", "limit", "pid", "wrap"},
     "lists": {"_array_list", "add", "addAll", "replaceAll"},
-    "java": {"_path", "toUri", "toString", "getFileSystem", "valueOf", "of", "compile"},
+    "java": {"_path", "toUri", "toString", "getFileSystem", "valueOf", "of", "compile", "boxed", "findFirst"},
     "reflection": {"currentThread", "getContextClassLoader", "forName", "getConstructors", "getMethods", "stringOf"},
     # Janino, the compiler in Spark, and the class that it makes for us.
     "janino": {"SimpleCompiler", "setParentClassLoader", "cook"},
@@ -43,6 +43,7 @@ PUBLIC = {
         "getTableMetadata", "provider", "location", "tableType", "name", "withColumn", "expr",
         "statusTracker", "getActiveJobsIds", "getJobIdsForGroup", "getJobInfo", "getStageInfo",
         "Observation", "observe", "getRowOrEmpty", "getLong", "conf", "setConfString", "unsetConf",
+        "collect", "where", "selectExpr",
     },
     "spark's catalogs": {
         "catalogManager", "isCatalogRegistered", "currentCatalog", "parseMultipartIdentifier", "head", "tail",
@@ -59,6 +60,9 @@ PUBLIC = {
         "getRows", "getScanBuilder", "getScanFiles", "getTimestamp", "hasNext", "next", "isPresent", "map", "toRow",
         "writeCheckpoint",
         "getLatestTransactionVersion", "DeletionVectorDescriptor", "toArray",
+        "getFileSystemClient", "resolvePath", "SnapshotManager", "Path", "getLogSegmentForVersion",
+        "CreateCheckpointIterator", "getData", "getExpressionHandler", "getPredicateEvaluator", "eval",
+        "Predicate", "Column", "appendNestedField", "ofLong",
     },
     # parquet-hadoop, which Spark brings along.
     "parquet": {"Builder", "ParquetRewriter", "processBlocks", "prune", "transform", "fromConf", "upper"},
