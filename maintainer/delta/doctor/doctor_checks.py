@@ -191,8 +191,7 @@ def _session(subject: DoctorInput, say: Callable[[str], None]) -> Iterator[Check
         say("delta")
         worker = worker_session(lease)
         yield from guarded("delta", lambda: _write_and_read(worker, lease))
-        away = {location: error for location, sign in signs.items() if (error := sign.error()) is not None}
-        yield from check_remote_tables(worker, subject.locations, away, subject.ledger)
+        yield from check_remote_tables(worker, subject.locations, signs, subject.ledger)
         archive = lease.archive
         if warm and archive is not None:
             say("class archive")

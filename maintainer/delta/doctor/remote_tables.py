@@ -20,6 +20,7 @@ from maintainer.delta.storage.failures.engine_failures import (
 )
 from maintainer.delta.storage.open_files import why_hadoop
 from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.engine.protocols import SignOfLife
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.errors import MaintainerError, Refused, StoreRefusal
 from maintainer.model.table.store_kinds import S3_SCHEMES
@@ -35,23 +36,20 @@ _SILENT = SILENT_STORE | {"E647"}
 
 
 def check_remote_tables(
-    spark: SparkSession, locations: Sequence[str], away: Mapping[str, MaintainerError], ledger: str | None
+    spark: SparkSession, locations: Sequence[str], signs: Mapping[str, SignOfLife], ledger: str | None
 ) -> Iterator[Check]:
     """Ask Spark for tables that are not on a local path: catalog names and other storage.
 
     Args:
         spark: The session.
         locations: All tables.
-        away: Tables whose store or metastore gives no sign of life, with what was tried: they are not asked for.
+        signs: Signs of life that tables wait for: those without are not asked for.
         ledger: That of these which the first apply makes.
     """
     buckets: dict[str, str] = {}
-    causes = _Causes()
+    causes = _Causes(signs)
     num_asked = num_left = 0
     for location in locations:
-        if location in away:
-            causes.add(location, away[location])
-            continue
         is_name = "/" not in location and os.sep not in location
         if (not is_name and urlsplit(location).scheme in ("", "file")) or causes.knows(location):
             continue
@@ -79,18 +77,18 @@ def check_remote_tables(
 class _Causes:
     """What holds for each table of a store or a catalog: no answer, or a refusal. Said once, with how many tables."""
 
-    def __init__(self) -> None:
-        self._buckets = RefusingBuckets()
+    def __init__(self, signs: Mapping[str, SignOfLife]) -> None:
+        self._buckets = RefusingBuckets(signs)
         self._silent: dict[str, MaintainerError] = {}
         self._tables: dict[tuple[str, ...], tuple[MaintainerError, list[str]]] = {}
 
     def knows(self, location: str) -> bool:
-        """Whether a table need not be asked for: its service gave another one no answer, or refused two alike."""
+        """Whether a table need not be asked for: its service is away, gave another no answer, or refused two alike."""
         error = self._silent.get(_service_of(location))
         try:
             self._buckets.raise_known(TableRef(location))
-        except StoreRefusal as refusal:
-            error = refusal
+        except MaintainerError as known:
+            error = known
         if error is not None:
             self._count(location, error)
         return error is not None

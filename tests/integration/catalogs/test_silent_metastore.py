@@ -1,4 +1,4 @@
-"""A metastore that accepts connections and never answers: known without Java, and to Hive's own client asked once."""
+"""Metastores and stores that give no answer: known without Java, and asked by Hive's own client once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -47,21 +47,25 @@ def silent_metastore(answered: int) -> Iterator[tuple[int, list[float]]]:
         connection.close()
 
 
-def project_of(root: Path, port: int) -> Path:
+def project_of(root: Path, tables: Sequence[str], settings: Mapping[str, str]) -> Path:
     import pyarrow as pa
     from deltalake import write_deltalake
 
     for number in range(3):
         write_deltalake(str(root / "lake" / "t"), pa.table({"id": [number]}), mode="append")
+    conf = "".join(f"    {key}: {value}\n" for key, value in settings.items())
+    files = {f"policies/{name[-1]}.yml": f"table: {name}\n" for name in tables}
+    files |= {"policies/t.yml": "table: lake/t\n", "maintainer.yml": f"version: 1\nspark:\n  conf:\n{conf}"}
+    return write_project(root, files)
+
+
+def on_metastore(root: Path, port: int) -> Path:
     settings = {
         "spark.sql.catalogImplementation": "hive",
         "spark.hadoop.hive.metastore.uris": f"thrift://127.0.0.1:{port}",
         "spark.hadoop.hive.metastore.client.socket.timeout": f"{LIMIT_SECONDS}s",
     }
-    conf = "".join(f"    {key}: {value}\n" for key, value in settings.items())
-    files = {f"policies/{name[-1]}.yml": f"table: {name}\n" for name in NAMES}
-    files |= {"policies/t.yml": "table: lake/t\n", "maintainer.yml": f"version: 1\nspark:\n  conf:\n{conf}"}
-    return write_project(root, files)
+    return project_of(root, NAMES, settings)
 
 
 def plan(root: Path, **env: str) -> tuple[int, str]:
@@ -74,7 +78,7 @@ def plan(root: Path, **env: str) -> tuple[int, str]:
 
 def test_it_is_known_without_java_while_a_table_by_path_is_planned(tmp_path: Path) -> None:
     with silent_metastore(answered=0) as (port, times):
-        code, said = plan(project_of(tmp_path, port), JAVA_HOME=str(tmp_path / "no-java"))
+        code, said = plan(on_metastore(tmp_path, port), JAVA_HOME=str(tmp_path / "no-java"))
     assert code == 1, said
     assert said.count("the catalog does not answer") == said.count("E647") == 1, said
     assert "the same of 4 more tables: sales.b, sales.c, sales.d, sales.e" in said
@@ -82,11 +86,28 @@ def test_it_is_known_without_java_while_a_table_by_path_is_planned(tmp_path: Pat
     assert len(times) == 2  # it may be one of several machines behind an address
 
 
+def test_a_store_where_nobody_listens_is_known_without_java_while_a_table_by_path_is_planned(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+    settings = {
+        "spark.hadoop.fs.s3a.endpoint": address,
+        "spark.hadoop.fs.s3a.access.key": "${env:A_KEY}",
+        "spark.hadoop.fs.s3a.secret.key": "${env:A_SECRET}",
+    }
+    root = project_of(tmp_path, ("s3://bucket/a", "s3://bucket/b", "s3://bucket/c"), settings)
+    code, said = plan(root, JAVA_HOME=str(tmp_path / "no-java"), A_KEY="key", A_SECRET="secret")
+    assert code == 1, said
+    assert said.count(f"the storage cannot be reached (found: {address}: Connection refused)") == 1, said
+    assert said.count("T435") == 1
+    assert "the same of 2 more tables: s3://bucket/b, s3://bucket/c" in said
+    assert said.index("[1/4] lake/t  changes") < said.index("[2/4] s3://bucket/")
+
+
 @pytest.mark.spark
 def test_hives_own_client_waits_for_it_once(tmp_path: Path) -> None:
     """It gave a sign of life, so that Hive's client is loaded, and then falls silent."""
     with silent_metastore(answered=1) as (port, times):
-        code, said = plan(project_of(tmp_path, port))
+        code, said = plan(on_metastore(tmp_path, port))
     assert code == 1, said
     assert "the catalog does not answer (found: Read timed out)" in said
     assert said.count("E647") == 1, said

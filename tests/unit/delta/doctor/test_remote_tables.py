@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from maintainer.delta.doctor import remote_tables
 from maintainer.delta.doctor.doctor_model import Status
 from maintainer.delta.doctor.remote_tables import check_remote_tables
-from maintainer.errors import EnvironmentUnfit, StoreRefusal, TableError
+from maintainer.errors import EnvironmentUnfit, MaintainerError, StoreRefusal, TableError
 
 
 class EmptySession:
@@ -22,6 +23,17 @@ class EmptySession:
     def sql(self, statement: str) -> object:
         self.statements.append(statement)
         raise self.error
+
+
+@dataclass
+class Away:
+    """A sign of life that did not come."""
+
+    why: MaintainerError
+    is_known: bool = True
+
+    def error(self) -> MaintainerError:
+        return self.why
 
 
 @pytest.fixture(autouse=True)
@@ -38,9 +50,7 @@ AWAY = TableError("the object store does not answer", code="T435", help="look at
 def test_a_store_that_is_away_is_said_once_and_its_tables_are_not_asked_for() -> None:
     spark: Any = EmptySession(NO_TABLE)
     tables = [f"s3://gone/t{number:02}" for number in range(20)]
-    away = {
-        name: TableError("away", code="T435", where=name, found="http://h:1: Connection refused") for name in tables
-    }
+    away = dict.fromkeys(tables, Away(TableError("away", code="T435", found="http://h:1: Connection refused")))
     checks = list(check_remote_tables(spark, tables, away, None))
     assert [(check.name, check.status, check.code) for check in checks] == [("store", Status.FAIL, "T435")]
     assert "s3://gone/t00 and 19 more tables; found: http://h:1: Connection refused" in checks[0].detail
@@ -78,7 +88,8 @@ def test_a_catalog_that_does_not_answer_is_asked_for_one_name() -> None:
 def test_a_metastore_that_is_away_is_said_once() -> None:
     spark: Any = EmptySession(NO_TABLE)
     tables = [f"sales.t{number}" for number in range(5)]
-    away = {name: EnvironmentUnfit("no answer", code="E647", where=name, found="thrift://h:1") for name in tables}
+    error = EnvironmentUnfit("no answer", code="E647", found="thrift://h:1")
+    away = dict.fromkeys(tables, Away(error))
     checks = list(check_remote_tables(spark, tables, away, None))
     assert [(check.name, check.status, check.code, check.detail) for check in checks] == [
         ("catalog", Status.FAIL, "E647", "no answer at sales.t0 and 4 more tables; found: thrift://h:1")
