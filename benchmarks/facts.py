@@ -131,9 +131,9 @@ def measure(jvm: DeltaJvm, work: Path, rounds: int, tables: int, seed: int) -> l
     for number in range(tables):
         write_log(work / "fleet" / f"t{number:04d}", 2, 20, chance)
     warm_up = TableStorage(jvm, f"file:{work / 'warm-up'}")
-    first = timed(lambda: LogReader(jvm).facts(TableRef("first"), warm_up))
+    first = timed(lambda: LogReader().facts(TableRef("first"), warm_up))
     for _ in range(10):
-        LogReader(jvm).facts(TableRef("warm-up"), warm_up)
+        LogReader().facts(TableRef("warm-up"), warm_up)
     lines = [
         "| table | Spark's reader | Kernel alone, cold | from the log, cold | unchanged |",
         "|---|---|---|---|---|",
@@ -142,7 +142,7 @@ def measure(jvm: DeltaJvm, work: Path, rounds: int, tables: int, seed: int) -> l
         storage = TableStorage(jvm, f"file:{work / name}")
         lines.append(_line(jvm, name, storage, 1 if name == "100,000 files" else rounds))
         progress(lines[-1])
-    reader = LogReader(jvm)
+    reader = LogReader()
     refs = [TableRef(str(work / "fleet" / f"t{number:04d}")) for number in range(tables)]
     few = refs[:100]
     cold = timed(lambda: [reader.facts(ref, TableStorage(jvm, f"file:{ref.location}")) for ref in few])
@@ -179,13 +179,13 @@ def _line(jvm: DeltaJvm, name: str, storage: TableStorage, rounds: int) -> str:
     from maintainer.model.table.table_facts import TableRef
 
     ref = TableRef(name)
-    cold = median(timed(lambda: LogReader(jvm).facts(ref, storage)) for _ in range(rounds))
+    cold = median(timed(lambda: LogReader().facts(ref, storage)) for _ in range(rounds))
     whole = replay_version
     patched: Any = log_reader
     patched.replay_version = lambda *arguments: None
-    alone = median(timed(lambda: LogReader(jvm).facts(ref, storage)) for _ in range(min(rounds, 5)))
+    alone = median(timed(lambda: LogReader().facts(ref, storage)) for _ in range(min(rounds, 5)))
     patched.replay_version = whole
-    known = LogReader(jvm)
+    known = LogReader()
     known.facts(ref, storage)
     warm = median(timed(lambda: known.facts(ref, storage)) for _ in range(20))
     spark = []

@@ -55,7 +55,7 @@ def plan_of(root: Path) -> TablePlan:
         raise SystemExit(f"{root} cannot be replayed")
     state, log = replayed.state, replayed
     table = TableState(str(root), state.version, log.committed_at_ms, state.metadata, state.protocol, None, NO_COLUMNS)
-    facts = table.facts(TableRef(root.name), state.adds.values())
+    facts = table.facts(TableRef(root.name), state.files.values())
     policy = make_policy(name=root.name, optimize=make_optimize(min_size=64 * MIB, max_size=256 * MIB))
     return plan_table(TableInput(policy, facts, TableRecord(), NOW_MS, date(2026, 11, 21)))
 

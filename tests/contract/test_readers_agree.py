@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from maintainer.delta.commands.command_session import CommandSession
-from maintainer.delta.commands.command_storage import SparkStorage
+from maintainer.delta.commands.command_storage import CommandStorage
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.log.conflicting_commit import removed_key
 from maintainer.delta.log.replay.version_replay import ReplayedVersion, replay_version
 from maintainer.delta.snapshot import log_reader
 from maintainer.delta.snapshot.log_reader import LogReader
 from maintainer.delta.snapshot.spark_reader import SparkReader
 from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.file_store import LocalFiles, StoredFile
+from maintainer.delta.storage.table_log import TableLog
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.errors import TableError
@@ -40,33 +44,34 @@ def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
         yield worker
 
 
-def agreed(jvm: DeltaJvm, path: Path, *, kernel: bool | None = True, replayed: bool = True) -> TableFacts:
-    """Facts by both readers, equal; and where Kernel reads them, each file's action equals Spark's.
-
-    ``kernel`` says whether Kernel alone is to read the table; None: it may. ``replayed``: our own replay reads it.
-    """
+def agreed(jvm: DeltaJvm, path: Path) -> TableFacts:
+    """Facts by both readers, equal, and Kernel's files as well; each file's action equals Spark's."""
     forget_logs(jvm.spark)
     ref, root = TableRef(str(path)), jvm.hadoop_path(str(path))
     storage = TableStorage(jvm, jvm.folder_at(root))
     by_spark = SparkReader(jvm).facts(ref, storage)
-    by_kernel = LogReader(jvm).facts(ref, storage)
-    by_kernel_alone = alone_by_kernel(jvm, ref, storage)
-    assert kernel is None or (by_kernel_alone is not None) == kernel
-    assert by_kernel_alone in (by_kernel, None)
+    assert LogReader().facts(ref, storage) == by_spark
+    by_kernel = jvm.kernel_actions(storage.folder, by_spark.version, 0)
+    assert {removed_key(action["add"]) for action in by_kernel if "add" in action} == by_spark.file_keys
     snapshot = jvm.update(jvm.log_of_root(root))
     assert_same_actions(jvm, snapshot)
-    if replayed:
-        assert replay_version(storage) is not None
-    if by_kernel is not None:
-        assert by_kernel == by_spark
-        live = LiveFilesReader(jvm).of_snapshot(by_spark, snapshot, by_spark.file_keys)
-        assert (frozenset(live.adds), live.version) == (by_spark.file_keys, by_spark.version)
-        wanted = {file["path"]: file for file in jvm.scan_files(snapshot)}
-        handles = jvm.add_files(live.adds.values())
-        for number, (name, _) in enumerate(live.adds):
-            document = json.loads(handles.apply(number).json())["add"]
-            assert document == {**document, **{key: value for key, value in wanted[name].items() if value is not None}}
+    reader = LiveFilesReader(jvm)
+    live = reader.of_snapshot(by_spark, snapshot, by_spark.file_keys)
+    assert (frozenset(live.adds), live.version, live.log is not None) == (by_spark.file_keys, by_spark.version, True)
+    wanted = {file["path"]: file for file in jvm.scan_files(snapshot)}
+    handles = jvm.add_files(live.adds.values())
+    for number, (name, _) in enumerate(live.adds):
+        document = json.loads(handles.apply(number).json())["add"]
+        assert document == {**document, **{key: value for key, value in wanted[name].items() if value is not None}}
+    rows = jvm.all_files(snapshot).selectExpr("path", "stats").collect()
+    statistics = {path: _figures(text) for (path, _), text in reader.statistics(by_spark, by_spark.version)}
+    assert statistics == {str(row["path"]): _figures(row["stats"]) for row in rows}
     return by_spark
+
+
+def _figures(text: str | None) -> object:
+    """Statistics without the order of their columns; none are the same as empty ones."""
+    return json.loads(text or "{}", parse_float=Decimal)
 
 
 def assert_same_actions(jvm: DeltaJvm, snapshot: JavaObject) -> None:
@@ -85,13 +90,6 @@ def _with_count(add: dict[str, Any]) -> dict[str, Any]:
     """An action with its record count in the place of its statistics; no tags are the same as an empty map of them."""
     count = json.loads(add.get("stats") or "{}").get("numRecords")
     return {**add, "stats": count, "tags": add.get("tags") or {}}
-
-
-def alone_by_kernel(jvm: DeltaJvm, ref: TableRef, storage: TableStorage) -> TableFacts | None:
-    """Facts by Kernel, also where the commits alone would tell everything."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_reader, "replay_version", lambda storage, version, listed: None)
-        return LogReader(jvm).facts(ref, storage)
 
 
 def values_sql(values: tuple[str | None, ...]) -> str:
@@ -150,8 +148,7 @@ def test_partitions_mapping_vectors_and_clustering(spark: SparkSession, engine: 
     assert facts.columns_with_stats == ("id", "s.a", "s.b")
     assert sum(file.deleted_records for file in facts.files) == 4
     make_clustered(spark, lake / "clustered")
-    # Kernel leaves out who clustered a file.
-    assert agreed(engine.jvm, lake / "clustered", kernel=False).clustering_columns == ("a", "s.b")
+    assert agreed(engine.jvm, lake / "clustered").clustering_columns == ("a", "s.b")
 
 
 @pytest.mark.long
@@ -215,80 +212,69 @@ def test_logs_that_others_wrote(spark: SparkSession, engine: DeltaTableEngine, l
     records = {file.path: file.physical_records for file in facts.files}
     assert [records[add["path"]] for add in odd[:3]] == [None, None, 17]
     spark.sql(f"CREATE TABLE delta.`{lake}/bare` USING delta")
-    assert agreed(engine.jvm, lake / "bare", kernel=None).columns == ()
+    assert agreed(engine.jvm, lake / "bare").columns == ()
 
 
 @pytest.mark.every_run
+@pytest.mark.parametrize(("count", "expected"), [(12, 12), (12.0, 12), ("12", None), (12.5, None), (True, None)])
 def test_a_count_of_rows_that_is_no_number_is_unknown_to_spark_too(
-    spark: SparkSession, engine: DeltaTableEngine, lake: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    engine: DeltaTableEngine,
+    lake: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    count: Any,
+    expected: int | None,
 ) -> None:
-    """Files with one count each, all of them in one version, and then each of them alone in a version."""
-    counts: list[Any] = [12, 12.0, "12", 12.5, True]
-    expected = [12, 12, None, None, None]
     path = lake / "t"
     spark.range(12).coalesce(1).write.format("delta").save(str(path))
-    adds: list[dict[str, Any]] = []
-
-    def split(actions: list[dict[str, Any]]) -> None:
-        add = next(action["add"] for action in actions if "add" in action)
-        actions.remove({"add": add})
-        for number, count in enumerate(counts):
-            stats = json.dumps({"maxValues": {"id": 11}, "numRecords": count})
-            adds.append({"add": {**add, "path": f"{number}.parquet", "stats": stats}})
-        actions.extend(adds)
-
-    forge_commit(path, 0, split)
+    forge_commit(path, 0, partial(_with_stats, json.dumps({"maxValues": {"id": 11}, "numRecords": count})))
     forget_logs(spark)
     jvm = engine.jvm
     log = jvm.log_at(f"file:{path}")
-    files = sorted(jvm.scan_files(jvm.update(log)), key=lambda file: str(file.get("path")))
-    assert [json.loads(file.get("stats") or "{}").get("numRecords") for file in files] == expected
+    [file] = jvm.scan_files(jvm.update(log))
+    assert json.loads(file.get("stats") or "{}").get("numRecords") == expected
 
-    jvm.checkpoint(log)
-    storage = SparkStorage(CommandSession(spark, lambda: None), str(path))
-    stored = [
-        action["add"] for action in storage.checkpoint_actions((f"{0:020d}.checkpoint.parquet",)) if "add" in action
-    ]
-    by_path = {add["path"]: json.loads(add.get("stats") or "{}").get("numRecords") for add in stored}
-    assert [by_path[f"{number}.parquet"] for number in range(len(counts))] == expected
-
-    live = adds
-    for version, add in enumerate(adds, start=1):
-        removes = [
-            {"remove": {"path": old["add"]["path"], "deletionTimestamp": 1, "dataChange": True}}
-            for old in live if old is not add
-        ]  # fmt: skip
-        live = [add]
-        actions = [{"commitInfo": {"timestamp": version, "operation": "WRITE"}}, *removes, add]
-        commit = path / "_delta_log" / f"{version:020d}.json"
-        commit.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
-    forget_logs(spark)
     facts = engine.reader.facts(TableRef(str(path)))
     monkeypatch.setattr(LiveFilesReader, "of_version", lambda reader, facts, version, **others: None)
-    found = [engine.versions.row_count(facts, 1 + number, scan=False) for number in range(len(counts))]
-    assert found == [12, 12, -1, -1, -1]
+    assert engine.versions.row_count(facts, 0, scan=False) == (-1 if expected is None else expected)
+
+    jvm.checkpoint(log)
+    (path / "_delta_log" / f"{0:020d}.crc").unlink(missing_ok=True)
+    by_session = CommandStorage(CommandSession(spark, lambda: None), str(path))
+    for log_of in (TableLog(LocalFiles(), f"file:{path}"), by_session):
+        assert [file.records for file in replay_version(log_of).state.files.values()] == [expected]
+
+
+def _with_stats(text: str, actions: list[dict[str, Any]]) -> None:
+    for action in actions:
+        if "add" in action:
+            action["add"]["stats"] = text
 
 
 @pytest.mark.long
 def test_statistics_settings_and_clones(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
     path = lake / "stats"
+    typed = "TIMESTAMP'2026-11-21 07:08:09.123456', TIMESTAMP_NTZ'2026-11-21 07:08:09.123456', 1234567890123456789.10, "
+    typed += "CAST('Infinity' AS DOUBLE), TRUE)"
     spark.sql(
-        f"CREATE TABLE delta.`{path}` (a INT, s STRUCT<b: INT, c: STRING>, `d.e` INT, m MAP<INT, INT>) USING delta "
+        f"CREATE TABLE delta.`{path}` (a INT, s STRUCT<b: INT, c: STRING>, `d.e` INT, m MAP<INT, INT>, "
+        "t TIMESTAMP, n TIMESTAMP_NTZ, x DECIMAL(30, 2), f DOUBLE, o BOOLEAN) USING delta "
         "TBLPROPERTIES ('delta.dataSkippingNumIndexedCols'='2')"
     )
-    spark.sql(f"INSERT INTO delta.`{path}` VALUES (1, named_struct('b', 2, 'c', 'x'), 3, map(1, 1))")
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (1, named_struct('b', 2, 'c', 'x'), 3, map(1, 1), {typed}")
     assert agreed(engine.jvm, path).columns_with_stats == ("a", "s.b")
-    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.dataSkippingStatsColumns'='`d.e`, s.c')")
-    assert agreed(engine.jvm, path).columns_with_stats == ("s.c", "`d.e`")
+    spark.sql(
+        f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.dataSkippingStatsColumns'='`d.e`, s.c, t, n, x, f, o')"
+    )
+    assert agreed(engine.jvm, path).columns_with_stats == ("s.c", "`d.e`", "t", "n", "x", "f")
     spark.sql(f"CREATE TABLE delta.`{lake}/clone` SHALLOW CLONE delta.`{path}`")
     assert agreed(engine.jvm, lake / "clone").files[0].path.startswith("file:/")
-    # Kernel does not put statistics together from the columns of a checkpoint.
     spark.sql(
         f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.checkpoint.writeStatsAsJson'='false', "
         "'delta.checkpoint.writeStatsAsStruct'='true', 'delta.checkpointInterval'='1')"
     )
-    spark.sql(f"INSERT INTO delta.`{path}` VALUES (2, NULL, 3, NULL)")
-    facts = agreed(engine.jvm, path, kernel=False)
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (2, NULL, 3, NULL, {typed}")
+    facts = agreed(engine.jvm, path)
     assert engine.reader.facts(facts.ref) == facts
     assert [file.physical_records for file in facts.files] == [1, 1]
 
@@ -301,12 +287,12 @@ def test_an_unchanged_table_is_not_read_again(
     reads: list[str] = []
     whole = replay_version
 
-    def counted(storage: TableStorage, version: int | None, listed: Mapping[str, StoredFile]) -> ReplayedVersion | None:
+    def counted(storage: TableStorage, version: int | None, listed: Mapping[str, StoredFile]) -> ReplayedVersion:
         reads.append("read")
         return whole(storage, version, listed)
 
     monkeypatch.setattr(log_reader, "replay_version", counted)
-    reader = LogReader(engine.jvm)
+    reader = LogReader()
     storage = TableStorage(engine.jvm, engine.jvm.folder_at(engine.jvm.hadoop_path(str(path))))
 
     def look() -> TableFacts:

@@ -19,7 +19,8 @@ from maintainer.delta.log.commit_history import read_commits
 from maintainer.delta.log.table_updates import read_updates
 from maintainer.delta.log.write_history import paths_of_rewrites, paths_of_zorder
 from maintainer.delta.rewrite.unfinished_files import prefix_of_attempt
-from maintainer.delta.storage.table_storage import LogEntry
+from maintainer.delta.storage.file_store import LocalFiles, StoredFile
+from maintainer.delta.storage.table_log import LogEntry, TableLog
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.journal.folder.run_folder import new_run_id
 from maintainer.journal.memory.failure_streaks import Streak
@@ -49,7 +50,7 @@ def names_of_delta(stamp: CommitStamp, number: int) -> str:
 
 
 @dataclass
-class Days:
+class Days(TableLog):
     """A table by day and region, its log, and our memory of it. Implements what planning reads of a table."""
 
     policy: ResolvedPolicy
@@ -64,9 +65,12 @@ class Days:
 
     # the log
 
+    def __post_init__(self) -> None:
+        super().__init__(LocalFiles(), "file:/lake")
+
     def commits(self, *, after_version: int = -1) -> list[LogEntry]:
         first = max(after_version + 1, self.cleaned_to)
-        return [LogEntry(v, self.log[v][0], str(v)) for v in range(first, len(self.log))]
+        return [LogEntry(v, StoredFile(str(v), -1, self.log[v][0], False, False)) for v in range(first, len(self.log))]
 
     def commit_info(self, entry: LogEntry) -> dict[str, Any]:
         return next((a["commitInfo"] for a in self.log[entry.version][1] if "commitInfo" in a), {})

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from maintainer.app.selection.recorded_tables import CurrentTable, FoundBy, RecordedTable
-from maintainer.delta.log.local_log import local_folder
 from maintainer.delta.log.table_place import StoragePlaces, table_id_at
+from maintainer.delta.storage.table_log import local_folder
 from maintainer.journal.ledger.ledger_rebuild import rows_from_history
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.model.run.auto_compaction import STEP_KIND

@@ -34,10 +34,10 @@ def table_commits(table: CurrentTable, *, since_ms: int | None, limit: int, opti
         ValueError: A commit of a local log is damaged.
     """
     from maintainer.delta.log.commit_history import read_commits
-    from maintainer.delta.log.local_log import LocalLog
+    from maintainer.delta.storage.table_log import log_on_disk
 
     location = table.location
-    log = None if location is None else LocalLog.at(location)
+    log = None if location is None else log_on_disk(location)
     if log is not None and location is not None:
         return read_commits(log, location, CommitsWanted(limit=limit, since_ms=since_ms))
     with open_engine(options) as opened, opened.history() as reader:
@@ -98,12 +98,12 @@ def hook_rows(project: Project, run_id: str, options: EngineOptions) -> list[His
         MaintainerError: The ledger cannot be read.
     """
     from maintainer.delta.log.commit_history import read_commits
-    from maintainer.delta.log.local_log import LocalLog, local_folder
+    from maintainer.delta.storage.table_log import local_folder, log_on_disk
 
     for name, table in current_tables((policy.table for policy in project.policies), project.past_runs_dir).items():
         # A log that cannot be read here leaves the ledger to be asked.
         with suppress(MaintainerError, OSError, ValueError):
-            log = None if table.location is None else LocalLog.at(table.location)
+            log = None if table.location is None else log_on_disk(table.location)
             if log is not None and table.location is not None:
                 read = read_commits(log, table.location, CommitsWanted(limit=MAX_COMMITS_READ))
                 of_run = [

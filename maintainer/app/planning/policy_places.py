@@ -20,6 +20,7 @@ from maintainer.engine.protocols import TablePlaces, TableReader
 from maintainer.errors import MaintainerError
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.steps import VacuumStep
+from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.resolve.resolve import TableSource
@@ -164,5 +165,5 @@ def _tables_in(folder: Path) -> Iterator[Path]:
     except OSError:
         return  # the table in it cannot be read either, and says so
     for name in names:
-        if (folder / name / "_delta_log").is_dir():
+        if (folder / name / LOG_FOLDER).is_dir():
             yield folder / name

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from maintainer.delta.log.local_log import local_folder
 from maintainer.delta.log.table_place import StoragePlaces, place_key, table_id_at
+from maintainer.delta.storage.table_log import local_folder
 from maintainer.engine.protocols import TablePlaces
 from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.ledger.ledger_rows import LedgerRow

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,18 +21,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from maintainer.model.table.log_names import COMMIT_NAME, LOG_FOLDER, is_of_checkpoint
+
 if TYPE_CHECKING:
     from maintainer.delta.spark.spark_session import DataFrame as Frame
     from maintainer.delta.spark.spark_session import SparkSession as Session
 
 
-_COMMIT = re.compile(r"(\d{20})\.json")
-LOG_FOLDER = "_delta_log"
-
-
 def commit_files(table: Path) -> list[Path]:
     """Return the JSON commits of the table's log, oldest first."""
-    return sorted(path for path in (table / LOG_FOLDER).iterdir() if _COMMIT.fullmatch(path.name))
+    return sorted(path for path in (table / LOG_FOLDER).iterdir() if COMMIT_NAME.match(path.name))
 
 
 def newest_version(table: Path) -> int:
@@ -143,7 +140,7 @@ def age_table(table: Path, by: timedelta) -> Aged:
     commits = commit_files(table) if log.is_dir() else []
     if not 0 < len(commits) <= _MAX_COMMITS:
         raise ValueError(f"{log} cannot be aged: {len(commits)} commits, and 1 to {_MAX_COMMITS} can be")
-    if any(".checkpoint." in path.name or path.name == "_last_checkpoint" for path in log.iterdir()):
+    if any(is_of_checkpoint(path.name) for path in log.iterdir()):
         raise ValueError(f"{log} has a checkpoint and cannot be aged")
 
     for commit in commits:

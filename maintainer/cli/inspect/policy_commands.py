@@ -22,6 +22,7 @@ from maintainer.cli.options import ENGINE, SELECTION, SHARD, TableName, output_o
 from maintainer.errors import ExitCode, ProjectError
 from maintainer.journal.folder.atomic_files import writing
 from maintainer.model.plan.plan import as_problem
+from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.schema.schema_keys import (
@@ -64,7 +65,7 @@ def _may_be_there(table: TableRef) -> bool:
     """Whether there may be a table: False for a folder of this machine that has no log, or is not there."""
     if not table.is_path or "://" in table.location:
         return True
-    return Path(table.location.removeprefix("file:"), "_delta_log").is_dir()
+    return Path(table.location.removeprefix("file:"), LOG_FOLDER).is_dir()
 
 
 @click.command("list")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from maintainer.delta.commands.command_session import CommandSession
-from maintainer.delta.commands.command_storage import SparkStorage
+from maintainer.delta.commands.command_storage import CommandStorage
 from maintainer.delta.jvm import changed_settings
 from maintainer.delta.log.commit_history import find_stamp
 from maintainer.delta.storage.failures.engine_failures import (
@@ -31,7 +31,7 @@ LEFT_BEHIND = "files that the command wrote may be left in the table's folder; t
 
 def run_stamped(
     session: CommandSession,
-    storage: Callable[[], SparkStorage],
+    storage: Callable[[], CommandStorage],
     facts: TableFacts,
     statement: str,
     settings: Mapping[str, str | None],

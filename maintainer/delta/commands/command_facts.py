@@ -6,22 +6,20 @@ understand is an error and never a wrong plan.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote
 
 from maintainer.delta.commands.command_session import CommandSession
-from maintainer.delta.commands.command_storage import COMMITS_READ_AT_ONCE, SparkStorage
+from maintainer.delta.commands.command_storage import CommandStorage
 from maintainer.delta.commands.sql_statements import table_name
-from maintainer.delta.log.actions import PartitionNames, data_file, read_protocol
 from maintainer.delta.log.commit_history import find_stamp, read_commits, read_stamp
-from maintainer.delta.log.local_log import look_into
-from maintainer.delta.log.replay.log_state import IncompleteLog, LogState, segment
-from maintainer.delta.log.schema_names import collected_schema, logical_names, stats_columns
+from maintainer.delta.log.replay.log_state import IncompleteLog, LogState
+from maintainer.delta.log.replay.version_replay import ReplayedVersion, replay_version
 from maintainer.delta.log.table_updates import read_updates
 from maintainer.delta.log.write_history import paths_of_rewrites, paths_of_zorder
 from maintainer.delta.snapshot.column_statistics import ranges_in
+from maintainer.delta.snapshot.table_state import replayed_facts
 from maintainer.delta.storage.failures.engine_failures import (
     DAMAGED_LOG_HELP,
     NO_TABLE_HELP,
@@ -29,6 +27,7 @@ from maintainer.delta.storage.failures.engine_failures import (
     describe,
     table_errors,
 )
+from maintainer.delta.storage.table_log import look_into
 from maintainer.engine.protocols import VacuumQuestion
 from maintainer.errors import Refused, TableError
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
@@ -59,11 +58,11 @@ class CommandTableReader:
             disagreement = ""
             for _ in range(READ_ATTEMPTS):
                 detail = self._detail(ref)
-                storage = SparkStorage(self._session, str(detail["location"]))
-                state, committed_at_ms = read_state(storage)
-                disagreement = _disagreement(state, detail)
+                storage = CommandStorage(self._session, str(detail["location"]))
+                log = read_version(storage)
+                disagreement = _disagreement(log.state, detail)
                 if not disagreement:
-                    return _facts_of(ref, storage, state, committed_at_ms, detail)
+                    return replayed_facts(ref, storage.root_uri, log)
         raise TableError(
             "the table's log and DESCRIBE DETAIL do not agree",
             code="T403",
@@ -121,8 +120,8 @@ class CommandTableReader:
     def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
         """Smallest and largest values of the columns in each live file of the version of the facts."""
         with table_errors(facts.ref.identifier):
-            state, _ = read_state(self.storage(facts), facts.version, bounds=True)
-            statistics = ((key, add.get("stats")) for key, add in state.adds.items())
+            state = read_version(self.storage(facts), facts.version, with_statistics=True).state
+            statistics = ((key, file.stats) for key, file in state.files.items())
             return ranges_in(facts.schema_json, columns, statistics)
 
     def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
@@ -149,7 +148,7 @@ class CommandTableReader:
         with table_errors(ref.identifier):
             return read_commits(self.storage(facts), facts.location, wanted)
 
-    def storage(self, facts: TableFacts) -> SparkStorage:
+    def storage(self, facts: TableFacts) -> CommandStorage:
         """The storage of a table that facts were read of."""
         return storage_of(self._session, facts)
 
@@ -212,22 +211,21 @@ def no_command(where: str, what: str) -> Refused:
     )
 
 
-def storage_of(session: CommandSession, facts: TableFacts) -> SparkStorage:
+def storage_of(session: CommandSession, facts: TableFacts) -> CommandStorage:
     """The storage of a table that facts were read of."""
-    return SparkStorage(session, unquote(facts.location))
+    return CommandStorage(session, unquote(facts.location))
 
 
-def read_state(storage: SparkStorage, version: int | None = None, *, bounds: bool = False) -> tuple[LogState, int]:
-    """The table's state at a version (the newest), and when that was committed (milliseconds).
-
-    With ``bounds`` each file has all of its statistics, else at least the number of rows.
+def read_version(
+    storage: CommandStorage, version: int | None = None, *, with_statistics: bool = False
+) -> ReplayedVersion:
+    """The table at a version (the newest); see ``replay_version``.
 
     Raises:
         TableError: T403, the log's files do not make it up.
     """
-    names = storage.log_files()
     try:
-        chosen = segment(names, version)
+        return replay_version(storage, version, with_statistics=with_statistics)
     except IncompleteLog as error:
         raise TableError(
             "the table's log cannot be read",
@@ -236,62 +234,17 @@ def read_state(storage: SparkStorage, version: int | None = None, *, bounds: boo
             found=str(error),
             help=DAMAGED_LOG_HELP,
         ) from error
-    state = LogState(chosen.version)
-    state.take(storage.checkpoint_actions(chosen.checkpoint, bounds=bounds))
-    last = f"{chosen.version:020d}.json"
-    commits = chosen.commits or ((last,) if last in names else ())
-    for start in range(0, len(commits), COMMITS_READ_AT_ONCE):
-        batch = list(commits[start : start + COMMITS_READ_AT_ONCE])
-        storage.read_commits(batch)
-        for name in batch:
-            # A commit that the checkpoint covers says the same once more.
-            state.take(storage.commit_actions(name))
-    if not state.metadata or not state.protocol:
-        raise TableError(
-            "the table's log has no metadata or no protocol",
-            code="T403",
-            where=storage.root_uri,
-            help=DAMAGED_LOG_HELP,
-        )
-    state.metadata.setdefault("schemaString", '{"type":"struct","fields":[]}')
-    in_commit_ms = state.commit_info.get("inCommitTimestamp")
-    return state, int(in_commit_ms if in_commit_ms is not None else names.get(last, 0))
 
 
 def _disagreement(state: LogState, detail: dict[str, Any]) -> str:
     """Return how the replayed state differs from DESCRIBE DETAIL; empty if it does not."""
     replayed = {
         "id": state.metadata["id"],
-        "numFiles": len(state.adds),
-        "sizeInBytes": sum(int(add["size"]) for add in state.adds.values()),
+        "numFiles": len(state.files),
+        "sizeInBytes": sum(file.size_bytes for file in state.files.values()),
         "partitionColumns": list(state.metadata["partitionColumns"]),
     }
     unlike = [
         f"{key}: {value} by the log, {detail[key]} by Delta" for key, value in replayed.items() if detail[key] != value
     ]
     return "; ".join(unlike)
-
-
-def _facts_of(
-    ref: TableRef, storage: SparkStorage, state: LogState, committed_at_ms: int, detail: dict[str, Any]
-) -> TableFacts:
-    metadata = state.metadata
-    schema = json.loads(metadata["schemaString"])
-    names = PartitionNames.of(metadata)
-    properties: dict[str, str] = metadata.get("configuration") or {}
-    files = (data_file(add, names) for add in state.adds.values())
-    return TableFacts(
-        ref=ref,
-        location=storage.root_uri,
-        table_id=metadata["id"],
-        version=state.version,
-        committed_at_ms=committed_at_ms,
-        schema_json=metadata["schemaString"],
-        columns=tuple(logical_names(schema).values()),
-        partition_columns=names.logical,
-        properties=tuple(sorted(properties.items())),
-        protocol=read_protocol(state.protocol),
-        files=tuple(sorted(files, key=lambda file: file.path)),
-        clustering_columns=tuple(detail.get("clusteringColumns") or ()),
-        columns_with_stats=stats_columns(collected_schema(schema, properties, names.logical)),
-    )

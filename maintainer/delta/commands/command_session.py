@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+PIECE_BYTES = 16 << 20
+
+
 @dataclass(slots=True)
 class CommandSession:
     """A session of our own. ``interrupt`` cancels what runs in it; ``describe`` names the next jobs.
@@ -52,14 +55,12 @@ class CommandSession:
         reader = reader.option("recursiveFileLookup", str(recursive).lower())
         return reader.load(path).selectExpr("path", "length AS size", "unix_millis(modificationTime) AS at")
 
-    def lines(self, paths: list[str]) -> DataFrame:
-        """The lines of text files, each with its file's ``name``."""
-        reader = self.spark.read.option("__globPaths__", "false")
-        return reader.text(paths).selectExpr("_metadata.file_name AS name", "value")
-
-    def parquet(self, paths: list[str]) -> DataFrame:
-        """Parquet files as they are."""
-        return self.spark.read.option("__globPaths__", "false").parquet(*paths)
+    def contents(self, paths: list[str]) -> DataFrame:
+        """The contents of files: ``path`` (text), and pieces of at most 16 MiB by number, which a message can carry."""
+        reader = self.spark.read.format("binaryFile").option("__globPaths__", "false")
+        pieces = f"explode(sequence(0, CAST(greatest(length - 1, 0) DIV {PIECE_BYTES} AS INT))) AS piece"
+        part = f"substring(content, piece * {PIECE_BYTES} + 1, {PIECE_BYTES}) AS part"
+        return reader.load(paths).selectExpr("path", "content", pieces).selectExpr("path", "piece", part)
 
 
 def classic_sessions(lease: SessionLease) -> Callable[[str], AbstractContextManager[CommandSession]]:

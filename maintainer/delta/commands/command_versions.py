@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from maintainer.delta.commands.command_facts import read_state, storage_of
+from maintainer.delta.commands.command_facts import read_version, storage_of
 from maintainer.delta.commands.command_session import CommandSession
-from maintainer.delta.log.actions import PartitionNames, data_file
+from maintainer.delta.log.actions import PartitionNames
 from maintainer.delta.proof.row_comparison import differing_rows
 from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.model.table.table_facts import DataFile, TableFacts
@@ -62,8 +62,7 @@ class CommandVersionReader:
                 if vector is not None:
                     # A deletion vector file holds several vectors; the log knows no size of the file.
                     expected[vector] = (vector, None)
-            sizes = storage.sizes()
-            sizes.update(storage.sizes_beside(uri for uri in expected if not uri.startswith(storage.root_uri + "/")))
+            sizes = storage.sizes(expected)
         return tuple(
             sorted(name for uri, (name, size) in expected.items() if uri not in sizes or size not in (None, sizes[uri]))
         )
@@ -72,8 +71,9 @@ class CommandVersionReader:
         """Return the paths, as the log writes them, where a file exists now."""
         with table_errors(facts.ref.identifier):
             storage = storage_of(self._session, facts)
-            sizes = storage.sizes()
-            return frozenset(path for path in paths if storage.uri(path) in sizes)
+            uris = {path: storage.uri(path) for path in paths}
+            sizes = storage.sizes(uris.values())
+            return frozenset(path for path, uri in uris.items() if uri in sizes)
 
     def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
         """Rows in one version and not in the other, as multisets: grouped by their values, not by hashes."""
@@ -85,6 +85,6 @@ class CommandVersionReader:
         """The live files of a version, as the log says."""
         if version == facts.version:
             return facts.files
-        state, _ = read_state(storage_of(self._session, facts), version)
+        state = read_version(storage_of(self._session, facts), version).state
         names = PartitionNames.of(state.metadata)
-        return tuple(data_file(add, names) for add in state.adds.values())
+        return tuple(file.data_file(names) for file in state.files.values())

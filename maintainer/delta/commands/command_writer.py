@@ -21,7 +21,7 @@ from maintainer.delta.commands.command_selection import (
     select,
 )
 from maintainer.delta.commands.command_session import CommandSession
-from maintainer.delta.commands.command_storage import SparkStorage
+from maintainer.delta.commands.command_storage import CommandStorage
 from maintainer.delta.commands.sql_statements import set_properties, table_of_path
 from maintainer.delta.log.actions import CommittedFiles, PartitionNames, committed_files, data_file
 from maintainer.delta.log.conflicting_commit import find_conflicting_commit
@@ -237,7 +237,7 @@ class CommandTableWriter:
 
     def _committed(self, facts: TableFacts, version: int) -> CommittedFiles:
         """What the commit removed and added, with the statistics of the files as they were just before it."""
-        storage: SparkStorage = self._reader.storage(facts)
+        storage: CommandStorage = self._reader.storage(facts)
         names = PartitionNames.of(
             {"schemaString": facts.schema_json, "partitionColumns": list(facts.partition_columns)}
         )

@@ -17,7 +17,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from maintainer.delta.doctor.doctor_model import Check, Status
-from maintainer.delta.log.local_log import look_into
+from maintainer.delta.storage.table_log import look_into
+from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.units import by_cause, named
 
 MIN_FREE_BYTES = 512 << 20
@@ -115,7 +116,7 @@ def _said(faults: Sequence[_Fault]) -> Iterator[Check]:
 
 def _fault_of(path: Path) -> _Fault | None:
     """Return what is wrong with one table's folder, or None. Writing is asked of the system, not tried."""
-    log = path / "_delta_log"
+    log = path / LOG_FOLDER
     try:
         os.stat(path)
     except PermissionError:
@@ -130,7 +131,7 @@ def _fault_of(path: Path) -> _Fault | None:
         where = error.filename or str(path)
         return _Fault(Status.FAIL, where, "cannot be read: permission denied", f'chmod -R u+rX "{path}"')
     except OSError:
-        return _Fault(Status.FAIL, str(path), "is not a Delta table: it has no _delta_log", "correct `table:`")
+        return _Fault(Status.FAIL, str(path), f"is not a Delta table: it has no {LOG_FOLDER}", "correct `table:`")
     for folder in (path, log):
         if not os.access(folder, os.R_OK | os.X_OK):
             return _Fault(Status.FAIL, str(folder), "cannot be read", f'chmod -R u+rX "{folder}"')

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.log.replay.version_replay import last_transaction
 from maintainer.delta.storage.failures.engine_failures import describe, is_conflict
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.small_log_files import (
@@ -63,7 +64,7 @@ def append_in_process(
     snapshot = jvm.update(log)
     is_new = int(snapshot.version()) < 0
     token, number = transaction
-    if not is_new and jvm.kernel_transaction(jvm.folder_of_log(log), int(snapshot.version()), token) >= number:
+    if not is_new and last_transaction(storage, token, int(snapshot.version())) >= number:
         return True
     txn = jvm.start_transaction(log, snapshot)
     jvm.note_transaction_read(txn, token)

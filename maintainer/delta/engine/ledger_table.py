@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.engine.ledger_append import append_in_process
 from maintainer.delta.jvm import ActiveSession, DeltaJvm, UnstartedSession
+from maintainer.delta.log.replay.version_replay import last_transaction
 from maintainer.delta.snapshot.log_reader import LogReader
 from maintainer.delta.snapshot.spark_reader import SparkReader
 from maintainer.delta.storage.failures.engine_failures import as_table_error, as_write_error, describe, is_conflict
@@ -120,7 +121,7 @@ class LedgerTable:
             if not storage.commits():
                 return None
             ref = TableRef(self._location, self._location)
-            facts = LogReader(jvm).facts(ref, storage) or SparkReader(jvm).facts(ref, storage)
+            facts = LogReader().facts(ref, storage) or SparkReader(jvm).facts(ref, storage)
             uris = {storage.uri(file.path) for file in facts.files}
             missing = sorted(uris - files_at(storage, uris).keys())
         except Exception as error:  # every kind of engine error, sorted out below
@@ -270,7 +271,7 @@ class LedgerTable:
                 return
         # Delta skipped it because an earlier try had landed, or it landed and was overwritten: the log tells.
         jvm.forget_log(storage.root_uri)
-        if jvm.kernel_transaction(jvm.folder_at(root), None, token) < number:
+        if last_transaction(storage, token) < number:
             raise CommitConflict(
                 "another writer replaced our commit with its own",
                 where=self._location,

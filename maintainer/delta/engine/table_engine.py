@@ -98,7 +98,7 @@ class DeltaTableWriter:
         started = time.monotonic()
         log_files = self._refuse_damaged_log(facts, counts_files=True)
         if self._jvm.writes_checksums:
-            write_missing_checksum(self._jvm, self._live_files, facts, log_files)
+            write_missing_checksum(self._live_files, facts, log_files)
         self._refuse_unsafe_store(facts)
         prefix = prefix_of_attempt(stamp)
         job = RewriteJob(
@@ -195,8 +195,8 @@ class DeltaTableWriter:
             refuse_other_checksum(storage, facts)
         except TableError:
             # A table that was dropped and created again has a checksum file of its own: then nothing is damaged.
-            if was_planned_table(self._jvm, facts, facts.version) is False:
-                check_same_table(self._jvm, facts, self._jvm.update(self._jvm.log_at(facts.location)))
+            if was_planned_table(storage, facts, facts.version) is False:
+                check_same_table(self._jvm, storage, facts, self._jvm.update(self._jvm.log_at(facts.location)))
             raise
 
     def _refuse_unsafe_store(self, facts: TableFacts) -> None:

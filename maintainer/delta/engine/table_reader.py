@@ -1,7 +1,7 @@
 """Read a table's facts at its newest version, without a change to it.
 
-The log is read here, without a JVM where the table lies on this disk or on a store that obstore serves. Kernel, and
-then Spark's own Delta, read or refuse what is unusual; they start the JVM.
+The log is read here, without a JVM where the table lies on this disk or on a store that obstore serves. Spark's own
+Delta reads or refuses what is unusual, which starts a session.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from maintainer.delta.log.commit_history import find_stamp, read_commits, read_s
 from maintainer.delta.log.replay.log_replay import LogReplay
 from maintainer.delta.log.table_updates import read_updates
 from maintainer.delta.log.write_history import paths_of_rewrites, paths_of_zorder
-from maintainer.delta.snapshot.column_statistics import read_ranges, read_sample
+from maintainer.delta.snapshot.column_statistics import ranges_in, read_sample
 from maintainer.delta.snapshot.dropped_column_files import find_dropped_columns
 from maintainer.delta.snapshot.find_tables import tables_below
 from maintainer.delta.snapshot.log_reader import LogReader
@@ -44,8 +44,7 @@ class DeltaTableReader:
         self._live_files = live_files or LiveFilesReader(jvm)
         self.references = references or References()
         self._replayed: tuple[str, LogReplay] | None = None
-        self._last_storage: tuple[str, TableStorage] | None = None
-        self._log_reader = LogReader(jvm)
+        self._log_reader = LogReader()
         self._spark = SparkReader(jvm)
 
     def facts(self, ref: TableRef) -> TableFacts:
@@ -115,10 +114,9 @@ class DeltaTableReader:
             return paths_of_rewrites(self._storage(facts), facts, since_ms)
 
     def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
-        """Smallest and largest values of the columns in each live file of the newest version."""
+        """Smallest and largest values of the columns in each live file of the version of the facts."""
         with self._reading(facts.ref.identifier):
-            log = self._jvm.log_at(facts.location)
-            return read_ranges(self._jvm, log, self._jvm.update(log), columns)
+            return ranges_in(facts.schema_json, columns, self._live_files.statistics(facts, facts.version))
 
     def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
         """Values of the columns in about so many rows, drawn from files spread over the table."""
@@ -129,8 +127,7 @@ class DeltaTableReader:
     def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
         """Return the keys of files that hold dropped columns; see ``dropped_column_files``."""
         with self._reading(facts.ref.identifier):
-            snapshot = self._jvm.update(self._jvm.log_at(facts.location))
-            return find_dropped_columns(self._jvm, facts, snapshot, files)
+            return find_dropped_columns(self._jvm, facts, files, self._live_files.statistics(facts, facts.version))
 
     def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
         """The lowest version above ``after_version`` that carries the stamp, or None."""
@@ -171,9 +168,7 @@ class DeltaTableReader:
 
     def _storage(self, facts: TableFacts) -> TableStorage:
         """The table's storage; the last one is kept, because planning asks several times for the same table's."""
-        if self._last_storage is None or self._last_storage[0] != facts.location:
-            self._last_storage = (facts.location, TableStorage(self._jvm, facts.location))
-        return self._last_storage[1]
+        return self._live_files.storage(facts.location)
 
     def _opened(self, ref: TableRef) -> TableStorage:
         """The storage of a table by its name or path."""

@@ -29,24 +29,6 @@ class KernelCalls(Gateway):
         builder = self._java("io.delta.kernel.TableManager").loadSnapshot(folder.root.toString())
         return (builder if version is None else builder.atVersion(version)).build(engine)
 
-    def kernel_timestamp(self, folder: TableFolder, snapshot: JavaObject) -> int:
-        """When the snapshot's version was committed: its in-commit timestamp, or else its file's time."""
-        return int(snapshot.getTimestamp(self._kernel_engine(folder)[0]))
-
-    def kernel_state(self, snapshot: JavaObject) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The snapshot's ``metaData`` and ``protocol`` actions."""
-        to_json = self._java("io.delta.kernel.defaults.internal.json.JsonUtils").rowToJson
-        metadata: dict[str, Any] = json.loads(to_json(snapshot.getMetadata().toRow()))
-        protocol: dict[str, Any] = json.loads(to_json(snapshot.getProtocol().toRow()))
-        return metadata, protocol
-
-    def kernel_adds(self, folder: TableFolder, snapshot: JavaObject) -> Iterator[dict[str, Any]]:
-        """The live files as ``add`` actions, in batches of some megabytes of text."""
-        engine, _ = self._kernel_engine(folder)
-        batches = snapshot.getScanBuilder().build().getScanFiles(engine, True)
-        for action in self._kernel_rows(folder, batches, lambda batch: [batch]):
-            yield action["add"]
-
     def kernel_actions(self, folder: TableFolder, version: int, removed_since_ms: int) -> Iterator[dict[str, Any]]:
         """The actions that a version is made of, and its removals since a moment, of commits and checkpoints alone.
 
@@ -120,12 +102,6 @@ class KernelCalls(Gateway):
     def kernel_checkpoint(self, folder: TableFolder, version: int) -> None:
         """Write the checkpoint of a version, and clean up the log as the table's properties say."""
         self.kernel_snapshot(folder, version).writeCheckpoint(self._kernel_engine(folder)[0])
-
-    def kernel_transaction(self, folder: TableFolder, version: int | None, app_id: str) -> int:
-        """The number of the last commit with an idempotency token, at a version or the newest; -1 for none."""
-        snapshot = self.kernel_snapshot(folder, version)
-        number = snapshot.getLatestTransactionVersion(self._kernel_engine(folder)[0], app_id)
-        return int(number.get()) if number.isPresent() else -1
 
     def _kernel_engine(self, folder: TableFolder) -> tuple[JavaObject, JavaObject]:
         """Kernel's engine on the session's configuration, and the Java function from a row to its JSON."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from maintainer.delta.jvm.gateway import Gateway, JavaObject, Required
+from maintainer.model.table.log_names import LOG_FOLDER
 
 REQUIRED: tuple[Required, ...] = (
     ("DeltaLog", "store", 0),
@@ -54,7 +55,7 @@ class StorageCalls(Gateway):
     def folder_at(self, root: JavaObject) -> TableFolder:
         """The folder at a Hadoop path, qualified as ``DeltaLog`` does it. No Delta log is opened for it."""
         conf = self.hadoop_conf()
-        below = self._path(root, "_delta_log")
+        below = self._path(root, LOG_FOLDER)
         file_system = below.getFileSystem(conf)
         log_path = file_system.makeQualified(below)
         return TableFolder(file_system, conf, log_path.getParent(), log_path, self._store)

@@ -9,9 +9,9 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from maintainer.delta.log.conflicting_commit import removed_key
+from maintainer.delta.log.conflicting_commit import vector_id
 from maintainer.delta.log.schema_names import PHYSICAL_NAME
 from maintainer.delta.storage.log_paths import partition_spelling as one_spelling
 from maintainer.model.table.table_facts import DataFile, DeletionVector, PartitionValues, Protocol
@@ -110,42 +110,102 @@ def live_rows(adds: Iterable[Mapping[str, Any]]) -> int | None:
     return total
 
 
-def deletion_vector(action: Mapping[str, Any]) -> DeletionVector | None:
-    """Return the deletion vector of an ``add`` or ``remove``; None without one."""
-    fields = action.get("deletionVector")
-    if not fields:
-        return None
-    return DeletionVector(removed_key(dict(action))[1], int(fields["cardinality"]), int(fields["sizeInBytes"]))
+def deletion_vector(fields: Mapping[str, Any]) -> DeletionVector:
+    """Return a ``deletionVector`` of the log as facts hold it."""
+    return DeletionVector(vector_id(fields), int(fields["cardinality"]), int(fields["sizeInBytes"]))
 
 
-def data_file(action: Mapping[str, Any], names: PartitionNames, shared: dict[Any, Any] | None = None) -> DataFile:
-    """Return the file that an ``add`` or ``remove`` names. A ``remove`` may lack size and statistics.
+class LoggedFile(NamedTuple):
+    """A file as an ``add`` or ``remove`` names it: a tuple, as a table may have a million of them.
 
-    Args:
-        action: The action's body.
-        names: The table's partition columns.
-        shared: Equal partition values and tags of files made with one dict are one object: files are many,
-            partitions few.
+    ``partition_values`` and ``tags`` may be shared with other files. ``stats`` is None unless it was asked for.
     """
-    shared = {} if shared is None else shared
-    stored = action.get("partitionValues") or {}
-    # The log's texts are the key: of a column that is missing not even null.
-    texts = names.texts_of(stored)
-    if (spelled := shared.get(("partition", texts))) is None:
-        values = names.values_of(stored)
-        spelled = shared["partition", texts] = (values, None if texts == values else texts)
-    tags = tuple(sorted((action.get("tags") or {}).items()))
-    return DataFile(
-        path=action["path"],
-        size_bytes=int(action.get("size") or 0),
-        modification_time_ms=int(action.get("modificationTime") or 0),
-        partition_values=spelled[0],
-        physical_records=num_records(action.get("stats")),
-        deletion_vector=deletion_vector(action),
-        tags=shared.setdefault(tags, tags),
-        clustering_provider=action.get("clusteringProvider"),
-        stored_values=spelled[1],
-    )
+
+    path: str
+    size_bytes: int
+    modification_time_ms: int
+    partition_values: Mapping[str, str | None]
+    records: int | None
+    deletion_vector: Mapping[str, Any] | None
+    tags: Mapping[str, str | None] | None
+    clustering_provider: str | None
+    base_row_id: int | None
+    default_row_commit_version: int | None
+    stats: str | None
+
+    @staticmethod
+    def of(
+        action: Mapping[str, Any], shared: dict[Any, Any] | None = None, *, with_statistics: bool = False
+    ) -> LoggedFile:
+        """Read an action's body. A ``remove`` may lack size and statistics.
+
+        Args:
+            action: The body.
+            shared: Equal partition values of files made with one dict are one object: files are many, partitions few.
+            with_statistics: Keep the text of its statistics.
+        """
+        values, stats = action.get("partitionValues") or {}, action.get("stats")
+        if shared is not None:
+            values = shared.setdefault(tuple(values.items()), values)
+        return LoggedFile(
+            action["path"],
+            int(action.get("size") or 0),
+            int(action.get("modificationTime") or 0),
+            values,
+            num_records(stats),
+            action.get("deletionVector"),
+            action.get("tags"),
+            action.get("clusteringProvider"),
+            action.get("baseRowId"),
+            action.get("defaultRowCommitVersion"),
+            stats if with_statistics else None,
+        )
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Path and deletion vector id: what Delta reconciles by."""
+        return (self.path, vector_id(self.deletion_vector))
+
+    def as_add(self) -> dict[str, Any]:
+        """The ``add`` that a snapshot has of the file; of its statistics the record count alone."""
+        known = {
+            "tags": self.tags,
+            "deletionVector": self.deletion_vector,
+            "clusteringProvider": self.clustering_provider,
+            "baseRowId": self.base_row_id,
+            "defaultRowCommitVersion": self.default_row_commit_version,
+            "stats": None if self.records is None else f'{{"numRecords":{self.records}}}',
+        }
+        # A snapshot's files change no data any more, says Delta's own reader of them.
+        add = {"path": self.path, "partitionValues": dict(self.partition_values), "size": self.size_bytes,
+               "modificationTime": self.modification_time_ms, "dataChange": False}  # fmt: skip
+        return add | {name: value for name, value in known.items() if value is not None}
+
+    def data_file(self, names: PartitionNames, shared: dict[Any, Any] | None = None) -> DataFile:
+        """The file as facts have it; equal partition values and tags of files made with one dict are one object."""
+        shared = {} if shared is None else shared
+        # The log's texts are the key: of a column that is missing not even null.
+        texts = names.texts_of(self.partition_values)
+        if (spelled := shared.get(("partition", texts))) is None:
+            values = names.values_of(self.partition_values)
+            spelled = shared["partition", texts] = (values, None if texts == values else texts)
+        tags = tuple(sorted((self.tags or {}).items()))
+        return DataFile(
+            path=self.path,
+            size_bytes=self.size_bytes,
+            modification_time_ms=self.modification_time_ms,
+            partition_values=spelled[0],
+            physical_records=self.records,
+            deletion_vector=None if self.deletion_vector is None else deletion_vector(self.deletion_vector),
+            tags=shared.setdefault(tags, tags),
+            clustering_provider=self.clustering_provider,
+            stored_values=spelled[1],
+        )
+
+
+def data_file(action: Mapping[str, Any], names: PartitionNames) -> DataFile:
+    """Return the file that an ``add`` or ``remove`` names."""
+    return LoggedFile.of(action).data_file(names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Read a table's newest commits from the log: operation, author, figures, and whether they are ours. No Spark job.
 
-``LogStorage`` is the log as both engines read it: ``TableStorage`` through the JVM gateway, ``SparkStorage`` through
-Spark's data sources. The figures are the commit's own ``operationMetrics``, under the names of Delta and delta-rs. With
+The figures are the commit's own ``operationMetrics``, under the names of Delta and delta-rs. With
 ``counted`` they are counted from the actions, and cannot be wrong.
 """
 
@@ -9,30 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
-from maintainer.delta.storage.table_storage import LogEntry
+from maintainer.delta.storage.table_log import LogEntry, TableLog
 from maintainer.model.table.commit_records import MAX_COMMITS_READ, CommitsRead, CommitStamp, CommitsWanted, TableCommit
 from maintainer.model.table.statistics_writers import doubtful_bounds
-
-
-class LogStorage(Protocol):
-    """The log of one table, read only."""
-
-    def commits(self, *, after_version: int = -1) -> list[LogEntry]:
-        """The published commit files above a version, in order."""
-        ...
-
-    def commit_info(self, entry: LogEntry) -> dict[str, Any]:
-        """The commit's ``commitInfo``; empty if it has none."""
-        ...
-
-    def actions(self, entry: LogEntry, *, with_adds: bool = False) -> Iterator[dict[str, Any]]:
-        """The commit's actions; adds, which are most of the text, only if asked for."""
-        ...
-
 
 _FILES_ADDED = ("numAddedFiles", "numFilesAdded", "num_added_files", "numTargetFilesAdded", "numFiles")
 _FILES_REMOVED = (
@@ -62,7 +44,7 @@ _EXPRESSION_ID = re.compile(r"#\d+L?\b")
 """Spark numbers the columns of a predicate (``o_orderdate#28357``); the numbers mean nothing to a reader."""
 
 
-def read_commits(log: LogStorage, location: str, wanted: CommitsWanted) -> CommitsRead:
+def read_commits(log: TableLog, location: str, wanted: CommitsWanted) -> CommitsRead:
     """Return a table's newest commits.
 
     Args:
@@ -73,10 +55,8 @@ def read_commits(log: LogStorage, location: str, wanted: CommitsWanted) -> Commi
     entries = log.commits()
     commits: list[TableCommit] = []
     doubtful: dict[str, set[str]] = {}
-    for entry in reversed(entries[-MAX_COMMITS_READ:]):
-        if len(commits) >= wanted.limit:
-            break
-        commit = _commit(entry, info := log.commit_info(entry))
+    for entry, info in log.infos(entries[::-1][: min(MAX_COMMITS_READ, wanted.limit)]):
+        commit = _commit(entry, info)
         if wanted.since_ms is not None and commit.at_ms < wanted.since_ms:
             break
         engine = _engine(info) or ""
@@ -192,21 +172,19 @@ def _whole(value: object) -> int:
         return 0
 
 
-def find_stamp(storage: LogStorage, stamp: CommitStamp, *, after_version: int) -> int | None:
+def find_stamp(storage: TableLog, stamp: CommitStamp, *, after_version: int) -> int | None:
     """Return the lowest version above ``after_version`` whose ``userMetadata`` is the stamp, or None."""
     stamp_json = stamp.to_json()
-    for entry in storage.commits(after_version=after_version):
-        if storage.commit_info(entry).get("userMetadata") == stamp_json:
-            return entry.version
-    return None
+    infos = storage.infos(storage.commits(after_version=after_version))
+    return next((entry.version for entry, info in infos if info.get("userMetadata") == stamp_json), None)
 
 
-def commit_at(storage: LogStorage, version: int) -> LogEntry | None:
+def commit_at(storage: TableLog, version: int) -> LogEntry | None:
     """Return the commit file of a version, None if the log has none."""
     return next((entry for entry in storage.commits(after_version=version - 1) if entry.version == version), None)
 
 
-def read_stamp(storage: LogStorage, version: int) -> CommitStamp | None:
+def read_stamp(storage: TableLog, version: int) -> CommitStamp | None:
     """Return the stamp of a version's commit; None if it is not ours, or no longer in the log."""
     entry = commit_at(storage, version)
     return None if entry is None else CommitStamp.from_json(storage.commit_info(entry).get("userMetadata"))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from maintainer.delta.log.commit_history import LogStorage, info_of
-from maintainer.delta.storage.table_storage import LogEntry
+from maintainer.delta.log.commit_history import info_of
+from maintainer.delta.storage.table_log import LogEntry, TableLog
 
 MAX_COMMITS_SEARCHED = 1000
 
@@ -28,15 +28,19 @@ class ConflictingCommit:
 
 def removed_key(remove: Mapping[str, Any]) -> tuple[str, str]:
     """Return path and deletion vector id of a ``remove`` (or ``add``) action: what Delta reconciles by."""
-    vector = remove.get("deletionVector")
+    return (remove["path"], vector_id(remove.get("deletionVector")))
+
+
+def vector_id(vector: Mapping[str, Any] | None) -> str:
+    """Return the id of a ``deletionVector`` of the log; empty for none."""
     if not vector:
-        return (remove["path"], "")
+        return ""
     offset = "" if vector.get("offset") is None else f"@{vector['offset']}"
-    return (remove["path"], f"{vector['storageType']}{vector['pathOrInlineDv']}{offset}")
+    return f"{vector['storageType']}{vector['pathOrInlineDv']}{offset}"
 
 
 def find_conflicting_commit(
-    storage: LogStorage, keys: Collection[tuple[str, str]], *, after_version: int
+    storage: TableLog, keys: Collection[tuple[str, str]], *, after_version: int
 ) -> ConflictingCommit | None:
     """Return the first commit above a version that removed one of the files, or else changed metadata or protocol.
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+from maintainer.delta.storage.failures.engine_failures import DAMAGED_LOG_HELP
 from maintainer.delta.storage.file_store import StoredFile
-from maintainer.delta.storage.log_paths import COMMIT_NAME
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import TableError
+from maintainer.model.table.log_names import COMMIT_NAME
 from maintainer.model.table.table_facts import TableFacts
-
-_HELP = "nothing was changed; compare the _delta_log folder with a backup"
 
 
 def refuse_empty_commits(log_files: Iterable[StoredFile], where: str) -> None:
@@ -64,4 +63,4 @@ def _counted(text: bytes) -> tuple[int, int] | None:
 
 
 def _damaged(where: str, found: str) -> TableError:
-    return TableError("the table's log is damaged", code="T403", where=where, found=found, help=_HELP)
+    return TableError("the table's log is damaged", code="T403", where=where, found=found, help=DAMAGED_LOG_HELP)

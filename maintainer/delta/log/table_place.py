@@ -6,12 +6,15 @@ So symlinks, bind mounts, ``..`` and encodings make no difference. Elsewhere the
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
+from typing import Any
 
-from maintainer.delta.log.local_log import LOG_FOLDER, LocalLog, local_folder
 from maintainer.delta.storage.file_identity import canonical
+from maintainer.delta.storage.table_log import TableLog, local_folder, log_on_disk
 from maintainer.engine.protocols import TablePlaces
+from maintainer.model.table.log_names import LOG_FOLDER
 
 MAX_COMMITS_READ = 1_000
 """Newest commits in which a table's id is looked for; with none in them, the table is taken to be there."""
@@ -39,7 +42,8 @@ class StoragePlaces:
             return True
         try:
             os.stat(folder / LOG_FOLDER)
-            newest_id = _newest_id(LocalLog(folder))
+            log = log_on_disk(location)
+            newest_id = None if log is None else _newest_id(log)
         except (FileNotFoundError, NotADirectoryError):
             return False
         except (OSError, ValueError, KeyError, TypeError):
@@ -66,7 +70,7 @@ def table_id_at(location: str) -> str | None:
     None if the log is not on this machine, cannot be read, or has no id in the newest commits and checksums.
     """
     try:
-        log = LocalLog.at(location)
+        log = log_on_disk(location)
         return None if log is None else _newest_id(log, with_checksums=True)
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -77,16 +81,24 @@ def place_key(places: TablePlaces, location: str) -> str:
     return places.place_at(location) or canonical(location)
 
 
-def _newest_id(log: LocalLog, *, with_checksums: bool = False) -> str | None:
+def _newest_id(log: TableLog, *, with_checksums: bool = False) -> str | None:
     """Return the id in the newest metadata action; None if the newest commits have none.
 
     A version's checksum has the same id in one small file. It is not in the protocol: no deletion relies on it.
     """
     for entry in reversed(log.commits()[-MAX_COMMITS_READ:]):
-        metadata = log.checksum(entry).get("metadata") if with_checksums else None
+        metadata = _checksum(log, entry.version).get("metadata") if with_checksums else None
         if metadata:
             return str(metadata["id"])
         for action in log.actions(entry):
             if "metaData" in action:
                 return str(action["metaData"]["id"])
     return None
+
+
+def _checksum(log: TableLog, version: int) -> dict[str, Any]:
+    try:
+        checksum: dict[str, Any] = json.loads(log.files.read(log.checksum_uri(version)))
+    except FileNotFoundError:
+        return {}
+    return checksum

@@ -14,8 +14,8 @@ from itertools import product
 from typing import Any
 
 from maintainer.delta.log.actions import PartitionNames
-from maintainer.delta.log.commit_history import LogStorage
 from maintainer.delta.log.predicate_bounds import bounded_partitions
+from maintainer.delta.storage.table_log import TableLog
 from maintainer.model.table.commit_records import MAINTENANCE, CommitStamp
 from maintainer.model.table.table_facts import PartitionValues, TableFacts, Update
 from maintainer.planning.selection.schema_columns import partition_types
@@ -29,7 +29,7 @@ MAX_UPDATES = 50
 """Only the newest so many are read whole."""
 
 
-def read_updates(log: LogStorage, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+def read_updates(log: TableLog, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
     """Return the updates of others that were committed since a moment or above a version, newest first.
 
     Args:
@@ -41,8 +41,7 @@ def read_updates(log: LogStorage, facts: TableFacts, *, since_ms: int, after_ver
     names = PartitionNames.of({"schemaString": facts.schema_json, "partitionColumns": facts.partition_columns})
     live = {file.partition_texts: file.partition_values for file in facts.files}
     updates: list[Update] = []
-    for entry in reversed(log.commits()[-MAX_COMMITS_LOOKED_AT:]):
-        info = log.commit_info(entry)
+    for entry, info in log.infos(log.commits()[::-1][:MAX_COMMITS_LOOKED_AT]):
         at_ms = min(_moment(info) or entry.modification_time_ms, entry.modification_time_ms)
         if (at_ms < since_ms and entry.version <= after_version) or len(updates) >= MAX_UPDATES:
             break

@@ -6,13 +6,14 @@ For the hook that runs right after a write, and for planning. Reads only, and st
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.actions import PartitionNames
 from maintainer.delta.storage.failures.engine_failures import table_errors
-from maintainer.delta.storage.table_storage import LogEntry, TableStorage
+from maintainer.delta.storage.table_log import TableLog
+from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.commit_records import MAINTENANCE, CommitStamp
 from maintainer.model.table.table_facts import PartitionValues, TableFacts, TableRef
 
@@ -82,23 +83,7 @@ MAX_ZORDER_COMMITS_READ = 100
 """Commits searched for a Z-order: a table that is ordered nightly has one among them."""
 
 
-class Commits(Protocol):
-    """What is needed of a table's storage."""
-
-    def commits(self, *, after_version: int = -1) -> list[LogEntry]:
-        """The published commit files above a version, in order."""
-        ...
-
-    def commit_info(self, entry: LogEntry) -> dict[str, Any]:
-        """The commit's ``commitInfo``."""
-        ...
-
-    def actions(self, entry: LogEntry, *, with_adds: bool = False) -> Iterator[dict[str, Any]]:
-        """The commit's actions."""
-        ...
-
-
-def paths_of_zorder(storage: Commits, facts: TableFacts, columns: Iterable[str]) -> frozenset[str]:
+def paths_of_zorder(storage: TableLog, facts: TableFacts, columns: Iterable[str]) -> frozenset[str]:
     """Return the paths that commits of OPTIMIZE with ``zOrderBy`` of just these columns added.
 
     Args:
@@ -109,13 +94,13 @@ def paths_of_zorder(storage: Commits, facts: TableFacts, columns: Iterable[str])
     order = [column.lower() for column in columns]
     oldest = max(facts.version - MAX_ZORDER_COMMITS_READ, -1)
     paths: set[str] = set()
-    for entry in storage.commits(after_version=oldest):
-        if entry.version <= facts.version and zordered_by(storage.commit_info(entry)) == order:
+    for entry, info in storage.infos(storage.commits(after_version=oldest)):
+        if entry.version <= facts.version and zordered_by(info) == order:
             paths.update(action["add"]["path"] for action in storage.actions(entry, with_adds=True) if "add" in action)
     return frozenset(paths)
 
 
-def paths_of_rewrites(storage: Commits, facts: TableFacts, since_ms: int) -> frozenset[str]:
+def paths_of_rewrites(storage: TableLog, facts: TableFacts, since_ms: int) -> frozenset[str]:
     """Return the paths that rewrites added since a moment: commits of ours, and maintenance by others.
 
     Args:
@@ -124,10 +109,9 @@ def paths_of_rewrites(storage: Commits, facts: TableFacts, since_ms: int) -> fro
         since_ms: Milliseconds since 1970 UTC. A file is never newer than the commit file that adds it.
     """
     paths: set[str] = set()
-    for entry in reversed(storage.commits(after_version=max(facts.version - MAX_COMMITS_READ, -1))):
-        if entry.modification_time_ms < since_ms:
-            break
-        info = storage.commit_info(entry) if entry.version <= facts.version else {}
+    entries = storage.commits(after_version=max(facts.version - MAX_COMMITS_READ, -1))
+    since = (entry for entry in entries if entry.modification_time_ms >= since_ms and entry.version <= facts.version)
+    for entry, info in storage.infos(list(since)):
         if str(info.get("operation")).upper() in MAINTENANCE or CommitStamp.from_json(info.get("userMetadata")):
             adds = (action["add"] for action in storage.actions(entry, with_adds=True) if "add" in action)
             paths.update(add["path"] for add in adds if add.get("dataChange") is False)

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from maintainer.delta.storage.log_paths import partition_spelling
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.table_facts import PartitionValues, TableFacts
 from maintainer.planning.selection.schema_columns import partition_types
 
@@ -65,7 +66,7 @@ def folders_of(storage: TableStorage, facts: TableFacts, partitions: Iterable[Pa
                 if entry.is_dir and not entry.is_symlink and _is_folder_of(entry.name, column, value, types[column])
             ]
         folders.update((uri, None) for uri in level)
-    return [uri for uri in folders if not uri.endswith("/_delta_log")][:MAX_FOLDERS]
+    return [uri for uri in folders if not uri.endswith(f"/{LOG_FOLDER}")][:MAX_FOLDERS]
 
 
 def _is_folder_of(name: str, column: str, value: str | None, type_name: str) -> bool:

@@ -1,1 +1,1 @@
-"""A table's state at its newest version: through Delta Kernel, Spark or plain JSON, as facts for planning."""
+"""A table's state at its newest version: as facts for planning: replayed here, or read by Spark."""

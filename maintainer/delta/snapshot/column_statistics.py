@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.conflicting_commit import removed_key
 from maintainer.delta.log.schema_names import PHYSICAL_NAME
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, FileRange, TableFacts
@@ -61,15 +60,6 @@ def parse_statistics(text: str | None) -> dict[str, Any]:
     return figures if isinstance(figures, dict) else {}
 
 
-def read_ranges(jvm: DeltaJvm, log: JavaObject, snapshot: JavaObject, columns: tuple[str, ...]) -> ColumnRanges:
-    """Read the columns' ranges in all live files, through Kernel; by one Spark job where Kernel does not read the log.
-
-    Raises:
-        ValueError: A column does not exist.
-    """
-    return ranges_in(jvm.metadata(snapshot)["schemaString"], columns, _statistics(jvm, log, snapshot))
-
-
 def ranges_in(
     schema_json: str, columns: tuple[str, ...], statistics: Iterable[tuple[tuple[str, str], str | None]]
 ) -> ColumnRanges:
@@ -91,17 +81,6 @@ def ranges_in(
                 (key, n) for n, path in enumerate(paths) if rows and _leaf(stats.get("nullCount"), path) == rows
             }
     return ColumnRanges(columns, by_file, frozenset(all_null))
-
-
-def _statistics(jvm: DeltaJvm, log: JavaObject, snapshot: JavaObject) -> Iterable[tuple[tuple[str, str], str | None]]:
-    try:
-        folder = jvm.folder_of_log(log)
-        kernel_snapshot = jvm.kernel_snapshot(folder, int(snapshot.version()))
-        return [(removed_key(add), add.get("stats")) for add in jvm.kernel_adds(folder, kernel_snapshot)]
-    except Exception:
-        # What Kernel cannot read is left to Spark, which reads it or says what is wrong.
-        rows = jvm.all_files(snapshot).selectExpr("to_json(struct(path, deletionVector)) AS add", "stats").collect()
-        return [(removed_key(json.loads(row["add"])), row["stats"]) for row in rows]
 
 
 def read_sample(

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.schema_names import DEFAULT_INDEXED_COLUMNS, PHYSICAL_NAME
+from maintainer.delta.snapshot.column_statistics import parse_statistics
 from maintainer.model.table.table_facts import DataFile, TableFacts
 
 
 def find_dropped_columns(
-    jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject, files: Sequence[DataFile]
+    jvm: DeltaJvm,
+    facts: TableFacts,
+    files: Sequence[DataFile],
+    statistics: Iterable[tuple[tuple[str, str], str | None]],
 ) -> frozenset[tuple[str, str]]:
     """Return the keys of those files that hold columns which the schema no longer has.
 
-    One Spark job reads statistics from the log; a second one, only where they do not settle it, reads footers with
-    the code of Delta's own REORG.
+    Where the statistics of the log do not settle it, a Spark job reads footers with the code of Delta's own REORG.
     """
     keys = {file.path: file.key for file in files}
     if not keys:
@@ -26,28 +29,28 @@ def find_dropped_columns(
     decisive = all_columns_have_stats(facts)
     dropped: set[tuple[str, str]] = set()
     unsettled: set[str] = set()
-    rows = jvm.all_files(snapshot).selectExpr("path", "get_json_object(stats, '$.nullCount') AS counts").collect()
-    for path, counts in ((row["path"], row["counts"]) for row in rows if row["path"] in keys):
-        verdict = holds_dropped_columns(counts, present, decisive=decisive)
+    for path, text in ((path, text) for (path, _), text in statistics if path in keys):
+        verdict = holds_dropped_columns(parse_statistics(text).get("nullCount"), present, decisive=decisive)
         if verdict is None:
             unsettled.add(path)
         elif verdict:
             dropped.add(keys[path])
     if unsettled:
         actions = jvm.add_files(_as_action(file) for file in files if file.path in unsettled)
+        snapshot = jvm.update(jvm.log_at(facts.location))
         dropped |= {keys[path] for path in jvm.files_with_extra_columns(snapshot, actions)}
     return frozenset(dropped)
 
 
-def holds_dropped_columns(counts: str | None, present: frozenset[str], *, decisive: bool) -> bool | None:
+def holds_dropped_columns(counts: dict[str, Any] | None, present: frozenset[str], *, decisive: bool) -> bool | None:
     """Judge a file by the null counts of its statistics; None where they do not settle it.
 
     Args:
-        counts: The JSON of ``nullCount``, by physical names.
+        counts: ``nullCount``, by physical names.
         present: Physical paths of the leaf columns of the schema.
         decisive: Whether statistics name every column a file has, so that one they do not name is not there.
     """
-    names = frozenset(_leaves_of_counts(json.loads(counts), ())) if counts else frozenset()
+    names = frozenset(_leaves_of_counts(counts, ())) if counts else frozenset()
     if not names <= present:
         return True
     return False if decisive and names == present else None

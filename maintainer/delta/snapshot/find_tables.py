@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from maintainer.delta.log.local_log import LOG_FOLDER
 from maintainer.delta.storage.file_store import FileStore, LocalFiles, java_quote
 from maintainer.errors import MaintainerError, ProjectError
+from maintainer.model.table.log_names import LOG_FOLDER
 
 CLOSER = "name a folder closer to the tables"
 

@@ -6,6 +6,7 @@ The live files are collected in one job, as OPTIMIZE collects them. Of their sta
 from __future__ import annotations
 
 from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.log.actions import LoggedFile
 from maintainer.delta.snapshot.log_reader import refuse_no_table
 from maintainer.delta.snapshot.table_state import CLUSTERING_DOMAIN, TableState
 from maintainer.delta.storage.table_storage import TableStorage
@@ -13,7 +14,7 @@ from maintainer.model.table.table_facts import TableFacts, TableRef
 
 
 class SparkReader:
-    """Facts through ``DeltaLog``: for tables that Kernel does not read, and to compare Kernel's answers with."""
+    """Facts through ``DeltaLog``: for logs that the replay does not read, and to compare its answers with."""
 
     def __init__(self, jvm: DeltaJvm) -> None:
         self._jvm = jvm
@@ -35,4 +36,4 @@ class SparkReader:
             clustering=self._jvm.domain_metadata(snapshot).get(CLUSTERING_DOMAIN) if clustered else None,
             indexed_schema=self._jvm.stats_schema(snapshot),
         )
-        return state.facts(ref, self._jvm.scan_files(snapshot))
+        return state.facts(ref, map(LoggedFile.of, self._jvm.scan_files(snapshot)))

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from maintainer.delta.log.actions import PartitionNames, data_file, read_protocol
-from maintainer.delta.log.schema_names import logical_names, physical_path_to_logical, stats_columns
+from maintainer.delta.log.actions import LoggedFile, PartitionNames, read_protocol
+from maintainer.delta.log.replay.version_replay import ReplayedVersion
+from maintainer.delta.log.schema_names import indexed_schema, logical_names, physical_path_to_logical, stats_columns
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRef
 
 CLUSTERING_DOMAIN = "delta.clustering"
@@ -30,8 +31,8 @@ class TableState:
     clustering: str | None
     indexed_schema: dict[str, Any]
 
-    def facts(self, ref: TableRef, adds: Iterable[dict[str, Any]]) -> TableFacts:
-        """The facts of the version with these live files, sorted by path; ``adds`` is read once and not kept."""
+    def facts(self, ref: TableRef, files: Iterable[LoggedFile]) -> TableFacts:
+        """The facts of the version with these live files, sorted by path; ``files`` is read once and not kept."""
         schema = json.loads(self.metadata["schemaString"])
         to_logical = logical_names(schema)
         names = PartitionNames.of(self.metadata)
@@ -47,13 +48,29 @@ class TableState:
             partition_columns=names.logical,
             properties=tuple(sorted(self.metadata["configuration"].items())),
             protocol=read_protocol(self.protocol),
-            files=_data_files(adds, names),
+            files=_data_files(files, names),
             clustering_columns=tuple(physical_path_to_logical(schema, path) for path in paths),
             columns_with_stats=stats_columns(self.indexed_schema),
         )
 
 
-def _data_files(adds: Iterable[dict[str, Any]], names: PartitionNames) -> tuple[DataFile, ...]:
+def replayed_facts(ref: TableRef, location: str, log: ReplayedVersion) -> TableFacts:
+    """The facts of a version that was replayed; its files are taken out of it, so that they are not kept twice."""
+    is_clustered = "clustering" in (log.state.protocol.get("writerFeatures") or ())
+    state = TableState(
+        location=location,
+        version=log.state.version,
+        committed_at_ms=log.committed_at_ms,
+        metadata=log.state.metadata,
+        protocol=log.state.protocol,
+        clustering=log.state.domains.get(CLUSTERING_DOMAIN) if is_clustered else None,
+        indexed_schema=indexed_schema(log.state.metadata),
+    )
+    files = log.state.files
+    return state.facts(ref, (files.popitem()[1] for _ in range(len(files))))
+
+
+def _data_files(files: Iterable[LoggedFile], names: PartitionNames) -> tuple[DataFile, ...]:
     """The files, sorted by path."""
     shared: dict[Any, Any] = {}
-    return tuple(sorted((data_file(add, names, shared) for add in adds), key=lambda file: file.path))
+    return tuple(sorted((file.data_file(names, shared) for file in files), key=lambda file: file.path))

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol, TypeVar
 from urllib.parse import unquote
 
@@ -95,23 +96,46 @@ class StoredFile:
         return unquote(self.uri.rpartition("/")[2], errors="surrogateescape")
 
 
-class FileStore(ABC):
-    """Operations on files; URIs are percent-encoded and in one spelling.
+class FileSource(ABC):
+    """What reads a table's log: lists folders, reads files. URIs are percent-encoded and in one spelling.
 
-    What is asked of many files is asked of one after the other, unless a store knows better. ``asks_by_request`` says
-    whether each look at a file costs a request, ``renames_cheaply`` whether a rename is one request; else it is a copy
-    and a deletion. ``threads`` ask side by side. From ``list_from`` wanted names in one folder on, the folder is
-    listed.
+    ``asks_by_request`` says whether each look at a file costs a request.
     """
 
     asks_by_request = True
-    renames_cheaply = True
-    threads = 1
-    list_from = 8
 
     @abstractmethod
     def children(self, uri: str, *, after: str = "") -> dict[str, StoredFile]:
         """The direct children of a folder by URI, those with names behind ``after``; none if there is no folder."""
+
+    @abstractmethod
+    def read(self, uri: str, *, first_bytes: int | None = None) -> bytes:
+        """A small file's content, or its beginning.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+        """
+
+    def read_many(self, files: Iterable[StoredFile]) -> Iterator[bytes]:
+        """The content of files as they were listed, in order; many at once where that is quicker.
+
+        Raises:
+            FileNotFoundError: One is not there any more.
+        """
+        return (self.read(file.uri) for file in files)
+
+
+class FileStore(FileSource):
+    """Operations on files.
+
+    What is asked of many files is asked of one after the other, unless a store knows better. ``renames_cheaply`` says
+    whether a rename is one request; else it is a copy and a deletion. ``threads`` ask side by side. From ``list_from``
+    wanted names in one folder on, the folder is listed.
+    """
+
+    renames_cheaply = True
+    threads = 1
+    list_from = 8
 
     @abstractmethod
     def status(self, uri: str) -> StoredFile | None:
@@ -154,14 +178,6 @@ class FileStore(ABC):
         """
 
     @abstractmethod
-    def read(self, uri: str, *, first_bytes: int | None = None) -> bytes:
-        """A small file's content, or its beginning.
-
-        Raises:
-            FileNotFoundError: There is no such file.
-        """
-
-    @abstractmethod
     def read_end(self, file: StoredFile, last_bytes: int) -> bytes:
         """The end of a file as it was listed, or all of it where it is shorter.
 
@@ -170,12 +186,14 @@ class FileStore(ABC):
         """
 
     def read_many(self, files: Iterable[StoredFile], *, last_bytes: int | None = None) -> Iterator[bytes]:
-        """The content of files as they were listed, or its end, in order; many at once where that is quicker.
+        """See ``FileSource``; with ``last_bytes`` only the end of each."""
 
-        Raises:
-            FileNotFoundError: One is not there any more.
-        """
-        return (self.read(file.uri) if last_bytes is None else self.read_end(file, last_bytes) for file in files)
+        def content(file: StoredFile) -> bytes:
+            return self.read(file.uri) if last_bytes is None else self.read_end(file, last_bytes)
+
+        waiting = iter(files)
+        while group := list(islice(waiting, self.threads)):
+            yield from self.abreast(content, group)
 
     @abstractmethod
     def write(self, uri: str, data: bytes) -> None:

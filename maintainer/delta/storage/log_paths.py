@@ -18,7 +18,6 @@ from urllib.parse import unquote
 from maintainer.delta.storage.file_store import PLAIN, java_quote, local_path, one_spelling
 from maintainer.policy.predicate.predicate_lex import read_timestamp, reads_as_null
 
-COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _DOTS = re.compile(r"(?:^|/)\.{0,2}(?:/|$)")
 """Segments that a path has without naming anything: ``.``, ``..`` and nothing between two slashes."""

@@ -21,6 +21,7 @@ from maintainer.engine.store.cloud_settings import (
 from maintainer.engine.store.object_storage import OF_TABLES, ObjectStorage
 from maintainer.engine.store.store_failures import BUSY, StoreFailure
 from maintainer.errors import EnvironmentUnfit
+from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.store_kinds import SERVED_SCHEMES
 
 _DOTS = re.compile(r"/\.{1,2}(?:/|$)")
@@ -82,7 +83,7 @@ def why_hadoop(jvm: DeltaJvm, root: JavaObject) -> str | None:
     if isinstance(bucket, str):
         return bucket.removeprefix(_FOR_HADOOP)
     try:
-        next(bucket.storage.below(f"{str(uri.getPath()).strip('/')}/_delta_log/"), None)
+        next(bucket.storage.below(f"{str(uri.getPath()).strip('/')}/{LOG_FOLDER}/"), None)
     except StoreFailure as failure:
         return None if failure.gave_no_answer or failure.code == BUSY else failure.found
     return None

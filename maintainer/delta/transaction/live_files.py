@@ -7,20 +7,24 @@ batch for those of the version that the last one made. All of them share one rea
 from __future__ import annotations
 
 import json
+import logging
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.actions import live_rows, num_records
+from maintainer.delta.log.actions import LoggedFile, live_rows
 from maintainer.delta.log.conflicting_commit import removed_key
 from maintainer.delta.log.replay.log_state import LogState
 from maintainer.delta.log.replay.version_replay import replay_version
 from maintainer.delta.storage.file_store import StoredFile
-from maintainer.delta.storage.log_paths import COMMIT_NAME
-from maintainer.delta.storage.table_storage import LogEntry, TableStorage
+from maintainer.delta.storage.table_log import LogEntry
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.model.table.log_names import COMMIT_NAME
 from maintainer.model.table.table_facts import TableFacts
+
+_LOG = logging.getLogger(__name__)
 
 FileKey = tuple[str, str]
 """Path and deletion vector id: what Delta reconciles by."""
@@ -31,6 +35,9 @@ AddAction = dict[str, Any]
 VERSIONS_KEPT = 2
 """A commit's checks ask for N-1 and N several times."""
 
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
+"""What ``replay_version`` raises of a log that it does not read: Spark reads it, or says what is wrong."""
+
 MAX_FILES_KEPT = 50_000
 """Versions with more files are not kept: a file costs about a kilobyte, for each worker."""
 
@@ -40,18 +47,23 @@ class LiveFiles:
     """The live files of one version of a table, as the log had them when it was read.
 
     ``commit`` is the commit file of the version, looked at before the files were read; None if it is not there any
-    more. ``complete`` is False where a table has so many files that only those asked for are here. ``columns`` are
-    those of the version's schema, in order. ``log`` is what else the version is made of, without its files; None where
-    its commits were not replayed as a whole.
+    more. ``complete`` is False where a table has so many files that only those asked for are here. ``log`` is what else
+    the version is made of, without its files; None where its commits were not replayed as a whole.
     """
 
     table_id: str
     version: int
-    columns: tuple[str, ...]
+    metadata: dict[str, Any]
+    protocol: dict[str, Any]
     commit: StoredFile | None
     adds: Mapping[FileKey, AddAction]
     complete: bool = True
     log: LogState | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the version's columns, in order."""
+        return tuple(str(field["name"]) for field in json.loads(self.metadata["schemaString"])["fields"])
 
     @property
     def rows(self) -> int | None:
@@ -60,7 +72,7 @@ class LiveFiles:
 
 
 class LiveFilesReader:
-    """Reads the live files of versions, through Kernel without a Spark job; keeps the last ones. One worker's.
+    """Reads the live files of versions from the log's files; keeps the last ones. One worker's.
 
     What is kept of a version counts only while its commit file is the same one. A version that another writer
     replaced, or a table that was dropped and created again, is read anew.
@@ -68,7 +80,7 @@ class LiveFilesReader:
 
     def __init__(self, jvm: DeltaJvm) -> None:
         self._jvm = jvm
-        self._kept: OrderedDict[tuple[str, str, int, bool], LiveFiles] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str, int], LiveFiles] = OrderedDict()
         self._last_storage: tuple[str, TableStorage] | None = None
 
     def forget(self) -> None:
@@ -77,32 +89,28 @@ class LiveFilesReader:
 
     def of_version(self, facts: TableFacts, version: int, *, looks: bool = True) -> LiveFiles | None:
         """All live files of a version; see ``of_table``. Without ``looks`` what is kept counts as it is."""
-        for by_spark in (True, False) if not looks else ():
-            files = self._kept.get((facts.location, facts.table_id, version, by_spark))
-            if files is not None:
-                return files
-        return self.of_table(facts.location, facts.table_id, version)
+        kept = None if looks else self._kept.get((facts.location, facts.table_id, version))
+        return kept or self.of_table(facts.location, facts.table_id, version)
 
     def of_table(self, location: str, table_id: str, version: int) -> LiveFiles | None:
         """All live files of a version of the table at a percent-encoded URI.
 
-        None where Kernel does not read the version, or the table's id was another one then. What Kernel cannot read is
-        left to Spark, which reads it or says what is wrong.
+        None where the log's files do not make it up, or the table's id was another one then. That is left to Spark,
+        which reads it or says what is wrong.
         """
         storage = self.storage(location)
-        for by_spark in (True, False):
-            files = self._unchanged(storage, (location, table_id, version, by_spark))
-            if files is not None:
-                return files
-        next_files = self._after_previous(storage, location, table_id, version)
-        return next_files or self._read(storage, location, table_id, version, None)
+        return (
+            self._unchanged(storage, (location, table_id, version))
+            or self._after_previous(storage, location, table_id, version)
+            or self._read(storage, location, table_id, version, None)
+        )
 
     def of_listed(self, facts: TableFacts, listed: Mapping[str, StoredFile]) -> LiveFiles | None:
         """All live files of the newest version in a log's folder that was listed just now; see ``of_table``."""
         storage = self.storage(facts.location)
         versions = (int(match[1]) for file in listed.values() if (match := COMMIT_NAME.match(file.name)))
         version = max(versions, default=-1)
-        files = self._kept.get((facts.location, facts.table_id, version, False))
+        files = self._kept.get((facts.location, facts.table_id, version))
         if files is not None and files.commit == listed[storage.commit_uri(version)]:
             return files
         return self._read(storage, facts.location, facts.table_id, version, None, listed)
@@ -110,38 +118,42 @@ class LiveFilesReader:
     def of_snapshot(self, facts: TableFacts, snapshot: JavaObject, keys: Collection[FileKey]) -> LiveFiles:
         """The live files of Delta's snapshot: all of them, or at least those of ``keys`` on a very large table.
 
-        Read at the snapshot's version from the log's commits, or through Kernel; by Spark, where that does not work.
+        Read at the snapshot's version from the log's files; by Spark, where that does not work.
         """
         storage = self.storage(facts.location)
         metadata = self._jvm.metadata(snapshot)
         version, table_id = int(snapshot.version()), metadata["id"]
-        # Kernel leaves out who clustered a file.
-        clustered = "clustering" in (self._jvm.protocol(snapshot).get("writerFeatures") or ())
-        files = self._unchanged(storage, (facts.location, table_id, version, clustered))
-        if files is None and not clustered:
-            files = self._read(storage, facts.location, table_id, version, frozenset(keys))
+        key = (facts.location, table_id, version)
+        files = self._unchanged(storage, key) or self._read(storage, *key, frozenset(keys))
         if files is None:
             commit = storage.status(storage.commit_uri(version))
             adds, complete = _collected(self._jvm.scan_files(snapshot), frozenset(keys))
-            files = LiveFiles(table_id, version, _columns(metadata), commit, adds, complete)
-            self._keep((facts.location, table_id, version, True), files)
+            files = LiveFiles(table_id, version, metadata, self._jvm.protocol(snapshot), commit, adds, complete)
+            self._keep(key, files)
         return files
 
-    def statistics_of(self, facts: TableFacts, version: int, paths: Collection[str]) -> dict[str, str]:
-        """The statistics of some live files of a version as the log has them, by path; without those that have none.
+    def statistics(self, facts: TableFacts, version: int) -> Iterator[tuple[FileKey, str | None]]:
+        """The statistics of each live file of a version as the log has them. They are not kept.
 
-        Read through Kernel, and not kept.
+        Raises:
+            Exception: What Delta raises, where the log's files do not make up the version.
         """
-        folder = self._jvm.folder_at(self._jvm.path(facts.location))
-        adds = self._jvm.kernel_adds(folder, self._jvm.kernel_snapshot(folder, version))
-        return {str(add["path"]): str(add["stats"]) for add in adds if add["path"] in paths and add.get("stats")}
+        try:
+            files = replay_version(self.storage(facts.location), version, with_statistics=True).state.files
+        except UNREADABLE:
+            snapshot = self._jvm.snapshot_at(self._jvm.log_at(facts.location), version)
+            rows = self._jvm.all_files(snapshot).selectExpr("to_json(struct(path, deletionVector)) AS add", "stats")
+            yield from ((removed_key(json.loads(row["add"])), row["stats"]) for row in rows.collect())
+        else:
+            yield from ((key, file.stats) for key, file in files.items())
+
+    def statistics_of(self, facts: TableFacts, version: int, paths: Collection[str]) -> dict[str, str]:
+        """The statistics of some files by path, without those that have none; see ``statistics``."""
+        return {path: text for (path, _), text in self.statistics(facts, version) if path in paths and text}
 
     def _after_previous(self, storage: TableStorage, location: str, table_id: str, version: int) -> LiveFiles | None:
-        """Read one commit on top of the version before, where that one is kept; None where Kernel must read both.
-
-        A commit that changes metadata or protocol is Kernel's.
-        """
-        previous = self._unchanged(storage, (location, table_id, version - 1, False))
+        """Read one commit on top of the version before, where that one is kept, and its metadata and protocol stay."""
+        previous = self._unchanged(storage, (location, table_id, version - 1))
         if previous is None:
             return None
         try:
@@ -149,8 +161,7 @@ class LiveFilesReader:
             if commit is None:
                 return None
             adds = dict(previous.adds)
-            entry = LogEntry(version, commit.modification_time_ms, commit.uri, commit)
-            actions = list(storage.actions(entry, with_adds=True))
+            actions = list(storage.actions(LogEntry(version, commit), with_adds=True))
         except Exception:
             return None
         if any("metaData" in action or "protocol" in action for action in actions):
@@ -158,9 +169,10 @@ class LiveFilesReader:
         for action in actions:
             if "remove" in action:
                 adds.pop(removed_key(action["remove"]), None)
-        adds.update((removed_key(action["add"]), _slim(action["add"])) for action in actions if "add" in action)
+        added = (LoggedFile.of(action["add"]) for action in actions if "add" in action)
+        adds.update((file.key, file.as_add()) for file in added)
         files = replace(previous, version=version, commit=commit, adds=adds, log=None)
-        self._keep((location, table_id, version, False), files)
+        self._keep((location, table_id, version), files)
         return files
 
     def _read(
@@ -172,35 +184,26 @@ class LiveFilesReader:
         keys: frozenset[FileKey] | None,
         listed: Mapping[str, StoredFile] | None = None,
     ) -> LiveFiles | None:
-        """Read a version from its log's files, or else through Kernel.
+        """Read a version from its log's files; None where they do not make it up.
 
         A table that was dropped and created again may have a version of the same number: then the ids differ, and the
         result is None.
         """
         try:
-            files = _replayed(storage, version, keys, listed)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            files = None  # Kernel reads it, or says what is wrong
-        if files is not None:
-            if files.table_id != table_id:
-                return None
-            self._keep((location, table_id, version, False), files)
-            return files
-        try:
-            commit = storage.status(storage.commit_uri(version))
-            folder = self._jvm.folder_at(self._jvm.path(location))
-            kernel_snapshot = self._jvm.kernel_snapshot(folder, version)
-            metadata, _ = self._jvm.kernel_state(kernel_snapshot)
-            if metadata["id"] != table_id:
-                return None
-            adds, complete = _collected(map(_slim, self._jvm.kernel_adds(folder, kernel_snapshot)), keys)
-        except Exception:
+            replayed = replay_version(storage, version, listed)
+        except UNREADABLE as error:
+            _LOG.info("%s@%d: left to Spark, as the log cannot be replayed: %s", location, version, error)
             return None
-        files = LiveFiles(table_id, version, _columns(metadata), commit, adds, complete)
-        self._keep((location, table_id, version, False), files)
+        state = replayed.state
+        if state.metadata["id"] != table_id:
+            return None
+        adds, complete = _collected(map(LoggedFile.as_add, state.files.values()), keys)
+        log = replace(state, files={})
+        files = LiveFiles(table_id, version, state.metadata, state.protocol, replayed.commit, adds, complete, log)
+        self._keep((location, table_id, version), files)
         return files
 
-    def _unchanged(self, storage: TableStorage, key: tuple[str, str, int, bool]) -> LiveFiles | None:
+    def _unchanged(self, storage: TableStorage, key: tuple[str, str, int]) -> LiveFiles | None:
         """Return what is kept of a version, if its commit file is still the one that was read."""
         files = self._kept.get(key)
         if files is None:
@@ -211,7 +214,7 @@ class LiveFilesReader:
         self._kept.move_to_end(key)
         return files
 
-    def _keep(self, key: tuple[str, str, int, bool], files: LiveFiles) -> None:
+    def _keep(self, key: tuple[str, str, int], files: LiveFiles) -> None:
         if not files.complete or len(files.adds) > MAX_FILES_KEPT:
             return
         self._kept[key] = files
@@ -226,24 +229,6 @@ class LiveFilesReader:
         return self._last_storage[1]
 
 
-def _replayed(
-    storage: TableStorage, version: int, keys: frozenset[FileKey] | None, listed: Mapping[str, StoredFile] | None
-) -> LiveFiles | None:
-    """Replay the log's files: a tenth of what Kernel takes. None where Kernel must read."""
-    replayed = replay_version(storage, version, listed)
-    if replayed is None:
-        return None
-    state = replayed.state
-    adds, complete = _collected(map(_slim, state.adds.values()), keys)
-    columns, log = _columns(state.metadata), replace(state, adds={})
-    return LiveFiles(state.metadata["id"], version, columns, replayed.commit, adds, complete, log)
-
-
-def _columns(metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of a version's columns, in order."""
-    return tuple(str(field["name"]) for field in json.loads(metadata["schemaString"])["fields"])
-
-
 def _collected(adds: Iterable[AddAction], keys: frozenset[FileKey] | None) -> tuple[dict[FileKey, AddAction], bool]:
     """Collect files by key; of very many only those of ``keys``, where some are given. False if some are left out."""
     files: dict[FileKey, AddAction] = {}
@@ -256,11 +241,3 @@ def _collected(adds: Iterable[AddAction], keys: frozenset[FileKey] | None) -> tu
             complete = False
             files = {key: add for key, add in files.items() if key in keys}
     return files, complete
-
-
-def _slim(add: AddAction) -> AddAction:
-    """An ``add`` action as a snapshot has it, of whose statistics only ``numRecords`` is kept."""
-    records = num_records(add.get("stats"))
-    # A snapshot's files change no data any more, says Delta's own reader of them.
-    slim = {**{key: value for key, value in add.items() if key != "stats"}, "dataChange": False}
-    return slim if records is None else {**slim, "stats": json.dumps({"numRecords": records}, separators=(",", ":"))}

@@ -71,7 +71,7 @@ def _planned_head(
 ) -> int:
     """Return the head's version, if it is the planned table with the properties as planned."""
     snapshot = jvm.update(log)
-    check_same_table(jvm, facts, snapshot)
+    check_same_table(jvm, storage, facts, snapshot)
     try:
         check_as_planned(jvm.metadata(snapshot)["configuration"], step, facts.ref.identifier)
     except CommitConflict as conflict:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import read_protocol
 from maintainer.delta.log.conflicting_commit import find_conflicting_commit
+from maintainer.delta.log.replay.version_replay import replay_version
 from maintainer.delta.storage.file_store import local_path
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import CommitConflict, EnvironmentUnfit, TableError
@@ -44,7 +45,7 @@ def refuse_unsafe_reads(setting: Callable[[str], object], where: str, consequenc
             raise EnvironmentUnfit(f"{key} is on: {consequence}", code="E606", where=where, help=f"set {key}=false")
 
 
-def check_same_table(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> None:
+def check_same_table(jvm: DeltaJvm, storage: TableStorage, facts: TableFacts, snapshot: JavaObject) -> None:
     """Refuse if the table at this place is not the one that was planned.
 
     Raises:
@@ -59,10 +60,9 @@ def check_same_table(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> 
         )
     table_id = jvm.metadata(snapshot)["id"]
     if table_id != facts.table_id:
-        was_planned = was_planned_table(jvm, facts, facts.version)
+        was_planned = was_planned_table(storage, facts, facts.version)
         other_commit = None
         if was_planned:
-            storage = TableStorage(jvm, jvm.log_at(facts.location))
             other_commit = find_conflicting_commit(storage, (), after_version=facts.version)
         explanation = "the table was dropped and created again since it was planned"
         if was_planned is None:
@@ -76,12 +76,10 @@ def check_same_table(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> 
         )
 
 
-def was_planned_table(jvm: DeltaJvm, facts: TableFacts, version: int) -> bool | None:
+def was_planned_table(storage: TableStorage, facts: TableFacts, version: int) -> bool | None:
     """Whether the log on storage has the planned table's id at a version; None if it cannot be read."""
     try:
-        folder = jvm.folder_of_log(jvm.log_at(facts.location))
-        metadata, _ = jvm.kernel_state(jvm.kernel_snapshot(folder, version))
-        return str(metadata["id"]) == facts.table_id
+        return str(replay_version(storage, version).state.metadata["id"]) == facts.table_id
     except Exception:
         return None
 
@@ -96,7 +94,7 @@ def check_as_planned(jvm: DeltaJvm, storage: TableStorage, facts: TableFacts, sn
     Raises:
         CommitConflict: C701, naming the other commit.
     """
-    check_same_table(jvm, facts, snapshot)
+    check_same_table(jvm, storage, facts, snapshot)
     why = _difference(jvm, facts, snapshot)
     if why is not None:
         other_commit = find_conflicting_commit(storage, (), after_version=facts.version)

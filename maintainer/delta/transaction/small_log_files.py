@@ -101,16 +101,13 @@ def is_kernels(metadata: dict[str, Any], protocol: dict[str, Any], num_files: in
     )
 
 
-def write_missing_checksum(
-    jvm: DeltaJvm, live_files: LiveFilesReader, facts: TableFacts, listed: Mapping[str, StoredFile]
-) -> None:
+def write_missing_checksum(live_files: LiveFilesReader, facts: TableFacts, listed: Mapping[str, StoredFile]) -> None:
     """Write the checksum file of the newest version before a rewrite, where it is missing.
 
     A commit of the last seconds is left to its writer: where both write the file at once, Delta's own leaves a
     temporary file in the log. Never raises: the file is not part of the protocol, and nothing relies on it.
 
     Args:
-        jvm: The session's JVM.
         live_files: What has read the version, or reads it now.
         facts: The table.
         listed: The log's folder, as it was listed just now.
@@ -124,14 +121,8 @@ def write_missing_checksum(
         uri = storage.checksum_uri(files.version)
         if uri in listed or time.time() - files.commit.modification_time_ms / 1000 < WRITERS_OWN_SECONDS:
             return
-        log = files.log
-        if log is not None:
-            metadata, protocol = log.metadata, log.protocol
-        else:
-            folder = jvm.folder_at(jvm.path(facts.location))
-            metadata, protocol = jvm.kernel_state(jvm.kernel_snapshot(folder, files.version))
-        checksum = checksum_of(files.adds.values(), metadata, protocol, log)
-        if checksum is not None and metadata["id"] == facts.table_id:
+        checksum = checksum_of(files.adds.values(), files.metadata, files.protocol, files.log)
+        if checksum is not None and files.table_id == facts.table_id:
             storage.files.write(uri, json.dumps(checksum, ensure_ascii=False).encode() + b"\n")
     except Exception as error:
         _LOG.info("%s: no checksum file was written: %s", facts.ref.identifier, error)

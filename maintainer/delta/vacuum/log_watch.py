@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from maintainer.delta.log.replay.log_state import is_of_log
 from maintainer.delta.storage.file_store import StoredFile
-from maintainer.delta.storage.table_storage import LogEntry, TableStorage, commits_among
+from maintainer.delta.storage.table_log import LogEntry, commits_among
+from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import CommitConflict
+from maintainer.model.table.log_names import LOG_FOLDER, SIDECAR_FOLDER, is_of_log
 
 MAX_NAMED = 5
 
@@ -50,7 +51,7 @@ class LogWatch:
                 where=self._where,
                 found="\n".join(changed[:MAX_NAMED]) + more,
                 allowed="commits and checkpoints of the same size, time and tag",
-                help="nothing was deleted; plan again. Find out who overwrites or removes files in _delta_log",
+                help=f"nothing was deleted; plan again. Find out who overwrites or removes files in {LOG_FOLDER}",
             )
 
 
@@ -58,7 +59,7 @@ def _of_log(storage: TableStorage) -> dict[str, StoredFile]:
     """The commits and checkpoints in a log's folder, with their sidecars."""
     listed = storage.log_files()
     found = {uri: file for uri, file in listed.items() if is_of_log(file.name)}
-    for folder in (file for file in listed.values() if file.is_dir and file.name == "_sidecars"):
+    for folder in (file for file in listed.values() if file.is_dir and file.name == SIDECAR_FOLDER):
         found.update(storage.children(folder.uri))
     return found
 

@@ -18,6 +18,7 @@ from maintainer.delta.storage.file_identity import NeededFiles
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import CommitConflict, MaintainerError, Refused
+from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.units import format_size
 
 MAX_NAMED = 5
@@ -224,6 +225,6 @@ def _disagreement(reader: SecondReader, ours: LiveVersion, found: str, allowed: 
         where=f"{ours.where}@{ours.version}",
         found=found.strip(),
         allowed=allowed,
-        help="delete no file of this table by hand. If something else changes files in its _delta_log, stop that and "
-        "plan again; if not, one of the two readers is wrong: report it with this message",
+        help=f"delete no file of this table by hand. If something else changes files in its {LOG_FOLDER}, stop that "
+        "and plan again; if not, one of the two readers is wrong: report it with this message",
     )

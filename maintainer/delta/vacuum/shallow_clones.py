@@ -13,18 +13,17 @@ import re
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from maintainer.delta.storage.failures.engine_failures import as_table_error
 from maintainer.delta.storage.file_identity import NeededFiles, same_folder
-from maintainer.delta.storage.file_store import FileStore, StoredFile, java_quote
-from maintainer.delta.storage.log_paths import COMMIT_NAME, is_absolute, log_uri
+from maintainer.delta.storage.file_store import FileStore, java_quote
+from maintainer.delta.storage.log_paths import is_absolute, log_uri
+from maintainer.delta.storage.table_log import LogEntry, TableLog
 from maintainer.errors import MaintainerError
 from maintainer.model.table.table_facts import TableFacts, TableRef
 
-MAX_THREADS = 8
 CATALOG_SECONDS = 60.0
 """For so long a list of a catalog's tables is good: what is deleted was removed long before, at least by retention."""
 _OUTSIDE = re.compile(rb'"path"\s*:\s*"(?:/|[A-Za-z][A-Za-z0-9+.-]*:|[^"]*(?:\\|\.\.|%2[eE]))|"storageType"\s*:\s*"p"')
@@ -61,7 +60,7 @@ class Locator(Protocol):
 class _Known:
     """What one table's log refers to outside its own folder; read up to the commit ``newest``."""
 
-    newest: tuple[int, StoredFile] | None = None
+    newest: LogEntry | None = None
     files: NeededFiles = field(default_factory=NeededFiles)
 
 
@@ -117,31 +116,21 @@ class References:
         They are read anew unless the newest commit that was read is still there, the same file: the table may have been
         dropped and made again, or commits between then and now cleaned away.
         """
-        commits = _commits(files, root_uri)
+        log = TableLog(files, root_uri)
+        commits = log.commits()
         references = self._known.get(ref.location)
         if references is None or references.newest not in commits:
             references = _Known()
-            if not commits or commits[0][0] > 0:
+            if not commits or commits[0].version > 0:
                 # Files that the cleaned-away commits added are in the newest version, or removed by a later commit.
                 references.files.add(_live_outside(locator.facts(ref), root_uri))
-        after = -1 if references.newest is None else references.newest[0]
-        newer = [commit.uri for version, commit in commits if version > after]
-        with ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="maintainer-references") as pool:
-            for outside in pool.map(lambda uri: _outside(files.read(uri), root_uri), newer):
-                references.files.add(outside)
+        after = -1 if references.newest is None else references.newest.version
+        for _, commit in log.bodies(commit for commit in commits if commit.version > after):
+            references.files.add(_outside(commit, root_uri))
         if commits:
             references.newest = commits[-1]
         self._known[ref.location] = references
         return references
-
-
-def _commits(files: FileStore, root_uri: str) -> list[tuple[int, StoredFile]]:
-    commits = []
-    for file in files.children(f"{root_uri}/_delta_log").values():
-        match = COMMIT_NAME.match(file.name)
-        if match:
-            commits.append((int(match.group(1)), file))
-    return sorted(commits, key=lambda commit: commit[0])
 
 
 def _outside(commit: bytes, root_uri: str) -> set[str]:

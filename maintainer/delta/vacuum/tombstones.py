@@ -19,7 +19,8 @@ from urllib.parse import unquote
 from maintainer.delta.log.replay.log_replay import LogReplay, Removal, live_uris
 from maintainer.delta.storage.file_store import StoredFile, local_path
 from maintainer.delta.storage.log_paths import is_absolute
-from maintainer.delta.storage.table_storage import LogEntry, TableStorage
+from maintainer.delta.storage.table_log import LogEntry
+from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.table_facts import RemovedFile, TableFacts
 
 LIST_FROM = 8

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.closed_types import TextEnum
+from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.storage_facts import Listing, Protection, ProtectionReason
 
 MAX_LISTED = 5_000_000
@@ -17,7 +18,7 @@ MAX_LISTED = 5_000_000
 PAGE = 1000
 """Entries that one LIST request of an object store returns."""
 
-_OF_A_TABLE, _METADATA = ("_delta_log", ".hoodie"), "metadata"
+_OF_A_TABLE, _METADATA = (LOG_FOLDER, ".hoodie"), "metadata"
 _SHOWN = 3
 
 
@@ -140,7 +141,7 @@ class _Foreign(TextEnum):
 def _whose(storage: TableStorage, children: dict[str, StoredFile]) -> _Foreign | None:
     """Say by its children what a foreign folder is; None for the table's own."""
     names = {child.name: child for child in children.values()}
-    if "_delta_log" in names or ".hoodie" in names:
+    if LOG_FOLDER in names or ".hoodie" in names:
         return _Foreign.TABLE
     metadata = names.get("metadata")
     if metadata is not None and metadata.is_dir and _is_iceberg(storage.children(metadata.uri)):

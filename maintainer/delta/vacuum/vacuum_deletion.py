@@ -18,7 +18,8 @@ from maintainer.delta.log.replay.log_replay import LogReplay, replay, uris_of
 from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.file_identity import NeededFiles, is_really_below
 from maintainer.delta.storage.file_store import StoredFile
-from maintainer.delta.storage.table_storage import LogEntry, TableStorage
+from maintainer.delta.storage.table_log import LogEntry
+from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.requirements import check_same_table
 from maintainer.delta.vacuum.file_deletion import Taken, check_unchanged, entries_in, take_away
 from maintainer.delta.vacuum.log_watch import LogWatch
@@ -34,6 +35,7 @@ from maintainer.errors.missing_files import files_gone_help
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.outcome import VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.table_facts import RemovedFile, TableFacts
 from maintainer.planning.vacuum.deletion_limits import refuse_trash
 
@@ -79,8 +81,8 @@ def vacuum(
     with table_errors(facts.ref.identifier):
         log = jvm.log_at(facts.location)
         snapshot = jvm.update(log)
-        check_same_table(jvm, facts, snapshot)
         storage = TableStorage(jvm, log)
+        check_same_table(jvm, storage, facts, snapshot)
         commits = VacuumCommits(jvm, storage, stamp, facts.ref.identifier)
         retention_ms = jvm.table_retention_ms(snapshot)
         read_version = int(snapshot.version())
@@ -198,7 +200,7 @@ class Deletion:
         folders = {uri.rpartition("/")[0] for uri in self._planned}
         outside = {folder for folder in folders if not is_really_below(storage.root_uri, folder)}
         for uri in self._planned:
-            inside = storage.is_below_root(uri) and not uri[len(storage.root_uri) + 1 :].startswith("_delta_log/")
+            inside = storage.is_below_root(uri) and not uri[len(storage.root_uri) + 1 :].startswith(f"{LOG_FOLDER}/")
             if not inside or uri.rpartition("/")[0] in outside:
                 raise Refused(
                     "the plan would delete something that is not a data file of the table",

@@ -17,7 +17,8 @@ from maintainer.delta.proof.statistics_verdict import Strictness, judge, strictn
 from maintainer.delta.rewrite.rewrite_proof import shortened
 from maintainer.delta.spark.session_settings import PADS_CHAR
 from maintainer.delta.storage.failures.engine_failures import message_of
-from maintainer.delta.storage.table_storage import LogEntry, TableStorage
+from maintainer.delta.storage.table_log import LogEntry
+from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.landed_commit import REWRITE_ACTIONS
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader
 from maintainer.delta.transaction.requirements import refuse_unsafe_reads
@@ -172,8 +173,9 @@ class CommitWork:
     def _compare(self, sources: tuple[AddAction, ...], written: tuple[AddAction, ...]) -> Iterator[CommitCheck]:
         name, differing, judged = SAME_ROWS, 0, self._with_statistics(sources)
         measured = None
-        if not self.exact and "metaData" not in self.others:
-            measured = same_rows(self.jvm, self.storage, self.facts, self.version, judged, self.adds)
+        files = self.live_files.of_version(self.facts, self.version, looks=False)
+        if not self.exact and "metaData" not in self.others and files is not None:
+            measured = same_rows(self.storage, files.metadata, judged, self.adds)
         if measured is None:
             before, after = self._snapshot(self.version - 1), self._snapshot(self.version)
             if isinstance(before, str) or isinstance(after, str):
@@ -198,7 +200,7 @@ class CommitWork:
         """The files that were removed with all of their statistics; without any, where these cannot be had."""
         texts: Mapping[str, str] = {}
         if len(sources) <= MAX_JUDGED_SOURCES:
-            with suppress(Exception):  # Kernel does not read the version: nothing is known of them then
+            with suppress(Exception):  # the version cannot be read any more: nothing is known of them then
                 paths = {str(source["path"]) for source in sources}
                 texts = self.live_files.statistics_of(self.facts, self.version - 1, paths)
         return tuple({**source, "stats": texts.get(str(source["path"]))} for source in sources)

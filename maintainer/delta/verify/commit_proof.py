@@ -45,8 +45,7 @@ class DeltaCommitProver:
         with table_errors(facts.ref.identifier):
             storage = TableStorage(self._jvm, facts.location)
             entries = storage.commits(after_version=max(-1, facts.version - MAX_COMMITS_LOOKED_AT))
-            for entry in reversed(entries):
-                info = storage.commit_info(entry)
+            for entry, info in storage.infos(entries[::-1]):
                 operation = str(info.get("operation") or "").upper()
                 if operation in MAINTENANCE or CommitStamp.from_json(info.get("userMetadata")):
                     return entry.version

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
 from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, judged_figures, measure_by_duckdb
@@ -21,7 +21,6 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.model.plan.lanes import MAX_DELETED_ROWS
 from maintainer.model.run.outcome import Fingerprint
-from maintainer.model.table.table_facts import TableFacts
 from maintainer.model.table.table_features import keeps_row_ids
 
 _LOG = logging.getLogger(__name__)
@@ -31,20 +30,16 @@ MAX_FETCHED_BYTES = 1 << 30
 
 
 def same_rows(
-    jvm: DeltaJvm,
     storage: TableStorage,
-    facts: TableFacts,
-    version: int,
+    metadata: Mapping[str, Any],
     sources: Sequence[AddAction],
     adds: Sequence[AddAction],
 ) -> Measured | None:
     """Read both sides of a commit that claims to change no data.
 
     Args:
-        jvm: The calls; no session is started.
         storage: The table's.
-        facts: The table.
-        version: The commit's; its schema is that of the version before.
+        metadata: The ``metaData`` action of the commit's version; its schema is that of the version before.
         sources: Files whose rows the commit took away; their statistics are judged where they are there.
         adds: The files that it added, with their statistics.
 
@@ -58,12 +53,6 @@ def same_rows(
     deleted = (int((source.get("deletionVector") or {}).get("cardinality") or 0) for source in sources)
     if sum(deleted) > MAX_DELETED_ROWS:
         return None
-    folder = jvm.folder_at(jvm.path(facts.location))
-    try:
-        metadata, _ = jvm.kernel_state(jvm.kernel_snapshot(folder, version))
-    except Exception as error:
-        _LOG.info("%s@%d: Kernel cannot read it, so Spark compares the rows: %s", facts.ref.identifier, version, error)
-        return None
     configuration = metadata["configuration"]
     if keeps_row_ids(configuration):
         return None
@@ -76,7 +65,7 @@ def same_rows(
     try:
         return _measured(storage, here, schema, partition_columns, sources, adds)
     except (CannotCompareError, TransferError) as error:
-        _LOG.info("%s@%d: rows compared by Spark: %s", facts.ref.identifier, version, error)
+        _LOG.info("%s: rows compared by Spark: %s", storage.root_uri, error)
         return None
     finally:
         here.close()

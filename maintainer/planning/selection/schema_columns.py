@@ -22,6 +22,7 @@ from typing import Any
 from maintainer.errors import TableError
 from maintainer.model.plan.layout_tags import DROPPED_COLUMNS_TAG
 from maintainer.model.plan.plan import PlannedColumn
+from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.policy.diagnostics import nearest
 from maintainer.units import read_digits
@@ -71,7 +72,7 @@ def read_schema(facts: TableFacts) -> list[dict[str, Any]]:
         "the schema in the table's log cannot be read",
         code="T403",
         where=at_version(facts),
-        help="nothing was changed; compare the _delta_log folder with a backup",
+        help=f"nothing was changed; compare the {LOG_FOLDER} folder with a backup",
     )
 
 

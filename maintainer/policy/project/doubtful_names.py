@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from typing import Any
 
+from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.policy.diagnostics import Diagnostic, Severity
 from maintainer.policy.resolve.resolve import Resolution, TableSource
 from maintainer.policy.table_names import name_parts
@@ -92,7 +93,7 @@ _ODD_ADDRESSES: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
             "names no storage account",
             "write `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/...`",
         ),
-        (r".*/_delta_log/?$", "is the log of a table", "name the table's folder, which is the one above"),
+        (rf".*/{LOG_FOLDER}/?$", "is the log of a table", "name the table's folder, which is the one above"),
         (r".*/[^/]+\.parquet$", "is called like a data file", "name the table's folder"),
         (
             r".*/[A-Z0-9_]+=[^/]*/?$",

@@ -18,6 +18,7 @@ from enum import Enum
 from pathlib import Path
 
 from maintainer.errors import ProjectError
+from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic, nearest
 from maintainer.policy.project.notify_settings import Notify, notify_problems, read_notify
@@ -316,7 +317,7 @@ def may_be_there(ref: TableRef) -> bool:
         return True
     try:
         # A run that died in its first append leaves a log without a commit: the next append makes the table.
-        return any(name[:20].isdigit() for name in os.listdir(os.path.join(place, "_delta_log")))
+        return any(name[:20].isdigit() for name in os.listdir(os.path.join(place, LOG_FOLDER)))
     except OSError:
         return False
 

@@ -10,12 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from maintainer.cli.main import run
-from maintainer.engine.store import object_storage
 from tests.support.http_receiver import http_receiver
-from tests.support.policies.projects import write_project
 from tests.support.stores.s3_server import S3Server, s3_server
 
 
@@ -121,18 +116,7 @@ def test_a_state_on_a_store_is_tried(tmp_path: Path) -> None:
         refused = state_on(server, tmp_path, AWS_SECRET_ACCESS_KEY="planted")
         assert (refused["status"], refused["code"]) == ("FAIL", "E682")
         assert "planted" not in refused["detail"]
-
-
-def test_a_store_of_the_state_that_does_not_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """In this process, where it is not asked again and again."""
-    monkeypatch.setattr(object_storage, "MAX_RETRIES", 0)
-    write_project(tmp_path, {"maintainer.yml": "version: 1\nstate: s3://lake/_maintainer\n"})
-    for name, value in {**KEYS, "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}.items():
-        monkeypatch.setenv(name, value)
-    assert run(["--project", str(tmp_path), "doctor", "--no-spark", "-o", "json"]) == 1
-    (gone,) = [check for check in json.loads(capsys.readouterr().out)["checks"] if check["name"] == "state"]
+    gone = state_on(server, tmp_path)
     assert (gone["status"], gone["code"]) == ("FAIL", "E681")
     assert gone["fix"].startswith("check the endpoint and the network")
 

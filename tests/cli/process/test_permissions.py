@@ -17,14 +17,14 @@ import sys
 from maintainer.delta.storage.failures.engine_failures import as_table_error
 from maintainer.delta.storage.file_store import LocalFiles
 from maintainer.delta.snapshot.find_tables import tables_below
-from maintainer.delta.log.local_log import LocalLog
+from maintainer.delta.storage.table_log import log_on_disk
 from maintainer.errors import ProjectError
 from maintainer.delta.doctor.doctor_storage import check_tables
 from pathlib import Path
 
 path = Path(sys.argv[1])
 try:
-    print("history", LocalLog.at(str(path)).commits())
+    print("history", log_on_disk(str(path)).commits())
 except OSError as error:
     print("history", as_table_error(error, "t").code)
 try:

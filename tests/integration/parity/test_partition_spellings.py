@@ -26,7 +26,6 @@ import maintainer
 from maintainer.delta.commands.command_engine import CommandEngine
 from maintainer.delta.commands.command_session import CommandSession, classic_sessions
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.spark.session_settings import SLOW_DEFAULTS
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.model.plan.lanes import Lane
 from maintainer.model.plan.reasons import ReasonCode
@@ -175,21 +174,14 @@ def num_files(path: Path) -> int:
     return sum("add" in action for action in actions) - sum("remove" in action for action in actions)
 
 
-def session_in(spark: SparkSession, zone: str) -> SparkSession:
-    """A session of a user in a zone, with two tasks for what Spark takes 50 and 200: that was most of these tests."""
-    session = spark.newSession()
-    session.conf.set("spark.sql.session.timeZone", zone)
-    for key in SLOW_DEFAULTS:
-        session.conf.set(key, "2")
-    return session
-
-
 def seen(spark: SparkSession, path: Path) -> dict[str, Counter[str]]:
     """What Spark in three zones and delta-rs see of each row."""
     forget_logs(spark)
     read = {}
     for zone in ZONES:
-        frame = session_in(spark, zone).read.format("delta").load(str(path))
+        session = spark.newSession()
+        session.conf.set("spark.sql.session.timeZone", zone)
+        frame = session.read.format("delta").load(str(path))
         columns = ("hex(x)", *(f"cast({name} AS string)" for name in TYPES if name != "x"))
         read[zone] = Counter(repr(row) for row in frame.selectExpr("id", *columns).collect())
     return {**read, "delta-rs": second_engine_rows(path)}
@@ -200,7 +192,8 @@ def built(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
     table = Built(tmp_path_factory.mktemp("spellings") / "t")
     table.by_delta_rs()
     table.by_hand()
-    session = session_in(spark, "Europe/Vilnius")
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "Europe/Vilnius")
     table.by_spark(session)
     session.conf.set("spark.databricks.delta.write.utcTimestampPartitionValues", "false")
     table.by_spark(session)
@@ -364,7 +357,7 @@ def test_a_command_takes_nothing_beside_an_empty_text_that_is_null(
 ) -> None:
     table = Path(shutil.copytree(empty, lake / "t"))
     with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
-        session_in(lease.spark, "UTC").read.format("delta").load(str(table)).where("i = 0").collect()
+        lease.spark.read.format("delta").load(str(table)).where("i = 0").collect()
     outcome = applied(CommandEngine(classic_sessions(lease)), tmp_path, f"table: {table}\noptimize: {{}}\n")
     assert outcome.table.steps == ()
     assert any(entry.reason.code is ReasonCode.SPELLING_CHANGES for entry in outcome.table_plan.left_alone)
@@ -373,7 +366,8 @@ def test_a_command_takes_nothing_beside_an_empty_text_that_is_null(
 
 def test_what_delta_writes_for_each_text(spark: SparkSession, built: Path, table: Path) -> None:
     """The guard of the command engine: every text that it takes for Delta's own comes back from OPTIMIZE as it was."""
-    session = session_in(spark, "Europe/Vilnius")
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "Europe/Vilnius")
     session.sql(f"OPTIMIZE delta.`{table}` ZORDER BY (id)").collect()
     after = {row: text for text, rows in ids_by_text(table).items() for row in rows}
     changed = set()

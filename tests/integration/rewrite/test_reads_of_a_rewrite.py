@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
+from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.replay.version_replay import ReplayedVersion, replay_version
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.delta.storage.table_storage import TableStorage
@@ -42,20 +42,14 @@ def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
 
 @pytest.fixture
 def whole_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The versions whose live files were read as a whole, from the commits or through Kernel, in order."""
+    """The versions whose live files were read as a whole, in order."""
     versions: list[int] = []
-    through_kernel, from_commits = DeltaJvm.kernel_adds, replay_version
 
-    def by_kernel(jvm: DeltaJvm, folder: TableFolder, snapshot: JavaObject) -> Iterator[dict[str, Any]]:
-        versions.append(int(snapshot.getVersion()))
-        return through_kernel(jvm, folder, snapshot)
-
-    def by_commits(storage: TableStorage, version: int, *listed: Any) -> ReplayedVersion | None:
+    def noted(storage: TableStorage, version: int, *listed: Any) -> ReplayedVersion:
         versions.append(version)
-        return from_commits(storage, version, *listed)
+        return replay_version(storage, version, *listed)
 
-    monkeypatch.setattr(DeltaJvm, "kernel_adds", by_kernel)
-    monkeypatch.setattr(REPLAY, by_commits)
+    monkeypatch.setattr(REPLAY, noted)
     return versions
 
 

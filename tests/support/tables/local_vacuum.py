@@ -15,6 +15,7 @@ from typing import Any
 from maintainer.app.planning.read_table import read_for_planning
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.storage.file_store import FileStore, LocalFiles, java_quote, local_path
+from maintainer.delta.storage.table_log import TableLog
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.vacuum.second_reader import SecondReader
 from maintainer.delta.vacuum.shallow_clones import References
@@ -49,10 +50,7 @@ class LocalTable(TableStorage):
     """A table's storage on a local disk, without a JVM. Deletion vectors of kind ``u`` are named by their text."""
 
     def __init__(self, path: Path) -> None:
-        self._root_uri = "file:" + java_quote(str(path))
-        self._log_uri = f"{self._root_uri}/_delta_log"
-        self.files = LocalFiles()
-        self._vectors = {}
+        TableLog.__init__(self, LocalFiles(), "file:" + java_quote(str(path)))
 
     def vector_uri(self, kind: str, path: str) -> str:
         """See ``TableStorage``."""

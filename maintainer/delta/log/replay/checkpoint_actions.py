@@ -6,14 +6,17 @@ A manifest and a sidecar are read alike: which of them holds which actions is th
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
-from maintainer.delta.log.actions import num_records
+from maintainer.delta.log.actions import LoggedFile, num_records
 
 _ADD = (
     *("path", "partitionValues", "size", "modificationTime", "dataChange", "tags", "deletionVector", "stats"),
-    *("stats_parsed.numRecords", "clusteringProvider", "baseRowId", "defaultRowCommitVersion"),
+    *("clusteringProvider", "baseRowId", "defaultRowCommitVersion"),
 )
 _WHOLE = ("metaData", "protocol", "txn", "domainMetadata", "sidecar")
 _COLUMNS = [*_WHOLE, *(f"add.{field}" for field in _ADD)]
@@ -21,70 +24,147 @@ _COLUMNS = [*_WHOLE, *(f"add.{field}" for field in _ADD)]
 ROWS_AT_ONCE = 1 << 16
 
 
-def checkpoint_actions(name: str, data: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the actions of a checkpoint's file: adds, metadata, protocol, transactions, domains, sidecars.
+def checkpoint_actions(
+    name: str, data: bytes, shared: dict[Any, Any], *, with_statistics: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Yield the actions of a checkpoint's file, as ``LogState`` takes them, and those that name its sidecars.
 
     Args:
         name: Its name; ``.json`` for a manifest of that form.
         data: Its content.
+        shared: What equal partition values are shared by; see ``LoggedFile``.
+        with_statistics: Give all statistics of the adds, and not only the record count.
 
     Raises:
         ValueError: It is not what its name says.
     """
     if name.endswith(".json"):
-        for line in data.decode("utf-8").split("\n"):
-            if line:
-                yield slim(json.loads(line))
+        yield from json_actions(data, shared, with_statistics=with_statistics)
         return
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    columns = [*_COLUMNS, "add.stats_parsed" if with_statistics else "add.stats_parsed.numRecords"]
     try:
-        for batch in pq.ParquetFile(pa.BufferReader(data)).iter_batches(ROWS_AT_ONCE, columns=_COLUMNS):
+        file = pq.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit="us")
+        # Spark writes time stamps as INT96, which has no zone; those that have none are INT64.
+        instants = frozenset(
+            leaf.path for leaf in map(file.schema.column, range(len(file.schema))) if leaf.physical_type == "INT96"
+        )
+        for batch in file.iter_batches(ROWS_AT_ONCE, columns=columns):
             for kind, column in zip(batch.schema.names, batch.columns, strict=True):
                 rows = column.drop_null()
                 if kind == "add" and len(rows):
-                    yield from ({"add": body} for body in _adds(rows))
+                    files = _files(rows, instants, shared, with_statistics=with_statistics)
+                    yield from ({"add": logged} for logged in files)
                 elif kind in _WHOLE:
                     yield from ({kind: _without_null(body)} for body in rows.to_pylist(maps_as_pydicts="strict"))
     except pa.ArrowException as error:
         raise ValueError(f"{name}: {error}") from error
 
 
-def slim(action: dict[str, Any]) -> dict[str, Any]:
-    """The action with no more of an add's statistics than facts need: they are most of a log."""
-    add = action.get("add")
-    if add is not None and add.get("stats"):
-        add["stats"] = _count_alone(num_records(add["stats"]))
-    return action
+def json_actions(data: bytes, shared: dict[Any, Any], *, with_statistics: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield the actions of a commit, or of a manifest in JSON, as ``LogState`` takes them.
+
+    Raises:
+        ValueError: It is no JSON, or no UTF-8.
+    """
+    for line in data.decode("utf-8").split("\n"):
+        if line.strip():
+            action = json.loads(line)
+            if "add" in action:
+                action["add"] = LoggedFile.of(action["add"], shared, with_statistics=with_statistics)
+            yield action
 
 
-def _count_alone(records: int | None) -> str | None:
-    return None if records is None else f'{{"numRecords":{records}}}'
-
-
-def _adds(rows: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 (an array of pyarrow, which has no types)
-    """The bodies of adds, column by column: a million of them are ten times as slow row by row."""
+def _files(
+    rows: Any,  # noqa: ANN401 (an array of pyarrow, which has no types)
+    instants: frozenset[str],
+    shared: dict[Any, Any],
+    *,
+    with_statistics: bool,
+) -> Iterator[LoggedFile]:
+    """The files of adds, column by column: a million of them are ten times as slow row by row."""
     columns = {field.name: rows.field(place) for place, field in enumerate(rows.type)}
-    parsed = columns.pop("stats_parsed", None)
-    counts = [None] * len(rows)
-    if parsed is not None:
-        counts = [body and body.get("numRecords") for body in parsed.to_pylist()]
-    lists = {
-        name: column.to_pylist(maps_as_pydicts="strict")
-        for name, column in columns.items()
-        if column.null_count < len(column)
-    }
-    if "stats" in lists or parsed is not None:
-        texts = lists.get("stats") or [None] * len(rows)
-        lists["stats"] = [
-            _count_alone(num_records(text) if text else count) for text, count in zip(texts, counts, strict=True)
+    nothing: list[Any] = [None] * len(rows)
+
+    def values(name: str) -> list[Any]:
+        column = columns.get(name)
+        return nothing if column is None or column.null_count == len(column) else column.to_pylist()
+
+    parsed = columns.get("stats_parsed")
+    statistics: list[str | None] = nothing
+    if with_statistics:
+        whole = nothing if parsed is None else parsed.to_pylist()
+        statistics = [
+            text or (figures and _as_json(figures, "add.stats_parsed", instants))
+            for text, figures in zip(values("stats"), whole, strict=True)
         ]
-    if "deletionVector" in lists:
-        lists["deletionVector"] = [vector and _without_null(vector) for vector in lists["deletionVector"]]
-    names = tuple(lists)
-    for values in zip(*lists.values(), strict=True):
-        yield {name: value for name, value in zip(names, values, strict=True) if value is not None}
+    vectors = [vector and _without_null(vector) for vector in values("deletionVector")]
+    return map(
+        LoggedFile,
+        values("path"),
+        (size or 0 for size in values("size")),
+        (moment or 0 for moment in values("modificationTime")),
+        (entries or {} for entries in _maps(columns.get("partitionValues"), shared) or nothing),
+        _counts(columns.get("stats"), parsed) or nothing,
+        vectors,
+        _maps(columns.get("tags"), shared) or nothing,
+        *(values(name) for name in ("clusteringProvider", "baseRowId", "defaultRowCommitVersion")),
+        statistics,
+    )
+
+
+def _maps(column: Any, shared: dict[Any, Any]) -> list[dict[str, Any] | None] | None:  # noqa: ANN401 (pyarrow)
+    """The maps of a column, equal ones as one object; None where all are null."""
+    if column is None or column.null_count == len(column):
+        return None
+    names, values, offsets = column.keys.to_pylist(), column.items.to_pylist(), column.offsets.to_pylist()
+    known = column.is_valid().to_pylist()
+    maps: list[dict[str, Any] | None] = []
+    for start, end, is_known in zip(offsets, offsets[1:], known, strict=False):
+        entries = tuple(zip(names[start:end], values[start:end], strict=True))
+        if is_known and entries not in shared:
+            shared[entries] = dict(entries)
+        maps.append(shared[entries] if is_known else None)
+    return maps
+
+
+def _counts(texts: Any, parsed: Any) -> list[int | None] | None:  # noqa: ANN401 (arrays of pyarrow)
+    """The record counts of adds, by their statistics as text, or else as columns; None where there are none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    in_columns = None if parsed is None else pc.struct_field(parsed, "numRecords").to_pylist()
+    if texts is None or texts.null_count == len(texts):
+        return in_columns
+    # As nearly every writer writes them, without a look at the rest; other texts are parsed.
+    found = pc.struct_field(pc.extract_regex(texts, r'^\{"numRecords":(?P<count>\d{1,18})[,}]'), "count")
+    counts: list[int | None] = found.cast(pa.int64()).to_pylist()
+    for place in pc.indices_nonzero(pc.is_null(found)).to_pylist():
+        text = texts[place].as_py()
+        counts[place] = num_records(text) if text else in_columns and in_columns[place]
+    return counts
+
+
+def _as_json(figure: object, column: str, instants: frozenset[str]) -> str:
+    """Statistics that a checkpoint holds as columns, as the log's JSON has them."""
+    match figure:
+        case dict():
+            known = ((name, value) for name, value in figure.items() if value is not None)
+            parts = (f"{json.dumps(name)}:{_as_json(value, f'{column}.{name}', instants)}" for name, value in known)
+            return "{" + ",".join(parts) + "}"
+        case datetime():
+            moment = figure.replace(tzinfo=None).isoformat(timespec="milliseconds")
+            return json.dumps(moment if figure.tzinfo is None and column not in instants else f"{moment}Z")
+        case date():
+            return json.dumps(figure.isoformat())
+        case Decimal():
+            return f"{figure:f}"
+        case float() if not math.isfinite(figure):
+            return json.dumps({math.inf: "Infinity", -math.inf: "-Infinity"}.get(figure, "NaN"))
+        case _:
+            return json.dumps(figure, ensure_ascii=False)
 
 
 def _without_null(body: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from typing import Any
 
 from maintainer.delta.log.commit_history import info_of
 from maintainer.delta.storage.log_paths import is_absolute
-from maintainer.delta.storage.table_storage import LogEntry, TableStorage
+from maintainer.delta.storage.table_log import LogEntry
+from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.table_facts import TableFacts
 
 REVIVING = ("RESTORE", "CLONE", "CONVERT")

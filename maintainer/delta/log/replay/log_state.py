@@ -5,17 +5,13 @@ All readers use it, however they got the actions.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from maintainer.delta.log.actions import LoggedFile
 from maintainer.delta.log.conflicting_commit import removed_key
-from maintainer.delta.storage.log_paths import COMMIT_NAME
-
-_CLASSIC = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
-_PARTS = re.compile(r"^(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet$")
-_V2 = re.compile(r"^(\d{20})\.checkpoint\.[0-9a-fA-F-]{36}\.(json|parquet)$")
+from maintainer.model.table.log_names import CHECKPOINT_PART, CLASSIC_CHECKPOINT, COMMIT_NAME, UUID_CHECKPOINT
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +21,6 @@ class Segment:
     version: int
     checkpoint: tuple[str, ...]
     commits: tuple[str, ...]
-
-
-def is_of_log(name: str) -> bool:
-    """Whether a file's name is that of a commit, or of a checkpoint or a part of one."""
-    return any(form.match(name) for form in (COMMIT_NAME, _CLASSIC, _PARTS, _V2))
 
 
 class IncompleteLog(ValueError):
@@ -48,9 +39,9 @@ def segment(names: Iterable[str], version: int | None = None) -> Segment:
     for name in names:
         if match := COMMIT_NAME.match(name):
             commits[int(match[1])] = name
-        elif match := _CLASSIC.match(name) or _V2.match(name):
+        elif match := CLASSIC_CHECKPOINT.match(name) or UUID_CHECKPOINT.match(name):
             whole.setdefault(int(match[1]), (name,))
-        elif match := _PARTS.match(name):
+        elif match := CHECKPOINT_PART.match(name):
             parts.setdefault((int(match[1]), int(match[3])), {})[int(match[2])] = name
     for (number, total), pieces in parts.items():
         if set(pieces) == set(range(1, total + 1)):
@@ -77,21 +68,21 @@ class LogState:
     domains: dict[str, str] = field(default_factory=dict)
     transactions: dict[str, dict[str, Any]] = field(default_factory=dict)
     commit_info: dict[str, Any] = field(default_factory=dict)
-    adds: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    files: dict[tuple[str, str], LoggedFile] = field(default_factory=dict)
     strays: int = 0
     """Removals of what was not live: the same file in another spelling, perhaps."""
 
     def take(self, actions: Iterable[Mapping[str, Any]]) -> None:
-        """Apply the actions of a checkpoint or of one commit."""
+        """Apply the actions of a checkpoint or of one commit; the body of an ``add`` is a ``LoggedFile``."""
         self.commit_info = {}
-        added: dict[tuple[str, str], dict[str, Any]] = {}
+        added: dict[tuple[str, str], LoggedFile] = {}
         for action in actions:
             for kind, body in action.items():
                 match kind:
                     case "add":
-                        added[removed_key(body)] = body
+                        added[body.key] = body
                     case "remove":
-                        self.strays += self.adds.pop(removed_key(body), None) is None
+                        self.strays += self.files.pop(removed_key(body), None) is None
                     case "metaData":
                         self.metadata = body
                     case "protocol":
@@ -107,4 +98,4 @@ class LogState:
                     case _:
                         pass
         # A commit's removes come before its adds, whatever their order in the file: a file may be added again.
-        self.adds.update(added)
+        self.files.update(added)

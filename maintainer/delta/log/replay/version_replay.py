@@ -1,30 +1,48 @@
 """Read a version of a table from its log's files: a checkpoint, where there is one, and the commits above it.
 
-Delta Kernel reads such a log as well, but it needs a JVM, and the way of each row through it takes time. Anything
-unusual is left to Kernel.
+Every reader of a version goes through ``replay_version``. What it does not read, Spark's own Delta reads or refuses.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from maintainer.delta.log.local_log import LOG_FOLDER
-from maintainer.delta.log.replay.checkpoint_actions import checkpoint_actions, slim
+from maintainer.delta.log.replay.checkpoint_actions import checkpoint_actions, json_actions
 from maintainer.delta.log.replay.log_state import IncompleteLog, LogState, segment
 from maintainer.delta.storage.file_store import StoredFile
-from maintainer.delta.storage.table_storage import LogEntry, TableStorage
+from maintainer.delta.storage.table_log import LogEntry, TableLog
+from maintainer.model.table.log_names import commit_name
 
-MAX_LOG_BYTES = 128 * 1024 * 1024
-"""More commits above a checkpoint are unusual: some 200,000 files with statistics of ten columns."""
+MAX_LOG_BYTES = 4 << 30
+"""Of commits above a checkpoint: some six million files with statistics of ten columns."""
 
-MAX_CHECKPOINT_BYTES = 512 * 1024 * 1024
-"""A larger checkpoint, of more than a million files, is read by Kernel piece by piece."""
+MAX_CHECKPOINT_BYTES = 2 << 30
+"""Of a checkpoint's files: some four million live files."""
 
-SIDECARS = "_sidecars"
+READER_FEATURES = frozenset(
+    {
+        "columnMapping",
+        "deletionVectors",
+        "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantType",
+        "variantType-preview",
+        "variantShredding",
+        "variantShredding-preview",
+    }
+)
+"""Reader features that are known here. Any other is for Spark's reader to accept or refuse."""
+
+NEWEST_READER_VERSION = 3
+"""The protocol's newest reader version; a table that needs a later one is Spark's to refuse."""
+
+NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 
@@ -39,72 +57,98 @@ class ReplayedVersion:
 
 
 def replay_version(
-    storage: TableStorage, version: int | None = None, listed: Mapping[str, StoredFile] | None = None
-) -> ReplayedVersion | None:
-    """Replay the log up to a version, or the newest one; None where anything is missing.
+    log: TableLog,
+    version: int | None = None,
+    listed: Mapping[str, StoredFile] | None = None,
+    *,
+    with_statistics: bool = False,
+) -> ReplayedVersion:
+    """Replay the log up to a version, or the newest one.
 
     Args:
-        storage: The table's.
+        log: The table's.
         version: None for the newest one.
         listed: The log's folder, where it was listed just now.
+        with_statistics: Keep all statistics of the live files, and not only the record count.
 
     Raises:
+        IncompleteLog: The log's files do not make up the version, are too large, or need what is not known here.
         OSError: A file cannot be read.
         ValueError: A file is not JSON or Parquet.
     """
-    listed = storage.log_files() if listed is None else listed
+    listed = log.log_files() if listed is None else listed
     files = {file.name: file for file in listed.values() if not file.is_dir}
-    try:
-        chosen = segment(files, version)
-    except IncompleteLog:
-        return None
-    commit = files.get(f"{chosen.version:020d}.json")
-    if commit is None or sum(files[name].size_bytes for name in chosen.commits) > MAX_LOG_BYTES:
-        return None
+    chosen = segment(files, version)
+    commit = files.get(commit_name(chosen.version))
+    if commit is None:
+        raise IncompleteLog(f"the commit of version {chosen.version} is missing")
+    _check_size("commits", sum(files[name].size_bytes for name in chosen.commits), MAX_LOG_BYTES)
     state = LogState(chosen.version)
-    if chosen.checkpoint and not _take_checkpoint(storage, state, [files[name] for name in chosen.checkpoint]):
-        return None
-    for body in storage.files.read_many(files[name] for name in chosen.commits):
-        state.take(slim(json.loads(line)) for line in body.decode("utf-8").split("\n") if line)
+    shared: dict[Any, Any] = {}
+    if chosen.checkpoint:
+        parts = [files[name] for name in chosen.checkpoint]
+        _take_checkpoint(log, state, parts, shared, with_statistics=with_statistics)
+    for body in log.files.read_many(files[name] for name in chosen.commits):
+        state.take(json_actions(body, shared, with_statistics=with_statistics))
     if not state.metadata or not state.protocol:
-        return None
+        raise IncompleteLog("the log has no metadata or no protocol")
+    _check_known(state.protocol)
     state.metadata.setdefault("configuration", {})
     state.metadata.setdefault("partitionColumns", [])
+    state.metadata.setdefault("schemaString", NO_COLUMNS)
     if not chosen.commits:
-        state.commit_info = storage.commit_info(
-            LogEntry(chosen.version, commit.modification_time_ms, commit.uri, commit)
-        )
+        state.commit_info = log.commit_info(LogEntry(chosen.version, commit))
     committed_at_ms = commit.modification_time_ms
     if str(state.metadata["configuration"].get(IN_COMMIT_TIMESTAMPS)).lower() == "true":
         committed_at_ms = int(state.commit_info["inCommitTimestamp"])
     return ReplayedVersion(state, committed_at_ms, commit)
 
 
-def _take_checkpoint(storage: TableStorage, state: LogState, parts: list[StoredFile]) -> bool:
-    """Fill the state from a checkpoint's files and their sidecars; False where they are too large.
+def last_transaction(log: TableLog, app_id: str, version: int | None = None) -> int:
+    """The number of the last commit with an idempotency token, at a version or the newest; -1 for none.
+
+    Raises what ``replay_version`` raises.
+    """
+    return int(replay_version(log, version).state.transactions.get(app_id, {}).get("version", -1))
+
+
+def _take_checkpoint(
+    log: TableLog, state: LogState, parts: list[StoredFile], shared: dict[Any, Any], *, with_statistics: bool
+) -> None:
+    """Fill the state from a checkpoint's files and their sidecars.
 
     Raises:
         FileNotFoundError: A sidecar is missing.
         ValueError: A file is damaged, or a sidecar not as long as the manifest says.
     """
-    if sum(part.size_bytes for part in parts) > MAX_CHECKPOINT_BYTES:
-        return False
+    _check_size("checkpoint", sum(part.size_bytes for part in parts), MAX_CHECKPOINT_BYTES)
     sidecars: dict[str, int] = {}
-    for part, body in zip(parts, storage.files.read_many(parts), strict=True):
-        actions = checkpoint_actions(part.name, body)
+    for part, body in zip(parts, log.files.read_many(parts), strict=True):
+        actions = checkpoint_actions(part.name, body, shared, with_statistics=with_statistics)
         state.take(action for action in actions if not _is_sidecar(action, sidecars))
-    if sum(sidecars.values()) > MAX_CHECKPOINT_BYTES:
-        return False
-    found = storage.children(f"{storage.root_uri}/{LOG_FOLDER}/{SIDECARS}") if sidecars else {}
-    by_name = {file.name: file for file in found.values()}
+    _check_size("sidecars", sum(sidecars.values()), MAX_CHECKPOINT_BYTES)
+    found = log.sidecars() if sidecars else {}
     for name, size_bytes in sidecars.items():
-        if name not in by_name:
+        if name not in found:
             raise FileNotFoundError(name)
-        if by_name[name].size_bytes != size_bytes:
-            raise ValueError(f"{name}: {by_name[name].size_bytes} bytes instead of {size_bytes}")
-    for name, body in zip(sidecars, storage.files.read_many(by_name[name] for name in sidecars), strict=True):
-        state.take(checkpoint_actions(name, body))
-    return True
+        if found[name].size_bytes != size_bytes:
+            raise ValueError(f"{name}: {found[name].size_bytes} bytes instead of {size_bytes}")
+    for name, body in zip(sidecars, log.files.read_many(found[name] for name in sidecars), strict=True):
+        state.take(checkpoint_actions(name, body, shared, with_statistics=with_statistics))
+
+
+def _check_size(what: str, size_bytes: int, most_bytes: int) -> None:
+    if size_bytes > most_bytes:
+        raise IncompleteLog(f"the {what} to be read have {size_bytes:,} bytes; {most_bytes:,} are read at most")
+
+
+def _check_known(protocol: Mapping[str, Any]) -> None:
+    """Raise for a protocol that is not known, or a feature that readers see differently."""
+    version = int(protocol.get("minReaderVersion") or 1)
+    unknown = sorted({*(protocol.get("readerFeatures") or ())} - READER_FEATURES)
+    if version > NEWEST_READER_VERSION or unknown:
+        found = ", ".join(unknown) or f"reader version {version}"
+        raise IncompleteLog(f"the table needs what is not known here: {found}")
 
 
 def _is_sidecar(action: Mapping[str, Any], sidecars: dict[str, int]) -> bool:

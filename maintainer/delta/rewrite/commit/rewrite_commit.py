@@ -151,11 +151,11 @@ def _check_where_it_landed(job: RewriteJob, version: int, stamp: CommitStamp) ->
         VerificationFailed: V503, the new table has our commit.
     """
     try:
-        check_same_table(job.jvm, job.facts, job.jvm.update(job.log))
+        check_same_table(job.jvm, job.storage, job.facts, job.jvm.update(job.log))
     except CommitConflict as conflict:
         if find_stamp(job.storage, stamp, after_version=-1) is None:
             raise
-        was_planned = was_planned_table(job.jvm, job.facts, version)
+        was_planned = was_planned_table(job.storage, job.facts, version)
         if was_planned:
             return  # another writer replaced the table after our commit
         if was_planned is None:

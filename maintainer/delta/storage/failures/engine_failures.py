@@ -23,6 +23,7 @@ from maintainer.delta.storage.failures.machine_failures import (
 )
 from maintainer.engine.process_loss import engine_gone, is_engine_lost, says_stopped
 from maintainer.errors import CommitNotLanded, EnvironmentUnfit, Interrupted, MaintainerError, TableError, raise_from
+from maintainer.model.table.log_names import LOG_FOLDER
 
 MAX_CAUSES = 12
 
@@ -64,11 +65,11 @@ NO_TABLE_HELP = "correct `table:` in its policy; if the table was dropped for go
 NOT_COMMITTED_HELP = (
     "fix the cause named above, then run `maintainer apply` again; spark.log in the run folder has the details"
 )
-DAMAGED_LOG_HELP = "nothing was changed; compare the _delta_log folder with a backup"
+DAMAGED_LOG_HELP = f"nothing was changed; compare the {LOG_FOLDER} folder with a backup"
 UNKNOWN_CAUSE_HELP = "nothing was changed; fix the cause named above; spark.log in the run folder has the details"
 NOT_DELTA_HELP = (
     "correct `table:`, or remove it from the policies; CONVERT TO DELTA is for folders of plain Parquet files only: "
-    "where a table of Delta lost its _delta_log, it would bring deleted rows back"
+    f"where a table of Delta lost its {LOG_FOLDER}, it would bring deleted rows back"
 )
 
 
@@ -259,7 +260,7 @@ def catalog_away(where: str, found: str) -> EnvironmentUnfit:
 def _is_about_the_log(error: BaseException, chain: tuple[EngineFailure, ...]) -> bool:
     """Whether the error comes from Delta, names a file of the log, or arose while its content was parsed."""
     return isinstance(error, (ValueError, LookupError)) or any(
-        failure.condition.startswith("DELTA_") or "_delta_log" in failure.message for failure in chain
+        failure.condition.startswith("DELTA_") or LOG_FOLDER in failure.message for failure in chain
     )
 
 

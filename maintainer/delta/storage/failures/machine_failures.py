@@ -12,6 +12,7 @@ from maintainer.delta.storage.failures.store_answers import PATH_STYLE, client_e
 from maintainer.delta.storage.failures.throwable import Failure
 from maintainer.errors import EnvironmentUnfit, MaintainerError, StoreRefusal, TableError
 from maintainer.errors.missing_files import MISSING_HELP, RESTORE_TAKES_BACK
+from maintainer.model.table.log_names import LOG_FOLDER
 
 _PERMISSION = frozenset({"AccessControlException", "AccessDeniedException"})
 _DENIED = re.compile(r"Permission denied|Operation not permitted|Read-only file system|\(403\)|Status Code: 403")
@@ -232,7 +233,7 @@ def file_that_failed(chain: Sequence[Failure]) -> str | None:
     for failure in chain:
         match = _FILE_READ.search(failure.message) if failure.condition == _FAILED_READ else None
         if match is not None:
-            return None if "/_delta_log/" in match[1] else match[1]
+            return None if f"/{LOG_FOLDER}/" in match[1] else match[1]
     return None
 
 

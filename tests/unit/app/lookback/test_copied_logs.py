@@ -11,7 +11,7 @@ import pytest
 
 from maintainer.app.lookback.copied_logs import own_rows
 from maintainer.delta.log.commit_history import read_commits
-from maintainer.delta.log.local_log import LocalLog
+from maintainer.delta.storage.table_log import log_on_disk
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted, TableCommit
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from tests.support.policies.projects import loaded
@@ -43,7 +43,7 @@ def policy_of(root: Path, name: str) -> ResolvedPolicy:
 def at(root: Path, name: str, place: str | None = None) -> tuple[ResolvedPolicy, CommitsRead]:
     """A table of the project, and what the log at its place tells."""
     path = root / (place or name)
-    log = LocalLog.at(str(path))
+    log = log_on_disk(str(path))
     assert log is not None
     return policy_of(root, name), read_commits(log, str(path), CommitsWanted())
 

@@ -12,18 +12,19 @@ import pyarrow as pa
 import pytest
 
 from maintainer.delta.log.commit_history import MAX_DETAIL, read_commits
-from maintainer.delta.log.local_log import LocalLog, local_folder
+from maintainer.delta.storage.file_store import LocalFiles
+from maintainer.delta.storage.table_log import TableLog, local_folder, log_on_disk
 from maintainer.model.table.commit_records import CommitStamp, CommitsWanted
 
 STAMP = CommitStamp("20261121T220000Z-7f3a", "lake/t/compact#2", 0, "sha256:p")
 
 
-def write_log(root: Path, *commits: list[dict[str, Any]]) -> LocalLog:
+def write_log(root: Path, *commits: list[dict[str, Any]]) -> TableLog:
     log = root / "_delta_log"
     log.mkdir(parents=True)
     for version, actions in enumerate(commits):
         (log / f"{version:020d}.json").write_text("".join(json.dumps(action) + "\n" for action in actions))
-    return LocalLog(root)
+    return TableLog(LocalFiles(), f"file:{root}")
 
 
 def info(operation: str, **more: Any) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def test_commits_of_another_writer_are_read_with_their_own_figures(tmp_path: Pat
     size = os.path.getsize(path)
     table.vacuum(0, enforce_retention_duration=False, dry_run=False)
 
-    log = LocalLog.at(f"file://{tmp_path}")
+    log = log_on_disk(f"file://{tmp_path}")
     assert log is not None
     history = read_commits(log, str(tmp_path), CommitsWanted(limit=10))
     assert history.oldest_version == 0
@@ -122,17 +123,17 @@ def test_parameters_worth_a_word(tmp_path: Path, parameters: object, expected: s
 
 def test_only_a_table_on_this_machine_has_a_local_log(tmp_path: Path) -> None:
     write_log(tmp_path / "a b", [info("WRITE")])
-    assert LocalLog.at(f"file:{tmp_path}/a%20b") is not None
-    assert LocalLog.at(str(tmp_path / "none")) is None
-    assert LocalLog.at("s3a://bucket/t") is None
+    assert log_on_disk(f"file:{tmp_path}/a%20b") is not None
+    assert log_on_disk(str(tmp_path / "none")) is None
+    assert log_on_disk("s3a://bucket/t") is None
     assert local_folder("abfss://c@a.dfs.core.windows.net/t") is None
 
 
-def test_a_link_in_the_log_is_no_commit(tmp_path: Path) -> None:
+def test_a_link_in_the_log_is_a_commit_as_it_is_to_delta(tmp_path: Path) -> None:
     log = write_log(tmp_path / "t", [info("WRITE")])
-    (tmp_path / "elsewhere.json").write_text("{}")
+    (tmp_path / "elsewhere.json").write_text(json.dumps(info("MERGE")))
     (tmp_path / "t" / "_delta_log" / f"{1:020d}.json").symlink_to(tmp_path / "elsewhere.json")
-    assert [entry.version for entry in log.commits()] == [0]
+    assert [commit.operation for commit in read_commits(log, "t", CommitsWanted()).commits] == ["MERGE", "WRITE"]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +176,7 @@ def test_what_a_second_writer_really_logs_is_understood(tmp_path: Path) -> None:
     merge.when_not_matched_insert_all().when_matched_delete().execute()
     deltalake.write_deltalake(tmp_path, rows, mode="overwrite")
     deltalake.write_deltalake(tmp_path, rows, mode="append")
-    log = LocalLog.at(f"file://{tmp_path}")
+    log = log_on_disk(f"file://{tmp_path}")
     assert log is not None
     commits = read_commits(log, str(tmp_path), CommitsWanted(limit=10)).commits
     assert [(past_commit.operation, past_commit.takes_files) for past_commit in reversed(commits)] == [
@@ -195,7 +196,7 @@ def test_files_of_writers_whose_bounds_cannot_be_trusted_are_named_where_that_is
         actions = [info("WRITE", engineInfo=engine), {"add": {"path": f"spark-{version}", "size": 1}}]
         text = "".join(json.dumps(action) + "\n" for action in actions)
         (tmp_path / "_delta_log" / f"{version:020d}.json").write_text(text)
-    log = LocalLog.at(f"file://{tmp_path}")
+    log = log_on_disk(f"file://{tmp_path}")
     assert log is not None
     spark, rust = read_commits(log, "t", CommitsWanted(since_ms=0, with_doubtful=True)).doubtful_files
     assert spark == ("Apache-Spark/3.5.0 Delta-Lake/3.2.1", frozenset({"spark-2"}))

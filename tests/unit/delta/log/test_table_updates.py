@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from maintainer.delta.log.actions import PartitionNames, data_file
-from maintainer.delta.log.local_log import LocalLog
 from maintainer.delta.log.table_updates import MAX_UPDATES, read_updates
+from maintainer.delta.storage.file_store import LocalFiles
+from maintainer.delta.storage.table_log import TableLog
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts, Update
 from tests.support.tables.builders import MINUTE_MS, NOW_MS, make_facts, make_file
@@ -55,7 +56,9 @@ class Log:
             path.write_text("".join(json.dumps(action) + "\n" for action in actions))
             os.utime(path, (at_ms / 1000, at_ms / 1000))
         since_ms = NOW_MS - int(minutes * MINUTE_MS)
-        return read_updates(LocalLog(self.folder.parent), facts, since_ms=since_ms, after_version=after_version)
+        return read_updates(
+            TableLog(LocalFiles(), f"file:{self.folder.parent}"), facts, since_ms=since_ms, after_version=after_version
+        )
 
 
 _MORE = ("isDynamicPartitionOverwrite", "notMatchedBySourcePredicates")

@@ -15,27 +15,33 @@ from maintainer.delta.log.write_history import (
     paths_of_zorder,
     zordered_by,
 )
-from maintainer.delta.storage.table_storage import LogEntry
+from maintainer.delta.storage.file_store import LocalFiles, StoredFile
+from maintainer.delta.storage.table_log import LogEntry, TableLog
 from maintainer.model.table.commit_records import CommitStamp
 from tests.support.tables.builders import make_facts
 
 
-class Log:
+def entry_at(version: int, at_ms: int = 0) -> LogEntry:
+    return LogEntry(version, StoredFile(f"file:/lake/{version}", -1, at_ms, False, False))
+
+
+class Log(TableLog):
     """Commits in memory; remembers from where they were asked for."""
 
     def __init__(self, *infos: dict[str, Any]) -> None:
-        self.infos = infos
+        super().__init__(LocalFiles(), "file:/lake")
+        self.made = infos
         self.asked: list[int] = []
 
     def commits(self, *, after_version: int = -1) -> list[LogEntry]:
         self.asked.append(after_version)
-        return [LogEntry(number, 0, "", None) for number in range(after_version + 1, len(self.infos))]
+        return [entry_at(number) for number in range(after_version + 1, len(self.made))]
 
     def commit_info(self, entry: LogEntry) -> dict[str, Any]:
-        return self.infos[entry.version]
+        return self.made[entry.version]
 
     def actions(self, entry: LogEntry, *, with_adds: bool = False) -> Iterator[dict[str, Any]]:
-        yield {"commitInfo": self.infos[entry.version]}
+        yield {"commitInfo": self.made[entry.version]}
         yield {"remove": {"path": "gone"}}
         yield {"add": {"path": f"f{entry.version}"}}
 
@@ -63,9 +69,7 @@ class Timed(Log):
     """One commit a second; a commit adds a file without and one with new data."""
 
     def commits(self, *, after_version: int = -1) -> list[LogEntry]:
-        return [
-            LogEntry(entry.version, entry.version * 1000, "") for entry in super().commits(after_version=after_version)
-        ]
+        return [entry_at(entry.version, entry.version * 1000) for entry in super().commits(after_version=after_version)]
 
     def actions(self, entry: LogEntry, *, with_adds: bool = False) -> Iterator[dict[str, Any]]:
         for number, (kind, changes) in enumerate(product(("add", "remove"), (False, True, None))):

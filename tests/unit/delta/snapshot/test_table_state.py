@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from maintainer.delta.log.actions import num_records
+from maintainer.delta.log.actions import LoggedFile, num_records
 from maintainer.delta.snapshot.facts_cache import FactsCache, KnownVersion
 from maintainer.delta.snapshot.table_state import TableState
 from maintainer.delta.storage.file_store import StoredFile
@@ -37,8 +37,8 @@ STATE = TableState(
 )
 
 
-def add(path: str, **more: Any) -> dict[str, Any]:
-    return {"path": path, "size": 5, "modificationTime": 6, "partitionValues": {"col-1": "x"}, **more}
+def add(path: str, **more: Any) -> LoggedFile:
+    return LoggedFile.of({"path": path, "size": 5, "modificationTime": 6, "partitionValues": {"col-1": "x"}, **more})
 
 
 def test_facts_have_logical_names_and_sorted_parts() -> None:

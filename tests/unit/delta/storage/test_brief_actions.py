@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.storage.table_log import LogEntry
 from tests.support.tables.aged_tables import AgedTable
 from tests.support.tables.local_vacuum import LocalTable
 
@@ -49,16 +49,21 @@ def test_brief_and_whole_agree(
     text = "\n".join(json.dumps(action, separators=separators, ensure_ascii=escaped) for action in actions)
     folder = tmp_path_factory.mktemp("t")
     entry = _entry(folder, text)
-    for brief, whole in zip(LocalTable(folder).brief_actions(entry), actions, strict=True):
+    for brief, whole in zip(_brief(folder, entry), actions, strict=True):
         (kind,) = whole
         fields = ADD_FIELDS if kind == "add" else REMOVE_FIELDS
         assert {name: brief[kind].get(name) for name in fields} == {name: whole[kind].get(name) for name in fields}
 
 
+def _brief(folder: Path, entry: LogEntry) -> list[dict[str, Any]]:
+    ((_, actions),) = LocalTable(folder).brief_commits([entry])
+    return actions
+
+
 def _entry(folder: Path, text: str) -> Any:
     (folder / "_delta_log").mkdir()
     (folder / "_delta_log" / f"{0:020}.json").write_text(text + "\n", encoding="utf-8")
-    (entry,) = TableStorage.commits(LocalTable(folder))
+    (entry,) = LocalTable(folder).commits()
     return entry
 
 
@@ -69,4 +74,4 @@ def test_a_line_that_is_cut_off_is_an_error(tmp_path: Path) -> None:
         (table.path / "_delta_log" / f"{0:020}.json").write_text(line[:cut])
         (entry,) = LocalTable(table.path).commits()
         with pytest.raises(ValueError, match=r"\w"):
-            list(LocalTable(table.path).brief_actions(entry))
+            _brief(table.path, entry)

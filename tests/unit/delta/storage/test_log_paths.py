@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from maintainer.delta.log.actions import PartitionNames, data_file
+from maintainer.delta.log.actions import LoggedFile, PartitionNames, data_file
 from maintainer.delta.storage.log_paths import partition_spelling as one_spelling
 from maintainer.model.table.table_facts import DataFile
 
@@ -72,8 +72,8 @@ def test_files_of_one_partition_share_its_values_and_tags_are_not_taken_for_them
     names = PartitionNames.of({"schemaString": schema, "partitionColumns": ("k",)})
     shared: dict[Any, Any] = {}
     action = {"path": "a", "partitionValues": {"k": "v"}, "tags": {"k": "v"}}
-    first, second = data_file(action, names, shared), data_file(action, names, shared)
+    first, second = LoggedFile.of(action).data_file(names, shared), LoggedFile.of(action).data_file(names, shared)
     assert first.partition_values is second.partition_values
     assert first.partition_values == first.tags == (("k", "v"),)
-    bare = data_file({"path": "b"}, PartitionNames((), ()), {})
+    bare = data_file({"path": "b"}, PartitionNames((), ()))
     assert (bare.partition_values, bare.tags, bare.stored_values) == ((), (), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,12 +20,16 @@ from maintainer.errors import CommitConflict, CommitUnknown, VerificationFailed
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import Protocol, TableFacts
 from tests.support.tables.builders import make_facts
+from tests.support.tables.local_vacuum import LocalTable
 
 Change = Callable[[dict[str, Any], dict[str, Any]], None]
 
 
 class NoLog:
     """A log that cannot be read: the winner is named where that is possible, and no more."""
+
+    def log_files(self) -> object:
+        raise OSError("503 Slow Down")
 
     def commits(self, *, after_version: int) -> list[object]:
         raise OSError(after_version)
@@ -105,14 +110,7 @@ def test_what_makes_us_yield(change: Change, says: str) -> None:
 
 
 class LandedLog:
-    """The log after our commit as version 8, in which the newest version has another table's id.
-
-    ``id_at_ours`` is what the log says of version 8; an exception is a hiccup of storage.
-    """
-
-    def __init__(self, facts: TableFacts, id_at_ours: str | Exception) -> None:
-        self.facts = facts
-        self.id_at_ours = id_at_ours
+    """Delta's view of the log after our commit, in which the newest version has another table's id."""
 
     def update(self, log: object) -> object:
         return SimpleNamespace(version=lambda: 8)
@@ -120,44 +118,41 @@ class LandedLog:
     def metadata(self, snapshot: object) -> dict[str, str]:
         return {"id": "another"}
 
-    def log_at(self, location: str) -> None: ...
 
-    def folder_of_log(self, log: object) -> None: ...
-
-    def kernel_snapshot(self, folder: object, version: int) -> int:
-        return version
-
-    def kernel_state(self, version: int) -> tuple[dict[str, str], None]:
-        if isinstance(self.id_at_ours, Exception):
-            raise self.id_at_ours
-        return {"id": self.id_at_ours}, None
-
-
-def _landed(monkeypatch: pytest.MonkeyPatch, id_at_ours: str | Exception) -> None:
+def _landed(monkeypatch: pytest.MonkeyPatch, root: Path, id_at_ours: str | None) -> None:
+    """Check our commit as version 8 of a log on this disk that has an id there, or that is gone."""
     monkeypatch.setattr(commit, "find_stamp", lambda storage, stamp, *, after_version: 8)
     monkeypatch.setattr(same_table, "find_conflicting_commit", lambda storage, paths, *, after_version: "somebody")
-    monkeypatch.setattr(same_table, "TableStorage", lambda jvm, log: None)
-    facts = make_facts()
-    ours = facts.table_id if id_at_ours == "ours" else id_at_ours
-    job = SimpleNamespace(jvm=LandedLog(facts, ours), facts=facts, log=None, storage=None, where="sales.orders")
+    facts, storage = make_facts(), LocalTable(root)
+    for version in range(9 if id_at_ours else 0):
+        table_id = facts.table_id if id_at_ours == "ours" else id_at_ours
+        actions = [{"metaData": {"id": table_id}}, {"protocol": {"minReaderVersion": 1}}]
+        commit_file = root / "_delta_log" / f"{version:020d}.json"
+        commit_file.parent.mkdir(exist_ok=True)
+        commit_file.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    job = SimpleNamespace(jvm=LandedLog(), facts=facts, log=None, storage=storage, where="sales.orders")
     commit._check_where_it_landed(cast(RewriteJob, job), 8, CommitStamp("run", "t/compact", 0, "d"))
 
 
 def test_a_commit_in_the_table_that_took_the_place_of_ours_is_a_failed_verification(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with pytest.raises(VerificationFailed) as caught:
-        _landed(monkeypatch, "another")
+        _landed(monkeypatch, tmp_path, "another")
     assert caught.value.code == "V503"
 
 
-def test_a_table_that_was_replaced_after_our_commit_is_no_concern_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    _landed(monkeypatch, "ours")
+def test_a_table_that_was_replaced_after_our_commit_is_no_concern_of_ours(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _landed(monkeypatch, tmp_path, "ours")
 
 
-def test_a_log_that_cannot_be_read_after_a_replacement_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_cannot_be_read_after_a_replacement_proves_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     with pytest.raises(CommitUnknown) as caught:
-        _landed(monkeypatch, OSError("503 Slow Down"))
+        _landed(monkeypatch, tmp_path, None)
     assert caught.value.code == "C703"
     assert "which of the two tables has our commit as version 8 is not known" in caught.value.what
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from maintainer.delta.jvm import DeltaJvm, DirectAccess, UnstartedSession
+from maintainer.delta.log.actions import LoggedFile
 from maintainer.delta.log.replay.log_state import LogState
 from maintainer.delta.storage.file_store import StoredFile, path_uri
 from maintainer.delta.storage.table_storage import TableStorage
@@ -126,7 +127,7 @@ def test_a_table_whose_files_may_be_others_has_none() -> None:
     assert checksum(None, add("x"), features=["a feature of tomorrow"]) is None
     # The same file in another spelling, perhaps: then the log has fewer files than a replay by text.
     assert checksum(replayed({"remove": {"path": "a%20b"}}), add("a b")) is None
-    assert checksum(replayed({"add": add("x")}, {"remove": {"path": "x"}})) is None
+    assert checksum(replayed({"add": LoggedFile.of(add("x"))}, {"remove": {"path": "x"}})) is None
 
 
 def never(*anything: object) -> Any:
@@ -152,7 +153,7 @@ class Table:
 
     def write(self, listed: dict[str, StoredFile] | None = None) -> list[str]:
         """Write what is missing; the checksum files that there are then."""
-        write_missing_checksum(self.jvm, LiveFilesReader(self.jvm), self.facts, listed or self.listed())
+        write_missing_checksum(LiveFilesReader(self.jvm), self.facts, listed or self.listed())
         return sorted(file.name for file in self.log.glob("*.crc"))
 
 

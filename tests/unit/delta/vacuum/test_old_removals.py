@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from maintainer.delta.log.replay.log_replay import replay
-from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.storage.table_log import TableLog
 from maintainer.delta.vacuum.tombstones import entries_of, expired, nothing_left, protected_uris, removed_paths
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.table.table_facts import TableFacts
@@ -31,7 +31,7 @@ class RealVectorNames(LocalTable):
 
     def vector_uri(self, kind: str, path: str) -> str:
         """See ``TableStorage``."""
-        return TableStorage.vector_uri(self, kind, path)
+        return TableLog.vector_uri(self, kind, path)
 
 
 class Plain(RealVectorNames):

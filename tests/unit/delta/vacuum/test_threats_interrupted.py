@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.delta.storage.file_store import LocalFiles, StoredFile
-from maintainer.delta.storage.table_storage import LogEntry
+from maintainer.delta.storage.table_log import LogEntry
 from maintainer.errors import MaintainerError, VerificationFailed
 from tests.support.tables.aged_tables import AgedTable, tree
 from tests.support.tables.local_vacuum import LocalTable, Vacuuming

@@ -61,7 +61,7 @@ def test_a_file_that_is_no_whole_one_is_not_counted(tmp_path: Path) -> None:
 def version(**files: dict[str, Any]) -> LiveFiles:
     vectors = {name: add.get("deletionVector", {}).get("pathOrInlineDv", "") for name, add in files.items()}
     adds = {(name, vectors[name]): {"path": name, "size": 1, **add} for name, add in files.items()}
-    return LiveFiles("id", 1, (), None, adds)
+    return LiveFiles("id", 1, {}, {}, None, adds)
 
 
 def test_what_both_versions_have_is_counted_by_the_log_and_the_rest_is_opened() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,7 +23,6 @@ from maintainer.journal.memory.table_records import remembered
 from maintainer.journal.store.store_documents import documents_in
 from tests.support.runs.machines import Machine, intend, now_ms
 from tests.support.stores.s3_server import S3Server, s3_server, spark_keys
-from tests.support.stores.sick_store import Fault, FaultRule
 from tests.support.tables.builders import make_facts, make_files
 
 FACTS = make_facts(files=make_files(10))
@@ -136,24 +135,6 @@ def test_a_store_that_does_not_answer(server: S3Server, monkeypatch: pytest.Monk
     assert (unfit.code, unfit.where) == ("E681", storage.uri)
     assert (unfit.found or "").endswith("(Connection refused)")
     assert "secret" not in str(unfit)
-
-
-def test_an_answer_that_is_cut_is_asked_for_again(server: S3Server, tmp_path: Path) -> None:
-    storage, content, path = opened(server), b"content" * 100, tmp_path / "arrived"
-    for number in range(3):
-        storage.write(f"runs/{number}", content)
-    names = ["runs/0", "runs/1", "runs/2"]
-    cut = server.faults.add(FaultRule(Fault.CUT_ANSWER, "GET", times=0))
-    asked: tuple[tuple[Callable[[], object], object], ...] = (
-        (lambda: [stored.name for stored in storage.listed("runs/")], names),
-        (lambda: [stored.name for stored in storage.children("runs/")[0]], names),
-        (lambda: body.data if (body := storage.read("runs/1")) else None, content),
-        (lambda: storage.read_range("runs/1", 1, 50), content[1:51]),
-        (lambda: storage.download("runs/1", str(path)) and path.read_bytes(), content),
-    )
-    for ask, answer in asked:
-        cut.times, cut.num_met = 1, 0
-        assert (ask(), cut.num_met) == (answer, 1)
 
 
 def test_settings_that_no_store_takes_are_an_error(server: S3Server) -> None:

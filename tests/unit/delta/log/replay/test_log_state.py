@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from maintainer.delta.log.actions import LoggedFile
 from maintainer.delta.log.replay.log_state import IncompleteLog, LogState, segment
 
 
@@ -46,20 +49,24 @@ def test_a_gap_is_an_error() -> None:
         segment([commit(0)], 9)
 
 
+def added(path: str, **more: object) -> dict[str, Any]:
+    return {"add": LoggedFile.of({"path": path, **more})}
+
+
 def test_the_newest_action_wins() -> None:
     state = LogState(2)
     vector = {"storageType": "u", "pathOrInlineDv": "x" * 20, "offset": 1, "cardinality": 2, "sizeInBytes": 30}
-    state.take([{"protocol": {"v": 1}}, {"metaData": {"id": "a"}}, {"add": {"path": "1"}}, {"add": {"path": "2"}}])
+    state.take([{"protocol": {"v": 1}}, {"metaData": {"id": "a"}}, added("1"), added("2")])
     state.take(
         [
-            {"add": {"path": "1", "deletionVector": vector}},
+            added("1", deletionVector=vector),
             {"remove": {"path": "1"}},
             {"commitInfo": {"operation": "DELETE"}},
             {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
         ]
     )
-    assert set(state.adds) == {("1", "u" + "x" * 20 + "@1"), ("2", "")}
+    assert set(state.files) == {("1", "u" + "x" * 20 + "@1"), ("2", "")}
     assert (state.domains, state.commit_info) == ({"d": "{}"}, {"operation": "DELETE"})
     state.take([{"remove": {"path": "2"}}, {"domainMetadata": {"domain": "d", "removed": True}}, {"txn": {}}])
-    assert set(state.adds) == {("1", "u" + "x" * 20 + "@1")}
+    assert set(state.files) == {("1", "u" + "x" * 20 + "@1")}
     assert (state.domains, state.commit_info, state.metadata) == ({}, {}, {"id": "a"})

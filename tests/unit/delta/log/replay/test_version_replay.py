@@ -1,9 +1,12 @@
-"""A log of commits only is replayed as Delta's protocol says; anything else is left to Kernel."""
+"""A log is replayed as Delta's protocol says; one that is incomplete, damaged or too large is refused."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
+from datetime import datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -14,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from maintainer.delta.jvm import DeltaJvm, DirectAccess, UnstartedSession
-from maintainer.delta.log.replay import version_replay
+from maintainer.delta.log.replay import checkpoint_actions, version_replay
+from maintainer.delta.log.replay.log_state import IncompleteLog
 from maintainer.delta.log.replay.version_replay import ReplayedVersion, replay_version
 from maintainer.delta.storage.table_storage import TableStorage
 
@@ -43,13 +47,12 @@ class Log:
         os.utime(path, (1_000 + version, 1_000 + version))
         return path
 
-    def read(self) -> ReplayedVersion | None:
+    def read(self) -> ReplayedVersion:
         return replay_version(TableStorage(DeltaJvm(NEVER_STARTED), self.root_uri))
 
     def paths(self) -> list[str]:
         log_state = self.read()
-        assert log_state is not None
-        return sorted(path for path, _ in log_state.state.adds)
+        return sorted(path for path, _ in log_state.state.files)
 
 
 def add(path: str, **more: Any) -> dict[str, Any]:
@@ -71,10 +74,9 @@ def test_the_newest_of_each_file_wins(log: Log) -> None:
     log.commit(1, remove("a"), add("c"))
     log.commit(2, add("b", tags={"x": "1"}), remove("b"))  # a commit's removes come first, wherever they stand
     log_state = log.read()
-    assert log_state is not None
     assert (log_state.state.version, log_state.committed_at_ms) == (2, 1_002_000)
     assert log.paths() == ["b", "c"]
-    assert log_state.state.adds["b", ""]["tags"] == {"x": "1"}
+    assert log_state.state.files["b", ""].tags == {"x": "1"}
     assert log_state.commit.name == f"{2:020d}.json"
 
 
@@ -85,8 +87,7 @@ def test_of_statistics_only_the_count_is_kept(log: Log) -> None:
         1, add("c", stats=json.dumps(stats)), add("d", stats=json.dumps(more)), add("e", stats='{"maxValues":{}}')
     )
     log_state = log.read()
-    assert log_state is not None
-    statistics = {path: add.get("stats") for (path, _), add in log_state.state.adds.items()}
+    statistics = {path: file.as_add().get("stats") for (path, _), file in log_state.state.files.items()}
     assert statistics == {"a": None, "b": None, "c": '{"numRecords":7}', "d": '{"numRecords":8}', "e": None}
 
 
@@ -100,31 +101,29 @@ def test_a_deletion_vector_makes_another_file(log: Log) -> None:
     }
     log.commit(1, remove("a"), add("a", deletionVector=vector))
     log_state = log.read()
-    assert log_state is not None
-    assert {path: bool(vector_id) for path, vector_id in log_state.state.adds} == {"a": True, "b": False}
+    assert {path: bool(vector_id) for path, vector_id in log_state.state.files} == {"a": True, "b": False}
     log.commit(2, remove("a", deletionVector=vector))
     assert log.paths() == ["b"]
 
 
 def test_the_newest_metadata_and_protocol_count(log: Log) -> None:
     changed = {"metaData": {"id": "a-b", "schemaString": "{}", "configuration": {"delta.x": "1"}}}
-    log.commit(1, changed, {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["f"]}})
+    log.commit(
+        1, changed, {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["v2Checkpoint"]}}
+    )
     log_state = log.read()
-    assert log_state is not None
     assert log_state.state.metadata["configuration"] == {"delta.x": "1"}
     assert log_state.state.metadata["partitionColumns"] == []
-    assert log_state.state.protocol["readerFeatures"] == ["f"]
+    assert log_state.state.protocol["readerFeatures"] == ["v2Checkpoint"]
 
 
 def test_a_commit_that_tells_its_own_time_is_believed_where_the_table_says_so(log: Log) -> None:
     on = {"metaData": {**METADATA["metaData"], "configuration": {"delta.enableInCommitTimestamps": "true"}}}
     log.commit(1, {"commitInfo": {"inCommitTimestamp": 5_000}}, on)
     log_state = log.read()
-    assert log_state is not None
     assert log_state.committed_at_ms == 5_000
     log.commit(1, {"commitInfo": {"inCommitTimestamp": 5_000}})
     log_state = log.read()
-    assert log_state is not None
     assert log_state.committed_at_ms == 1_001_000
 
 
@@ -134,11 +133,13 @@ def test_a_damaged_checkpoint_is_an_error(log: Log) -> None:
         log.read()
 
 
-def test_a_gap_and_a_log_without_a_beginning_are_left_to_kernel(log: Log) -> None:
+def test_a_gap_and_a_log_without_a_beginning_are_refused(log: Log) -> None:
     log.commit(2, add("d"))
-    assert log.read() is None
+    with pytest.raises(IncompleteLog, match="version 1 is missing"):
+        log.read()
     (log.folder / f"{0:020d}.json").unlink()
-    assert log.read() is None
+    with pytest.raises(IncompleteLog, match="version 0 is missing"):
+        log.read()
 
 
 def test_other_files_in_the_log_change_nothing(log: Log) -> None:
@@ -164,16 +165,17 @@ def test_what_is_no_json_or_no_utf_8_is_an_error(log: Log) -> None:
         log.read()
 
 
-def test_a_log_without_a_table_and_one_that_is_too_long_are_left_to_kernel(
-    log: Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_without_a_table_and_one_that_is_too_long_are_refused(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(version_replay, "MAX_LOG_BYTES", 100)
-    assert log.read() is None
+    with pytest.raises(IncompleteLog, match="commits to be read"):
+        log.read()
     monkeypatch.undo()
     log.commit(0, add("a"))
-    assert log.read() is None
+    with pytest.raises(IncompleteLog, match="no metadata"):
+        log.read()
     (log.folder / f"{0:020d}.json").unlink()
-    assert log.read() is None
+    with pytest.raises(IncompleteLog, match="no version"):
+        log.read()
 
 
 def test_another_engine_sees_the_same_files(tmp_path: Path) -> None:
@@ -188,7 +190,6 @@ def test_another_engine_sees_the_same_files(tmp_path: Path) -> None:
     log = Log.__new__(Log)
     log.folder, log.root_uri = path / "_delta_log", f"file:{path}"
     log_state = log.read()
-    assert log_state is not None
     ours = {
         unquote(add["path"]): (
             add["size"],
@@ -196,7 +197,7 @@ def test_another_engine_sees_the_same_files(tmp_path: Path) -> None:
             add["partitionValues"]["d"],
             json.loads(add["stats"]),
         )
-        for add in log_state.state.adds.values()
+        for add in (file.as_add() for file in log_state.state.files.values())
     }
     theirs = pa.table(deltalake.DeltaTable(str(path)).get_add_actions(flatten=True)).to_pylist()
     assert ours == {
@@ -258,7 +259,6 @@ def test_a_checkpoint_and_the_commits_above_it(log: Log) -> None:
     assert log.paths() == ["c", "y"]
     (log.folder / f"{4:020d}.json").unlink()
     read = log.read()
-    assert read is not None
     assert (read.state.version, read.committed_at_ms) == (3, 1_003_000)
     assert read.state.metadata == {
         "id": "a-b",
@@ -268,10 +268,10 @@ def test_a_checkpoint_and_the_commits_above_it(log: Log) -> None:
     }
     assert read.state.protocol == {"minReaderVersion": 3}
     assert read.state.transactions == {"s": {"appId": "s", "version": 4}}
-    assert read.state.adds == {
-        ("x", ""): {"path": "x", "partitionValues": {"p": None}, "size": 7, "stats": '{"numRecords":5}'},
-        ("y", ""): {"path": "y", "partitionValues": {}, "size": 8, "stats": '{"numRecords":6}'},
-    }
+    assert [(file.key, file.partition_values, file.size_bytes, file.records) for file in read.state.files.values()] == [
+        (("x", ""), {"p": None}, 7, 5),
+        (("y", ""), {}, 8, 6),
+    ]
 
 
 def test_a_checkpoint_without_one_of_its_parts_is_none(log: Log) -> None:
@@ -301,8 +301,67 @@ def test_a_manifest_names_its_sidecars(log: Log) -> None:
         log.read()
 
 
-def test_a_checkpoint_that_is_too_large_is_left_to_kernel(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_that_is_too_large_is_refused(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     log.commit(1)
     checkpoint(log, f"{1:020d}.checkpoint.parquet", [*START, *FILES])
     monkeypatch.setattr(version_replay, "MAX_CHECKPOINT_BYTES", 100)
-    assert log.read() is None
+    with pytest.raises(IncompleteLog, match="checkpoint to be read"):
+        log.read()
+
+
+def test_maps_of_a_part_of_a_checkpoint_are_its_own(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read two rows at once: a column is then a part of one that begins before it."""
+    monkeypatch.setattr(checkpoint_actions, "ROWS_AT_ONCE", 2)
+    values = [None if number % 4 == 3 else [("p", str(number // 2))] for number in range(9)]
+    rows = [{"add": {"path": str(number), "partitionValues": value, "size": 1}} for number, value in enumerate(values)]
+    log.commit(1)
+    checkpoint(log, f"{1:020d}.checkpoint.parquet", [*START, *rows])
+    files = log.read().state.files
+    found = [dict(files[str(number), ""].partition_values) for number in range(9)]
+    assert found == [dict(value or ()) for value in values]
+    assert files["0", ""].partition_values is files["1", ""].partition_values
+
+
+MOMENT = datetime(2026, 11, 21, 7, 8, 9, 123456, timezone.utc)
+PARSED = pa.struct(
+    {
+        "numRecords": pa.int64(),
+        "minValues": pa.struct(
+            {
+                "t": pa.timestamp("us", tz="UTC"),
+                "n": pa.timestamp("us"),
+                "d": pa.date32(),
+                "x": pa.decimal128(30, 2),
+                "f": pa.float64(),
+                "s": pa.struct({"ü": pa.string(), "none": pa.int32()}),
+            }
+        ),
+        "nullCount": pa.struct({"f": pa.int64()}),
+    }
+)
+
+
+@pytest.mark.parametrize("by_int96", [False, True])
+def test_statistics_in_columns_are_spelled_as_those_in_a_text(log: Log, by_int96: bool) -> None:
+    log.commit(1)
+    least = {"t": MOMENT, "n": MOMENT.replace(tzinfo=None), "d": MOMENT.date(), "x": Decimal("12345678901234567890.10"),
+             "f": math.inf, "s": {"ü": 'a"', "none": None}}  # fmt: skip
+    figures = {"numRecords": 7, "minValues": least, "nullCount": {"f": 0}}
+    rows = [*START, {"add": {"path": "x", "size": 1, "stats_parsed": figures}}]
+    columns = {name: CHECKPOINT.field(name).type for name in ("metaData", "protocol", "txn")}
+    add = pa.struct({"path": pa.string(), "size": pa.int64(), "stats_parsed": PARSED})
+    pq.write_table(
+        pa.Table.from_pylist(rows, pa.schema({**columns, "add": add})),
+        log.folder / f"{1:020d}.checkpoint.parquet",
+        use_deprecated_int96_timestamps=by_int96,
+    )
+    storage = TableStorage(DeltaJvm(NEVER_STARTED), log.root_uri)
+    (whole,) = replay_version(storage, with_statistics=True).state.files.values()
+    assert json.loads(whole.stats or "", parse_float=Decimal) == {
+        "numRecords": 7,
+        "minValues": {"t": "2026-11-21T07:08:09.123Z", "n": "2026-11-21T07:08:09.123" + "Z" * by_int96,
+                      "d": "2026-11-21", "x": Decimal("12345678901234567890.10"), "f": "Infinity", "s": {"ü": 'a"'}},
+        "nullCount": {"f": 0},
+    }  # fmt: skip
+    (brief,) = log.read().state.files.values()
+    assert (brief.stats, brief.records) == (None, 7)
