@@ -81,6 +81,7 @@ def plan_schema() -> dict[str, Any]:
     }
     about = "What `maintainer plan --out` writes and `maintainer apply` carries out. Sizes in bytes, times in ms UTC."
     schema = _document(Plan, "maintainer plan", about, {"digest": digest})
+    schema["$defs"]["DataFile"]["required"] = ["modification_time_ms", "path", "size_bytes"]  # see ``to_document``
     states = [state.value for state in TableState]
     _add(schema, "TablePlan", "state", {"enum": states, "description": _NEVER_READ})
     rewrite = ("num_batches", "num_bins", "num_files_removed", "num_files_added", "size_bytes")

@@ -27,6 +27,7 @@ from maintainer.model.plan.steps import BatchedStep, RewriteStep, SetPropertiesS
 from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import TableFacts, TableRecord
 from maintainer.model.table.table_features import UNSUPPORTED_CODES
+from maintainer.planning.budget.other_writers import without_updated
 from maintainer.planning.operations.rewrite_choice import plan_rewrites
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.properties.property_plan import managed_properties, plan_properties
@@ -55,6 +56,23 @@ def plan_table(table: TableInput) -> TablePlan:
         return _with_copies(_plan(table), table.record)
     except MaintainerError as error:
         return problem_plan(table.policy, error)
+
+
+def plan_again(table: TableInput, plan: TablePlan) -> TablePlan:
+    """Plan a table with what is known of other writers now; where that holds nothing back, the plan is the same.
+
+    Args:
+        table: With ``writers``, ``updates`` and ``own_rewrites``, as far as they are known.
+        plan: Made without them.
+    """
+    _, held_back_files = without_updated(table)
+    if held_back_files:
+        return plan_table(table)
+    return replace(plan, writers=table.facts.writers, notes=_notes(table.facts, plan.steps))
+
+
+def _notes(facts: TableFacts, steps: Iterable[Step]) -> tuple[Reason, ...]:
+    return doubtful_notes(facts, (file for step in steps if isinstance(step, BatchedStep) for file in step.files))
 
 
 def _with_copies(plan: TablePlan, record: TableRecord) -> TablePlan:
@@ -259,7 +277,7 @@ def _table_plan(
         owner=policy.owner,
         writers=facts.writers,
         quiet_after_updates_seconds=policy.optimize.quiet_after_updates_seconds,
-        notes=doubtful_notes(facts, (file for step in steps if isinstance(step, BatchedStep) for file in step.files)),
+        notes=_notes(facts, steps),
         policy_values=policy_values(policy) if steps else (),
     )
 

@@ -29,7 +29,7 @@ from maintainer.planning.needs import (
     writers_need,
 )
 from maintainer.planning.plan_input import PlanOptions, TableInput
-from maintainer.planning.planner import plan_table
+from maintainer.planning.planner import plan_again, plan_table
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
 
@@ -94,7 +94,7 @@ def plan_beside_writers(reader: TableReader, table: TableInput) -> tuple[TableIn
             break
     else:
         raise RuntimeError(f"planning asks {MAX_NEEDS} times for what it was given: {writers_need(table, plan)}")
-    return table, plan if table is first else plan_table(table)
+    return table, plan if table is first else plan_again(table, plan)
 
 
 def answer(reader: TableReader, table: TableInput, need: Need, tables: tuple[TableRef, ...] = ()) -> TableInput:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from maintainer.errors import Refused
@@ -23,27 +24,60 @@ from maintainer.model.plan.steps import (
 
 FORMAT_VERSION = 1
 
+LISTS = ("partition_values", "tags")
+"""Of a file: empty ones are left out. Empty ``stored_values`` say something else than none."""
+
 MAX_PLAN_CHARACTERS = 512 * 1024 * 1024
 """A longer text is refused unread; a million files are about half of it."""
 
 
 def to_document(plan: Plan) -> dict[str, Any]:
-    """Turn a plan into the JSON document, digest included."""
+    """Turn a plan into the JSON document, digest included.
+
+    Files of rewrites, of which a plan may have a million, are written without what they do not have.
+    """
     document: dict[str, Any] = {"format_version": FORMAT_VERSION, **encode(plan)}
     for table, written in zip(plan.tables, document["tables"], strict=True):
         written["state"] = table.state
         for step, written_step in zip(table.steps, written["steps"], strict=True):
             written_step["totals"] = totals(step)
+            for batch in written_step.get("batches", ()):
+                for written_bin in batch["bins"]:
+                    written_bin["files"] = [
+                        {key: value for key, value in file.items() if value is not None and (value or key not in LISTS)}
+                        for file in written_bin["files"]
+                    ]
     document["digest"] = digest_of(document)
     return document
 
 
 def to_json(plan: Plan, *, indent: int | None = None) -> str:
-    """Write a plan as JSON text, on one line or indented; the digest is the same either way."""
+    """Write a plan as JSON text, on one line or indented, each file on a line; the digest is the same either way."""
     document = to_document(plan)
-    if indent is None:
-        return canonical_json(document)
-    return json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent)
+    return canonical_json(document) if indent is None else "".join(_indented(document, indent, "\n"))
+
+
+_spell = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False).encode
+
+
+def _indented(value: object, indent: int, margin: str) -> Iterator[str]:
+    inner = margin + " " * indent
+    match value:
+        case dict() if value:
+            for number, key in enumerate(sorted(value)):
+                yield f"{',' if number else '{'}{inner}{_spell(key)}: "
+                if key == "files" and isinstance(value[key], list) and value[key]:
+                    yield "[" + ",".join(f"{inner}{' ' * indent}{_spell(file)}" for file in value[key]) + f"{inner}]"
+                else:
+                    yield from _indented(value[key], indent, inner)
+            yield f"{margin}}}"
+        case list() if value:
+            for number, element in enumerate(value):
+                yield f"{',' if number else '['}{inner}"
+                yield from _indented(element, indent, inner)
+            yield f"{margin}]"
+        case _:
+            yield _spell(value)
 
 
 def from_json(text: str, *, where: str | None = None) -> Plan:

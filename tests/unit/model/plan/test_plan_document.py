@@ -45,7 +45,7 @@ from maintainer.model.run.outcome import (
 )
 from maintainer.model.run.results_document import run_from_json, run_to_document, run_to_json
 from maintainer.model.table.storage_facts import TrashedRun
-from maintainer.model.table.table_facts import RemovedFile, TableRecord, TableRef
+from maintainer.model.table.table_facts import DataFile, RemovedFile, TableRecord, TableRef
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table, problem_plan
 from maintainer.policy.predicate.partition_predicate import parse_predicate
@@ -153,6 +153,22 @@ def test_a_plan_with_everything_fits_the_schema_and_comes_back_equal() -> None:
     assert [step.kind for _, step in plan.steps()] == ["set_properties", "compact", "vacuum", "zorder"]
     jsonschema.validate(json.loads(to_json(plan)), schema("plan.schema.json"))
     assert from_json(to_json(plan)) == plan
+    assert from_json(to_json(plan, indent=2)) == plan
+
+
+def test_a_saved_plan_has_each_file_on_a_line_without_what_it_does_not_have() -> None:
+    one = (("d", "1"),)
+    files = (DataFile("a", 5, 6), DataFile("b", 5, 6, one, 3, tags=(("t", "x"),), stored_values=one))
+    plan = whole_plan()
+    step = CompactStep((Batch((Bin(files[:1]), Bin(files[1:]))),), 30, 2, ())
+    plan = replace(plan, tables=(replace(plan.tables[0], steps=(step,)),))
+    lines = [line.strip().rstrip(",") for line in to_json(plan, indent=2).splitlines()]
+    assert [json.loads(line) for line in lines if line.startswith("{") and '"path":' in line] == [
+        {"path": "a", "size_bytes": 5, "modification_time_ms": 6},
+        {"path": "b", "size_bytes": 5, "modification_time_ms": 6, "partition_values": [["d", "1"]],
+         "physical_records": 3, "tags": [["t", "x"]], "stored_values": [["d", "1"]]},
+    ]  # fmt: skip
+    assert json.loads(to_json(plan, indent=2)) == json.loads(to_json(plan))
     assert from_json(to_json(plan, indent=2)) == plan
 
 
