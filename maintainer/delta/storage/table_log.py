@@ -129,7 +129,7 @@ class TableLog:
         vector and whether they change data.
         """
         for entry, body in self.bodies(entries):
-            yield entry, list(_brief(body.decode("utf-8")))
+            yield entry, list(brief_actions(body.decode("utf-8")))
 
     def commit_bytes(self, entry: LogEntry) -> bytes:
         """A commit as it is on storage."""
@@ -170,7 +170,8 @@ def commits_among(listed: Iterable[StoredFile], *, after_version: int = -1) -> l
     return sorted(commits, key=lambda entry: entry.version)
 
 
-def _brief(text: str) -> Iterator[dict[str, Any]]:
+def brief_actions(text: str) -> Iterator[dict[str, Any]]:
+    """The actions in a commit's text, with what ``brief_commits`` says of adds and removes."""
     for line in text.split("\n"):
         if '"deletionVector"' not in line:
             if match := _BRIEF_ADD.match(line):

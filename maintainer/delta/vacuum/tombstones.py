@@ -2,17 +2,15 @@
 
 ``nothing_left`` answers cheaply whether any file removed before a time still exists. On most nights none does: the log
 names removals of 30 days, and those older than a week were deleted long ago. So it reads only commits older than the
-time, only the removals in their text, and only the names in their folders. "Yes, something is left" may turn out to be
+time, and only the names in their folders. "Yes, something is left" may turn out to be
 a protected file; "nothing is left" must be right.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -71,14 +69,6 @@ def entries_of(storage: TableStorage, uris: Iterable[str]) -> dict[str, StoredFi
     return storage.files.look_many(list(uris))
 
 
-_PATH = re.compile(rb'\n\{"(?:remove|cdc)":\{"path":"([^"\\]*)"')
-_REMOVAL = re.compile(rb'\n\{"(?:remove|cdc)":\{"path":"([^"\\]*)"([^\n]*)')
-_VECTOR = b'"deletionVector":{"storageType":"'
-
-Vector = tuple[str, str]
-"""A deletion vector's storage type, and its path or what it holds."""
-
-
 def nothing_left(
     storage: TableStorage, facts: TableFacts, removed_before_ms: int, entries: Sequence[LogEntry] | None = None
 ) -> bool:
@@ -91,8 +81,8 @@ def nothing_left(
     names: dict[str, set[str]] = defaultdict(set)
     entries = storage.commits() if entries is None else entries
     old = [entry for entry in entries if entry.modification_time_ms < removed_before_ms]
-    for _, commit in storage.bodies(old):
-        for path in removed_paths(storage, commit):
+    for _, actions in storage.brief_commits(old):
+        for path in removed_paths(storage, actions):
             folder, _, name = path.rpartition("/")
             names[folder].add(name)
         if names and storage.files.asks_by_request:
@@ -103,59 +93,19 @@ def nothing_left(
     return not present or present <= _live(facts)
 
 
-def removed_paths(storage: TableStorage, commit: bytes) -> Iterator[str]:
-    """Paths below the table's root, decoded, of all files that a commit removes: data, vectors, change data."""
-    paths, vectors = _quickly(commit) or _slowly(commit)
-    absolute = [storage.vector_uri(kind, name) for kind, name in vectors]
-    for path in paths:
-        if is_absolute(path):
-            absolute.append(storage.uri(path))
-        else:
-            yield unquote(path) if "%" in path else path
-    start = len(storage.root_uri) + 1
-    for uri in absolute:
-        if storage.is_below_root(uri):
-            yield unquote(uri[start:])
-
-
-def _quickly(commit: bytes) -> tuple[list[str], set[Vector]] | None:
-    """Read paths and deletion vector files from a commit as Delta writes it; None for any other form."""
-    text = b"\n" + commit
-    with_vectors = b'"deletionVector"' in commit
-    matches = (_REMOVAL if with_vectors else _PATH).findall(text)
-    if len(matches) != commit.count(b'"remove"') + commit.count(b'"cdc"'):
-        return None  # spaces, escapes, another order of fields
-    if not with_vectors:
-        return [path.decode() for path in matches], set()
-    vectors: set[bytes] = set()  # one file holds the vectors of many
-    for _, fields_after_path in matches:
-        at = fields_after_path.find(_VECTOR)
-        end = fields_after_path.find(b'","offset"', at)
-        if at >= 0 and end >= 0:
-            vectors.add(fields_after_path[at + len(_VECTOR) : end])
-        elif b'"deletionVector"' in fields_after_path:
-            return None
-    parts = [vector.decode().split('","pathOrInlineDv":"') for vector in vectors]
-    if any(len(part) != 2 or part[0] not in ("u", "p") or "\\" in part[1] for part in parts):
-        return None
-    return [path.decode() for path, _ in matches], {(kind, name) for kind, name in parts}
-
-
-def _slowly(commit: bytes) -> tuple[list[str], set[Vector]]:
-    """Read the same from a commit of any writer, by parsing JSON."""
-    paths: list[str] = []
-    vectors: set[Vector] = set()
-    for line in commit.split(b"\n"):
-        if b'"remove"' not in line and b'"cdc"' not in line:
+def removed_paths(storage: TableStorage, actions: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Paths below the table's root, decoded, of all files that actions remove: data, vectors, change data."""
+    start, vectors = len(storage.root_uri) + 1, set[str]()  # one file holds the vectors of many
+    for kind, body in ((kind, body) for action in actions for kind, body in action.items()):
+        if kind not in ("remove", "cdc"):
             continue
-        action: dict[str, Any] = json.loads(line)
-        for kind in ("remove", "cdc"):
-            if kind in action:
-                paths.append(action[kind]["path"])
-                vector = action[kind].get("deletionVector")
-                if vector and vector["storageType"] != "i":
-                    vectors.add((vector["storageType"], vector["pathOrInlineDv"]))
-    return paths, vectors
+        path = str(body["path"])
+        if not is_absolute(path):
+            yield unquote(path) if "%" in path else path
+        elif storage.is_below_root(uri := storage.uri(path)):
+            yield unquote(uri[start:])
+        vectors.update(uri for uri in (storage.deletion_vector_uri({kind: body}),) if uri is not None)
+    yield from (unquote(uri[start:]) for uri in vectors if storage.is_below_root(uri))
 
 
 def _present(storage: TableStorage, names: dict[str, set[str]]) -> set[str]:
