@@ -69,6 +69,10 @@ class TableLog:
         """Return all URIs that a path of the log may mean, nearly always one. A file behind any of them must stay."""
         return log_readings(self._root_uri, relative)
 
+    def is_in_log(self, uri: str) -> bool:
+        """Whether a URI lies in the log's folder, by its text."""
+        return uri.startswith(f"{self._log_uri}/")
+
     def commit_uri(self, version: int) -> str:
         """The URI of the commit file of a version."""
         return f"{self._log_uri}/{commit_name(version)}"

@@ -35,7 +35,6 @@ from maintainer.errors.missing_files import files_gone_help
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.outcome import VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
-from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.table_facts import RemovedFile, TableFacts
 from maintainer.planning.vacuum.deletion_limits import refuse_trash
 
@@ -200,7 +199,7 @@ class Deletion:
         folders = {uri.rpartition("/")[0] for uri in self._planned}
         outside = {folder for folder in folders if not is_really_below(storage.root_uri, folder)}
         for uri in self._planned:
-            inside = storage.is_below_root(uri) and not uri[len(storage.root_uri) + 1 :].startswith(f"{LOG_FOLDER}/")
+            inside = storage.is_below_root(uri) and not storage.is_in_log(uri)
             if not inside or uri.rpartition("/")[0] in outside:
                 raise Refused(
                     "the plan would delete something that is not a data file of the table",
