@@ -86,12 +86,32 @@ def age_by_hours(path: Path, hours: float) -> None:
         written = log.stat()
         log.write_text("\n".join(lines) + "\n")
         os.utime(log, (written.st_atime, written.st_mtime))
+    for checkpoint in (path / "_delta_log").glob("*.checkpoint.parquet"):
+        _age_removals(checkpoint, int(hours * HOUR_MS))
     for file in path.rglob("*"):
         if file.name.endswith(".crc"):
             file.unlink()
         elif file.is_file():
             moment = file.stat().st_mtime - hours * HOUR_MS / 1000
             os.utime(file, (moment, moment))
+
+
+def _age_removals(checkpoint: Path, by_ms: int) -> None:
+    """Make the removals in a checkpoint older, as those in the commits."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    written, table = checkpoint.stat(), pq.ParquetFile(checkpoint).read()
+    place = table.schema.get_field_index("remove")
+    removes = table.column(place).combine_chunks()
+    names = [field.name for field in removes.type]
+    parts = [removes.field(name) for name in names]
+    moment = names.index("deletionTimestamp")
+    parts[moment] = pc.subtract(parts[moment], pa.scalar(by_ms, pa.int64()))
+    older = pa.StructArray.from_arrays(parts, fields=list(removes.type), mask=removes.is_null())
+    pq.write_table(table.set_column(place, table.schema.field(place), older), checkpoint)
+    os.utime(checkpoint, (written.st_atime, written.st_mtime))
 
 
 def removed_files(
