@@ -180,3 +180,18 @@ def test_the_local_disk(tmp_path: Path) -> None:
 )
 def test_two_spellings_of_one_place(spelling: str, other: str) -> None:
     assert canonical(spelling) == canonical(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ('"a"', '"a"', True), ('"a"', '"b"', False), ('"a"', "", True), ("", "", True),
+        ('"a"\n3', '"a"', True), ("a", '"a"', True), ('"a"\n3', '"b"\n3', False),
+    ],
+)  # fmt: skip
+def test_a_tag_tells_two_files_apart_where_both_have_one(one: str, other: str, same: bool) -> None:
+    """A listing has no version where a look has one, and some servers leave the quotes out."""
+    first, second = (StoredFile("s3a://b/x", 1, 2, False, False, tag=tag) for tag in (one, other))
+    assert (first == second, hash(first) == hash(second)) == (same, True)
+    assert first != StoredFile("s3a://b/x", 1, 3, False, False, tag=one)
+    assert first != "s3a://b/x"
