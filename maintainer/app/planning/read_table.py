@@ -30,6 +30,7 @@ from maintainer.planning.needs import (
 )
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import plan_again, plan_table
+from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
 
@@ -129,7 +130,8 @@ def _facts_with(
             question = VacuumQuestion(need.removed_before_ms, now_ms, need.untracked_before_ms, tables)
             return reader.vacuum_look(facts, question)
         case WritersNeed():
-            read = reader.commits(facts.ref, CommitsWanted(need.limit, need.since_ms, with_doubtful=True))
+            types = frozenset(column.type for column in planned_columns(facts))
+            read = reader.commits(facts.ref, CommitsWanted(need.limit, need.since_ms, doubtful_types=types))
             rhythm, own = rhythm_of(read, now_ms), own_rewrites_of(read, now_ms)
             return replace(facts, writers=rhythm, own_rewrites=own, doubtful_files=read.doubtful_files)
         case UpdatesNeed():

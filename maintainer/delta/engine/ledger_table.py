@@ -79,6 +79,7 @@ _COLUMNS = (
     ("overlap_depth_after", "double"),
     ("source", "string"),
     ("lanes", "string"),
+    ("wrong_statistics", "bigint"),
 )
 LEDGER_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in _COLUMNS)
 """Columns of the ledger, as Spark's DDL. Columns are only ever added."""

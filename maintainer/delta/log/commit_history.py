@@ -14,7 +14,7 @@ from typing import Any
 
 from maintainer.delta.storage.table_log import LogEntry, TableLog
 from maintainer.model.table.commit_records import MAX_COMMITS_READ, CommitsRead, CommitStamp, CommitsWanted, TableCommit
-from maintainer.model.table.statistics_writers import doubtful_bounds
+from maintainer.model.table.statistics_writers import doubts_about
 
 _FILES_ADDED = ("numAddedFiles", "numFilesAdded", "num_added_files", "numTargetFilesAdded", "numFiles")
 _FILES_REMOVED = (
@@ -60,9 +60,12 @@ def read_commits(log: TableLog, location: str, wanted: CommitsWanted) -> Commits
         if wanted.since_ms is not None and commit.at_ms < wanted.since_ms:
             break
         engine = _engine(info) or ""
-        if wanted.with_doubtful and doubtful_bounds(engine)[0]:
+        doubts = [doubt for doubt in doubts_about(engine) if any(map(doubt.is_about, wanted.doubtful_types))]
+        if doubts:
             adds = (action["add"] for action in log.actions(entry, with_adds=True) if "add" in action)
-            doubtful.setdefault(engine, set()).update(str(add["path"]) for add in adds)
+            paths = {str(add["path"]) for add in adds if any(doubt.may_be_in(add.get("stats")) for doubt in doubts)}
+            if paths:
+                doubtful.setdefault(engine, set()).update(paths)
         commits.append(
             _counted(commit, log.actions(entry, with_adds=True)) if wanted.counted and commit.stamp else commit
         )

@@ -57,7 +57,7 @@ class FileSet:
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedFiles:
+class FilesInLog:
     """What the log says of files whose rows are measured: the URI of each and its statistics, and their columns."""
 
     files: tuple[tuple[str, str | None], ...]
@@ -78,7 +78,7 @@ def measure(
         adds: The same files' ``add`` actions: where they are and what their statistics say.
     """
     storage, metadata = TableStorage(jvm, log), jvm.metadata(written.snapshot)
-    logged = LoggedFiles(
+    logged = FilesInLog(
         tuple((storage.uri(str(add["path"])), add.get("stats")) for add in adds),
         statistics_columns(json.loads(metadata["schemaString"]), tuple(metadata["partitionColumns"])),
         keeps_row_ids(metadata["configuration"]),
@@ -106,7 +106,7 @@ def measure_both(
 
 
 def measure_frames(
-    spark: SparkSession, source: DataFrame | None, target: DataFrame | None, logged: LoggedFiles
+    spark: SparkSession, source: DataFrame | None, target: DataFrame | None, logged: FilesInLog
 ) -> Measured:
     """Read the rows of frames, also over Spark Connect.
 
@@ -136,7 +136,7 @@ def rows_that_differ(jvm: DeltaJvm, log: JavaObject, sources: FileSet, written: 
 
 class _Measurement:
     def __init__(
-        self, spark: SparkSession, source: DataFrame | None, target: DataFrame | None, logged: LoggedFiles
+        self, spark: SparkSession, source: DataFrame | None, target: DataFrame | None, logged: FilesInLog
     ) -> None:
         self._spark, self._functions = spark, functions_of(spark)
         self._source, self._target = source, target

@@ -16,17 +16,25 @@ from maintainer.delta.log.actions import to_physical
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.chunk_proof import compare_chunks
 from maintainer.delta.proof.measured_rows import Measured
-from maintainer.delta.proof.row_comparison import FileSet, measure
+from maintainer.delta.proof.row_comparison import FileSet, measure, measure_both
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
 from maintainer.delta.proof.second_engine.deleted_rows import deleted_rows
-from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, OldFile, judged_figures, measure_by_duckdb
+from maintainer.delta.proof.second_engine.duckdb_rows import ComparedFile, judged_figures, measure_by_duckdb
 from maintainer.delta.proof.statistics_figures import statistics_columns
+from maintainer.delta.proof.statistics_verdict import Strictness, wrong_statistics
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.storage.file_store import FilesHere
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.model.closed_types import TextEnum, assert_never
-from maintainer.model.plan.lanes import MAX_DELETED_ROWS, Lane, LaneChoice, LaneUse
+from maintainer.model.plan.lanes import (
+    MAX_DELETED_ROWS,
+    NOTHING_JUDGED,
+    Lane,
+    LaneChoice,
+    LaneUse,
+    SourceStatistics,
+)
 from maintainer.model.run.outcome import Fingerprint
 from maintainer.model.table.table_features import keeps_row_ids
 
@@ -53,6 +61,7 @@ class ProofPart:
     written: tuple[WrittenFile, ...]
     measured: Measured
     row_problems: tuple[str, ...] = ()
+    source_findings: SourceStatistics = NOTHING_JUDGED
 
 
 def parts_of(job: RewriteJob) -> list[ProofPart]:
@@ -100,12 +109,13 @@ def _part(job: RewriteJob, prover: Prover, bins: tuple[int, ...]) -> ProofPart:
         case Prover.CHUNKS:
             return _copied_part(job, bins, written)
         case Prover.DUCKDB:
-            return ProofPart(prover, bins, written, _measure_by_duckdb(job, bins, written))
+            measured = _measure_by_duckdb(job, bins, written)
         case Prover.SPARK:
             with job.tasks_polled():
-                return ProofPart(prover, bins, written, _measure_by_spark(job, bins, written))
+                measured = _measure_by_spark(job, bins, written)
         case _:
             assert_never(prover)
+    return ProofPart(prover, bins, written, measured, source_findings=_findings(job, bins, measured))
 
 
 def _copied_part(job: RewriteJob, bins: tuple[int, ...], written: tuple[WrittenFile, ...]) -> ProofPart:
@@ -113,7 +123,9 @@ def _copied_part(job: RewriteJob, bins: tuple[int, ...], written: tuple[WrittenF
     read = target = Fingerprint(0, (0, 0))
     in_rows: list[str] = []
     schema = json.loads(job.metadata["schemaString"])
-    columns = {to_physical(schema, field["name"]) for field in schema["fields"]}
+    partitioned = {name.lower() for name in job.metadata["partitionColumns"]}
+    names = [field["name"] for field in schema["fields"] if field["name"].lower() not in partitioned]
+    columns = {to_physical(schema, name) for name in names}
     for number in bins:
         sources = list(job.sources_of([number]))
         files = [file for file in written if file.bin_number == number]
@@ -137,7 +149,7 @@ def figures_of_files(job: RewriteJob, written: tuple[WrittenFile, ...]) -> Measu
     columns = statistics_columns(json.loads(job.metadata["schemaString"]), partition_columns)
     columns = tuple(column for column in columns if column.physical in collected)
     if job.here is not None:
-        figures = judged_figures(columns, [_new_file(job, job.here, file) for file in written])
+        figures = judged_figures(columns, [file_here(job.storage, job.here, file.add) for file in written])
         known = tuple(of_file for of_file in figures if of_file is not None)
         if len(known) == len(written):
             return Measured(Fingerprint(0, (0, 0)), Fingerprint(0, (0, 0)), columns, known, ())
@@ -145,21 +157,18 @@ def figures_of_files(job: RewriteJob, written: tuple[WrittenFile, ...]) -> Measu
     return measure(job.jvm, job.log, None, files, [file.add for file in written])
 
 
-def _new_file(job: RewriteJob, here: FilesHere, file: WrittenFile) -> NewFile:
-    return NewFile(_local(job, file.path), file.add.get("stats"), _deleted_rows(job.storage, here, file.add))
-
-
 def _local(job: RewriteJob, path: str) -> str:
     return job.path(job.storage.uri(path))
 
 
-def old_file(storage: TableStorage, here: FilesHere, source: AddAction) -> OldFile:
-    """Return a file that is here for the second engine, with its soft-deleted rows.
+def file_here(storage: TableStorage, here: FilesHere, add: Mapping[str, Any]) -> ComparedFile:
+    """Return a file that is here for the second engine, with its statistics and its soft-deleted rows.
 
     Raises:
         CannotCompareError: Its deletion vector cannot be read.
     """
-    return OldFile(here.path(storage.uri(str(source["path"]))), _deleted_rows(storage, here, source))
+    path = here.path(storage.uri(str(add["path"])))
+    return ComparedFile(path, add.get("stats"), _deleted_rows(storage, here, add))
 
 
 def _deleted_rows(storage: TableStorage, here: FilesHere, add: Mapping[str, Any]) -> tuple[int, ...]:
@@ -186,8 +195,8 @@ def _measure_by_duckdb(job: RewriteJob, bins: Collection[int], written: tuple[Wr
     return measure_by_duckdb(
         compared_columns(schema, partition_columns),
         statistics_columns(schema, partition_columns),
-        [old_file(job.storage, here, source) for source in job.sources_of(bins)],
-        [_new_file(job, here, file) for file in written],
+        [file_here(job.storage, here, source) for source in _with_statistics(job, bins)],
+        [file_here(job.storage, here, file.add) for file in written],
         on_compared=compared,
     )
 
@@ -201,7 +210,26 @@ def _measure_by_spark(job: RewriteJob, bins: Collection[int], written: tuple[Wri
         measured = measure(job.jvm, job.log, None, targets, adds)
         if measured.written == observed:
             return replace(measured, read=observed)
-    return measure(job.jvm, job.log, FileSet(job.snapshot, job.sources_of(bins)), targets, adds)
+    sources = FileSet(job.snapshot, job.sources_of(bins))
+    return measure_both(job.jvm, job.log, sources, targets, _with_statistics(job, bins), adds)
+
+
+def _with_statistics(job: RewriteJob, bins: Collection[int]) -> list[AddAction]:
+    """The files of bins with all that the log says of them; without, where a lane that read their rows judged it."""
+    return [
+        {**source, "stats": None if number in job.source_findings else job.source_statistics.get(str(source["path"]))}
+        for number in sorted(bins)
+        for source in job.sources_of([number])
+    ]
+
+
+def _findings(job: RewriteJob, bins: Collection[int], measured: Measured) -> SourceStatistics:
+    """What the log had wrong about the files of bins, where their rows were read one file by one."""
+    if not measured.sources:
+        return NOTHING_JUDGED
+    sources = _with_statistics(job, bins)
+    wrong = wrong_statistics(sources, measured.columns, measured.sources, Strictness(exact=False))
+    return SourceStatistics.of(len(measured.columns) * sum(bool(source["stats"]) for source in sources), wrong)
 
 
 def lane_uses(job: RewriteJob, part: ProofPart) -> Iterator[LaneUse]:

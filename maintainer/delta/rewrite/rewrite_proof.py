@@ -23,7 +23,7 @@ from maintainer.delta.proof.statistics_verdict import Strictness, judge, statist
 from maintainer.delta.rewrite.proof_parts import ProofPart, figures_of_files, lane_uses, parts_of
 from maintainer.delta.rewrite.rewrite_job import Carried, RewriteJob
 from maintainer.errors import MaintainerError, TableError, VerificationFailed
-from maintainer.model.plan.lanes import NOTHING_COPIED
+from maintainer.model.plan.lanes import NOTHING_JUDGED
 from maintainer.model.run.outcome import Fingerprint, Proof
 from maintainer.model.run.progress import Phase
 
@@ -131,7 +131,9 @@ def _joined(job: RewriteJob, parts: list[ProofPart], started: float) -> Proof:
         uncovered_columns=tuple(dict.fromkeys(name for part in parts for name in part.measured.uncovered_columns)),
         duration_seconds=time.monotonic() - started,
         lanes=tuple(use for part in parts for use in lane_uses(job, part)),
-        source_statistics=sum(job.source_findings.values(), NOTHING_COPIED),
+        source_statistics=sum(
+            [*job.source_findings.values(), *(part.source_findings for part in parts)], NOTHING_JUDGED
+        ),
     )
 
 

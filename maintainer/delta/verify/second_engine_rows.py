@@ -13,9 +13,9 @@ from typing import Any
 
 from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
-from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, judged_figures, measure_by_duckdb
+from maintainer.delta.proof.second_engine.duckdb_rows import measure_by_duckdb
 from maintainer.delta.proof.statistics_figures import FileFigures, statistics_columns
-from maintainer.delta.rewrite.proof_parts import old_file
+from maintainer.delta.rewrite.proof_parts import file_here
 from maintainer.delta.storage.file_store import FilesHere, TransferError
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
@@ -88,18 +88,14 @@ def _measured(
     for partition in {**before, **after}:
         new = after.get(partition, ())
         here.fetch({storage.uri(str(add["path"])): int(add["size"]) for add in (*before.get(partition, ()), *new)})
-        old = [(source, old_file(storage, here, source)) for source in before.get(partition, ())]
-        files = [_new_file(storage, here, add) for add in new]
-        part = measure_by_duckdb(columns, statistics, [file for _, file in old], files)
+        old, files = ([file_here(storage, here, add) for add in side] for side in (before.get(partition, ()), new))
+        part = measure_by_duckdb(columns, statistics, old, files)
         if part.read != part.written:
             return None
         total += part.read
         written.update(zip((str(add["path"]) for add in new), part.files, strict=True))
-        told = [(source, file) for source, file in old if source.get("stats")]
-        figures = judged_figures(
-            statistics, [_new_file(storage, here, source, file.deleted_rows) for source, file in told]
-        )
-        judged.update(zip((str(source["path"]) for source, _ in told), figures, strict=True))
+        if part.sources:
+            judged.update(zip((str(source["path"]) for source in before[partition]), part.sources, strict=True))
     return Measured(
         total,
         total,
@@ -108,10 +104,6 @@ def _measured(
         (),
         tuple(judged.get(str(source["path"])) for source in sources),
     )
-
-
-def _new_file(storage: TableStorage, here: FilesHere, add: AddAction, deleted_rows: tuple[int, ...] = ()) -> NewFile:
-    return NewFile(here.path(storage.uri(str(add["path"]))), add.get("stats"), deleted_rows)
 
 
 def _by_partition(adds: Iterable[AddAction]) -> dict[str, list[AddAction]]:

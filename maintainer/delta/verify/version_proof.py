@@ -20,7 +20,7 @@ from maintainer.delta.jvm import changed_settings
 from maintainer.delta.log.actions import CommittedFiles
 from maintainer.delta.log.schema_names import fresh_prefix, quote
 from maintainer.delta.proof.measured_rows import Measured
-from maintainer.delta.proof.row_comparison import LoggedFiles, functions_of, measure_frames
+from maintainer.delta.proof.row_comparison import FilesInLog, functions_of, measure_frames
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.proof.statistics_verdict import strictness_of, wrong_statistics
 from maintainer.delta.spark.session_settings import PADS_CHAR
@@ -108,7 +108,7 @@ def _side(
     """Measure the live rows of some of a version's files."""
     frame = spark.read.format("delta").option("versionAsOf", version).load(path)
     columns = statistics_columns(json.loads(facts.schema_json), facts.partition_columns)
-    logged = LoggedFiles(
+    logged = FilesInLog(
         tuple((file_uri(facts.location, file.path), stats) for file, stats in files),
         columns,
         keeps_row_ids(facts.property_map),

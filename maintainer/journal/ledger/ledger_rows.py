@@ -93,6 +93,7 @@ class LedgerRow:
     overlap_depth_after: float | None = None
     source: str | None = None
     lanes: str | None = None
+    wrong_statistics: int | None = None
 
     def to_json(self) -> str:
         """Return the row as one line of JSON."""
@@ -281,6 +282,7 @@ def _row(plan: Plan, table_plan: TablePlan, run: RunOutcome, table: TableOutcome
         error_code=step.error.code if step.error else None,
         error=step.error.what if step.error else None,
         lanes=lanes_text(step),
+        wrong_statistics=_wrong_statistics(step),
     )
 
 
@@ -291,6 +293,13 @@ def lanes_text(step: StepOutcome) -> str | None:
         for use in commit.proof.lanes if commit.proof is not None else ():
             bins[use.lane.value] += use.num_bins
     return ", ".join(f"{lane} {number}" for lane, number in sorted(bins.items())) or None
+
+
+def _wrong_statistics(step: StepOutcome) -> int | None:
+    """Count what the log had wrong about the files that were rewritten; None where nothing was judged."""
+    proofs = [commit.proof for commit in step.commits if commit.proof is not None]
+    judged = [proof.source_statistics for proof in proofs if proof.source_statistics.num_computed]
+    return sum(statistics.num_wrong for statistics in judged) if judged else None
 
 
 def _total(step: StepOutcome, figure: str) -> int:

@@ -13,7 +13,7 @@ from maintainer.model.closed_types import TextEnum
 from maintainer.units import count_of
 
 MAX_SOURCE_FINDINGS = 20
-"""Findings about files that a copy joined which are kept; the rest is counted."""
+"""Findings about rewritten files which are kept; the rest is counted."""
 
 MAX_DELETED_ROWS = 1_000_000
 """Soft-deleted rows of a bin up to which lanes and proofs outside Spark handle their numbers one by one."""
@@ -76,7 +76,7 @@ class LaneUse:
 
 @dataclass(frozen=True, slots=True)
 class SourceStatistics:
-    """What was found of the statistics that the log has of copied files. Those of the new files come from the rows.
+    """What was found of the statistics that the log has of rewritten files. Those of the new files come from the rows.
 
     ``num_computed`` counts columns, in each file. ``num_wrong`` says of how many things that the log says of a file its
     rows are not; the first of these are in ``wrong``, each a sentence with the file.
@@ -103,9 +103,9 @@ class SourceStatistics:
         more = self.num_wrong - len(self.wrong)
         listed = "; ".join([*self.wrong, *([f"and {more:,} more"] if more > 0 else [])])
         return (
-            f"the log's statistics of copied files were wrong in {count_of(self.num_wrong, 'place')}, so filters may "
-            f"have missed rows; those of the new file were computed from the rows: {listed}"
+            f"the log's statistics of rewritten files were wrong in {count_of(self.num_wrong, 'place')}, so filters "
+            f"may have missed rows; those of the new files were computed from the rows: {listed}"
         )
 
 
-NOTHING_COPIED = SourceStatistics()
+NOTHING_JUDGED = SourceStatistics()

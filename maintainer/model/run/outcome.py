@@ -9,7 +9,7 @@ from typing import Annotated
 from maintainer.errors.foreign_text import without_secrets
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.codec import DecimalText
-from maintainer.model.plan.lanes import NOTHING_COPIED, LaneUse, SourceStatistics
+from maintainer.model.plan.lanes import NOTHING_JUDGED, LaneUse, SourceStatistics
 from maintainer.model.plan.plan import BUILT_IN_POLICY, Problem
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.plan.zorder_turn import LayoutChange, TurnOutcome
@@ -41,7 +41,8 @@ class Proof:
     not say. ``uncovered_columns`` are columns the fingerprint cannot cover (named in every report). ``findings`` are
     other things that are wrong, each in a sentence. ``lanes`` are those in which the bins were written.
     ``carried_versions`` are commits of others that deleted rows of the read files before ours: the new files have these
-    rows soft-deleted, and all figures are without them. ``source_statistics`` are of the bins that were copied.
+    rows soft-deleted, and all figures are without them. ``source_statistics`` are of the files whose rows were
+    read one file by one.
     """
 
     read: Fingerprint
@@ -53,7 +54,7 @@ class Proof:
     lanes: tuple[LaneUse, ...] = ()
     carried_versions: tuple[int, ...] = ()
     after_commit: bool = False
-    source_statistics: SourceStatistics = NOTHING_COPIED
+    source_statistics: SourceStatistics = NOTHING_JUDGED
 
     @property
     def holds(self) -> bool:

@@ -54,13 +54,13 @@ class CommitsWanted:
     """Which commits of a table are asked for: the newest, at most ``limit`` and none older than ``since_ms``.
 
     ``counted``: the figures of our own commits are counted from their actions, which costs reading them whole.
-    ``with_doubtful``: files of writers whose bounds cannot be trusted are named, at the same cost.
+    ``doubtful_types``: files of writers whose bounds of these types cannot be trusted are named, at the same cost.
     """
 
     limit: int = MAX_COMMITS_READ
     since_ms: int | None = None
     counted: bool = False
-    with_doubtful: bool = False
+    doubtful_types: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

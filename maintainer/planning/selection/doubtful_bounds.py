@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.table.statistics_writers import doubtful_bounds
+from maintainer.model.table.statistics_writers import doubts_about
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.units import count_of
@@ -20,12 +20,13 @@ def doubtful_notes(facts: TableFacts, files: Iterable[DataFile]) -> tuple[Reason
     paths, parts = {file.path for file in files}, []
     columns = [column for column in planned_columns(facts) if column.name in facts.columns_with_stats]
     for writer, added in facts.doubtful_files:
-        kinds, why = doubtful_bounds(writer)
-        names = [column.name for column in columns if column.type in kinds]
-        if names and (num_files := len(paths & added)):
-            more = f" and {len(names) - MAX_NAMED_COLUMNS} more" if len(names) > MAX_NAMED_COLUMNS else ""
-            listed = ", ".join(names[:MAX_NAMED_COLUMNS]) + more
-            parts.append(f"{count_of(num_files, 'file')} of {writer} ({listed}: {why})")
+        said = []
+        for doubt in doubts_about(writer):
+            if names := [column.name for column in columns if doubt.is_about(column.type)]:
+                more = f" and {len(names) - MAX_NAMED_COLUMNS} more" if len(names) > MAX_NAMED_COLUMNS else ""
+                said.append(f"{', '.join(names[:MAX_NAMED_COLUMNS])}{more}: {doubt.why}")
+        if said and (num_files := len(paths & added)):
+            parts.append(f"{count_of(num_files, 'file')} of {writer} ({'; '.join(said)})")
     if not parts:
         return ()
     text = f"bounds are computed anew, and those in the log may miss rows: {'; '.join(parts)}"

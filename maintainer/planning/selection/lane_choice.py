@@ -172,7 +172,8 @@ def _why_not_outside_spark(facts: TableFacts) -> str | None:
         return "neither on a local disk nor on S3, ADLS or GCS"
     if keeps_row_ids(facts.property_map):
         return "row ids are kept (row tracking)"
-    if "materializePartitionColumns" in facts.protocol.writer_features:
+    asked_for = facts.property_map.get("delta.writePartitionColumnsToParquet", "").lower() == "true"
+    if asked_for or "materializePartitionColumns" in facts.protocol.writer_features:
         return "partition columns are in the files"
     return None
 

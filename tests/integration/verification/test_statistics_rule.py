@@ -229,8 +229,10 @@ def test_all_three_checks_agree_and_spark_answers_right(
     assert proof is not None
     assert [use.lane for use in proof.lanes] == [lane]
     assert (proof.rows_in_log is not None) == case.counted
-    if lane is Lane.COPY:
-        assert (proof.source_statistics.num_wrong, proof.source_statistics.num_computed > 0) == (case.num_wrong, True)
+    assert (proof.source_statistics.num_wrong, proof.source_statistics.num_computed > 0) == (case.num_wrong, True)
+    files_named = {text.partition(": ")[0] for text in proof.source_statistics.wrong}
+    assert files_named <= {add["path"] for version in range(len(case.files)) for add in _added(path, version)}
+    assert bool(files_named) is bool(case.num_wrong)
 
     after = GreatExpectationsVerifier().after_rewrite(engine.versions, facts, batch, receipt, Checks())
     assert after.verdict is Verdict.PASS, after.detail

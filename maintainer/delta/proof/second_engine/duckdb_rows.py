@@ -7,7 +7,7 @@ the number of rows and the two exact sums; sums and not XOR, because equal rows 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -41,27 +41,19 @@ that are not there, and the JVM that was to be started ends before it began.
 
 
 @dataclass(frozen=True, slots=True)
-class OldFile:
-    """A file that was read: its local path, and the numbers of its soft-deleted rows."""
+class ComparedFile:
+    """A file of either side: its local path, its statistics as the log has them, the numbers of soft-deleted rows."""
 
     path: str
-    deleted_rows: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class NewFile:
-    """A file that was written: its local path, its statistics as text for the log, and rows that were deleted since."""
-
-    path: str
-    stats: str | None
+    stats: str | None = None
     deleted_rows: tuple[int, ...] = ()
 
 
 def measure_by_duckdb(
     columns: Sequence[ComparedColumn],
     statistics: tuple[StatisticsColumn, ...],
-    sources: Sequence[OldFile],
-    written: Sequence[NewFile],
+    sources: Sequence[ComparedFile],
+    written: Sequence[ComparedFile],
     on_compared: Callable[[int], None] = lambda num_written_bytes: None,
 ) -> Measured:
     """Read both sides from the disk.
@@ -69,7 +61,7 @@ def measure_by_duckdb(
     Args:
         columns: The columns of the table's files, from ``compared_columns``.
         statistics: The columns that may have statistics, from ``statistics_columns``.
-        sources: The files that were read.
+        sources: The files that were read; where one has statistics, there are figures of each, too.
         written: The files that were written.
         on_compared: Called when the sources are read, with 0, and then with the bytes of the written files that are.
 
@@ -77,22 +69,26 @@ def measure_by_duckdb(
         CannotCompareError: DuckDB does not read these files, or not exactly; somebody else must.
     """
     with _connected([*(file.path for file in sources), *(file.path for file in written)]) as connection:
-        read = _fingerprint(connection, columns, [file.path for file in sources if not file.deleted_rows])
+        judged = statistics if any(source.stats for source in sources) else ()
+        whole = [source for source in sources if not source.deleted_rows]
+        read, figures_read = _of_each(connection, columns, judged, whole) if whole else (Fingerprint(0, (0, 0)), {})
         for source in sources:
             if source.deleted_rows:
-                read += _fingerprint(connection, columns, [source.path], source.deleted_rows)
+                other, figures_of_it = _of_each(connection, columns, judged, [source])
+                read, figures_read = read + other, {**figures_read, **figures_of_it}
         target, num_written_bytes = Fingerprint(0, (0, 0)), 0
         figures: list[FileFigures] = []
         on_compared(num_written_bytes)
         for file in written:
-            target += _fingerprint(connection, columns, [file.path], file.deleted_rows)
+            target += _of_each(connection, columns, (), [file])[0]
             figures.append(_figures(connection, statistics, file, [column.stored for column in columns]))
             num_written_bytes += os.stat(file.path).st_size
             on_compared(num_written_bytes)
-    return Measured(read, target, statistics, tuple(figures), ())
+    read_files = tuple(figures_read.get(source.path) for source in sources) if judged else ()
+    return Measured(read, target, statistics, tuple(figures), (), read_files)
 
 
-def judged_figures(statistics: tuple[StatisticsColumn, ...], files: Sequence[NewFile]) -> list[FileFigures | None]:
+def judged_figures(statistics: tuple[StatisticsColumn, ...], files: Sequence[ComparedFile]) -> list[FileFigures | None]:
     """Read from rows the figures that the statistics of files are judged by; None for files that are not compared.
 
     Only columns with statistics are read, and no row is hashed.
@@ -182,24 +178,53 @@ def _source(
 _WITH_NUMBERS = _FILES.replace("filename=false", "filename=false, file_row_number=true")
 
 
-def _fingerprint(
+def _of_each(
     connection: duckdb.DuckDBPyConnection,
     columns: Sequence[ComparedColumn],
-    paths: Sequence[str],
-    deleted_rows: Sequence[int] = (),
-) -> Fingerprint:
-    """Add up the rows of files; ``deleted_rows`` are numbers of rows that do not count, where it is one file."""
-    if not paths:
-        return Fingerprint(0, (0, 0))
-    values = _source(connection, columns, _stored_columns(connection, paths))
-    rows_of, arguments = _rows_of(paths, deleted_rows)
+    statistics: tuple[StatisticsColumn, ...],
+    files: Sequence[ComparedFile],
+) -> tuple[Fingerprint, dict[str, FileFigures | None]]:
+    """Add up the rows of files, and the figures of each by its path where columns with ``statistics`` are given.
+
+    The rows are read once. A file with deleted rows comes alone.
+    """
+    paths, deleted_rows = [file.path for file in files], files[0].deleted_rows
+    stored = _stored_columns(connection, paths)
+    values = _source(connection, columns, stored)
     forward = ", ".join(["'forward'", *values])
     backward = ", ".join(["'backward'", *reversed(values)])
     # The hash of a row is hashed again: else two rows could swap their last values within a sum.
-    sums = (f"sum(CAST(hash(hash({listed})) AS HUGEINT))" for listed in (forward, backward))
-    row = connection.execute(f"SELECT count(*), {', '.join(sums)} FROM {rows_of}", arguments).fetchone()
-    rows, first, second = row or (0, 0, 0)
-    return Fingerprint(int(rows), (int(first or 0), int(second or 0)))
+    sums = [f"sum(CAST(hash(hash({listed})) AS HUGEINT))" for listed in (forward, backward)]
+    # Files may have other fields in a struct than the table.
+    types = {column.stored: column.duckdb_type for column in columns if column.kind == "nested"}
+    parts = ["count(*)", *sums, *_figure_parts(statistics, stored, types)]
+    rows_of, arguments = _rows_of(paths, deleted_rows)
+    if not statistics:
+        lines = connection.execute(f"SELECT '', {', '.join(parts)} FROM {rows_of}", arguments).fetchall()
+    else:
+        name = f"file of {len(stored)} {max(stored, key=len, default='')}"  # longer than any column's
+        rows_of = rows_of.replace("filename=false", f"filename='{name.replace(chr(39), chr(39) * 2)}'")
+        query = f"SELECT {sql_name(name)}, {', '.join(parts)} FROM {rows_of} GROUP BY 1"
+        lines = connection.execute(query, arguments).fetchall()
+    total, figures = Fingerprint(0, (0, 0)), {}
+    for path, rows, first, second, *of_columns in lines:
+        total += Fingerprint(int(rows), (int(first or 0), int(second or 0)))
+        figures[path] = rows, of_columns
+    nothing = (0, [0 if "count(" in part else None for part in parts[3:]])
+    return total, {
+        file.path: _figures_or_none(*figures.get(file.path, nothing), statistics, file.stats)
+        for file in files
+        if statistics
+    }
+
+
+def _figures_or_none(
+    rows: int, values: Sequence[Any], statistics: tuple[StatisticsColumn, ...], stats: str | None
+) -> FileFigures | None:
+    try:
+        return _read_figures(rows, values, statistics, stats)
+    except CannotCompareError:
+        return None  # a bound in a form that readers may not know
 
 
 def _rows_of(paths: Sequence[str], deleted_rows: Sequence[int]) -> tuple[str, list[Any]]:
@@ -213,7 +238,7 @@ def _rows_of(paths: Sequence[str], deleted_rows: Sequence[int]) -> tuple[str, li
 def _figures(
     connection: duckdb.DuckDBPyConnection,
     statistics: tuple[StatisticsColumn, ...],
-    file: NewFile,
+    file: ComparedFile,
     required: Sequence[str] = (),
 ) -> FileFigures:
     """Figures of a file that must have the columns ``required``; others that it lacks are null."""
@@ -221,23 +246,37 @@ def _figures(
     missing = [name for name in required if name not in stored]
     if missing:
         raise CannotCompareError(f"a new file lacks the column {missing[0]}")
-    parts = ["count(*)"]
-    for column in statistics:
-        value = _path(column) if column.physical[0] in stored else "NULL"
-        parts.append(f"count(*) - count({value})")
-        parts += [f"{side}({_extreme(value, column)})" for side in ("min", "max")] if column.has_bounds else []
+    parts = ["count(*)", *_figure_parts(statistics, stored, {})]
     rows_of, arguments = _rows_of([file.path], file.deleted_rows)
     row: Any = connection.execute(f"SELECT {', '.join(parts)} FROM {rows_of}", arguments).fetchone()
-    values = iter(row[1:])
+    return _read_figures(row[0], row[1:], statistics, file.stats)
+
+
+def _figure_parts(
+    statistics: tuple[StatisticsColumn, ...], stored: Mapping[str, str], types: Mapping[str, str]
+) -> Iterator[str]:
+    """SQL of what `_read_figures` takes; ``types`` are those that columns are read as, by their names in files."""
+    for column in statistics:
+        value = _path(column, types) if column.physical[0] in stored else "NULL"
+        yield f"count(*) - count({value})"
+        if column.has_bounds:
+            yield from (f"{side}({_extreme(value, column)})" for side in ("min", "max"))
+
+
+def _read_figures(
+    rows: int, values: Sequence[Any], statistics: tuple[StatisticsColumn, ...], stats: str | None
+) -> FileFigures:
+    left = iter(values)
     nulls, extremes = [], []
     for column in statistics:
-        nulls.append(int(next(values)))
-        extremes.append((next(values), next(values)) if column.has_bounds else (None, None))
-    return figures_of(int(row[0]), tuple(nulls), extremes, statistics, file.stats)
+        nulls.append(int(next(left)))
+        extremes.append((next(left), next(left)) if column.has_bounds else (None, None))
+    return figures_of(int(rows), tuple(nulls), extremes, statistics, stats)
 
 
-def _path(column: StatisticsColumn) -> str:
-    value = sql_name(column.physical[0])
+def _path(column: StatisticsColumn, types: Mapping[str, str]) -> str:
+    root = column.physical[0]
+    value = f"CAST({sql_name(root)} AS {types[root]})" if root in types else sql_name(root)
     for name in column.physical[1:]:
         value = f"struct_extract({value}, '{name.replace(chr(39), chr(39) * 2)}')"
     return value

@@ -8,7 +8,6 @@ import os
 import uuid
 from typing import Any
 
-from maintainer.delta.log.actions import to_physical
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.rewrite.copy.copied_statistics import compute_statistics
@@ -37,12 +36,10 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
     """
     uris = [job.storage.uri(str(add["path"])) for add in sources]
     codec = codec_of(job.jvm)
-    table = json.loads(job.metadata["schemaString"])
-    schema = file_schema(table, job.metadata["partitionColumns"])
-    partition_columns = {to_physical(table, name) for name in job.metadata["partitionColumns"]}
+    schema = file_schema(json.loads(job.metadata["schemaString"]), job.metadata["partitionColumns"])
     paths = [job.path(uri) for uri in uris]
     footers = [read_footer(path) for path in paths]
-    reason = why_not_copied(footers, schema, partition_columns)
+    reason = why_not_copied(footers, schema)
     if reason is not None:
         raise LaneUnfit(reason)
     listed = zip(sources, paths, strict=True)
@@ -59,7 +56,7 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
     target_path = job.path(target)
     job.check_stop()
     try:
-        dropped = dropped_columns(footers[0], schema, partition_columns)
+        dropped = dropped_columns(footers[0], schema)
         new_codec = codec if is_recompressed(footers, codec) else None
         folder_of_table = job.jvm.folder_of_log(job.log)
         with job.size_polled(number, target_path, bin_.size_bytes):

@@ -89,10 +89,12 @@ def _with_int96(schema: pq.ParquetSchema) -> pa.Schema:
     return arrow
 
 
-def dropped_columns(footer: Footer, table_schema: pa.Schema, partition_columns: Collection[str] = ()) -> list[str]:
-    """Return the columns of a file that the table has not any more: a copy leaves them out."""
-    columns = {*table_schema.names, *partition_columns}
-    return [name for name in footer.arrow_schema.names if name not in columns]
+def dropped_columns(footer: Footer, table_schema: pa.Schema) -> list[str]:
+    """Return the columns of a file that files of the table do not have today: a copy leaves them out.
+
+    Dropped ones, and partition columns that another writer put into the file: readers take their values from the log.
+    """
+    return [name for name in footer.arrow_schema.names if name not in table_schema.names]
 
 
 def is_recompressed(footers: Sequence[Footer], codec: str) -> bool:
@@ -100,15 +102,12 @@ def is_recompressed(footers: Sequence[Footer], codec: str) -> bool:
     return any(footer.codecs - {"uncompressed" if codec == "none" else codec} for footer in footers)
 
 
-def why_not_copied(
-    footers: Sequence[Footer], table_schema: pa.Schema, partition_columns: Collection[str] = ()
-) -> str | None:
+def why_not_copied(footers: Sequence[Footer], table_schema: pa.Schema) -> str | None:
     """Return why the row groups of some files must not be copied into one; None if they may.
 
     Args:
         footers: Of the files of one bin; at least one.
         table_schema: What a file of today would have, from ``local.arrow_schema.file_schema``.
-        partition_columns: Their names in files. Delta repeats them there, and readers take them from the log.
     """
     first = footers[0]
     for footer in footers:
@@ -120,10 +119,10 @@ def why_not_copied(
             return "its files tell readers different things in their metadata"
         if not _TRUSTED_WRITERS.match(footer.created_by):
             return f"a file was written by {footer.created_by}, whose files some readers treat in a special way"
-    dropped = dropped_columns(first, table_schema, partition_columns)
+    dropped = dropped_columns(first, table_schema)
     if any("." in name for name in dropped):
         return "a dropped column has a dot in its name"
-    if not _is_of_today(first.arrow_schema, table_schema, {*partition_columns, *dropped}):
+    if not _is_of_today(first.arrow_schema, table_schema, dropped):
         return "its files have other columns or types than the table has today"
     sizes = [size for footer in footers for size in footer.row_group_bytes]
     if not sizes or sum(sizes) < MIN_ROW_GROUP_BYTES * len(sizes):

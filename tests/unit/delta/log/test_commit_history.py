@@ -192,13 +192,18 @@ def test_what_a_second_writer_really_logs_is_understood(tmp_path: Path) -> None:
 def test_files_of_writers_whose_bounds_cannot_be_trusted_are_named_where_that_is_asked_for(tmp_path: Path) -> None:
     deltalake.write_deltalake(tmp_path, pa.table({"a": [1.5]}))
     (path,) = deltalake.DeltaTable(tmp_path).file_uris()
-    for version, engine in ((1, "Apache-Spark/4.1.0 Delta-Lake/4.4.0"), (2, "Apache-Spark/3.5.0 Delta-Lake/3.2.1")):
-        actions = [info("WRITE", engineInfo=engine), {"add": {"path": f"spark-{version}", "size": 1}}]
+    old, new, utc = "1850-01-01T01:01:01.000+00:53", "1972-01-01T00:00:00.000+00:53", "1850-01-01T00:07:33.000Z"
+    for version, moment in enumerate((new, utc, old, "1971-12-31T00:00:00.000-00:44"), start=1):
+        stats = json.dumps({"numRecords": 1, "minValues": {"ts": moment}, "maxValues": {"ts": moment}})
+        add = {"path": f"spark-{version}", "size": 1, "stats": stats}
+        actions = [info("WRITE", engineInfo="Apache-Spark/3.5.0 Delta-Lake/3.2.1"), {"add": add}]
         text = "".join(json.dumps(action) + "\n" for action in actions)
         (tmp_path / "_delta_log" / f"{version:020d}.json").write_text(text)
     log = log_on_disk(f"file://{tmp_path}")
     assert log is not None
-    spark, rust = read_commits(log, "t", CommitsWanted(since_ms=0, with_doubtful=True)).doubtful_files
-    assert spark == ("Apache-Spark/3.5.0 Delta-Lake/3.2.1", frozenset({"spark-2"}))
+    types = frozenset({"double", "timestamp", "long"})
+    spark, rust = read_commits(log, "t", CommitsWanted(since_ms=0, doubtful_types=types)).doubtful_files
+    assert spark == ("Apache-Spark/3.5.0 Delta-Lake/3.2.1", frozenset({"spark-3", "spark-4"}))
     assert (rust[0].startswith("delta-rs"), rust[1]) == (True, frozenset({Path(path).name}))
     assert read_commits(log, "t", CommitsWanted()).doubtful_files == ()
+    assert read_commits(log, "t", CommitsWanted(doubtful_types=frozenset({"long"}))).doubtful_files == ()

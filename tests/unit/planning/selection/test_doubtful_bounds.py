@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from maintainer.model.plan.plan import TablePlan
-from maintainer.model.table.statistics_writers import doubtful_bounds
+from maintainer.model.table.statistics_writers import doubts_about
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import assemble, plan_table
 from maintainer.report.plan.plan_text import render_plan
@@ -49,19 +49,29 @@ def test_nothing_is_said_without_such_columns_or_files() -> None:
     assert texts(planned()) == []
     assert texts(planned((RUST, frozenset({"large", "gone"})))) == []
     assert texts(planned((RUST, frozenset({"a"})), columns={"id": "long", "ts": "timestamp"})) == []
+    assert texts(planned((RUST, frozenset({"a"})), columns={"m": "decimal(15,2)"})) == []
+
+
+def test_two_doubts_about_one_writer_stand_together() -> None:
+    assert texts(
+        planned((RUST, frozenset({"a", "b"})), columns={"d": "double", "m": "decimal(16,2)", "n": "long"})
+    ) == [
+        "bounds are computed anew, and those in the log may miss rows: "
+        f"2 files of {RUST} (d: it leaves NaN out; m: it rounds decimals)"
+    ]
 
 
 @pytest.mark.parametrize(
     ("engine", "kinds"),
     [
-        (RUST, {"float", "double"}),
-        ("DuckDB v1.4", {"float", "double"}),
+        (RUST, {"float", "double", "decimal"}),
+        ("delta-rs.0.17.0", {"float", "double", "decimal"}),
+        ("DuckDB", {"float", "double"}),
         (OLD_SPARK, {"timestamp"}),
-        ("Apache-Spark/3.5.3 Delta-Lake/3.3.0", {"timestamp"}),
-        ("Apache-Spark/4.1.0 Delta-Lake/4.4.0", set()),
+        ("Apache-Spark/4.1.0 Delta-Lake/4.4.0", {"timestamp"}),
         ("Trino-455", set()),
         ("", set()),
     ],
 )
 def test_writers_are_a_closed_list(engine: str, kinds: set[str]) -> None:
-    assert doubtful_bounds(engine)[0] == kinds
+    assert {kind for doubt in doubts_about(engine) for kind in doubt.kinds} == kinds

@@ -189,6 +189,9 @@ def test_tables_that_only_spark_writes() -> None:
     assert why_not_local(small(location="/lake/t"), STEP) is None
     materialized = small(protocol=Protocol(3, 7, (), ("materializePartitionColumns",)))
     assert why_not_local(materialized, STEP) == why_not_copy(materialized, STEP) == "partition columns are in the files"
+    for value, is_left in (("true", False), ("TRUE", False), ("false", True)):
+        asks = small(properties={"delta.writePartitionColumnsToParquet": value})
+        assert (why_not_local(asks, STEP) is None) is (why_not_copy(asks, STEP) is None) is is_left
     cluster = ClusterStep(STEP.batches, ("id",), 100, 100, 100, 2, False, ())
     assert why_not_local(small(), cluster) == "Delta's own curve of liquid clustering"
     assert why_not_copy(small(), cluster) == "only compactions and purges keep row groups as they are"

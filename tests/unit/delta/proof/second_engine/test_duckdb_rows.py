@@ -19,13 +19,12 @@ import pytest
 
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
 from maintainer.delta.proof.second_engine.duckdb_rows import (
-    NewFile,
-    OldFile,
+    ComparedFile,
     count_rows,
     judged_figures,
     measure_by_duckdb,
 )
-from maintainer.delta.proof.statistics_figures import StatisticsColumn
+from maintainer.delta.proof.statistics_figures import StatisticsColumn, statistics_columns
 from maintainer.delta.proof.statistics_verdict import Judgement, Strictness, judge
 
 
@@ -46,12 +45,12 @@ def test_a_file_that_was_changed_in_place_is_read_anew(tmp_path: Path) -> None:
     columns = compared_columns({"type": "struct", "fields": [field]}, ())
     pq.write_table(pa.table({"id": pa.array([1, 2, 3])}), path, use_dictionary=False, compression="none")
     status = path.stat()
-    before = measure_by_duckdb(columns, (), [OldFile(str(path))], ()).read
-    assert measure_by_duckdb(columns, (), [OldFile(str(path))], ()).read == before
+    before = measure_by_duckdb(columns, (), [ComparedFile(str(path))], ()).read
+    assert measure_by_duckdb(columns, (), [ComparedFile(str(path))], ()).read == before
     pq.write_table(pa.table({"id": pa.array([1, 2, 4])}), path, use_dictionary=False, compression="none")
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert path.stat().st_size == status.st_size
-    after = measure_by_duckdb(columns, (), [OldFile(str(path))], ()).read
+    after = measure_by_duckdb(columns, (), [ComparedFile(str(path))], ()).read
     assert after.rows == before.rows
     assert after != before
 
@@ -96,7 +95,7 @@ def judged(file: Path, kinds: dict[str, str], **stats: Any) -> Judgement:
         StatisticsColumn(tuple(name.split(".")), tuple(name.split(".")), kind) for name, kind in kinds.items()
     )
     text = json.dumps(stats)
-    (figures,) = judged_figures(columns, [NewFile(str(file), text)])
+    (figures,) = judged_figures(columns, [ComparedFile(str(file), text)])
     assert figures is not None
     return judge({"stats": text}, columns, figures, EXACT)
 
@@ -197,7 +196,63 @@ def test_statistics_that_cannot_be_compared_are_nobodys_fault(tmp_path: Path) ->
     )
     columns = (StatisticsColumn(("c",), ("c",), "timestamp"),)
     for text in ("2024-01-01 00:00:00", 5, "soon"):
-        file = NewFile(str(tmp_path / "f.parquet"), json.dumps({"numRecords": 1, "maxValues": {"c": text}}))
+        file = ComparedFile(str(tmp_path / "f.parquet"), json.dumps({"numRecords": 1, "maxValues": {"c": text}}))
         assert judged_figures(columns, [file]) == [None]
     for stats in ("[]", "{", "", None):
-        assert judged_figures(columns, [NewFile(str(tmp_path / "f.parquet"), stats)]) != [None]
+        assert judged_figures(columns, [ComparedFile(str(tmp_path / "f.parquet"), stats)]) != [None]
+
+
+def test_files_that_are_read_have_figures_of_their_own(tmp_path: Path) -> None:
+    """Also one with deleted rows, one without rows, one whose struct is older, and a column called as DuckDB's own."""
+    of_struct = [{"name": "d", "type": "double"}, {"name": "t", "type": "string"}]
+    fields = [{"name": "filename", "type": "long"}, {"name": "s", "type": {"type": "struct", "fields": of_struct}}]
+    schema = {"type": "struct", "fields": fields}
+    columns, statistics = compared_columns(schema, ()), statistics_columns(schema, ())
+    struct = pa.struct([("d", pa.float64()), ("t", pa.string())])
+    nan = float("nan")
+    rows: dict[str, tuple[list[int | None], list[dict[str, Any]], pa.DataType]] = {
+        "right": ([1, 2, None], [{"d": 0.5, "t": "a"}, {"d": 1.5, "t": None}, {"d": None, "t": "c"}], struct),
+        "nan": ([3, 4], [{"d": nan, "t": "x"}, {"d": 2.5, "t": "y"}], struct),
+        "older": ([5, 6], [{"d": 7.5}, {"d": 8.5}], pa.struct([("d", pa.float64())])),
+        "deleted": ([7, 8, 9], [{"d": 1.0, "t": "k"}] * 3, struct),
+        "strange": ([1, 1], [{"d": 1.0, "t": "k"}] * 2, struct),
+        "empty": ([], [], struct),
+    }
+    bounds = {
+        "right": ({"filename": 1, "s": {"d": 0.5, "t": "a"}}, {"filename": 2, "s": {"d": 1.5, "t": "c"}}),
+        "nan": ({"filename": 3, "s": {"d": 2.5}}, {"filename": 4, "s": {"d": 2.5}}),
+        "older": ({"filename": 5, "s": {"d": 7.5}}, {"filename": 5, "s": {"d": 8.5}}),
+        "deleted": ({"filename": 8}, {"filename": 9}),
+        "strange": ({"filename": "one"}, {"filename": 1}),
+        "empty": ({}, {}),
+    }
+    files = []
+    for name, (numbers, structs, type_) in rows.items():
+        path = tmp_path / f"{name} file.parquet"
+        pq.write_table(pa.table({"filename": pa.array(numbers, pa.int64()), "s": pa.array(structs, type_)}), path)
+        least, most = bounds[name]
+        stats = {"numRecords": len(numbers), "minValues": least, "maxValues": most}
+        files.append(ComparedFile(str(path), json.dumps(stats), (1,) if name == "deleted" else ()))
+
+    measured = measure_by_duckdb(columns, statistics, files, ())
+    without = measure_by_duckdb(
+        columns, statistics, [ComparedFile(file.path, None, file.deleted_rows) for file in files], ()
+    )
+    assert measured.read == without.read
+    assert without.sources == ()
+    assert measured.read.rows == sum(len(numbers) for numbers, *_ in rows.values()) - 1
+
+    by_name = dict(zip(rows, measured.sources, strict=True))
+    assert by_name.pop("strange") is None
+    figures = {name: of_file for name, of_file in by_name.items() if of_file is not None}
+    assert figures.keys() == by_name.keys()
+    assert {name: of_file.rows for name, of_file in figures.items()} == {
+        "right": 3, "nan": 2, "older": 2, "deleted": 2, "empty": 0,
+    }  # fmt: skip
+    assert {name: of_file.nulls for name, of_file in figures.items()} == {
+        "right": (1, 1, 1), "nan": (0, 0, 0), "older": (0, 0, 2), "deleted": (0, 0, 0), "empty": (0, 0, 0),
+    }  # fmt: skip
+    # Bit 0 is the number, bit 1 the double: NaN is above 2.5, 6 above 5, and 7 below 8.
+    assert {name: of_file.outside for name, of_file in figures.items()} == {
+        "right": 0, "nan": 2, "older": 1, "deleted": 1, "empty": 0,
+    }  # fmt: skip

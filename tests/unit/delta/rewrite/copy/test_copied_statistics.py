@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, judged_figures
+from maintainer.delta.proof.second_engine.duckdb_rows import ComparedFile, judged_figures
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.proof.statistics_verdict import Judgement, Strictness, judge
 from maintainer.delta.rewrite.copy.copied_statistics import compute_statistics
 from maintainer.delta.rewrite.lane_fit import LaneUnfit
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
-from maintainer.model.plan.lanes import MAX_SOURCE_FINDINGS, NOTHING_COPIED, SourceStatistics
+from maintainer.model.plan.lanes import MAX_SOURCE_FINDINGS, NOTHING_JUDGED, SourceStatistics
 from tests.support.tables.zoo_rows import SCHEMA, field, table_of, zoo_rows
 
 OLD = datetime(1850, 1, 1, 0, 7, 33, tzinfo=timezone.utc)
@@ -52,7 +52,7 @@ def test_statistics_of_every_type_are_those_of_all_rows_by_another_library(tmp_p
     statistics, found = compute_statistics(listed, file_schema(SCHEMA, ()), columns)
     text = statistics.to_json(tight_bounds=True)
     strict = Strictness(exact=True, complete=True, expected=frozenset(column.physical for column in columns))
-    (figures,) = judged_figures(columns, [NewFile(str(whole), text)])
+    (figures,) = judged_figures(columns, [ComparedFile(str(whole), text)])
     assert figures is not None
     assert judge({"stats": text}, columns, figures, strict) == Judgement()
     assert found == SourceStatistics(2 * len(columns))
@@ -164,7 +164,7 @@ def test_without_columns_rows_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"i": [1, 2, 3]}), path)
     statistics, found = compute_statistics([("f", str(path), None)], file_schema(schema_of(i="long"), ()), ())
-    assert (json.loads(statistics.to_json(tight_bounds=False))["numRecords"], found) == (3, NOTHING_COPIED)
+    assert (json.loads(statistics.to_json(tight_bounds=False))["numRecords"], found) == (3, NOTHING_JUDGED)
 
 
 def test_a_year_beyond_9999_goes_to_another_lane(tmp_path: Path) -> None:
@@ -181,4 +181,4 @@ def test_many_findings_are_counted_and_some_are_kept() -> None:
     assert (both.num_computed, both.num_wrong, len(both.wrong)) == (100, 31, MAX_SOURCE_FINDINGS)
     assert str(both.note).endswith("f19: x; and 11 more")
     assert "in 31 places" in str(both.note)
-    assert NOTHING_COPIED.note is None
+    assert NOTHING_JUDGED.note is None

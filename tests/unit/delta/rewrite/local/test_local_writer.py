@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
-from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, OldFile, measure_by_duckdb
+from maintainer.delta.proof.second_engine.duckdb_rows import ComparedFile, measure_by_duckdb
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.proof.statistics_verdict import Strictness, judge
 from maintainer.delta.rewrite.lane_fit import LaneUnfit
@@ -41,8 +41,8 @@ def sources_in(folder: Path, *parts: list[dict[str, Any]], schema: dict[str, Any
     return paths
 
 
-def old(sources: list[str]) -> list[OldFile]:
-    return [OldFile(path) for path in sources]
+def old(sources: list[str]) -> list[ComparedFile]:
+    return [ComparedFile(path) for path in sources]
 
 
 def rewrite(sources: list[str], target: LocalTarget, **options: Any) -> LocalFile | None:
@@ -53,7 +53,9 @@ def rewrite(sources: list[str], target: LocalTarget, **options: Any) -> LocalFil
 def verdict(sources: list[str], target: LocalTarget, stats: str, schema: dict[str, Any] = SCHEMA) -> list[str]:
     """What the second engine says about rows and statistics."""
     columns = statistics_columns(schema, ())
-    measured = measure_by_duckdb(compared_columns(schema, ()), columns, old(sources), [NewFile(target.path, stats)])
+    measured = measure_by_duckdb(
+        compared_columns(schema, ()), columns, old(sources), [ComparedFile(target.path, stats)]
+    )
     strictness = replace(STRICT, expected=frozenset(column.physical for column in columns))
     problems = [*judge({"stats": stats}, columns, measured.files[0], strictness).wrong]
     return problems if measured.read == measured.written else ["other rows", *problems]
@@ -161,11 +163,11 @@ def test_soft_deleted_rows_are_left_out_by_both_libraries(tmp_path: Path) -> Non
     assert written is not None
     live = [number for number in range(200_000) if number not in deleted]
     assert pq.read_table(target.path)["n"].to_pylist() == live
-    new = [NewFile(target.path, written.stats)]
-    measured = measure_by_duckdb(columns, (), [OldFile(path, deleted)], new)
+    new = [ComparedFile(target.path, written.stats)]
+    measured = measure_by_duckdb(columns, (), [ComparedFile(path, deleted_rows=deleted)], new)
     assert (measured.read, measured.read.rows) == (measured.written, len(live))
     for wrong in ((), deleted[1:], (2, *deleted[1:]), (*deleted, 5)):
-        measured = measure_by_duckdb(columns, (), [OldFile(path, wrong)], new)
+        measured = measure_by_duckdb(columns, (), [ComparedFile(path, deleted_rows=wrong)], new)
         assert measured.read != measured.written
 
 
@@ -223,11 +225,11 @@ def test_the_second_engine_sees_every_forged_row(tmp_path: Path, name: str) -> N
     sources = sources_in(tmp_path, rows)
     forged = tmp_path / "new.parquet"
     pq.write_table(table_of(FORGERIES[name](rows), file_schema(SCHEMA, ())), forged, store_schema=False)
-    measured = measure_by_duckdb(compared_columns(SCHEMA, ()), COLUMNS, old(sources), [NewFile(str(forged), None)])
+    measured = measure_by_duckdb(compared_columns(SCHEMA, ()), COLUMNS, old(sources), [ComparedFile(str(forged), None)])
     assert measured.read != measured.written
     shuffled = tmp_path / "shuffled.parquet"
     pq.write_table(table_of(rows[::-1], file_schema(SCHEMA, ())), shuffled, store_schema=False)
-    measured = measure_by_duckdb(compared_columns(SCHEMA, ()), COLUMNS, old(sources), [NewFile(str(shuffled), None)])
+    measured = measure_by_duckdb(compared_columns(SCHEMA, ()), COLUMNS, old(sources), [ComparedFile(str(shuffled))])
     assert measured.read == measured.written, "the order of rows means nothing"
 
 
@@ -266,7 +268,7 @@ def test_a_path_that_duckdb_takes_for_a_pattern_is_not_read(tmp_path: Path) -> N
 def test_any_other_path_is_read(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     pq.write_table(table_of(zoo_rows(), file_schema(SCHEMA, ())), path, store_schema=False)
-    measured = measure_by_duckdb(compared_columns(SCHEMA, ()), COLUMNS, old([str(path)]), [NewFile(str(path), None)])
+    measured = measure_by_duckdb(compared_columns(SCHEMA, ()), COLUMNS, old([str(path)]), [ComparedFile(str(path))])
     assert (measured.read, measured.read.rows) == (measured.written, 5)
 
 
@@ -275,7 +277,7 @@ def test_a_damaged_file_is_no_equal_file(tmp_path: Path) -> None:
     (tmp_path / "new.parquet").write_bytes(Path(path).read_bytes()[:-20])
     with pytest.raises(CannotCompareError, match="DuckDB"):
         measure_by_duckdb(
-            compared_columns(SCHEMA, ()), COLUMNS, old([path]), [NewFile(str(tmp_path / "new.parquet"), None)]
+            compared_columns(SCHEMA, ()), COLUMNS, old([path]), [ComparedFile(str(tmp_path / "new.parquet"), None)]
         )
 
 
