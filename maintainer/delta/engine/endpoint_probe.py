@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from maintainer.delta.spark.connectors import CONNECTOR_SETTINGS, S3_CLASS
-from maintainer.delta.spark.start_conf import DELTA_CATALOG
+from maintainer.delta.spark.start_conf import DELTA_CATALOG, ENVIRONMENT_OF_JAVA
 from maintainer.delta.storage.failures.engine_failures import catalog_away
 from maintainer.delta.storage.failures.machine_failures import unreachable
 from maintainer.errors import MaintainerError
@@ -30,7 +30,6 @@ Setting = Callable[[str], str | None]
 
 _S3A = "spark.hadoop.fs.s3a."
 _PATIENCE = ("attempts.maximum", "retry.limit", "retry.interval", "connection.timeout", "connection.establish.timeout")
-_JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 _NO_WAY = frozenset({errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN})
 _NO_SUCH_HOST = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
@@ -255,7 +254,7 @@ def _has_proxy(setting: Setting, environ: Mapping[str, str]) -> bool:
 
 def _java_has_proxy(setting: Setting, environ: Mapping[str, str]) -> bool:
     options = [setting("spark.driver.extraJavaOptions"), setting("spark.driver.defaultJavaOptions")]
-    options += [environ.get(name) for name in _JAVA_OPTIONS]
+    options += [environ.get(name) for name in ENVIRONMENT_OF_JAVA]
     return any("prox" in (text or "").lower() for text in options)
 
 

@@ -78,6 +78,12 @@ class StorageCalls(Gateway):
             if value
         }
 
+    def proxy_property(self) -> str | None:
+        """The property of Java's by which all its clients take a proxy; None where there is none."""
+        system = self._java("java.lang.System")
+        names = ("http.proxyHost", "https.proxyHost")
+        return next((name for name in names if system.getProperty(name)), None)
+
     def _store(self) -> JavaObject:
         """The session's LogStore, made once."""
         if self._log_store is None:

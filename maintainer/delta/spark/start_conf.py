@@ -142,6 +142,9 @@ _SAY_MORE = frozenset(
     {"HADOOP_CONF_DIR", "YARN_CONF_DIR", "PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_CLASSPATH",
      "SPARK_DIST_CLASSPATH", "HADOOP_CLASSPATH", "CLASSPATH"}
 )  # fmt: skip
+ENVIRONMENT_OF_JAVA = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+"""Variables with more options for Java."""
+
 _CONF_FILES = ("core-site.xml", "hdfs-site.xml", "hive-site.xml", "spark-env.sh")
 _FILE_SYSTEM = re.compile(r"spark\.hadoop\.fs\.(?:\w+\.impl|defaultFS|default\.name)")
 
@@ -167,8 +170,11 @@ def direct_schemes(
         return None
     if any((folder / name).exists() for name in _CONF_FILES):
         return None
+    java = [options.conf_map.get(JAVA_OPTIONS), *map(env.get, ENVIRONMENT_OF_JAVA)]
+    # A proxy of Java's is on the way to stores, and this process does not know it.
+    connectors = () if any("proxyHost" in (text or "") for text in java) else options.storage
     kinds = {"file": DISK, **{scheme: kind for scheme, kind in STORE_KINDS.items() if kind.is_served}}
-    return frozenset(scheme for scheme, kind in kinds.items() if kind is DISK or kind.connector in options.storage)
+    return frozenset(scheme for scheme, kind in kinds.items() if kind is DISK or kind.connector in connectors)
 
 
 def is_hive(conf: Mapping[str, str]) -> bool:

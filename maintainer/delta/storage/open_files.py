@@ -128,7 +128,7 @@ def direct_files(jvm: DeltaJvm, uri: str) -> tuple[FileStore, str] | None:
 
 
 def _bucket_for(jvm: DeltaJvm, base_uri: str, conf: JavaObject) -> Bucket | str:
-    """Return the client for a session's settings, or the name of one of them that has no equal in obstore."""
+    """Return the client for a session's settings, or what has no equal in obstore: one of them, a proxy of Java's."""
     with _BUCKETS.lock:
         known = _BUCKETS.by_session.setdefault(jvm, {})
     if base_uri not in known:
@@ -140,7 +140,7 @@ def _bucket_for(jvm: DeltaJvm, base_uri: str, conf: JavaObject) -> Bucket | str:
             for key, (value, sources) in found.items()
             if not all(source.endswith("-default.xml") for source in sources)
         }
-        known[base_uri] = _client(base_uri, spark_conf)
+        known[base_uri] = jvm.proxy_property() or _client(base_uri, spark_conf)
     return known[base_uri]
 
 

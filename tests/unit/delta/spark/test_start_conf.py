@@ -210,3 +210,20 @@ def test_a_short_run_starts_fast_and_a_long_one_compiles(tmp_path: Path) -> None
     # A JVM with two collectors does not start.
     assert "-XX:+UseSerialGC" not in java_options((JAVA_OPTIONS, "-XX:+UseParallelGC"))
     assert java_options((JAVA_OPTIONS, "-XX:+UseParallelGC")).endswith(" -XX:+UseParallelGC")
+
+
+@pytest.mark.parametrize(
+    ("conf", "env"),
+    [
+        (((JAVA_OPTIONS, "-Dhttps.proxyHost=proxy"),), {}),
+        ((), {"JAVA_TOOL_OPTIONS": "-Dhttp.proxyHost=proxy"}),
+    ],
+)
+def test_a_store_behind_a_proxy_of_javas_is_left_to_java(
+    tmp_path: Path, conf: tuple[tuple[str, str], ...], env: dict[str, str]
+) -> None:
+    def schemes(conf: tuple[tuple[str, str], ...], env: dict[str, str]) -> frozenset[str] | None:
+        return start_conf.direct_schemes(SessionOptions(conf=conf, storage=("s3",)), tmp_path, {}, env)
+
+    assert schemes((), {}) == frozenset({"file", "s3", "s3a"})
+    assert schemes(conf, env) == frozenset({"file"})
