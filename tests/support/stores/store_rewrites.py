@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import urllib.request
 from contextlib import suppress
 from dataclasses import replace
@@ -11,18 +12,22 @@ import pytest
 
 from maintainer.delta.engine.table_engine import DeltaEngine
 from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction import small_log_files
+from maintainer.delta.vacuum import second_reader, vacuum_deletion
 from maintainer.delta.verify.commit_proof import DeltaCommitProver
+from maintainer.errors import MaintainerError
 from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.plan import Checks
-from maintainer.model.plan.steps import Batch
+from maintainer.model.plan.steps import Batch, VacuumStep
 from maintainer.model.run.outcome import Proof
 from maintainer.model.table.table_facts import TableRef
 from maintainer.model.table.table_features import keeps_row_ids
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
-from tests.support.tables.delta_tables import compaction, forget_logs, stamp
+from tests.support.tables.delta_tables import compaction, forget_logs, removed_files, stamp
+from tests.support.tables.vacuum_cases import forget_add
 
-INTENT, COMMITTED, CHECKED = "mark-intent", "mark-committed", "mark-checked"
+BEGUN, INTENT, COMMITTED, CHECKED = "mark-begun", "mark-intent", "mark-committed", "mark-checked"
 """What the server is asked for at these moments, so that its list of requests shows where they were."""
 
 VERIFY = "spark.databricks.delta.incremental.commit.verify"
@@ -56,6 +61,52 @@ def rewrite(lease: SessionLease, location: str, server_url: str, validated: bool
             "jobs_of_checks": _num_jobs(engine.jvm.spark) - jobs,
             "settings": sorted(key for key, _ in settings.items() ^ dict(engine.jvm.spark.conf.getAll).items()),
         }  # fmt: skip
+
+
+def vacuum(
+    lease: SessionLease, location: str, server_url: str, forgotten: str | None, overwritten: int | None
+) -> dict[str, Any]:
+    """Delete what the log of a table removed; returns how many files went, or the error.
+
+    Our replay misses the adds of ``forgotten``; the commit ``overwritten`` gets another content of the same size after
+    the last look at the log.
+    """
+    with DeltaEngine(lease).worker("store") as engine:
+        facts = engine.reader.facts(TableRef(location))
+        step = VacuumStep(removed_files(engine, facts), int(time.time() * 1000), 0, "vacuum.retention", ())
+
+        def between(read_version: int, proof: Proof | None) -> None:
+            if overwritten is not None:
+                storage = TableStorage(engine.jvm, facts.location)
+                uri = storage.commit_uri(overwritten)
+                content = storage.files.read(uri)
+                storage.files.delete(uri)
+                storage.files.write(uri, content.replace(b"WRITE", b"OTHER"))
+
+        with pytest.MonkeyPatch.context() as patch:
+            if forgotten is not None:
+                forget_add(patch, forgotten)
+                engine.reader.forget(facts.location)
+                facts = engine.reader.facts(facts.ref)
+            forget_logs(engine.jvm.spark)
+            check = second_reader.check_second_reading
+
+            def marked(*arguments: Any) -> None:
+                _mark(server_url, INTENT)
+                try:
+                    check(*arguments)
+                finally:
+                    _mark(server_url, COMMITTED)
+
+            patch.setattr(vacuum_deletion, "check_second_reading", marked)
+            _mark(server_url, BEGUN)
+            try:
+                receipt = engine.writer.vacuum(facts, step, stamp("t/vacuum"), between)
+                return {"deleted": receipt.num_files_deleted, "code": None, "found": None}
+            except MaintainerError as error:
+                return {"deleted": 0, "code": error.code, "found": error.found}
+            finally:
+                _mark(server_url, CHECKED)
 
 
 def prove(lease: SessionLease, location: str, version: int) -> dict[str, Any]:

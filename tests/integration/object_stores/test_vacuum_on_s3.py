@@ -1,0 +1,92 @@
+"""A deletion on a store: a second reader confirms it, a log that changes stops it; requests have a bound."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.runs.command_host import CommandHost
+from tests.support.stores.s3_projects import S3Project, project_beside
+from tests.support.stores.s3_server import S3Server
+from tests.support.stores.store_rewrites import BEGUN, CHECKED, COMMITTED, INTENT
+
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
+
+VACUUM = "tests.support.stores.store_rewrites:vacuum"
+
+NUM_COMMITS = 7
+"""Six appends and a compaction, no checkpoint."""
+
+MAX_SECOND_READER = 2 + NUM_COMMITS
+"""Requests of the second reader: two lists, and one for each commit that no checkpoint has."""
+
+MAX_OTHERS = 90
+"""Requests of all the rest: Delta opens a log without checksum files and commits twice, and our own looks."""
+
+
+def table(root: Path, server: S3Server, name: str) -> tuple[S3Project, set[str]]:
+    """A table whose six files a second engine replaced by one; returns the files that are live."""
+    project = project_beside(root, server, name, "optimize: {}", None)
+    project.append(name, NUM_COMMITS - 1, **{"delta.deletedFileRetentionDuration": "interval 1 second"})
+    project.table(name).optimize.compact()
+    return project, set(project.table(name).file_uris())
+
+
+def vacuum(
+    host: CommandHost, server: S3Server, name: str, *, forgotten: str | None = None, overwritten: int | None = None
+) -> Any:
+    return host.call(VACUUM, f"s3a://lake/tables/{name}", server.url, forgotten, overwritten)
+
+
+def data_files(project: S3Project, name: str) -> set[str]:
+    """The Parquet files that lie in the table's folder, listed by another client."""
+    from pyarrow.fs import FileSelector, S3FileSystem
+
+    store = S3FileSystem(
+        access_key="key", secret_key="secret", region="us-east-1", endpoint_override=project.server.url
+    )
+    files = store.get_file_info(FileSelector(f"lake/tables/{name}"))
+    return {f"s3://{file.path}" for file in files if file.path.endswith(".parquet")}
+
+
+def requests_between(server: S3Server, first: str, last: str) -> Counter[str]:
+    """How many of each method the server saw between two marks."""
+    paths = [path for _, path, _ in server.faults.requests]
+    start, end = (next(n for n, path in enumerate(paths) if path.endswith(name)) for name in (first, last))
+    return Counter(method for method, _, _ in server.faults.requests[start + 1 : end])
+
+
+def test_a_second_reader_confirms_a_deletion(host: CommandHost, server: S3Server, tmp_path: Path) -> None:
+    project, live = table(tmp_path, server, "confirmed")
+    rows = project.rows("confirmed")
+    done = vacuum(host, server, "confirmed")
+    assert (done["deleted"], done["code"]) == (NUM_COMMITS - 1, None)
+    assert (data_files(project, "confirmed"), project.rows("confirmed")) == (live, rows)
+    by_reader = requests_between(server, INTENT, COMMITTED)
+    assert 0 < by_reader.total() <= MAX_SECOND_READER, by_reader
+    whole = requests_between(server, BEGUN, CHECKED)
+    assert whole.total() - by_reader.total() <= MAX_OTHERS, whole - by_reader
+
+
+def test_an_add_that_our_replay_forgets_stops_the_deletion(host: CommandHost, server: S3Server, tmp_path: Path) -> None:
+    project, live = table(tmp_path, server, "forgotten")
+    before = data_files(project, "forgotten")
+    (path,) = (uri.rpartition("/")[2] for uri in live)
+    done = vacuum(host, server, "forgotten", forgotten=path)
+    assert done["code"] == "A452"
+    assert f"only in that of Delta Kernel: {path}" in done["found"]
+    assert (data_files(project, "forgotten"), project.table("forgotten").version()) == (before, NUM_COMMITS - 1)
+
+
+def test_a_commit_that_was_overwritten_stops_the_deletion(host: CommandHost, server: S3Server, tmp_path: Path) -> None:
+    project, _ = table(tmp_path, server, "overwritten")
+    before = data_files(project, "overwritten")
+    done = vacuum(host, server, "overwritten", overwritten=1)
+    assert (done["code"], done["found"]) == ("C701", f"{1:020}.json was overwritten")
+    assert data_files(project, "overwritten") == before
+    # The next look reads what lies there now.
+    again = vacuum(host, server, "overwritten")
+    assert (again["deleted"], again["code"]) == (NUM_COMMITS - 1, None)
