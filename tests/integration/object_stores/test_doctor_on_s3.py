@@ -38,15 +38,29 @@ def test_a_store_that_is_well_keeps_its_condition(server: S3Server, tmp_path: Pa
     assert project.table("looked-at").version() == 1
 
 
-def test_what_sends_a_store_through_hadoop_is_named(server: S3Server, tmp_path: Path) -> None:
-    project = project_beside(tmp_path, server, "by-hadoop", "optimize: {}", None)
-    project.append("by-hadoop", 2)
+@pytest.mark.parametrize(
+    ("setting", "value", "named"),
+    [
+        ("spark.hadoop.fs.s3a.bucket.lake.acl.default", "Private", "fs.s3a.bucket.lake.acl.default"),
+        (
+            "spark.driver.extraJavaOptions",
+            "-Dhttp.proxyHost=proxy.invalid -Dhttp.proxyPort=80 -Dhttp.nonProxyHosts=127.0.0.1",
+            "http.proxyHost",
+        ),
+    ],
+)
+def test_what_sends_a_store_through_hadoop_is_named(
+    server: S3Server, tmp_path: Path, setting: str, value: str, named: str
+) -> None:
+    name = f"by-hadoop-{named.rpartition('.')[2].lower()}"
+    project = project_beside(tmp_path, server, name, "optimize: {}", None)
+    project.append(name, 2)
     settings = project.root / "maintainer.yml"
-    acl = "    spark.hadoop.fs.s3a.bucket.lake.acl.default: BucketOwnerFullControl\n"
-    settings.write_text(settings.read_text().replace("  conf:\n", f"  conf:\n{acl}"))
+    settings.write_text(settings.read_text().replace("  conf:\n", f"  conf:\n    {setting}: {value}\n"))
     _, checks = of_store(project)
+    assert checks[f"table {uri(name)}"]["status"] == "ok"
     assert checks["reads lake"]["status"] == "ok"
-    assert checks["reads lake"]["detail"].endswith("because of fs.s3a.bucket.lake.acl.default")
+    assert checks["reads lake"]["detail"].endswith(f"because of {named}")
 
 
 def test_a_bucket_that_is_not_there(server: S3Server, host: CommandHost, tmp_path: Path) -> None:
