@@ -129,7 +129,7 @@ def test_a_commit_is_read_on_top_of_the_version_before(
     whole_reads: list[int],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Appends, deleted rows, files that go, a new column: what is put together is what Kernel reads as a whole."""
+    """Appends, deleted rows, files that go, a new column: what is put together is what Spark reads as a whole."""
     path = lake / "t"
     spark.sql(
         f"CREATE TABLE delta.`{path}` (id INT, p STRING) USING delta PARTITIONED BY (p) "
@@ -150,19 +150,19 @@ def test_a_commit_is_read_on_top_of_the_version_before(
     # The table's first version and the one that changed its schema are read as a whole.
     assert len(whole_reads) == 2
     replayed = [LiveFilesReader(engine.jvm).of_version(facts, version) for version in range(facts.version + 1)]
-    monkeypatch.setattr(REPLAY, lambda *_: None)
+    monkeypatch.setattr(LiveFilesReader, "_read", lambda *_: None)
+    log = engine.jvm.log_at(facts.location)
     for version in range(facts.version + 1):
-        through_kernel = LiveFilesReader(engine.jvm).of_version(facts, version)
-        assert through_kernel is not None
+        by_spark = LiveFilesReader(engine.jvm).of_snapshot(facts, engine.jvm.snapshot_at(log, version), ())
         for files in (on_top[version], replayed[version]):
             assert files is not None
-            expected = (version, through_kernel.columns, through_kernel.rows)
+            expected = (version, by_spark.columns, by_spark.rows)
             assert (files.version, files.columns, files.rows) == expected
-            assert files.adds.keys() == through_kernel.adds.keys()
-            for key, add in through_kernel.adds.items():
+            assert files.adds.keys() == by_spark.adds.keys()
+            for key, add in by_spark.adds.items():
                 ours = {name: value for name, value in files.adds[key].items() if value is not None}
-                kernels = {name: value for name, value in add.items() if value is not None}
-                assert {name: ours.get(name) for name in kernels} == kernels
+                theirs = {name: value for name, value in add.items() if value is not None}
+                assert {name: ours.get(name) for name in theirs} == theirs
 
 
 def test_a_version_that_was_replaced_is_read_again(
