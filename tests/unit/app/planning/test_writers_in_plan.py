@@ -22,6 +22,7 @@ from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
 from maintainer.planning.budget.other_writers import LOOK_BACK_MS, MAX_COMMITS
 from maintainer.planning.needs import MAX_NEEDS
 from maintainer.planning.plan_input import TableInput
+from maintainer.planning.planner import plan_table
 from tests.support.tables.builders import (
     HOUR_MS,
     MINUTE_MS,
@@ -69,6 +70,18 @@ def test_the_newest_commits_are_read_and_the_updates_of_the_quiet_time() -> None
     assert facts.writers == WriterRhythm(NOW_MS - LOOK_BACK_MS, NOW_MS, 2, by_hour)
     assert facts.updates == (MERGE,)
     assert reader.asked == [("sales.orders", MAX_COMMITS, NOW_MS - LOOK_BACK_MS), (7, NOW_MS - 10 * MINUTE_MS)]
+
+
+@pytest.mark.parametrize("operation", ["MERGE", "WRITE"])
+def test_the_plan_is_that_of_the_table_with_all_that_is_known_of_its_writers(operation: str) -> None:
+    asked: Any = Reader(TableCommit(7, NOW_MS, operation, takes_files=operation == "MERGE"))
+    if operation == "WRITE":
+        asked.updates = lambda *_, **__: ()
+    policy = make_policy(optimize=make_optimize(quiet_after_updates_seconds=600))
+    table = TableInput(policy, make_facts(files=make_files(1, 1)), TableRecord(), NOW_MS, date(2026, 11, 21))
+    read, plan = plan_beside_writers(asked, table)
+    assert plan == plan_table(read)
+    assert (plan.writers is None, bool(plan.steps)) == (False, operation == "WRITE")
 
 
 def test_where_a_rhythm_makes_an_update_likely_older_updates_say_which_partitions_they_meet() -> None:

@@ -158,13 +158,13 @@ def test_a_plan_with_everything_fits_the_schema_and_comes_back_equal() -> None:
 
 def test_a_saved_plan_has_each_file_on_a_line_without_what_it_does_not_have() -> None:
     one = (("d", "1"),)
-    files = (DataFile("a", 5, 6), DataFile("b", 5, 6, one, 3, tags=(("t", "x"),), stored_values=one))
+    files = (DataFile("a", 0, 0), DataFile("b", 5, 6, one, 3, tags=(("t", "x"),), stored_values=one))
     plan = whole_plan()
     step = CompactStep((Batch((Bin(files[:1]), Bin(files[1:]))),), 30, 2, ())
     plan = replace(plan, tables=(replace(plan.tables[0], steps=(step,)),))
     lines = [line.strip().rstrip(",") for line in to_json(plan, indent=2).splitlines()]
     assert [json.loads(line) for line in lines if line.startswith("{") and '"path":' in line] == [
-        {"path": "a", "size_bytes": 5, "modification_time_ms": 6},
+        {"path": "a", "size_bytes": 0, "modification_time_ms": 0},
         {"path": "b", "size_bytes": 5, "modification_time_ms": 6, "partition_values": [["d", "1"]],
          "physical_records": 3, "tags": [["t", "x"]], "stored_values": [["d", "1"]]},
     ]  # fmt: skip
