@@ -21,7 +21,6 @@ from maintainer.delta.jvm.gateway import (
     UnstartedSession,
     changed_settings,
 )
-from maintainer.delta.jvm.log_calls import records_sql
 from maintainer.delta.jvm.storage_calls import TableFolder
 from maintainer.delta.jvm.transaction_calls import BORROWED
 
@@ -35,5 +34,4 @@ __all__ = [
     "TableFolder",
     "UnstartedSession",
     "changed_settings",
-    "records_sql",
 ]

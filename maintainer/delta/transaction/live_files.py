@@ -87,26 +87,29 @@ class LiveFilesReader:
         """Drop all that is kept."""
         self._kept.clear()
 
-    def of_version(self, facts: TableFacts, version: int, *, looks: bool = True) -> LiveFiles | None:
+    def of_version(self, facts: TableFacts, version: int, *, looks: bool = True) -> LiveFiles:
         """All live files of a version; see ``of_table``. Without ``looks`` what is kept counts as it is."""
         kept = None if looks else self._kept.get((facts.location, facts.table_id, version))
         return kept or self.of_table(facts.location, facts.table_id, version)
 
-    def of_table(self, location: str, table_id: str, version: int) -> LiveFiles | None:
+    def of_table(self, location: str, table_id: str, version: int) -> LiveFiles:
         """All live files of a version of the table at a percent-encoded URI.
 
-        None where the log's files do not make it up, or the table's id was another one then. That is left to Spark,
-        which reads it or says what is wrong.
+        Where the log's files do not make it up, or the table's id was another one then, Spark reads it.
+
+        Raises:
+            Exception: What Delta raises: the version cannot be read.
         """
         storage = self.storage(location)
         return (
             self._unchanged(storage, (location, table_id, version))
             or self._after_previous(storage, location, table_id, version)
             or self._read(storage, location, table_id, version, None)
+            or self._by_spark(storage, self._jvm.snapshot_at(self._jvm.log_at(location), version), None)
         )
 
     def of_listed(self, facts: TableFacts, listed: Mapping[str, StoredFile]) -> LiveFiles | None:
-        """All live files of the newest version in a log's folder that was listed just now; see ``of_table``."""
+        """The newest version in a log's folder that was listed just now; None where it cannot be replayed."""
         storage = self.storage(facts.location)
         versions = (int(match[1]) for file in listed.values() if (match := COMMIT_NAME.match(file.name)))
         version = max(versions, default=-1)
@@ -121,15 +124,21 @@ class LiveFilesReader:
         Read at the snapshot's version from the log's files; by Spark, where that does not work.
         """
         storage = self.storage(facts.location)
-        metadata = self._jvm.metadata(snapshot)
-        version, table_id = int(snapshot.version()), metadata["id"]
-        key = (facts.location, table_id, version)
-        files = self._unchanged(storage, key) or self._read(storage, *key, frozenset(keys))
-        if files is None:
-            commit = storage.status(storage.commit_uri(version))
-            adds, complete = _collected(self._jvm.scan_files(snapshot), frozenset(keys))
-            files = LiveFiles(table_id, version, metadata, self._jvm.protocol(snapshot), commit, adds, complete)
-            self._keep(key, files)
+        key = (facts.location, self._jvm.metadata(snapshot)["id"], int(snapshot.version()))
+        wanted = frozenset(keys)
+        return (
+            self._unchanged(storage, key)
+            or self._read(storage, *key, wanted)
+            or self._by_spark(storage, snapshot, wanted)
+        )
+
+    def _by_spark(self, storage: TableStorage, snapshot: JavaObject, keys: frozenset[FileKey] | None) -> LiveFiles:
+        metadata, version = self._jvm.metadata(snapshot), int(snapshot.version())
+        commit = storage.status(storage.commit_uri(version))
+        adds, complete = _collected(self._jvm.scan_files(snapshot), keys)
+        protocol = self._jvm.protocol(snapshot)
+        files = LiveFiles(metadata["id"], version, metadata, protocol, commit, adds, complete)
+        self._keep((storage.location, metadata["id"], version), files)
         return files
 
     def statistics(self, facts: TableFacts, version: int) -> Iterator[tuple[FileKey, str | None]]:

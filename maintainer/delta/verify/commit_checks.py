@@ -16,7 +16,7 @@ from maintainer.delta.proof.row_comparison import FileSet, measure, measure_both
 from maintainer.delta.proof.statistics_verdict import Strictness, judge, strictness_of, wrong_statistics
 from maintainer.delta.rewrite.rewrite_proof import shortened
 from maintainer.delta.spark.session_settings import PADS_CHAR
-from maintainer.delta.storage.failures.engine_failures import message_of
+from maintainer.delta.storage.failures.engine_failures import is_store_silent, message_of
 from maintainer.delta.storage.table_log import LogEntry
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.landed_commit import REWRITE_ACTIONS
@@ -110,14 +110,14 @@ class CommitWork:
         """A commit that claims to change no data: actions, rows, statistics."""
         added = [removed_key(add) for add in self.adds]
         removed = [removed_key(remove) for remove in self.removes]
-        live_before = self._live(self.version - 1, {*removed, *added})
+        live_before = self._live(self.version - 1)
         if isinstance(live_before, str):
             yield _unchecked("rows", SAME_ROWS, live_before)
             return
         yield _judged("actions", "the commit only moves rows between files", self._action_findings(live_before))
         if self.facts.partition_columns:
             yield self._partition_texts([live_before[key] for key in {*removed, *added} if key in live_before])
-        live_after = self._live(self.version, set(added))
+        live_after = self._live(self.version)
         if isinstance(live_after, str):
             yield _unchecked("rows", SAME_ROWS, live_after)
             return
@@ -174,7 +174,7 @@ class CommitWork:
         name, differing, judged = SAME_ROWS, 0, self._with_statistics(sources)
         measured = None
         files = self.live_files.of_version(self.facts, self.version, looks=False)
-        if not self.exact and "metaData" not in self.others and files is not None:
+        if not self.exact and "metaData" not in self.others:
             measured = same_rows(self.storage, files.metadata, judged, self.adds)
         if measured is None:
             before, after = self._snapshot(self.version - 1), self._snapshot(self.version)
@@ -287,15 +287,16 @@ class CommitWork:
             problems = [] if rows == in_log else [f"the log says {in_log} rows, the files hold {rows}"]
             yield _judged("files", name, problems, f"{rows} rows")
 
-    def _live(self, version: int, keys: set[FileKey]) -> Mapping[FileKey, AddAction] | str:
-        """The live files of a version, those of ``keys`` at least; or why nobody knows them."""
+    def _live(self, version: int) -> Mapping[FileKey, AddAction] | str:
+        """The live files of a version; or why nobody knows them."""
         if version < 0:
             return "there is no version before it"
-        files = self.live_files.of_version(self.facts, version)
-        if files is not None:
-            return files.adds
-        snapshot = self._snapshot(version)
-        return snapshot if isinstance(snapshot, str) else self.live_files.of_snapshot(self.facts, snapshot, keys).adds
+        try:
+            return self.live_files.of_version(self.facts, version).adds
+        except Exception as error:
+            if is_store_silent(error):
+                raise
+            return f"version {version} cannot be read any more: {message_of(error)}"
 
     def _snapshot(self, version: int) -> JavaObject | str:
         """Delta's own snapshot of a version, or why there is none."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from maintainer.delta.jvm import DeltaJvm, JavaObject, records_sql
+from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import live_rows
 from maintainer.delta.proof.row_comparison import differing_rows
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
@@ -87,11 +87,7 @@ class DeltaVersionReader:
         """
         self._jvm.activate()
         with table_errors(f"{facts.ref.identifier}@{version}"):
-            files = self._live_files.of_version(facts, version)
-            if files is not None:
-                return files.columns
-            snapshot = self._snapshot(facts, version)
-            return tuple(self._jvm.read_files(self._jvm.log_at(facts.location), snapshot, (), "Verify").columns)
+            return self._live_files.of_version(facts, version).columns
 
     def row_count(self, facts: TableFacts, version: int, *, scan: bool, beside: int | None = None) -> int:
         """Rows at the version: from the files, or (``scan=False``) as the log says; -1 where the log cannot say.
@@ -108,19 +104,15 @@ class DeltaVersionReader:
         with table_errors(f"{facts.ref.identifier}@{version}"):
             files = self._live_files.of_version(facts, version, looks=False)
             if not scan:
-                if files is None:
-                    return self._rows_by_delta(facts, version)
                 return -1 if files.rows is None else files.rows
-            shared = (
-                None if beside is None or files is None else self._live_files.of_version(facts, beside, looks=False)
-            )
+            shared = None if beside is None else self._live_files.of_version(facts, beside, looks=False)
             counted, opened = by_log_and_opened(files, shared)
-            rows = None if files is None else self._rows_in_footers(facts, version, opened)
+            rows = self._rows_in_footers(facts, version, opened)
             if rows is not None:
                 return counted + rows
             conf = self._jvm.spark.conf
             refuse_unsafe_reads(lambda key: conf.get(key, None), facts.ref.identifier, SKIPS_FILES)
-            if files is not None and len(opened) <= MAX_FILES_BY_NAME:
+            if len(opened) <= MAX_FILES_BY_NAME:
                 # Delta's snapshot of the version is asked for its schema; its state is not built.
                 log, snapshot = self._jvm.log_at(facts.location), self._snapshot(facts, version)
                 frame = self._jvm.read_files(log, snapshot, opened, "Verify")
@@ -147,14 +139,6 @@ class DeltaVersionReader:
             _LOG.info("%s@%d: rows counted by Spark: %s", facts.ref.identifier, version, error)
             return None
 
-    def _rows_by_delta(self, facts: TableFacts, version: int) -> int:
-        records = f"sum({records_sql('stats')}) AS n"
-        deleted = "coalesce(sum(deletionVector.cardinality), 0) AS d"
-        unknown = f"count_if({records_sql('stats')} IS NULL) AS u"
-        files = self._jvm.all_files(self._snapshot(facts, version))
-        row = files.selectExpr("stats", "deletionVector").selectExpr(records, deleted, unknown).collect()[0]
-        return -1 if row["u"] else int(row["n"] or 0) - int(row["d"])
-
     def _snapshot(self, facts: TableFacts, version: int) -> JavaObject:
         """Delta's snapshot of a version. The last older one is kept: Delta would open it anew by a Spark job."""
         self._jvm.activate()
@@ -170,8 +154,7 @@ class DeltaVersionReader:
     def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
         """Live data files and deletion vectors of the version that are not on storage, or not with the logged size."""
         with table_errors(f"{facts.ref.identifier}@{version}"):
-            files = self._live_files.of_version(facts, version)
-            adds = self._jvm.scan_files(self._snapshot(facts, version)) if files is None else files.adds.values()
+            adds = self._live_files.of_version(facts, version).adds.values()
             storage = self._live_files.storage(facts.location)
             expected: dict[str, tuple[str, int | None]] = {}
             for add in adds:
@@ -205,10 +188,10 @@ class DeltaVersionReader:
             return differing_rows(a, b)
 
 
-def by_log_and_opened(files: LiveFiles | None, shared: LiveFiles | None) -> tuple[int, list[AddAction]]:
+def by_log_and_opened(files: LiveFiles, shared: LiveFiles | None) -> tuple[int, list[AddAction]]:
     """Rows of files that two versions share, as the log counts them, and the files that are to be opened."""
     counted, opened = 0, list[AddAction]()
-    for key, add in (files.adds if files is not None else {}).items():
+    for key, add in files.adds.items():
         rows = None if shared is None or key not in shared.adds else live_rows((add,))
         if rows is None:
             opened.append(add)
