@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.runs.command_host import CommandHost, Done
-from tests.support.stores.s3_projects import S3Project, ledger_rows, project_beside, uri
+from tests.support.stores.s3_projects import S3Project, ledger_rows, project_beside, two_minutes_later, uri
 from tests.support.stores.s3_server import S3Server
 from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
 
@@ -27,6 +27,9 @@ def rules_of(name: str) -> dict[str, list[FaultRule]]:
         "lost-answers": [FaultRule(Fault.LOST_ANSWER, "PUT", table, COMMIT, times=ALWAYS)],
         "lost-request": [FaultRule(Fault.LOST_REQUEST, "PUT", table, COMMIT, times=2)],
         "lost-data": [FaultRule(Fault.LOST_ANSWER, "PUT", table, ".parquet")],
+        "cut-data": [FaultRule(Fault.CUT_ANSWER, "GET", table, ".parquet", times=2)],
+        "cut-log": [FaultRule(Fault.CUT_ANSWER, "GET", table, ".json", times=2)],
+        "cut-list": [FaultRule(Fault.CUT_ANSWER, "GET", "/lake", "/lake")],
         "lost-ledger": [FaultRule(Fault.LOST_ANSWER, "PUT", ledger, ".json", times=2)],
     }
 
@@ -97,6 +100,29 @@ def test_a_table_whose_token_has_expired_is_tried_once_more(
     problem = table["problem"]
     assert (planned.returncode, problem and problem["code"]) == (0 if code is None else 1, code), planned.out
     assert [step["kind"] for step in table["steps"]] == (["compact"] if code is None else [])
+
+
+def test_credentials_that_expire_with_the_new_file_lose_nothing_and_the_next_run_goes_on(
+    server: S3Server, host: CommandHost, tmp_path: Path
+) -> None:
+    name = "expire-midway"
+    project = prepared(tmp_path, server, host, name)
+    rows = project.rows(name)
+    last = server.faults.add(FaultRule(Fault.SLOW, "PUT", f"/tables/{name}/", ".parquet"))
+    answer = ("400 Bad Request", "ExpiredToken", "The provided token has expired.")
+    server.faults.add(FaultRule(Fault.REFUSES, "*", "/lake", times=ALWAYS, answer=answer, since=last))
+    ended = project.run("apply", "--yes", "-o", "json")
+    assert ended.returncode != 0
+    assert "ExpiredToken" in ended.out + ended.err
+    server.faults.clear()
+    assert (project.table(name).version(), project.rows(name)) == (2, rows)
+    two_minutes_later(project, name)  # it could not give back its lease
+    done = project.run("apply", "--yes", "-o", "json")
+    assert (done.returncode, done.document["problems"]) == (0, []), done.err
+    assert (project.table(name).version(), len(project.table(name).file_uris())) == (3, 1)
+    assert project.rows(name) == rows
+    (compaction,) = [row for row in ledger_rows(project, name) if row[2] == "succeeded"]
+    assert compaction == (uri(name), "compact", "succeeded")
 
 
 def test_a_commit_that_the_store_takes_after_it_was_given_up_finds_its_files(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,10 +15,12 @@ from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
+from pyarrow.fs import FileSelector
 
 from tests.support.policies.projects import write_project
 from tests.support.runs.command_host import CommandHost, Done, command_host
 from tests.support.stores.connector_jars import folder_with_connector
+from tests.support.stores.fetched_state import store_of
 from tests.support.stores.s3_server import S3Server, spark_keys
 
 SECONDS = 300
@@ -126,6 +129,17 @@ def ledger_rows(project: S3Project, name: str) -> list[tuple[str, str, str]]:
     """The rows of the ledger of ``project_beside``: table, kind and status, as the second engine reads them."""
     rows = project.table(f"s3://lake/{name}/ledger").to_pyarrow_table().to_pylist()
     return sorted((row["table"], row["kind"], row["status"]) for row in rows)
+
+
+def two_minutes_later(project: S3Project, name: str) -> None:
+    """Let the leases and the sign of life of whoever is dead end, in the state of ``project_beside``."""
+    store = store_of(project.server)
+    for folder in ("alive", "leases"):
+        for file in store.get_file_info(FileSelector(f"lake/{name}/{folder}", allow_not_found=True)):
+            with store.open_input_stream(file.path) as stream:
+                document = json.loads(stream.read())
+            with store.open_output_stream(file.path) as stream:
+                stream.write(json.dumps({**document, "expires_at_ms": 1}).encode())
 
 
 @contextmanager

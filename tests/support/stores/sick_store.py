@@ -43,7 +43,10 @@ class Fault(enum.Enum):
 
 @dataclass
 class FaultRule:
-    """A fault for requests of a method whose path ends with ``suffix`` and holds ``part``; ``times`` of them."""
+    """A fault for requests of a method whose path ends with ``suffix`` and holds ``part``; ``times`` of them.
+
+    With ``since`` only for those that come after another rule has met one.
+    """
 
     fault: Fault
     method: str = "PUT"
@@ -52,6 +55,7 @@ class FaultRule:
     times: int = 1
     seconds: float = 0.0
     answer: tuple[str, str, str] = ("403 Forbidden", "AccessDenied", "Access Denied")
+    since: FaultRule | None = None
     released: threading.Event = field(default_factory=threading.Event)
     met: threading.Event = field(default_factory=threading.Event)
     done: threading.Event = field(default_factory=threading.Event)
@@ -61,6 +65,7 @@ class FaultRule:
         """Whether the rule is for this request, and not used up."""
         return (
             self.num_met < self.times
+            and (self.since is None or self.since.met.is_set())
             and self.method in ("*", method)
             and self.part in path
             and path.endswith(self.suffix)
