@@ -3,8 +3,8 @@
 The one list of both: the rule for statistics, the plan and the pages go by it. What it says of others was seen in
 tables that they wrote: delta-rs 0.15, 0.19, 0.25, 1.0, 1.3 and 1.6 (NaN is in no bound; from 0.19 on a bound of a
 decimal is the double beside it), DuckDB 1.5 (NaN; 1.4 writes no bounds), Delta on Spark 3.0 and 3.1 (offsets of the
-writer's zone, in the golden tables) and 4.4 (1850 in Stockholm, ``+00:53`` for 00:53:28). Delta's source hands time
-stamps to Spark's ``to_json`` in the session's zone from 2.4 to 4.4.
+writer's zone in whole minutes, in the golden tables). That later ones do the same is read from Delta's source: it hands
+time stamps to Spark's ``to_json`` in the session's zone from 2.4 to 4.4.
 """
 
 from __future__ import annotations
