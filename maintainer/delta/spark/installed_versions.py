@@ -65,8 +65,10 @@ def pyspark_version() -> str | None:
 
 
 def lacks_spark(env: Mapping[str, str]) -> bool:
-    """Whether this Python has neither Spark nor Delta: then logs are read, and nothing else can be done."""
-    return "SPARK_HOME" not in env and package_folder("pyspark") is None and package_folder("delta") is None
+    """Whether this Python has what reads logs, and neither Spark nor Delta: then nothing else can be done."""
+    can_read = package_folder("pyarrow") is not None and package_folder("obstore") is not None
+    lacks = package_folder("pyspark") is None and package_folder("delta") is None
+    return can_read and lacks and "SPARK_HOME" not in env
 
 
 def check_versions(env: Mapping[str, str] | None = None) -> Versions:

@@ -18,7 +18,7 @@ WITHOUT = """
 import sys
 from importlib import metadata
 
-GONE = ("pyspark", "delta", "py4j", "great_expectations", "pandas", "numpy", "rich")
+GONE = ("pyspark", "delta", "py4j", "great_expectations", "pandas", "numpy", "rich", "pyarrow", "obstore")
 known = metadata.version
 
 class Gone:

@@ -52,7 +52,7 @@ def forged_run(project: Path) -> tuple[int, list[str]]:
     with pytest.MonkeyPatch.context() as patch:
         hook = partialmethod(DeltaEngine.__init__, between_write_and_proof=lose_a_row_of_b)
         patch.setattr(DeltaEngine, "__init__", hook)
-        code = run(["--project", str(project), "apply", "--yes"])
+        code = run(["--project", str(project), "apply", "--yes", "-j", "1"])
     (folder,) = (project / ".maintainer" / "runs").glob("*Z-*")
     results = json.loads((folder / "results.json").read_text())
     return int(code), [table["status"] for table in results["tables"]]

@@ -143,7 +143,7 @@ def forget_add(patch: pytest.MonkeyPatch, path: str) -> None:
     take, record = LogState.take, log_replay._record
 
     def taken(state: LogState, actions: Iterable[Mapping[str, Any]]) -> None:
-        take(state, (action for action in actions if "add" not in action or action["add"]["path"] != path))
+        take(state, (action for action in actions if "add" not in action or action["add"].path != path))
 
     def recorded(log: Any, storage: Any, body: dict[str, Any], uri: str, *, late: bool) -> str | None:
         return None if body["path"] == path else record(log, storage, body, uri, late=late)

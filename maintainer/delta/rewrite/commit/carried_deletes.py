@@ -144,7 +144,8 @@ def _places_of_deleted(
 
 def _with_vector(file: DataFile, add: AddAction) -> DataFile:
     """A planned file with its deletion vector of now."""
-    return replace(file, deletion_vector=deletion_vector(add))
+    vector = add.get("deletionVector")
+    return replace(file, deletion_vector=deletion_vector(vector) if vector else None)
 
 
 def _rows_read(job: RewriteJob, source: AddAction) -> RowsRead:

@@ -25,6 +25,7 @@ PUBLIC = {
     "bytes and processes": {"allocate", "put", "slice", "array", "current", "decode", "encode", "limit", "pid", "wrap"},
     "lists": {"_array_list", "add", "addAll", "replaceAll"},
     "java": {"_path", "toUri", "toString", "getFileSystem", "valueOf", "of", "compile", "boxed", "findFirst"},
+    "java properties": {"getProperty"},
     "reflection": {"currentThread", "getContextClassLoader", "forName", "getConstructors", "getMethods", "stringOf"},
     # Janino, the compiler in Spark, and the class that it makes for us.
     "janino": {"SimpleCompiler", "setParentClassLoader", "cook"},
