@@ -22,6 +22,7 @@ from maintainer.delta.spark.connectors import CONNECTOR_SETTINGS, S3_CLASS
 from maintainer.delta.spark.start_conf import DELTA_CATALOG, ENVIRONMENT_OF_JAVA
 from maintainer.delta.storage.failures.engine_failures import catalog_away
 from maintainer.delta.storage.failures.machine_failures import unreachable
+from maintainer.engine.store.cloud_settings import setting_names, store_settings
 from maintainer.errors import MaintainerError
 from maintainer.model.table.store_kinds import store_kind
 from maintainer.model.table.table_facts import TableRef
@@ -229,14 +230,13 @@ def s3_endpoint(location: str, setting: Setting, environ: Mapping[str, str]) -> 
     ours = CONNECTOR_SETTINGS["s3"]
     if any(value(key) not in (None, ours.get(_S3A + key)) for key in _PATIENCE):
         return None
-    if value("proxy.host") or _has_proxy(setting, environ):
+    bucket = f"{parts.scheme}://{parts.netloc}"
+    settings = store_settings(bucket, {name: text for name in setting_names(bucket) if (text := setting(name))}, {})
+    endpoint = settings.config.get("endpoint", "")
+    if not endpoint or "$" in endpoint or settings.proxy_url or _has_proxy(setting, environ):
         return None
-    endpoint = value("endpoint") or ""
-    if not endpoint or "$" in endpoint:
-        return None
-    tls = value("connection.ssl.enabled") != "false"
     try:
-        address = urlsplit(endpoint if "://" in endpoint else f"{'https' if tls else 'http'}://{endpoint}")
+        address = urlsplit(endpoint)
         host, port = address.hostname, address.port
     except ValueError:
         return None

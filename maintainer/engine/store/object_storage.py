@@ -70,18 +70,20 @@ class RequestLimits:
     Attributes:
         request_seconds: For one whole request, with its body.
         silence_seconds: For the next bytes of an answer.
-        retry_seconds: For a request with all its repetitions.
+        retry_seconds: For a request with all its repetitions by obstore.
         fewer_retries: So many fewer than ``MAX_RETRIES``.
+        paced_seconds: For a request that is sent again at the store's pace, after obstore gave it up; 0 for never.
     """
 
     request_seconds: float
     silence_seconds: float
     retry_seconds: float
     fewer_retries: int = 0
+    paced_seconds: float = 0.0
 
 
 OF_THE_STATE = RequestLimits(REQUEST_SECONDS, REQUEST_SECONDS, RETRY_SECONDS)
-OF_TABLES = RequestLimits(600, 15, 14, fewer_retries=5)
+OF_TABLES = RequestLimits(600, 15, 14, fewer_retries=5, paced_seconds=14)
 """A data file may take minutes; a store that says nothing for 15 seconds is not asked again. obstore repeats a request
 once: what fails then slows all of them down (``store_pace``)."""
 
@@ -92,7 +94,7 @@ class ObjectStorage:
     def __init__(self, client: ObjectStore, uri: str, pace: StorePace | None = None) -> None:
         self._client = client
         self.uri = uri.rstrip("/")
-        self._pace = pace or StorePace(REQUESTS_ABREAST, RETRY_SECONDS)
+        self._pace = pace or StorePace(REQUESTS_ABREAST, 0.0)
 
     @staticmethod
     def open(uri: str, settings: StoreSettings, limits: RequestLimits = OF_THE_STATE) -> ObjectStorage:
@@ -131,7 +133,7 @@ class ObjectStorage:
             ) from error  # fmt: skip
         except Exception as error:
             raise store_failure(error).unfit(uri) from error
-        return ObjectStorage(client, uri, StorePace(REQUESTS_ABREAST, limits.retry_seconds))
+        return ObjectStorage(client, uri, StorePace(REQUESTS_ABREAST, limits.paced_seconds))
 
     def listed(self, prefix: str) -> list[StoredObject]:
         """Return all objects of a state's folder, sorted by name; see ``below``.

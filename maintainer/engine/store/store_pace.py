@@ -30,12 +30,12 @@ class StorePace:
 
     Args:
         abreast: How many wait for an answer side by side while the store does not throttle.
-        retry_seconds: How long a request that is throttled is repeated.
+        retry_seconds: How long a request that is throttled, or gets no answer, is sent again; 0 for never.
     """
 
     def __init__(self, abreast: int, retry_seconds: float) -> None:
         self._most, self._retry_seconds = abreast, retry_seconds
-        self._turn = threading.Condition()
+        self._changed = threading.Condition()
         self._allowed, self._waiting, self._num_answers = abreast, 0, 0
         self._pause_seconds, self._goes_on_at, self._slowed_at = FIRST_PAUSE_SECONDS, 0.0, 0.0
 
@@ -52,9 +52,11 @@ class StorePace:
                     answer = ask()
                 except StoreFailure as failure:
                     num_silent += failure.gave_no_answer
-                    if not (failure.code == BUSY and self._slow_down(sent_at, until)) and not (
-                        failure.gave_no_answer and num_silent < SILENT_TRIES and time.monotonic() < until
-                    ):
+                    if failure.code == BUSY:
+                        again = self._slow_down(sent_at, until)
+                    else:
+                        again = failure.gave_no_answer and num_silent < SILENT_TRIES and time.monotonic() < until
+                    if not again:
                         raise
                     continue
             self._answered()
@@ -63,20 +65,20 @@ class StorePace:
     @contextmanager
     def _let_through(self) -> Iterator[float]:
         """Wait until a request may be sent, and count it; yields when that was. Held only by what can end."""
-        with self._turn:
+        with self._changed:
             while (rest := self._goes_on_at - time.monotonic()) > 0 or self._waiting >= self._allowed:
-                self._turn.wait(rest if rest > 0 else None)
+                self._changed.wait(rest if rest > 0 else None)
             self._waiting += 1
         try:
             yield time.monotonic()
         finally:
-            with self._turn:
+            with self._changed:
                 self._waiting -= 1
-                self._turn.notify_all()
+                self._changed.notify_all()
 
     def _slow_down(self, sent_at: float, until: float) -> bool:
         """Hold all requests back, once for those that were sent together; False when this one waited too long."""
-        with self._turn:
+        with self._changed:
             now = time.monotonic()
             if sent_at >= self._slowed_at:
                 self._allowed = max(1, self._allowed // 2)
@@ -85,10 +87,10 @@ class StorePace:
             return self._goes_on_at < until
 
     def _answered(self) -> None:
-        with self._turn:
+        with self._changed:
             self._num_answers += 1
             if self._allowed < self._most and self._num_answers % ANSWERS_FOR_ONE_MORE == 0:
                 self._allowed += 1
-                self._turn.notify_all()
+                self._changed.notify_all()
             elif self._allowed == self._most:
                 self._pause_seconds = FIRST_PAUSE_SECONDS

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from maintainer.engine.store import store_pace
+from maintainer.engine.store.object_storage import OF_THE_STATE
 from maintainer.engine.store.store_failures import BUSY, REFUSED, UNREACHABLE, StoreFailure
 from maintainer.engine.store.store_pace import StorePace
 
@@ -112,3 +113,18 @@ def test_a_request_that_ends_badly_gives_its_place_back() -> None:
         with pytest.raises(OSError, match="no space"):
             pace.asked(broken)
     assert pace.asked(lambda: 1) == 1
+
+
+@pytest.mark.parametrize(
+    "failure", [StoreFailure(BUSY, "SlowDown"), StoreFailure(UNREACHABLE, "", gave_no_answer=True)]
+)
+def test_the_store_of_a_state_is_not_asked_more_often_than_obstore_does(failure: StoreFailure) -> None:
+    asked: list[str] = []
+
+    def failing() -> None:
+        asked.append("once")
+        raise failure
+
+    with pytest.raises(StoreFailure):
+        StorePace(ABREAST, OF_THE_STATE.paced_seconds).asked(failing)
+    assert asked == ["once"]

@@ -67,7 +67,7 @@ def test_a_document_is_replaced_only_as_it_was_read(server: S3Server) -> None:
 
 
 def race(writers: Executor, storages: Sequence[ObjectStorage], name: str, before: ObjectBody | None) -> list[bytes]:
-    """Let each of several writers replace what was read, all at once, and return the contents of those who won."""
+    """Let each of several writers replace what was read, all at once, and return the contents that were written."""
     together = threading.Barrier(len(storages))
 
     def write(storage: ObjectStorage) -> bytes | None:
