@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.log.schema_names import indexed_schema, stats_columns
+from tests.support.product import DeltaJvm, indexed_schema, stats_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

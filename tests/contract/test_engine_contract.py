@@ -13,13 +13,22 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.engine.protocols import DeletionGuard, TableEngine
-from maintainer.errors import CommitConflict, TableError, VerificationFailed
-from maintainer.model.plan.steps import SetPropertiesStep, VacuumStep
-from maintainer.model.run.outcome import CommitReceipt, Proof
-from maintainer.model.table.commit_records import CommitsWanted
-from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRef
-from maintainer.verification.audit import audit
+from tests.support.product import (
+    CommitConflict,
+    CommitReceipt,
+    CommitsWanted,
+    DeletionGuard,
+    Proof,
+    RemovedFile,
+    SetPropertiesStep,
+    TableEngine,
+    TableError,
+    TableFacts,
+    TableRef,
+    VacuumStep,
+    VerificationFailed,
+    audit,
+)
 from tests.support.runs.contract_lakes import ContractLake, ContractTable, DeltaLake, MemoryLake
 from tests.support.runs.fake_lake import FakeLake
 from tests.support.tables.delta_tables import compaction, no_intent, stamp

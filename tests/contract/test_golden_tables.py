@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.snapshot.spark_reader import SparkReader
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.errors import EnvironmentUnfit, TableError
-from maintainer.model.table.table_facts import TableRef
-from maintainer.model.table.table_features import unsupported_features
+from tests.support.product import (
+    DeltaEngine,
+    EnvironmentUnfit,
+    SessionLease,
+    SparkReader,
+    TableError,
+    TableRef,
+    TableStorage,
+    unsupported_features,
+)
 from tests.support.tables.delta_tables import bytes_of, removed_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.golden, pytest.mark.slow]

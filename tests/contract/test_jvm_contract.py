@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from maintainer.delta.jvm import DeltaJvm, bridge, transaction_calls
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.errors import EnvironmentUnfit
+from tests.support.product import DeltaJvm, EnvironmentUnfit, SessionLease, bridge, transaction_calls
 
 pytestmark = pytest.mark.spark
 

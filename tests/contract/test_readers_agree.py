@@ -12,22 +12,29 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from maintainer.delta.commands.command_session import CommandSession
-from maintainer.delta.commands.command_storage import CommandStorage
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.conflicting_commit import removed_key
-from maintainer.delta.log.replay.version_replay import ReplayedVersion, replay_version
-from maintainer.delta.snapshot import log_reader
-from maintainer.delta.snapshot.log_reader import LogReader
-from maintainer.delta.snapshot.spark_reader import SparkReader
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.delta.storage.file_store import LocalFiles, StoredFile
-from maintainer.delta.storage.table_log import TableLog
-from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.delta.transaction.live_files import LiveFilesReader
-from maintainer.errors import TableError
-from maintainer.model.table.table_facts import TableFacts, TableRef
+from tests.support.product import (
+    CommandSession,
+    CommandStorage,
+    DeltaEngine,
+    DeltaJvm,
+    DeltaTableEngine,
+    JavaObject,
+    LiveFilesReader,
+    LocalFiles,
+    LogReader,
+    ReplayedVersion,
+    SessionLease,
+    SparkReader,
+    StoredFile,
+    TableError,
+    TableFacts,
+    TableLog,
+    TableRef,
+    TableStorage,
+    log_reader,
+    removed_key,
+    replay_version,
+)
 from tests.support.tables.delta_tables import forge_commit, forget_logs
 
 if TYPE_CHECKING:

@@ -14,20 +14,25 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from maintainer.cli.main import run
-from maintainer.delta.commands.sql_statements import text_literal
-from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.jvm import THREAD_PROPERTIES
-from maintainer.delta.log.schema_names import quote
-from maintainer.delta.spark import jars
-from maintainer.delta.spark import session_settings as settings
-from maintainer.delta.spark.installed_versions import check_versions
-from maintainer.delta.spark.java_home import inspect_java
-from maintainer.delta.spark.pinned_jars import DELTA_JARS
-from maintainer.delta.spark.spark_session import SessionLease, active_session, open_session, worker_session
-from maintainer.delta.spark.start_conf import SessionOptions
-from maintainer.errors import EnvironmentUnfit
 from tests.support.policies.projects import write_project
+from tests.support.product import (
+    DELTA_JARS,
+    THREAD_PROPERTIES,
+    DeltaEngine,
+    EnvironmentUnfit,
+    SessionLease,
+    SessionOptions,
+    active_session,
+    check_versions,
+    inspect_java,
+    jars,
+    open_session,
+    quote,
+    run,
+    text_literal,
+    worker_session,
+)
+from tests.support.product import session_settings as settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -245,8 +250,7 @@ def test_half_filled_maven_repository_does_no_harm(tmp_path: Path) -> None:
 def test_doctor_on_the_real_thing(
     lease: SessionLease, spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from maintainer.delta.doctor.doctor_checks import DoctorInput, run_checks
-    from maintainer.delta.doctor.doctor_model import Status
+    from tests.support.product import DoctorInput, Status, run_checks
 
     spark.range(3).write.format("delta").save(str(lake / "t"))
     # What is looked at is the active session: here one that nobody has tuned. pyspark calls that session active which

@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.delta.storage.file_store import java_quote
-from maintainer.errors import TableError
-from maintainer.model.table.table_facts import TableRef
+from tests.support.product import DeltaEngine, DeltaTableEngine, SessionLease, TableError, TableRef, java_quote
 from tests.support.tables.delta_tables import bytes_of, forget_logs
 
 if TYPE_CHECKING:

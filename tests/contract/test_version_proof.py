@@ -13,11 +13,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.log.actions import CommittedFiles, PartitionNames, committed_files
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.delta.verify.version_proof import VersionProof, prove_version
-from maintainer.model.table.table_facts import TableRef
+from tests.support.product import (
+    CommittedFiles,
+    DeltaEngine,
+    DeltaTableEngine,
+    PartitionNames,
+    SessionLease,
+    TableRef,
+    VersionProof,
+    committed_files,
+    prove_version,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

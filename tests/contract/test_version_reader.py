@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.errors import TableError
-from maintainer.model.table.table_facts import TableRef
+from tests.support.product import DeltaEngine, DeltaTableEngine, SessionLease, TableError, TableRef
 from tests.support.tables.delta_tables import compaction, no_intent, stamp
 
 if TYPE_CHECKING:
@@ -73,7 +70,7 @@ def test_cancel_reaches_a_running_rewrite(spark: SparkSession, lease: SessionLea
     import threading
     import time
 
-    from maintainer.errors import Interrupted
+    from tests.support.product import Interrupted
 
     path = lake / "slow"
     spark.range(4).repartition(2).write.format("delta").save(str(path))

@@ -16,16 +16,25 @@ from urllib.parse import unquote
 
 import pytest
 
-from maintainer.delta.commands.command_engine import CommandTableEngine
-from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.spark.session_settings import FORCED
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.engine.protocols import TableEngine
-from maintainer.errors import CheckImpossible, CommitConflict, Refused, TableError
-from maintainer.model.plan.steps import Batch, SetPropertiesStep, VacuumStep
-from maintainer.model.run.outcome import CommitReceipt, Proof
-from maintainer.model.table.table_facts import TableFacts, TableRef
-from maintainer.verification.audit import audit
+from tests.support.product import (
+    FORCED,
+    Batch,
+    CheckImpossible,
+    CommandTableEngine,
+    CommitConflict,
+    CommitReceipt,
+    DeltaEngine,
+    Proof,
+    Refused,
+    SessionLease,
+    SetPropertiesStep,
+    TableEngine,
+    TableError,
+    TableFacts,
+    TableRef,
+    VacuumStep,
+    audit,
+)
 from tests.support.tables.delta_tables import (
     bytes_of,
     compaction,

@@ -12,9 +12,7 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.model.table.table_facts import TableRef
+from tests.support.product import DeltaEngine, DeltaTableEngine, SessionLease, TableRef
 from tests.support.runs.rewrites import actions_of, partition_values, rewrite
 from tests.support.tables.delta_tables import forget_logs, second_engine_rows, spark_rows
 from tests.support.tables.feature_tables import TABLES

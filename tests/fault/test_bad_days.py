@@ -11,19 +11,23 @@ from typing import TYPE_CHECKING
 import deltalake
 import pytest
 
-from maintainer.delta.engine.ledger_table import LedgerTable
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.log.staged_file import WrittenFile
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
-from maintainer.execution.run.run_context import Clock
-from maintainer.journal.journal import Journal
-from maintainer.journal.ledger.ledger_pending import read_pending
-from maintainer.model.plan.plan import Plan
-from maintainer.model.run.outcome import RunOutcome
-from maintainer.model.table.table_facts import TableRef
-from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
+from tests.support.product import (
+    Clock,
+    DeltaEngine,
+    DeltaTableEngine,
+    FleetBounds,
+    GreatExpectationsVerifier,
+    Journal,
+    LedgerTable,
+    Plan,
+    RunOutcome,
+    SessionLease,
+    TableRef,
+    TableStorage,
+    WrittenFile,
+    read_pending,
+    run_fleet,
+)
 from tests.support.runs.plain_verifier import PlainVerifier
 from tests.support.runs.planned_steps import plan_all, plan_for
 from tests.support.tables.builders import NOW_MS

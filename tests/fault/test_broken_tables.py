@@ -17,8 +17,8 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from maintainer.cli.main import run
 from tests.support.policies.projects import write_project
+from tests.support.product import run
 from tests.support.tables.broken_tables import BROKEN_DATA, BROKEN_LOGS, make_breakable_table
 from tests.support.tables.delta_tables import age_by_hours, files_on_disk, second_engine_rows
 

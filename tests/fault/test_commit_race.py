@@ -18,9 +18,9 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from maintainer.delta.engine.ledger_table import LEDGER_SCHEMA
 from tests.support.faults.preloaded import compiled
 from tests.support.policies.projects import write_project
+from tests.support.product import LEDGER_SCHEMA
 from tests.support.tables.delta_tables import age
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.slow]

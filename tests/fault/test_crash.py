@@ -12,18 +12,24 @@ from typing import TYPE_CHECKING
 import deltalake
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.log.table_place import StoragePlaces
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.execution.fleet.fleet import run_fleet
-from maintainer.journal.events.event_log import EVENTS_FILE, read_events
-from maintainer.journal.events.intents import unfinished
-from maintainer.journal.journal import Journal
-from maintainer.journal.memory.table_records import remembered
-from maintainer.model.plan.steps import CompactStep
-from maintainer.model.run.outcome import RunOutcome, TableStatus
-from maintainer.model.table.table_facts import TableRecord, TableRef
-from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
+from tests.support.product import (
+    EVENTS_FILE,
+    CompactStep,
+    DeltaEngine,
+    DeltaTableEngine,
+    GreatExpectationsVerifier,
+    Journal,
+    RunOutcome,
+    SessionLease,
+    StoragePlaces,
+    TableRecord,
+    TableRef,
+    TableStatus,
+    read_events,
+    remembered,
+    run_fleet,
+    unfinished,
+)
 from tests.support.runs.planned_steps import plan_all, plan_for
 from tests.support.tables.builders import NOW_MS
 from tests.support.tables.delta_tables import compaction

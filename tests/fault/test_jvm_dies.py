@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pytest
 
-from maintainer.cli.main import run
 from tests.support.faults.user_process import POINTS
+from tests.support.product import run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from maintainer.cli.main import run
 from tests.support.checker.contradictions import assert_truth
 from tests.support.faults.after_faults import an_hour_later, assert_converges, assert_whole
 from tests.support.faults.blows import Blow, victim
 from tests.support.faults.fault_tables import FaultTable, make_fault_table
 from tests.support.faults.held_apply import POINTS, SHORT_LEASE_SECONDS
 from tests.support.faults.preloaded import compiled
+from tests.support.product import run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,15 +17,21 @@ from typing import TYPE_CHECKING
 import deltalake
 import pytest
 
-from maintainer.cli.main import run
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.rewrite.unfinished_files import prefix_of_batch
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.errors import CheckImpossible, MaintainerError
-from maintainer.model.plan.lanes import Lane
-from maintainer.model.plan.steps import Batch, RewriteStep
-from maintainer.model.table.table_facts import TableFacts, TableRef
 from tests.support.policies.projects import write_project
+from tests.support.product import (
+    Batch,
+    CheckImpossible,
+    DeltaEngine,
+    DeltaTableEngine,
+    Lane,
+    MaintainerError,
+    RewriteStep,
+    SessionLease,
+    TableFacts,
+    TableRef,
+    prefix_of_batch,
+    run,
+)
 from tests.support.runs.rewrites import in_lane
 from tests.support.tables.delta_tables import compaction, no_intent, second_engine_rows, stamp, zorder
 

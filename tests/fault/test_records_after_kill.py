@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pytest
 
-from maintainer.cli.main import run
 from tests.support.faults.killed_apply import DELETIONS
+from tests.support.product import run
 from tests.support.tables.delta_tables import age, files_on_disk, forget_logs
 
 if TYPE_CHECKING:

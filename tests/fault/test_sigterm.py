@@ -20,8 +20,8 @@ import numpy
 import pyarrow
 import pytest
 
-from maintainer.journal.ledger.ledger_pending import PENDING_FILE
 from tests.support.policies.projects import write_project
+from tests.support.product import PENDING_FILE
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

@@ -6,49 +6,6 @@ import io
 from collections.abc import Iterator
 from datetime import timezone
 
-from maintainer.errors import TableError
-from maintainer.errors.foreign_text import visible_json
-from maintainer.model.plan.plan_document import to_json
-from maintainer.model.run.progress import (
-    RunFinished,
-    RunStarted,
-    StepFinished,
-    StepStarted,
-    TableFinished,
-    TableStarted,
-)
-from maintainer.model.run.results_document import run_to_json
-from maintainer.policy.diagnostics import Diagnostic, Severity, Span
-from maintainer.policy.project.price_settings import Prices
-from maintainer.report.diagnostics_report import (
-    DiagnosticsReport,
-    render_concise,
-    render_full,
-    render_json,
-    render_sarif,
-    render_step_summary,
-)
-from maintainer.report.findings import render_annotations
-from maintainer.report.html.fleet_view import fleet_view
-from maintainer.report.html.live_view import LiveView, live_view
-from maintainer.report.html.page import (
-    Served,
-    render_fleet_page,
-    render_live_page,
-    render_message_page,
-    render_run_page,
-)
-from maintainer.report.html.run_view import ReportProject, run_view
-from maintainer.report.plan.plan_markdown import render_failure_markdown, render_plan_markdown
-from maintainer.report.plan.plan_text import PlanOptions, render_plan
-from maintainer.report.plan.why_text import render_why
-from maintainer.report.run.outcome_text import render_steps
-from maintainer.report.run.progress_text import ProgressText
-from maintainer.report.run.run_findings import render_junit, run_findings, run_markdown
-from maintainer.report.run.run_text import render_run
-from maintainer.report.status_documents import history_json, status_json, status_prometheus
-from maintainer.report.status_text import render_history, render_status
-from maintainer.report.style import Style
 from tests.hostile.injected_run import (
     injected_comparison,
     injected_history,
@@ -56,6 +13,56 @@ from tests.hostile.injected_run import (
     injected_run,
     injected_status,
 )
+from tests.support.product import (
+    Diagnostic,
+    DiagnosticsReport,
+    LiveView,
+    Prices,
+    ProgressText,
+    ReportProject,
+    RunFinished,
+    RunStarted,
+    Served,
+    Severity,
+    Span,
+    StepFinished,
+    StepStarted,
+    Style,
+    TableError,
+    TableFinished,
+    TableStarted,
+    fleet_view,
+    history_json,
+    live_view,
+    render_annotations,
+    render_concise,
+    render_failure_markdown,
+    render_fleet_page,
+    render_full,
+    render_history,
+    render_json,
+    render_live_page,
+    render_message_page,
+    render_plan,
+    render_plan_markdown,
+    render_run,
+    render_run_page,
+    render_sarif,
+    render_status,
+    render_step_summary,
+    render_steps,
+    render_why,
+    run_findings,
+    run_markdown,
+    run_to_json,
+    run_view,
+    status_json,
+    status_prometheus,
+    to_json,
+    visible_json,
+)
+from tests.support.product import PlanTextOptions as PlanOptions
+from tests.support.product import render_run_junit as render_junit
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from maintainer.model.plan.plan import Plan, Problem, TablePlan
-from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import Batch, SetPropertiesStep, VacuumStep, ZOrderStep
-from maintainer.model.run.history_rows import HistoryRow, StatusRow
-from maintainer.model.run.outcome import RunOutcome, StepOutcome, TableOutcome, VacuumReceipt
-from maintainer.model.table.files_seen import LayoutBoxes
-from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.project.policy_changes import PolicyChanges, PolicyWork, TableChange
-from maintainer.policy.resolve.policy_values import NOT_SET, ValueChange
-from maintainer.report.plan.comparison_markdown import Comparison
+from tests.support.product import (
+    NOT_SET,
+    Batch,
+    Comparison,
+    HistoryRow,
+    LayoutBoxes,
+    Plan,
+    PolicyChanges,
+    PolicyWork,
+    Problem,
+    Reason,
+    ReasonCode,
+    RunOutcome,
+    SetPropertiesStep,
+    StatusRow,
+    StepOutcome,
+    TableChange,
+    TableOutcome,
+    TablePlan,
+    TableRef,
+    VacuumReceipt,
+    VacuumStep,
+    ValueChange,
+    ZOrderStep,
+)
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 

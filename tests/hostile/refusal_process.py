@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from maintainer.cli.main import run
+from tests.support.product import run
 
 HANGS_AFTER_SECONDS = 20
 

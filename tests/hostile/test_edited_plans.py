@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from maintainer.app.project_folders import Project
-from maintainer.app.running.apply_plan import check_saved_plan
-from maintainer.cli.main import run
-from maintainer.delta.vacuum.trash import FOLDER
-from maintainer.errors import MaintainerError, Refused
-from maintainer.model.plan.plan import Plan, TableState
-from maintainer.model.plan.plan_document import digest_of, from_json, to_document, to_json
-from maintainer.model.plan.steps import CompactStep, PurgeStep, VacuumStep, ZOrderStep
-from maintainer.planning.recheck.staleness import StaleReasons, recheck
+from tests.support.policies.edited_documents import edited, leaves, other
 from tests.support.policies.projects import write_project
+from tests.support.product import (
+    FOLDER,
+    CompactStep,
+    MaintainerError,
+    Plan,
+    Project,
+    PurgeStep,
+    Refused,
+    StaleReasons,
+    TableState,
+    VacuumStep,
+    ZOrderStep,
+    check_saved_plan,
+    digest_of,
+    from_json,
+    recheck,
+    run,
+    to_document,
+    to_json,
+)  # fmt: skip
 from tests.support.runs import sample_plans
 from tests.support.runs.fake_lake import FakeLake
 from tests.support.runs.planned_steps import compact, plan_for, properties, vacuum
@@ -32,37 +43,6 @@ from tests.support.tables.vacuum_cases import is_own_commit, old_table, policies
 
 Json = dict[str, Any]
 Place = tuple[str | int, ...]
-
-
-def leaves(value: object, place: Place = ()) -> Iterator[tuple[Place, object]]:
-    """Every field of a document with a value of its own."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from leaves(inner, (*place, key))
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            yield from leaves(inner, (*place, index))
-    else:
-        yield place, value
-
-
-def other(value: object) -> object:
-    """Another value of the same type."""
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, (int, float)):
-        return value + 1
-    return "x" if value is None else f"{value}x"
-
-
-def edited(document: Json, place: Place, value: object) -> Json:
-    """The document with another value in one place."""
-    result = copy.deepcopy(document)
-    node: Any = result
-    for part in place[:-1]:
-        node = node[part]
-    node[place[-1]] = value
-    return result
 
 
 def signed(document: Json) -> str:

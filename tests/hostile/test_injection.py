@@ -16,22 +16,32 @@ from xml.etree import ElementTree
 import pytest
 from markdown_it import MarkdownIt
 
-from maintainer.errors.foreign_text import visible_json
-from maintainer.journal.events.event_log import decode, encode
-from maintainer.journal.ledger.ledger_rows import LedgerRow, rows_of
-from maintainer.model.plan.plan_document import from_json, to_json
-from maintainer.model.run.progress import TableFinished
-from maintainer.model.run.results_document import run_from_json, run_to_json
-from maintainer.report import html
-from maintainer.report.diagnostics_report import render_github, render_sarif
-from maintainer.report.diagnostics_report import render_junit as validate_junit
-from maintainer.report.findings import render_annotations
-from maintainer.report.run.progress_jsonl import event_line
-from maintainer.report.run.run_findings import render_junit, run_findings
-from maintainer.report.status_documents import history_csv, status_json, status_prometheus
 from tests.hostile.injected_outputs import NOW_MS, injected_findings, markdown_texts, report_pages, terminal_texts
 from tests.hostile.injected_run import injected_history, injected_plan, injected_run, injected_status
 from tests.hostile.injection_payloads import PAYLOADS
+from tests.support.product import (
+    LedgerRow,
+    TableFinished,
+    decode,
+    event_line,
+    from_json,
+    history_csv,
+    html,
+    render_annotations,
+    render_github,
+    render_sarif,
+    rows_of,
+    run_findings,
+    run_from_json,
+    run_to_json,
+    status_json,
+    status_prometheus,
+    to_json,
+    visible_json,
+)
+from tests.support.product import encode_event as encode
+from tests.support.product import render_findings_junit as validate_junit
+from tests.support.product import render_run_junit as render_junit
 
 PLAIN = "plain"
 TEMPLATES = Path(html.__file__).parent / "templates"

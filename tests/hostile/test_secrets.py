@@ -14,35 +14,47 @@ from xml.etree import ElementTree
 
 import pytest
 
-from maintainer.cli.main import run
-from maintainer.delta.spark.engine_log import PythonLogs, write_log4j_config
-from maintainer.delta.storage.failures.machine_failures import storage_error
-from maintainer.errors import MaintainerError, TableError
-from maintainer.errors.foreign_text import without_secrets
-from maintainer.execution.fleet.fleet import run_fleet
-from maintainer.execution.run.problem_of_error import problem_of
-from maintainer.journal.journal import Journal
-from maintainer.journal.ledger.ledger_rows import rows_of
-from maintainer.model.plan.plan import Plan
-from maintainer.model.plan.plan_document import to_json
-from maintainer.model.run.history_rows import HistoryRow
-from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
-from maintainer.model.run.progress import RunFinished, TableFinished
-from maintainer.model.run.results_document import run_to_json
-from maintainer.model.table.table_facts import TableRecord, TableRef
-from maintainer.policy.project.policy_project import load_project
-from maintainer.report.findings import render_annotations
-from maintainer.report.html.page import render_run_page
-from maintainer.report.html.run_view import run_view
-from maintainer.report.plan.plan_markdown import render_plan_markdown
-from maintainer.report.plan.plan_text import PlanOptions, render_plan
-from maintainer.report.run.progress_jsonl import event_line
-from maintainer.report.run.run_findings import render_junit, run_findings, run_markdown
-from maintainer.report.run.run_text import render_run
-from maintainer.report.status_documents import history_csv, history_json
-from maintainer.report.status_text import render_history
 from tests.hostile.planted_secrets import SECRETS, PlantedSecret, spellings
 from tests.support.policies.projects import write_project
+from tests.support.product import (
+    HistoryRow,
+    Journal,
+    MaintainerError,
+    Plan,
+    PythonLogs,
+    RunFinished,
+    RunOutcome,
+    TableError,
+    TableFinished,
+    TableOutcome,
+    TableRecord,
+    TableRef,
+    TableStatus,
+    event_line,
+    history_csv,
+    history_json,
+    load_project,
+    problem_of,
+    render_annotations,
+    render_history,
+    render_plan,
+    render_plan_markdown,
+    render_run,
+    render_run_page,
+    rows_of,
+    run,
+    run_findings,
+    run_fleet,
+    run_markdown,
+    run_to_json,
+    run_view,
+    storage_error,
+    to_json,
+    without_secrets,
+    write_log4j_config,
+)
+from tests.support.product import PlanTextOptions as PlanOptions
+from tests.support.product import render_run_junit as render_junit
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 from tests.support.runs.fake_lake import FakeLake

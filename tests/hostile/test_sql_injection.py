@@ -10,22 +10,24 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.cli.main import run
-from maintainer.delta.commands.sql_statements import (
+from tests.hostile.injection_payloads import PAYLOADS, SQL
+from tests.support.product import (
+    FORCED,
+    PredicateError,
+    TableRef,
+    dotted,
     in_partitions,
+    load_project,
+    name_parts,
     optimize,
+    parse_predicate,
+    quote,
     reorg_purge,
+    run,
     set_properties,
     table_name,
     table_of_path,
 )
-from maintainer.delta.log.schema_names import dotted, name_parts, quote
-from maintainer.delta.spark.session_settings import FORCED
-from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.predicate.partition_predicate import parse_predicate
-from maintainer.policy.predicate.predicate_lex import PredicateError
-from maintainer.policy.project.policy_project import load_project
-from tests.hostile.injection_payloads import PAYLOADS, SQL
 
 # Spark's lexer (SqlBaseLexer.g4), as far as a statement of ours may have anything of it.
 TOKENS = re.compile(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from maintainer.delta.spark.spark_session import SessionLease, worker_session
 from tests.support.checker.truth_fixture import pytest_runtest_makereport, truth_is_left_behind
+from tests.support.product import SessionLease, worker_session
 from tests.support.suites.small_row_groups import small_row_groups_are_copied
 
 if TYPE_CHECKING:

@@ -11,14 +11,24 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache
 
-from maintainer.delta.rewrite.commit.row_positions import CannotCarryError, RowsRead, places_in_bin
-from maintainer.model.plan.plan import TablePlan
-from maintainer.model.plan.steps import CompactStep, VacuumStep
-from maintainer.model.table.table_facts import DataFile, DeletionVector, RemovedFile, TableFacts, TableRecord
-from maintainer.planning.plan_input import TableInput
-from maintainer.planning.planner import plan_table
-from maintainer.planning.recheck.staleness import StaleReasons, recheck
 from tests.model.lake_state import Commit, Contents, Event, Key, Lake
+from tests.support.product import (
+    CannotCarryError,
+    CompactStep,
+    DataFile,
+    DeletionVector,
+    RemovedFile,
+    RowsRead,
+    StaleReasons,
+    TableFacts,
+    TableInput,
+    TablePlan,
+    TableRecord,
+    VacuumStep,
+    places_in_bin,
+    plan_table,
+    recheck,
+)
 from tests.support.tables.builders import (
     DAY_MS,
     DAY_SECONDS,

@@ -12,26 +12,45 @@ from typing import Any
 
 import pytest
 
-from maintainer.app.planning.read_table import plan_beside_writers, read_for_planning
-from maintainer.app.running.watch_loop import WatchBounds, watch
-from maintainer.delta.log.actions import PartitionNames, data_file
-from maintainer.delta.log.commit_history import read_commits
-from maintainer.delta.log.table_updates import read_updates
-from maintainer.delta.log.write_history import paths_of_rewrites, paths_of_zorder
-from maintainer.delta.rewrite.unfinished_files import prefix_of_attempt
-from maintainer.delta.storage.file_store import LocalFiles, StoredFile
-from maintainer.delta.storage.table_log import LogEntry, TableLog
-from maintainer.execution.run.cancellation import StopSwitch
-from maintainer.journal.folder.run_folder import new_run_id
-from maintainer.journal.memory.failure_streaks import Streak
-from maintainer.model.plan.plan import Plan, TablePlan
-from maintainer.model.plan.steps import BatchedStep
-from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
-from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
-from maintainer.model.table.table_facts import ColumnRanges, TableFacts, TableRecord, TableRef, Update
-from maintainer.planning.plan_input import PlanOptions
-from maintainer.planning.planner import assemble
-from maintainer.policy.resolve.resolved import ResolvedPolicy, ZOrderMode, ZOrderPolicy
+from tests.support.product import (
+    BatchedStep,
+    ColumnRanges,
+    CommitsRead,
+    CommitStamp,
+    CommitsWanted,
+    LocalFiles,
+    LogEntry,
+    PartitionNames,
+    Plan,
+    PlanOptions,
+    ResolvedPolicy,
+    RunOutcome,
+    StopSwitch,
+    StoredFile,
+    Streak,
+    TableFacts,
+    TableLog,
+    TableOutcome,
+    TablePlan,
+    TableRecord,
+    TableRef,
+    TableStatus,
+    Update,
+    WatchBounds,
+    ZOrderMode,
+    ZOrderPolicy,
+    assemble,
+    data_file,
+    new_run_id,
+    paths_of_rewrites,
+    paths_of_zorder,
+    plan_beside_writers,
+    prefix_of_attempt,
+    read_commits,
+    read_for_planning,
+    read_updates,
+    watch,
+)
 from tests.support.tables.builders import DAY_MS, HOUR_MS, MINUTE_MS, NOW_MS, make_facts, make_optimize, make_policy
 
 REGIONS = ("de", "lt", "us")

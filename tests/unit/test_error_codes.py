@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from maintainer.cli.main import COMMANDS
-from tests.support.source_errors import (
+from tests.support.policies.source_errors import (
     CODE,
     ROOT,
     MadeError,

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.frozen_assertions import FOLDERS
+
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "maintainer"
 MAX_ENTRIES = 13
@@ -55,6 +57,18 @@ def test_each_folder_says_what_lives_in_it(folder: Path) -> None:
     assert init.is_file(), f"{folder} has no __init__.py"
     docstring = ast.get_docstring(ast.parse(init.read_text(encoding="utf-8")))
     assert docstring, f"{init} has no docstring"
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_behaviour_tests_import_the_product_in_one_place(folder: str) -> None:
+    found = {}
+    for path in (ROOT / folder).rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        modules = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        modules |= {one.name for node in ast.walk(tree) if isinstance(node, ast.Import) for one in node.names}
+        if named := {module for module in modules if module.startswith("maintainer.")}:
+            found[str(path.relative_to(ROOT))] = named
+    assert found == {}
 
 
 STORES_OWN = ("model/table/store_kinds.py", "engine/store/", "delta/storage/")

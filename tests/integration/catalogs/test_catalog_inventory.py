@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from maintainer.cli.main import run
+from tests.support.product import run
 from tests.support.tables.sick_tables import make_table
 
 if TYPE_CHECKING:

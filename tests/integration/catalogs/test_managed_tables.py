@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from maintainer.cli.main import run
 from tests.support.policies.projects import git, write_project
+from tests.support.product import run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

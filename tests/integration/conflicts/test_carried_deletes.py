@@ -17,15 +17,26 @@ from urllib.parse import unquote
 
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.errors import CommitConflict
-from maintainer.journal.journal import Journal
-from maintainer.model.plan.lanes import Lane
-from maintainer.model.plan.steps import Batch, PartitionRewriteStep, PurgeStep, RewriteRequest, RewriteStep
-from maintainer.model.run.outcome import Proof, StepStatus, TableStatus, Verdict
-from maintainer.model.table.table_facts import TableFacts, TableRef
 from tests.integration.conflicts.test_hot_table import apply_once
+from tests.support.product import (
+    Batch,
+    CommitConflict,
+    DeltaEngine,
+    DeltaTableEngine,
+    Journal,
+    Lane,
+    PartitionRewriteStep,
+    Proof,
+    PurgeStep,
+    RewriteRequest,
+    RewriteStep,
+    SessionLease,
+    StepStatus,
+    TableFacts,
+    TableRef,
+    TableStatus,
+    Verdict,
+)
 from tests.support.runs.rewrites import actions_of, in_lane
 from tests.support.tables.delta_tables import GIB, compaction, files_on_disk, stamp, zorder
 from tests.support.writers import vector_writer

@@ -12,15 +12,21 @@ import deltalake
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from maintainer.cli.main import run
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.rewrite.commit import rewrite_commit as commit_module
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.errors import CommitNotLanded, CommitUnknown, VerificationFailed
-from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import SetPropertiesStep
-from maintainer.model.table.table_facts import TableRef
+from tests.support.product import (
+    CommitNotLanded,
+    CommitUnknown,
+    DeltaEngine,
+    DeltaJvm,
+    DeltaTableEngine,
+    Reason,
+    ReasonCode,
+    SessionLease,
+    SetPropertiesStep,
+    TableRef,
+    VerificationFailed,
+    run,
+)
+from tests.support.product import rewrite_commit as commit_module
 from tests.support.tables.delta_tables import compaction, files_on_disk, no_intent, second_engine_rows, stamp
 
 if TYPE_CHECKING:

@@ -12,10 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.delta.spark.connectors import connector_settings
-from maintainer.delta.spark.installed_versions import check_versions
-from maintainer.delta.spark.jars import ensure_jars, jar_folder
-from maintainer.delta.spark.java_home import inspect_java
+from tests.support.product import check_versions, connector_settings, ensure_jars, inspect_java, jar_folder
 from tests.support.stores.store_servers import AZURE_ACCOUNT, AZURE_KEY, azurite, fake_gcs
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]

@@ -13,11 +13,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.errors import CommitConflict
-from maintainer.model.run.outcome import CommitReceipt, Proof
-from maintainer.model.table.table_facts import TableFacts, TableRef
+from tests.support.product import (
+    CommitConflict,
+    CommitReceipt,
+    DeltaEngine,
+    DeltaTableEngine,
+    Proof,
+    SessionLease,
+    TableFacts,
+    TableRef,
+)
 from tests.support.tables.delta_tables import compaction, files_on_disk, no_intent, spark_rows, stamp
 
 if TYPE_CHECKING:

@@ -16,14 +16,18 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from maintainer.delta.commands.command_engine import CommandEngine
-from maintainer.delta.commands.command_session import classic_sessions
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.jvm.commit_store import EXCLUSIVE_LOG_STORE
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.errors import CommitConflict
-from maintainer.model.table.table_facts import TableRef
+from tests.support.product import (
+    EXCLUSIVE_LOG_STORE,
+    CommandEngine,
+    CommitConflict,
+    DeltaEngine,
+    DeltaJvm,
+    DeltaTableEngine,
+    JavaObject,
+    SessionLease,
+    TableRef,
+    classic_sessions,
+)
 from tests.support.tables.delta_tables import compaction, forget_logs, no_intent, stamp
 from tests.support.writers.interleaving import Point, interleave
 

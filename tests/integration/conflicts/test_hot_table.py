@@ -11,19 +11,24 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from deltalake import DeltaTable
 
-from maintainer.app.planning.make_plan import PlanRequest, make_plan
-from maintainer.app.project_folders import Project
-from maintainer.app.running.apply_plan import apply_plan, open_journal
-from maintainer.app.selection.run_spec import RunSpec
-from maintainer.delta.commands.command_engine import CommandEngine
-from maintainer.delta.commands.command_session import classic_sessions
-from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.model.plan.plan import Plan
-from maintainer.model.run.outcome import RunOutcome, TableStatus
-from maintainer.model.table.table_facts import TableRef
 from tests.support.policies.projects import write_project
+from tests.support.product import (
+    CommandEngine,
+    DeltaEngine,
+    DeltaJvm,
+    Plan,
+    PlanRequest,
+    Project,
+    RunOutcome,
+    RunSpec,
+    SessionLease,
+    TableRef,
+    TableStatus,
+    apply_plan,
+    classic_sessions,
+    make_plan,
+    open_journal,
+)
 from tests.support.runs.app_runs import commit_info, newest_version
 
 if TYPE_CHECKING:

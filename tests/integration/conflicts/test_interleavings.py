@@ -17,14 +17,24 @@ from urllib.parse import unquote
 import deltalake
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.errors import CommitConflict, CommitNotLanded, Refused, VerificationFailed
-from maintainer.model.plan.lanes import Lane
-from maintainer.model.plan.steps import RewriteStep, SetPropertiesStep, VacuumStep
-from maintainer.model.run.outcome import CommitReceipt, VacuumReceipt
-from maintainer.model.table.commit_records import CommitStamp
-from maintainer.model.table.table_facts import TableFacts, TableRef
+from tests.support.product import (
+    CommitConflict,
+    CommitNotLanded,
+    CommitReceipt,
+    CommitStamp,
+    DeltaEngine,
+    DeltaTableEngine,
+    Lane,
+    Refused,
+    RewriteStep,
+    SessionLease,
+    SetPropertiesStep,
+    TableFacts,
+    TableRef,
+    VacuumReceipt,
+    VacuumStep,
+    VerificationFailed,
+)
 from tests.support.runs.rewrites import in_lane
 from tests.support.tables.delta_tables import compaction, files_on_disk, no_intent, removed_files, stamp, zorder
 from tests.support.writers.interleaving import Held, Point, interleave

@@ -13,12 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.model.plan.lanes import Lane
-from maintainer.model.plan.plan import TablePlan
-from maintainer.model.plan.steps import BatchedStep
-from maintainer.model.run.outcome import TableStatus
+from tests.support.product import BatchedStep, DeltaEngine, Lane, SessionLease, TablePlan, TableStatus
 from tests.support.runs import delta_runs
 from tests.support.runs.delta_runs import Maintenance
 from tests.support.tables.builders import HOUR_MS, make_optimize

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pytest
 
-from maintainer.cli.main import run
+from tests.support.product import run
 from tests.support.tables.delta_tables import bytes_of
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from maintainer.delta.spark.jars import jar_folder
-from maintainer.delta.spark.pinned_jars import DELTA_JARS
+from tests.support.product import DELTA_JARS, jar_folder
 from tests.support.tables.sick_tables import make_table, rows_and_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]

@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from maintainer.cli.demo import flights
-from maintainer.cli.demo.demo_lake import claim_folder
-from maintainer.cli.demo.demo_proof import compare, look_up, read_content, rows_that_differ
-from maintainer.cli.demo.demo_session import append, data_files, newest_version, quoted
-from maintainer.cli.main import run
+from tests.support.product import (
+    append,
+    claim_folder,
+    compare,
+    data_files,
+    flights,
+    look_up,
+    newest_version,
+    quoted,
+    read_content,
+    rows_that_differ,
+    run,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

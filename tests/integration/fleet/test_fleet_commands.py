@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from maintainer.cli.main import run
+from tests.support.product import run
 from tests.support.tables.sick_tables import rows_and_files
 
 if TYPE_CHECKING:

@@ -24,12 +24,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from maintainer.cli.main import run
-from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.log.staged_file import WrittenFile
-from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.errors import ExitCode
 from tests.support.policies.projects import write_project
+from tests.support.product import DeltaEngine, ExitCode, TableStorage, WrittenFile, run
 from tests.support.pseudo_terminal import MAINTAINER, on_terminal
 from tests.support.tables.delta_tables import age, forget_logs
 

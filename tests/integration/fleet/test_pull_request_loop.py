@@ -15,7 +15,6 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from maintainer.cli.main import job, run
 from tests.support.policies.example_commands import (
     EXAMPLES,
     emr_arguments,
@@ -24,6 +23,7 @@ from tests.support.policies.example_commands import (
     json_example,
 )
 from tests.support.policies.projects import git, write_project
+from tests.support.product import job, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -165,7 +165,7 @@ def test_each_command_applies(place: str, spark: SparkSession, at: Path, monkeyp
 def test_the_job_of_emr_by_spark_submit(project: Path) -> None:
     import pyspark
 
-    from maintainer.delta.spark.jars import jar_folder
+    from tests.support.product import jar_folder
 
     jars = [str(path) for path in sorted(jar_folder().glob("*.jar"))]
     spark_submit = Path(pyspark.__path__[0]) / "bin" / "spark-submit"

@@ -9,9 +9,8 @@ import deltalake
 import pytest
 
 from maintainer import Project, RunFailed
-from maintainer.cli.main import run as command
-from maintainer.errors import ExitCode, ProjectError
-from maintainer.model.run.outcome import TableStatus
+from tests.support.product import ExitCode, ProjectError, TableStatus
+from tests.support.product import run as command
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.cli.main import run
 from tests.support.policies.projects import write_project
+from tests.support.product import run
 from tests.support.tables.aged_tables import tree
 from tests.support.tables.delta_tables import age, files_on_disk
 

@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.engine.store.cloud_settings import store_settings
-from maintainer.engine.store.object_storage import ObjectStorage
-from maintainer.journal.leases import Leases
-from maintainer.journal.store.store_documents import documents_in
 from tests.support.policies.projects import write_project
+from tests.support.product import Leases, ObjectStorage, documents_in, store_settings
 from tests.support.runs.command_host import CommandHost
 from tests.support.stores.s3_projects import SETTINGS, S3Project, ledger_rows, make_project, project_beside, uri
 from tests.support.stores.s3_server import S3Server, spark_keys

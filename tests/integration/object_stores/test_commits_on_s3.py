@@ -10,10 +10,7 @@ import pyspark
 import pytest
 from pyarrow.fs import FileSystem
 
-from maintainer.delta.spark.connectors import connector_settings
-from maintainer.delta.spark.installed_versions import check_versions
-from maintainer.delta.spark.jars import ensure_jars
-from maintainer.delta.spark.java_home import inspect_java
+from tests.support.product import check_versions, connector_settings, ensure_jars, inspect_java
 from tests.support.stores.fetched_state import store_of
 from tests.support.stores.s3_server import S3Server, s3_server, spark_keys
 from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from maintainer.cli.main import run as command
 from tests.support.http_receiver import http_receiver
+from tests.support.product import run as command
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,9 +11,9 @@ import pytest
 from deltalake import DeltaTable
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from maintainer.cli.main import run as command
 from tests.support.http_receiver import Receiver, http_receiver
 from tests.support.policies.projects import write_project
+from tests.support.product import run as command
 from tests.support.tables.sick_tables import make_table
 
 if TYPE_CHECKING:

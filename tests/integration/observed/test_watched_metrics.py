@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from maintainer.app import operations
-from maintainer.app.project_folders import Project
-from maintainer.app.running.watch_loop import WatchBounds
-from maintainer.app.selection.run_spec import RunSpec
-from maintainer.app.status.metrics_endpoint import DEFAULT_HOST, metrics_endpoint
-from maintainer.cli.act.run_commands import WatchOutput
-from maintainer.cli.context import CliContext
-from maintainer.cli.main import run as command
-from maintainer.errors import ExitCode
-from maintainer.execution.run.cancellation import StopSwitch
+from tests.support.product import (
+    DEFAULT_HOST,
+    CliContext,
+    ExitCode,
+    Project,
+    RunSpec,
+    StopSwitch,
+    WatchBounds,
+    WatchOutput,
+    metrics_endpoint,
+    operations,
+)
+from tests.support.product import run as command
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,17 +16,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.delta.commands import command_selection
-from maintainer.delta.commands.command_engine import CommandTableEngine
-from maintainer.delta.commands.command_session import CommandSession, classic_sessions
-from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.rewrite import proof_parts, spark_lane
-from maintainer.delta.spark.session_settings import PADS_CHAR
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.delta.verify.commit_proof import DeltaCommitProver
-from maintainer.model.plan.lanes import Lane
-from maintainer.model.run.commit_verdict import CheckResult
-from maintainer.model.table.table_facts import TableRef
+from tests.support.product import (
+    PADS_CHAR,
+    CheckResult,
+    CommandSession,
+    CommandTableEngine,
+    DeltaCommitProver,
+    DeltaEngine,
+    Lane,
+    SessionLease,
+    TableRef,
+    classic_sessions,
+    command_selection,
+    proof_parts,
+    spark_lane,
+)
 from tests.support.runs.rewrites import REWRITES, actions_of, in_lane
 from tests.support.tables.delta_tables import forget_logs, no_intent, stamp
 from tests.support.tables.feature_tables import FeatureTable
@@ -34,7 +38,7 @@ from tests.support.tables.feature_tables import FeatureTable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from maintainer.model.run.outcome import CommitReceipt
+    from tests.support.product import CommitReceipt
 
 pytestmark = pytest.mark.spark
 

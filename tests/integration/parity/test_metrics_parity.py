@@ -12,11 +12,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.spark.spark_session import SessionLease, worker_session
-from maintainer.model.codec import encode
-from maintainer.model.plan.lanes import Lane
-from maintainer.model.run.outcome import StepOutcome
+from tests.support.product import DeltaEngine, Lane, SessionLease, StepOutcome, worker_session
+from tests.support.product import encode_document as encode
 from tests.support.runs.app_runs import applied, commit_info, newest_version
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.spark.spark_session import SessionLease
+from tests.support.product import DeltaEngine, SessionLease
 from tests.support.runs.app_runs import Applied, applied, newest_version, planned
 from tests.support.tables.delta_tables import second_engine_rows
 from tests.support.tables.parity_lake import live_files

@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from maintainer.app.project_folders import PolicyProblems
-from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.rewrite import bin_writer
-from maintainer.delta.rewrite.rewrite_job import RewriteJob
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.model.plan.reasons import ReasonCode
+from tests.support.product import DeltaEngine, PolicyProblems, ReasonCode, RewriteJob, SessionLease, bin_writer
 from tests.support.runs.app_runs import applied, commit_info, newest_version, planned
 from tests.support.tables.delta_tables import spark_rows
 from tests.support.tables.parity_lake import Applied, Case, live_files, run_cases, table_of

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.spark.spark_session import SessionLease
+from tests.support.product import DeltaEngine, SessionLease
 from tests.support.runs.app_runs import commit_actions, newest_version
 from tests.support.tables.parity_lake import Applied, Case, run_cases, table_of
 

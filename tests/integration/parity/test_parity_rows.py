@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.delta.engine import table_engine
-from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.rewrite.bin_writer import write_bins
-from maintainer.delta.rewrite.rewrite_job import RewriteJob
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.model.run.optimize_metrics import DeletionVectorStats
+from tests.support.product import DeletionVectorStats, DeltaEngine, RewriteJob, SessionLease, table_engine, write_bins
 from tests.support.runs.app_runs import Applied, applied, commit_actions, commit_info, newest_version, planned
 from tests.support.tables.delta_tables import age, spark_rows
 from tests.support.tables.parity_lake import live_files

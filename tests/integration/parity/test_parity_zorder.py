@@ -13,10 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.run.optimize_metrics import ZOrderFileStats
+from tests.support.product import DeltaEngine, ReasonCode, SessionLease, ZOrderFileStats
 from tests.support.runs.app_runs import applied, planned
 from tests.support.tables.parity_lake import Applied, Case, live_files, run_cases, table_of
 

@@ -23,15 +23,19 @@ import pytest
 from deltalake import write_deltalake
 
 import maintainer
-from maintainer.delta.commands.command_engine import CommandEngine
-from maintainer.delta.commands.command_session import CommandSession, classic_sessions
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.model.plan.lanes import Lane
-from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.run.auto_compaction import AutoCompactStatus
-from maintainer.model.run.outcome import StepStatus
-from maintainer.planning.selection.partition_texts import is_deltas_own
+from tests.support.product import (
+    AutoCompactStatus,
+    CommandEngine,
+    CommandSession,
+    DeltaEngine,
+    DeltaTableEngine,
+    Lane,
+    ReasonCode,
+    SessionLease,
+    StepStatus,
+    classic_sessions,
+    is_deltas_own,
+)
 from tests.support.runs.app_runs import applied
 from tests.support.runs.rewrites import rewrite
 from tests.support.tables.delta_tables import forget_logs, second_engine_rows

@@ -21,17 +21,26 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.spark.spark_session import SessionLease, worker_session
-from maintainer.model.plan.lanes import Lane
-from maintainer.model.plan.plan import TablePlan
-from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.steps import CompactStep, ZOrderStep
-from maintainer.model.table.table_facts import TableFacts, TableRef
-from maintainer.planning.plan_input import TableInput
-from maintainer.planning.planner import plan_table
-from maintainer.policy.property_names import KNOWN_PROPERTIES, PropertyKind
-from maintainer.policy.resolve.resolved import OptimizePolicy, ZOrderMode, ZOrderPolicy
+from tests.support.product import (
+    KNOWN_PROPERTIES,
+    CompactStep,
+    DeltaEngine,
+    DeltaTableEngine,
+    Lane,
+    OptimizePolicy,
+    PropertyKind,
+    ReasonCode,
+    SessionLease,
+    TableFacts,
+    TableInput,
+    TablePlan,
+    TableRef,
+    ZOrderMode,
+    ZOrderPolicy,
+    ZOrderStep,
+    plan_table,
+    worker_session,
+)
 from tests.support.runs.app_runs import commit_info
 from tests.support.tables.builders import NEVER_TOUCHED, make_optimize, make_policy
 from tests.support.tables.delta_tables import no_intent, stamp

@@ -11,11 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from maintainer.cli.main import run
-from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.jvm import gateway
-from maintainer.delta.log.staged_file import WrittenFile
-from maintainer.delta.storage.table_storage import TableStorage
+from tests.support.product import DeltaEngine, TableStorage, WrittenFile, gateway, run
 from tests.support.tables.aged_tables import AgedTable
 
 if TYPE_CHECKING:

@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING
 import deltalake
 import pytest
 
-from maintainer.delta.engine.ledger_table import LedgerTable
-from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.spark.spark_session import SessionLease, worker_session
-from maintainer.errors import MaintainerError
-from maintainer.journal.ledger.ledger_rows import LedgerRow
+from tests.support.product import DeltaJvm, LedgerRow, LedgerTable, MaintainerError, SessionLease, worker_session
 from tests.support.tables.builders import NOW_MS
 
 if TYPE_CHECKING:

@@ -13,9 +13,7 @@ import deltalake
 import pytest
 
 import maintainer
-from maintainer.cli.main import run
-from maintainer.delta.engine.ledger_table import LedgerTable
-from maintainer.delta.spark.spark_session import SessionLease, worker_session
+from tests.support.product import LedgerTable, SessionLease, run, worker_session
 from tests.support.runs.ledger_queries import EXPECTED, HISTORY, LEDGER_ROWS, ROW, answers, query
 
 if TYPE_CHECKING:

@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.cli.main import run
-from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.log.staged_file import WrittenFile
-from maintainer.delta.storage.table_storage import TableStorage
+from tests.support.product import DeltaEngine, TableStorage, WrittenFile, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

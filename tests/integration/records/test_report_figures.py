@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import deltalake
 import pytest
 
-from maintainer.cli.main import run
+from tests.support.product import run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.spark.spark_session import SessionLease
+from tests.support.product import DeltaEngine, DeltaTableEngine, SessionLease
 from tests.support.runs.delta_runs import Maintenance
 
 

@@ -13,13 +13,18 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import maintainer
-from maintainer.delta.engine import table_engine
-from maintainer.delta.rewrite.bin_writer import write_bins
-from maintainer.delta.rewrite.rewrite_job import RewriteJob
-from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.model.run.auto_compaction import RUN_PREFIX, AutoCompactResult, AutoCompactStatus, SwitchSource
-from maintainer.model.run.outcome import Proof
+from tests.support.product import (
+    RUN_PREFIX,
+    AutoCompactResult,
+    AutoCompactStatus,
+    Proof,
+    RewriteJob,
+    SessionLease,
+    SwitchSource,
+    prove_rewrite,
+    table_engine,
+    write_bins,
+)
 from tests.support.runs.app_runs import commit_actions, commit_info, newest_version
 from tests.support.tables.delta_tables import files_on_disk, second_engine_rows
 

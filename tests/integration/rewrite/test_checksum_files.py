@@ -12,13 +12,18 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.jvm import BORROWED
-from maintainer.delta.jvm.transaction_calls import WRITE_CHECKSUM
-from maintainer.delta.spark.spark_session import SessionLease, lend_session, worker_session
-from maintainer.delta.storage.file_store import LocalFiles
-from maintainer.model.run.outcome import Proof
-from maintainer.model.table.table_facts import TableRef
+from tests.support.product import (
+    BORROWED,
+    WRITE_CHECKSUM,
+    DeltaEngine,
+    DeltaTableEngine,
+    LocalFiles,
+    Proof,
+    SessionLease,
+    TableRef,
+    lend_session,
+    worker_session,
+)
 from tests.support.tables.delta_tables import (
     compaction,
     forget_logs,

@@ -11,14 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.log.staged_file import WrittenFile
-from maintainer.delta.spark.spark_session import SessionLease, worker_session
-from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.model.plan.layout_tags import LIQUID, ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG
-from maintainer.model.plan.steps import ClusterStep
-from maintainer.model.run.outcome import StepStatus, TableStatus
-from maintainer.policy.resolve.resolved import ClusterPolicy
+from tests.support.product import (
+    LIQUID,
+    ZCUBE_COLUMNS_TAG,
+    ZCUBE_ID_TAG,
+    ClusterPolicy,
+    ClusterStep,
+    DeltaEngine,
+    DeltaTableEngine,
+    SessionLease,
+    StepStatus,
+    TableStatus,
+    TableStorage,
+    WrittenFile,
+    worker_session,
+)
 from tests.support.runs.delta_runs import Maintenance
 from tests.support.tables.builders import make_optimize
 from tests.support.tables.delta_tables import GIB, files_on_disk, history, second_engine_rows

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.model.table.table_facts import TableRef
-from maintainer.model.table.table_features import REWRITABLE_FEATURES, unsupported_features
+from tests.support.product import REWRITABLE_FEATURES, DeltaEngine, SessionLease, TableRef, unsupported_features
 from tests.support.tables.delta_tables import compaction, no_intent, spark_rows, stamp
 
 if TYPE_CHECKING:

@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.log.staged_file import WrittenFile
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.model.plan.layout_tags import REWRITE_TAG
-from maintainer.model.plan.steps import CompactStep, PartitionRewriteStep
-from maintainer.model.run.outcome import StepStatus, TableStatus
-from maintainer.policy.predicate.partition_predicate import parse_predicate
-from maintainer.policy.resolve.resolved import RewritePolicy
 from tests.integration.rewrite.partitioned_tables import partitioned_table
+from tests.support.product import (
+    REWRITE_TAG,
+    CompactStep,
+    DeltaEngine,
+    PartitionRewriteStep,
+    RewritePolicy,
+    SessionLease,
+    StepStatus,
+    TableStatus,
+    TableStorage,
+    WrittenFile,
+    parse_predicate,
+)
 from tests.support.runs.delta_runs import Maintenance
 from tests.support.tables.builders import make_optimize
 from tests.support.tables.delta_tables import GIB, files_on_disk, history, second_engine_rows, spark_rows

@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from maintainer.cli.main import run
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.errors import ExitCode
-from maintainer.model.plan.lanes import Lane
-from maintainer.model.table.table_facts import TableRef
-from maintainer.model.table.table_features import unsupported_features
+from tests.support.product import (
+    DeltaEngine,
+    DeltaTableEngine,
+    ExitCode,
+    Lane,
+    SessionLease,
+    TableRef,
+    run,
+    unsupported_features,
+)
 from tests.support.runs.rewrites import LANES, actions_of, partition_values, rewrite
 from tests.support.tables.delta_tables import (
     bytes_of,

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.errors import CommitConflict, TableError
-from maintainer.model.plan.steps import SetPropertiesStep
-from maintainer.model.table.table_facts import TableRef
+from tests.support.product import (
+    CommitConflict,
+    DeltaEngine,
+    DeltaTableEngine,
+    SessionLease,
+    SetPropertiesStep,
+    TableError,
+    TableRef,
+)
 from tests.support.tables.delta_tables import bytes_of, history, no_intent, stamp
 
 if TYPE_CHECKING:

@@ -11,16 +11,21 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaTableEngine
-from maintainer.delta.rewrite.copy import footers
-from maintainer.delta.spark.spark_session import SessionLease, worker_session
-from maintainer.model.plan.lanes import Codec, Lane
-from maintainer.model.plan.layout_tags import LIQUID, ZCUBE_ID_TAG
-from maintainer.model.plan.steps import PurgeStep
-from maintainer.model.run.outcome import TableStatus
-from maintainer.planning.selection import lane_choice
-from maintainer.policy.resolve.resolved import PurgePolicy
 from tests.integration.rewrite.partitioned_tables import partitioned_table
+from tests.support.product import (
+    LIQUID,
+    ZCUBE_ID_TAG,
+    Codec,
+    DeltaTableEngine,
+    Lane,
+    PurgePolicy,
+    PurgeStep,
+    SessionLease,
+    TableStatus,
+    footers,
+    lane_choice,
+    worker_session,
+)
 from tests.support.runs.delta_runs import Maintenance
 from tests.support.tables.builders import make_optimize
 from tests.support.tables.delta_tables import GIB, history, second_engine_rows, spark_rows

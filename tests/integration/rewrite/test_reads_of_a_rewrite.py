@@ -11,18 +11,24 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.log.replay.version_replay import ReplayedVersion, replay_version
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.delta.transaction.live_files import LiveFilesReader
-from maintainer.delta.verify import version_reader
-from maintainer.model.plan.plan import Checks
-from maintainer.model.plan.steps import Batch
-from maintainer.model.run.outcome import CommitReceipt, Verdict
-from maintainer.model.table.table_facts import TableFacts, TableRef
-from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
+from tests.support.product import (
+    Batch,
+    Checks,
+    CommitReceipt,
+    DeltaEngine,
+    DeltaJvm,
+    DeltaTableEngine,
+    GreatExpectationsVerifier,
+    LiveFilesReader,
+    ReplayedVersion,
+    SessionLease,
+    TableFacts,
+    TableRef,
+    TableStorage,
+    Verdict,
+    replay_version,
+    version_reader,
+)
 from tests.support.tables.delta_tables import compaction, forget_logs, no_intent, second_engine_rows, stamp
 from tests.support.tables.sick_tables import let_rest, make_table
 

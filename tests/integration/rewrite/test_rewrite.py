@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.model.plan.steps import Batch, Bin, CompactStep
-from maintainer.model.table.table_facts import TableRef
+from tests.support.product import Batch, Bin, CompactStep, DeltaEngine, DeltaTableEngine, SessionLease, TableRef
 from tests.support.tables.delta_tables import (
     GIB,
     compaction,

@@ -12,19 +12,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.rewrite.copy import footers
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.engine import step_meter
-from maintainer.engine.step_meter import StepMeter
-from maintainer.model.plan.lanes import Lane
-from maintainer.model.run.progress import Phase, StepProgress
-from maintainer.model.table.table_facts import TableRef
+from tests.support.product import (
+    DeltaEngine,
+    DeltaTableEngine,
+    Lane,
+    Phase,
+    SessionLease,
+    StepMeter,
+    StepProgress,
+    TableRef,
+    footers,
+    step_meter,
+)
 from tests.support.runs.rewrites import in_lane
 from tests.support.tables.delta_tables import compaction, no_intent, stamp, zorder
 
 if TYPE_CHECKING:
-    from maintainer.model.run.outcome import CommitReceipt
+    from tests.support.product import CommitReceipt
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 

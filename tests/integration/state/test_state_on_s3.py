@@ -23,10 +23,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from maintainer.delta.spark.jars import jar_folder
-from maintainer.journal.leases import LEASE_SECONDS
 from tests.support.checker.contradictions import assert_truth
 from tests.support.policies.projects import write_project
+from tests.support.product import LEASE_SECONDS, jar_folder
 from tests.support.stores.fetched_state import fetch_state, store_of
 from tests.support.stores.s3_projects import ENVIRONMENT, SETTINGS
 from tests.support.stores.s3_server import S3Server, s3_server

@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.errors import CommitConflict, Refused
-from maintainer.model.plan.steps import VacuumStep
-from maintainer.model.table.table_facts import TableFacts, TableRef
+from tests.support.product import (
+    CommitConflict,
+    DeltaEngine,
+    DeltaTableEngine,
+    Refused,
+    SessionLease,
+    TableFacts,
+    TableRef,
+    TableStorage,
+    VacuumStep,
+)
 from tests.support.tables.delta_tables import (
     bytes_of,
     compaction,

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import deltalake
 import pytest
 
-from maintainer.journal.journal import Journal
-from maintainer.journal.memory.table_records import update_state
 from tests.integration.vacuum.test_vacuum_whole import aged, command, compacted, write_policy
+from tests.support.product import Journal, update_state
 from tests.support.tables.builders import NOW_MS, make_facts
 from tests.support.tables.delta_tables import age, files_on_disk, forget_logs
 

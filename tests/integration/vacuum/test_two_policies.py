@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from maintainer import Project
-from maintainer.cli.main import run
 from tests.integration.vacuum.test_vacuum_whole import aged, command, compacted
+from tests.support.product import run
 from tests.support.tables.aged_tables import tree
 from tests.support.tables.bind_mounts import BindMount, bind_mounts
 from tests.support.tables.delta_tables import files_on_disk

@@ -13,12 +13,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.errors import CommitConflict, MaintainerError, Refused
-from maintainer.model.plan.steps import VacuumStep
-from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRef
-from maintainer.model.table.vector_names import vector_path
+from tests.support.product import (
+    CommitConflict,
+    DeltaEngine,
+    DeltaTableEngine,
+    MaintainerError,
+    Refused,
+    RemovedFile,
+    SessionLease,
+    TableFacts,
+    TableRef,
+    VacuumStep,
+    vector_path,
+)
 from tests.support.tables.delta_tables import (
     age,
     compaction,

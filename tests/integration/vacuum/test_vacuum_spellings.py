@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.cli.main import run
+from tests.support.product import run
 from tests.support.tables.aged_tables import tree
 from tests.support.tables.bind_mounts import bind_mounts
 from tests.support.tables.delta_tables import age, files_on_disk, forget_logs, spark_rows

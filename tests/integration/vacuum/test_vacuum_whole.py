@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pytest
 
-from maintainer.cli.main import run
-from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.engine.protocols import VacuumQuestion
-from maintainer.model.table.table_facts import TableRef
+from tests.support.product import DeltaEngine, SessionLease, TableRef, VacuumQuestion, run
 from tests.support.tables.aged_tables import AgedTable, tree
 from tests.support.tables.delta_tables import DAY_MS, age, files_on_disk, forget_logs, spark_rows
 

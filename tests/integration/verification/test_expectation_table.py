@@ -9,12 +9,7 @@ import sys
 
 import pytest
 
-from maintainer.policy.schema.known_expectations import (
-    EXPECTATIONS,
-    NOT_FOR_POLICIES,
-    REFUSED_EXPECTATIONS,
-    WITHOUT_SPARK,
-)
+from tests.support.product import EXPECTATIONS, NOT_FOR_POLICIES, REFUSED_EXPECTATIONS, WITHOUT_SPARK
 
 pytestmark = pytest.mark.nightly
 

@@ -11,18 +11,28 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.errors import EnvironmentUnfit, ProjectError
-from maintainer.execution.fleet.fleet import run_fleet
-from maintainer.journal.journal import Journal
-from maintainer.model.plan.plan import CheckedExpectation, Checks, ContentCheck
-from maintainer.model.plan.steps import Batch
-from maintainer.model.run.outcome import RunOutcome, TableStatus, Verdict
-from maintainer.model.table.table_facts import TableFacts, TableRef
-from maintainer.verification import great_expectations_suite as gx
-from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
-from maintainer.verification.verification_result import Pair, Verification
+from tests.support.product import (
+    Batch,
+    CheckedExpectation,
+    Checks,
+    ContentCheck,
+    DeltaEngine,
+    DeltaTableEngine,
+    EnvironmentUnfit,
+    GreatExpectationsVerifier,
+    Journal,
+    Pair,
+    ProjectError,
+    RunOutcome,
+    SessionLease,
+    TableFacts,
+    TableRef,
+    TableStatus,
+    Verdict,
+    Verification,
+    run_fleet,
+)
+from tests.support.product import great_expectations_suite as gx
 from tests.support.runs.planned_steps import plan_all, plan_for
 from tests.support.tables.builders import NOW_MS
 from tests.support.tables.delta_tables import compaction, spark_rows
@@ -169,7 +179,7 @@ def test_a_missing_file_cannot_be_checked_and_a_count_from_the_log_would_not_not
 
 
 def _nothing_deleted() -> Any:
-    from maintainer.model.run.outcome import VacuumReceipt
+    from tests.support.product import VacuumReceipt
 
     return VacuumReceipt(0, 0)
 

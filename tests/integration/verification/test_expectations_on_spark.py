@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from maintainer.model.plan.plan import CheckedExpectation
-from maintainer.policy.schema.known_expectations import EXPECTATIONS, WITHOUT_SPARK
-from maintainer.verification.great_expectations_suite import validate_frame
+from tests.support.product import EXPECTATIONS, WITHOUT_SPARK, CheckedExpectation, validate_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,17 +13,27 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.rewrite.bin_writer import write_bins
-from maintainer.delta.rewrite.rewrite_job import RewriteJob, RewriteTimings
-from maintainer.delta.rewrite.rewrite_proof import prove_removes, prove_rewrite
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.delta.transaction.live_files import LiveFilesReader
-from maintainer.errors import CommitNotLanded, MaintainerError, TableError, VerificationFailed
-from maintainer.model.plan.lanes import Lane, LaneChoice
-from maintainer.model.plan.steps import Batch
-from maintainer.model.table.table_facts import TableRef
-from maintainer.planning.selection.lane_choice import why_not_copy, why_not_local
+from tests.support.product import (
+    Batch,
+    CommitNotLanded,
+    DeltaEngine,
+    DeltaTableEngine,
+    Lane,
+    LaneChoice,
+    LiveFilesReader,
+    MaintainerError,
+    RewriteJob,
+    RewriteTimings,
+    SessionLease,
+    TableError,
+    TableRef,
+    VerificationFailed,
+    prove_removes,
+    prove_rewrite,
+    why_not_copy,
+    why_not_local,
+    write_bins,
+)
 from tests.support.tables.delta_tables import compaction, zorder
 from tests.support.tables.forged_tables import SHAPES, Shape
 from tests.support.writers.forged_actions import ACTION_FAULTS, HARMLESS, STATS_FAULTS, in_stats

@@ -12,15 +12,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.log.staged_file import WrittenFile
-from maintainer.delta.rewrite.observed_rows import ObservedRows
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.errors import TableError, VerificationFailed
-from maintainer.model.run.outcome import Fingerprint, Proof
-from maintainer.model.table.table_facts import TableRef
+from tests.support.product import (
+    DeltaEngine,
+    DeltaJvm,
+    Fingerprint,
+    ObservedRows,
+    Proof,
+    SessionLease,
+    TableError,
+    TableRef,
+    TableStorage,
+    VerificationFailed,
+    WrittenFile,
+)
 from tests.support.tables.delta_tables import bytes_of, compaction, forge_commit, forget_logs, no_intent, stamp
 
 if TYPE_CHECKING:

@@ -18,16 +18,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.rewrite.commit import rewrite_commit
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.delta.verify.commit_proof import DeltaCommitProver
-from maintainer.model.plan.lanes import Lane
-from maintainer.model.plan.plan import Checks
-from maintainer.model.run.commit_verdict import CheckResult
-from maintainer.model.run.outcome import CommitReceipt, Verdict
-from maintainer.model.table.table_facts import TableRef
-from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
+from tests.support.product import (
+    CheckResult,
+    Checks,
+    CommitReceipt,
+    DeltaCommitProver,
+    DeltaEngine,
+    DeltaTableEngine,
+    GreatExpectationsVerifier,
+    Lane,
+    SessionLease,
+    TableRef,
+    Verdict,
+    rewrite_commit,
+)
 from tests.support.runs.rewrites import actions_of, in_lane
 from tests.support.tables.delta_tables import compaction, forge_commit, forget_logs, no_intent, stamp
 

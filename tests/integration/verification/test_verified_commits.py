@@ -11,14 +11,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.cli.main import run
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.delta.verify.commit_proof import DeltaCommitProver
-from maintainer.errors import EnvironmentUnfit, TableError
-from maintainer.model.run.commit_verdict import CheckResult, CommitVerification
-from maintainer.model.table.table_facts import TableRef
 from tests.support.policies.projects import write_project
+from tests.support.product import (
+    CheckResult,
+    CommitVerification,
+    DeltaCommitProver,
+    DeltaEngine,
+    DeltaTableEngine,
+    EnvironmentUnfit,
+    SessionLease,
+    TableError,
+    TableRef,
+    run,
+)
 from tests.support.tables.delta_tables import compaction, forge_commit, forget_logs, no_intent, stamp
 
 if TYPE_CHECKING:

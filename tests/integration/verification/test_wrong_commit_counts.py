@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.cli.main import run
 from tests.support.http_receiver import http_receiver
 from tests.support.policies.projects import write_project
+from tests.support.product import run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

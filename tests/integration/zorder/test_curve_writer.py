@@ -10,16 +10,28 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.rewrite.curve_writer import ADDRESS, with_address
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.model.plan.layout_tags import CURVE_CUBE_TAG, ELEMENTS_TAG, STRATEGY_TAG
-from maintainer.model.plan.steps import Batch, Bin, SetPropertiesStep, ZOrderStep
-from maintainer.model.plan.zorder_turn import Strategy, Turn
-from maintainer.model.table.table_facts import TableFacts, TableRef
-from maintainer.planning.curve.curve import key_of
-from maintainer.planning.curve.curve_files import curve_files
-from maintainer.planning.curve.revision import Revision, make_column
+from tests.support.product import (
+    ADDRESS,
+    CURVE_CUBE_TAG,
+    ELEMENTS_TAG,
+    STRATEGY_TAG,
+    Batch,
+    Bin,
+    DeltaEngine,
+    DeltaTableEngine,
+    Revision,
+    SessionLease,
+    SetPropertiesStep,
+    Strategy,
+    TableFacts,
+    TableRef,
+    Turn,
+    ZOrderStep,
+    curve_files,
+    key_of,
+    make_column,
+    with_address,
+)
 from tests.support.tables.curve_lake import address_of
 from tests.support.tables.delta_tables import no_intent, second_engine_rows, spark_rows, stamp
 
@@ -207,7 +219,7 @@ def test_a_cell_with_too_many_rows_is_divided(spark: SparkSession, engine: Delta
 
 
 def test_a_revision_that_is_gone_is_a_conflict(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
-    from maintainer.errors import CommitConflict
+    from tests.support.product import CommitConflict
 
     path = lake / "t"
     spark.range(0, 100, 1, 2).write.format("delta").save(str(path))

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pytest
 
-from maintainer.cli.main import run
-from maintainer.journal.leases import Leases
+from tests.support.product import Leases, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

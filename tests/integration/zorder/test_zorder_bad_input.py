@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.model.plan.layout_tags import REVISION_TAG
-from maintainer.model.run.outcome import TableStatus
-from maintainer.planning.plan_input import PlanOptions
-from maintainer.policy.resolve.resolved import OptimizePolicy, ZOrderMode, ZOrderPolicy
+from tests.support.product import (
+    REVISION_TAG,
+    DeltaEngine,
+    DeltaTableEngine,
+    OptimizePolicy,
+    PlanOptions,
+    SessionLease,
+    TableStatus,
+    ZOrderMode,
+    ZOrderPolicy,
+)
 from tests.support.runs.delta_runs import Maintenance
 from tests.support.tables.builders import make_optimize
 from tests.support.tables.delta_tables import second_engine_rows, spark_rows

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pytest
 
-from maintainer.cli.main import run
-from maintainer.journal.leases import Leases
+from tests.support.product import Leases, run
 from tests.support.runs.rewrites import actions_of
 
 if TYPE_CHECKING:

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.model.plan.layout_tags import REVISION_TAG
-from maintainer.model.run.outcome import TableStatus
-from maintainer.planning.curve.revision import PROPERTY_PREFIX
-from maintainer.policy.resolve.resolved import ZOrderPolicy
+from tests.support.product import (
+    PROPERTY_PREFIX,
+    REVISION_TAG,
+    DeltaEngine,
+    DeltaTableEngine,
+    SessionLease,
+    TableStatus,
+    ZOrderPolicy,
+)
 from tests.support.runs.delta_runs import Maintenance
 from tests.support.runs.rewrites import actions_of
 from tests.support.tables.builders import make_optimize

@@ -6,7 +6,7 @@ import ast
 import re
 
 from maintainer.model.plan.reasons import ReasonCode
-from tests.support.source_errors import ROOT, modules
+from tests.support.policies.source_errors import ROOT, modules
 
 PAGE = (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8")
 SECTION = re.compile(r"^### (\w+)$(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)

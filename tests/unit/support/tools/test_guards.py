@@ -12,7 +12,7 @@ import pytest
 from tests.support.suites.drawn_cells import SEED
 from tools.mutation.planted import Guard, outcomes_of, read_guards, try_all
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 GUARDS = read_guards()
 PROMISES = range(2, 8)
 """The first rests on no line that could be taken out: its commands are given no writer."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CODE = re.compile(r"[TAVEC]\d{3}")
 _BASES = frozenset({"MaintainerError", "Problem"})
 _HOLE = "\0"
