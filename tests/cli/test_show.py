@@ -32,8 +32,10 @@ RUN = "20261121T220000Z-aaaa"
 def test_an_undelete_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = write_project(tmp_path, {"policies/t.yml": "table: lake/t\n"})
     row = LedgerRow(
-        RUN, "lake/t", None, None, "lake/t/undelete", "undelete", "succeeded", "", None, None, 0, 3, 0, 300, 0, 0, 0, 0,
-        0, 1.0, "none", "none", "policies/t.yml", "d", None, None, None, None, None,
+        run_id=RUN, table="lake/t", step_id="lake/t/undelete", kind="undelete", status="succeeded", reason="",
+        num_files_added=3, bytes_added=300, predicted_files_removed=0, predicted_files_added=0,
+        predicted_bytes_removed=0, predicted_bytes_added=0, duration_seconds=1.0, policy_file="policies/t.yml",
+        policy_digest="d",
     )  # fmt: skip
     folder = root / ".maintainer" / "runs" / RUN
     folder.mkdir(parents=True)

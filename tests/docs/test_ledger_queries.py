@@ -11,8 +11,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from maintainer.delta.engine.ledger_table import _COLUMNS
-from maintainer.journal.ledger.ledger_rows import LedgerRow
+from maintainer.journal.ledger.ledger_rows import LEDGER_COLUMNS, LedgerRow
 from tests.support.runs.ledger_queries import EXPECTED, HISTORY, LEDGER_ROWS, PAGES, answers, query
 
 ARROW = {
@@ -33,7 +32,8 @@ def value_of(row: LedgerRow, name: str) -> Any:
 def lake(tmp_path_factory: pytest.TempPathFactory) -> deltalake.QueryBuilder:
     """The ledger with all its columns, and a table's history."""
     folder: Path = tmp_path_factory.mktemp("lake")
-    columns = {name: pa.array([value_of(row, name) for row in LEDGER_ROWS], ARROW[kind]) for name, kind in _COLUMNS}
+    rows = LEDGER_ROWS
+    columns = {name: pa.array([value_of(row, name) for row in rows], ARROW[kind]) for name, kind in LEDGER_COLUMNS}
     deltalake.write_deltalake(folder / "ledger", pa.table(columns))
     versions, read, operations, metrics, blind, metadata = zip(*HISTORY, strict=True)
     history = {

@@ -24,7 +24,7 @@ from maintainer.delta.storage.table_storage import TableStorage, storage_of_path
 from maintainer.delta.verify.version_reader import files_at
 from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, MaintainerError, raise_from
 from maintainer.journal.ledger.ledger_rebuild import LedgerContents
-from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow
+from maintainer.journal.ledger.ledger_rows import LEDGER_COLUMNS, STARTED_AT, LedgerMark, LedgerRow
 from maintainer.model.table.table_facts import TableRef
 
 if TYPE_CHECKING:
@@ -38,51 +38,8 @@ MAX_ROWS_READ = 100_000
 MAX_KEYS_READ = 2_000_000
 """Steps that a rebuild compares: 2,000 tables every night for two years."""
 
-_COLUMNS = (
-    ("run_id", "string"),
-    ("table", "string"),
-    ("table_id", "string"),
-    ("location", "string"),
-    ("step_id", "string"),
-    ("kind", "string"),
-    ("status", "string"),
-    ("reason", "string"),
-    ("version_before", "bigint"),
-    ("version_after", "bigint"),
-    ("num_files_removed", "bigint"),
-    ("num_files_added", "bigint"),
-    ("bytes_removed", "bigint"),
-    ("bytes_added", "bigint"),
-    ("predicted_files_removed", "bigint"),
-    ("predicted_files_added", "bigint"),
-    ("predicted_bytes_removed", "bigint"),
-    ("predicted_bytes_added", "bigint"),
-    ("started_at", "timestamp"),
-    ("duration_seconds", "double"),
-    ("proof_level", "string"),
-    ("proof_result", "string"),
-    ("policy_file", "string"),
-    ("policy_digest", "string"),
-    ("git_commit", "string"),
-    ("environment", "string"),
-    ("owner", "string"),
-    ("error_code", "string"),
-    ("error", "string"),
-    ("strategy", "string"),
-    ("revision", "bigint"),
-    ("level", "bigint"),
-    ("cube", "string"),
-    ("elements", "bigint"),
-    ("files_read_before", "double"),
-    ("files_read_after", "double"),
-    ("overlap_depth_before", "double"),
-    ("overlap_depth_after", "double"),
-    ("source", "string"),
-    ("lanes", "string"),
-    ("wrong_statistics", "bigint"),
-)
-LEDGER_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in _COLUMNS)
-"""Columns of the ledger, as Spark's DDL. Columns are only ever added."""
+LEDGER_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in LEDGER_COLUMNS)
+"""Columns of the ledger, as Spark's DDL."""
 
 
 AT_CREATION = {"delta.dataSkippingNumIndexedCols": "0"}
@@ -259,7 +216,7 @@ class LedgerTable:
         storage = TableStorage(jvm, log)
         before = max((entry.version for entry in storage.commits()), default=-1)
         values = [_values(row) for row in rows]
-        if not append_in_process(jvm, storage, log, _COLUMNS, values, (token, number), AT_CREATION):
+        if not append_in_process(jvm, storage, log, LEDGER_COLUMNS, values, (token, number), AT_CREATION):
             active = ActiveSession.now(jvm.spark)
             try:
                 frame = jvm.spark.createDataFrame(values, LEDGER_SCHEMA).coalesce(1)
@@ -313,14 +270,13 @@ def _digest(rows: Sequence[LedgerRow]) -> str:
 
 def _values(row: LedgerRow) -> tuple[Any, ...]:
     """A row in the order of the columns."""
-    values = {name: getattr(row, name) for name, _ in _COLUMNS if name != "started_at"}
-    values["started_at"] = datetime.fromtimestamp(row.started_at_ms / 1000, tz=timezone.utc)
-    return tuple(values[name] for name, _ in _COLUMNS)
+    started = datetime.fromtimestamp(row.started_at_ms / 1000, tz=timezone.utc)
+    return tuple(started if name == STARTED_AT else getattr(row, name) for name, _ in LEDGER_COLUMNS)
 
 
 def _row_of(values: dict[str, Any]) -> LedgerRow:
-    started = values.pop("started_at")
+    started = values.pop(STARTED_AT)
     # A naive timestamp is in the zone of this process, as Spark hands it to Python.
     started_at_ms = 0 if started is None else round(started.timestamp() * 1000)
-    columns: Any = {name: values.get(name) for name, _ in _COLUMNS if name != "started_at"}
+    columns: Any = {name: values.get(name) for name, _ in LEDGER_COLUMNS if name != STARTED_AT}
     return LedgerRow(started_at_ms=started_at_ms, **columns)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Protocol
 
 from maintainer.model.closed_types import assert_never
@@ -41,9 +41,9 @@ class LedgerMark:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerRow:
-    """One step of one run. The columns of the ledger, in their order.
+    """One step of one run. Its fields are the columns of the ledger, in their order; columns are only ever added.
 
     Sizes are bytes, ``started_at_ms`` is milliseconds since 1970 UTC (a timestamp in the table). ``proof_level`` is how
     the rewritten rows were compared (``none``, ``rows``, ``fingerprint``), ``proof_result`` ``pass``, ``fail``,
@@ -55,33 +55,33 @@ class LedgerRow:
 
     run_id: str
     table: str
-    table_id: str | None
-    location: str | None
+    table_id: str | None = None
+    location: str | None = None
     step_id: str
     kind: str
     status: str
     reason: str
-    version_before: int | None
-    version_after: int | None
-    num_files_removed: int
-    num_files_added: int
-    bytes_removed: int
-    bytes_added: int
-    predicted_files_removed: int | None
-    predicted_files_added: int | None
-    predicted_bytes_removed: int | None
-    predicted_bytes_added: int | None
-    started_at_ms: int
-    duration_seconds: float
-    proof_level: str
-    proof_result: str
-    policy_file: str
-    policy_digest: str
-    git_commit: str | None
-    environment: str | None
-    owner: str | None
-    error_code: str | None
-    error: str | None
+    version_before: int | None = None
+    version_after: int | None = None
+    num_files_removed: int = 0
+    num_files_added: int = 0
+    bytes_removed: int = 0
+    bytes_added: int = 0
+    predicted_files_removed: int | None = None
+    predicted_files_added: int | None = None
+    predicted_bytes_removed: int | None = None
+    predicted_bytes_added: int | None = None
+    started_at_ms: int = 0
+    duration_seconds: float = 0.0
+    proof_level: str = "none"
+    proof_result: str = "none"
+    policy_file: str = ""
+    policy_digest: str = ""
+    git_commit: str | None = None
+    environment: str | None = None
+    owner: str | None = None
+    error_code: str | None = None
+    error: str | None = None
     strategy: str | None = None
     revision: int | None = None
     level: int | None = None
@@ -107,6 +107,15 @@ class LedgerRow:
             DecodeError: Not a row.
         """
         return decode(LedgerRow, document, ignore_unknown=True)
+
+
+STARTED_AT = "started_at"
+_SQL_TYPES = {"str": "string", "int": "bigint", "float": "double"}
+LEDGER_COLUMNS = tuple(
+    (STARTED_AT, "timestamp") if field.name == "started_at_ms" else (field.name, _SQL_TYPES[str(field.type).split()[0]])
+    for field in fields(LedgerRow)
+)
+"""Name and SQL type of each column."""
 
 
 class LedgerSink(Protocol):

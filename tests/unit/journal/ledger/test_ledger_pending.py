@@ -57,8 +57,10 @@ def row() -> LedgerRow:
     table = lake.table("t", (1,), (2,))
     plan = plan_all(plan_of(table, compact(table)))
     return LedgerRow(
-        "r", "t", None, None, "t/compact", "compact", "succeeded", "", 1, 2, 2, 1, 16, 16, 2, 1, 16, 16, 0, 0.0,
-        "none", "none", plan.tables[0].policy_file, "d", None, None, None, None, None,
+        run_id="r", table="t", step_id="t/compact", kind="compact", status="succeeded", reason="", version_before=1,
+        version_after=2, num_files_removed=2, num_files_added=1, bytes_removed=16, bytes_added=16,
+        predicted_files_removed=2, predicted_files_added=1, predicted_bytes_removed=16, predicted_bytes_added=16,
+        policy_file=plan.tables[0].policy_file, policy_digest="d",
     )  # fmt: skip
 
 
