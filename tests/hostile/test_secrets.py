@@ -17,6 +17,7 @@ import pytest
 from tests.hostile.planted_secrets import SECRETS, PlantedSecret, spellings
 from tests.support.policies.projects import write_project
 from tests.support.product import (
+    Failure,
     HistoryRow,
     Journal,
     MaintainerError,
@@ -72,16 +73,6 @@ def hits(planted: PlantedSecret, text: str) -> list[str]:
     return [spelling for spelling in sorted(spellings(planted.secret)) if spelling in text]
 
 
-class Failure:
-    """A throwable of the engine, as `machine_failures` meets it."""
-
-    type_name = "AccessDeniedException"
-    condition = ""
-
-    def __init__(self, message: str) -> None:
-        self.message = f"(403) {message}"
-
-
 def _table_plan(error: MaintainerError) -> Plan:
     problem = replace(sample_plans.gone(), problem=problem_of(error))
     blocked = replace(
@@ -112,7 +103,7 @@ def _outcome(error: MaintainerError, bug: Exception) -> RunOutcome:
 
 def outputs_of_a_run(planted: PlantedSecret) -> Iterator[tuple[str, str]]:
     """Every way in which a run and a plan are written, with the text in what engine, storage and our bugs said."""
-    error = storage_error([Failure(planted.text)], where=f"lake/{planted.text}")
+    error = storage_error([Failure("AccessDeniedException", "", f"(403) {planted.text}")], where=f"lake/{planted.text}")
     assert error is not None
     bug = RuntimeError(planted.text)
     plan, outcome = _table_plan(error), _outcome(error, bug)

@@ -83,13 +83,13 @@ def num_records(stats: str | None) -> int | None:
     if first:
         return int(first.group(1))
     try:
-        count = _whole_count(json.loads(stats).get("numRecords"))
+        count = whole_count(json.loads(stats).get("numRecords"))
     except (ValueError, AttributeError):
         return None
     return count if count is not None and count >= 0 else None
 
 
-def _whole_count(value: object) -> int | None:
+def whole_count(value: object) -> int | None:
     """Return a count of an action's statistics; None for what is no whole number: a text, a fraction, a truth value.
 
     Some writers write 12 as ``12.0``.

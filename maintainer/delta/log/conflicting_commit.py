@@ -49,8 +49,8 @@ def find_conflicting_commit(
     keys_read = set(keys)
     other: ConflictingCommit | None = None
     try:
-        for entry in storage.commits(after_version=after_version)[:MAX_COMMITS_SEARCHED]:
-            actions = list(storage.actions(entry))
+        entries = storage.commits(after_version=after_version)[:MAX_COMMITS_SEARCHED]
+        for entry, actions in ((entry, list(actions)) for entry, actions in storage.actions_of(entries)):
             if any(removed_key(action["remove"]) in keys_read for action in actions if "remove" in action):
                 return read_conflicting_commit(entry, actions)
             if other is None and any("metaData" in action or "protocol" in action for action in actions):

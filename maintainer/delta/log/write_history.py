@@ -63,8 +63,8 @@ def partitions_written(jvm: DeltaJvm, facts: TableFacts) -> frozenset[PartitionV
         storage = TableStorage(jvm, jvm.log_at(facts.location))
         oldest = max(facts.version - MAX_COMMITS_READ, -1)
         entries = [commit for commit in storage.commits(after_version=oldest) if commit.version <= facts.version]
-        for entry in reversed(entries):
-            for action in storage.actions(entry, with_adds=True):
+        for _, actions in storage.actions_of(reversed(entries), with_adds=True):
+            for action in actions:
                 if _is_auto_compaction(action.get("commitInfo") or {}):
                     return frozenset(written)
                 add = action.get("add")

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from maintainer.delta.log.actions import whole_count
 from maintainer.delta.proof.statistics_figures import FileFigures, StatisticsColumn
 from maintainer.model.table.statistics_writers import EXACT_WRITERS
 
@@ -82,7 +83,7 @@ def _findings(
         if strictness.complete or add.get("stats"):
             yield strictness.complete, "its statistics are not JSON" if add.get("stats") else "it has no statistics"
         return
-    records, hidden = _count(stats.get("numRecords")), int(vector["cardinality"]) if vector else 0
+    records, hidden = whole_count(stats.get("numRecords")), int(vector["cardinality"]) if vector else 0
     if records is None:
         if strictness.complete:
             yield True, "numRecords is missing"
@@ -105,7 +106,7 @@ def _of_nulls(
     stats: Mapping[str, Any], column: StatisticsColumn, number: int, figures: FileFigures, strictness: Strictness
 ) -> Iterator[tuple[bool, str]]:
     """A wrong count hides rows where it says that there are none with a null, or none with a value."""
-    said, nulls = _count(value_at(stats.get("nullCount"), column.physical)), figures.nulls[number]
+    said, nulls = whole_count(value_at(stats.get("nullCount"), column.physical)), figures.nulls[number]
     if said is not None and said != nulls:
         hides = said == 0 or said >= figures.rows > nulls
         yield strictness.exact or hides, f"nullCount of {column.name} says {said}, it holds {nulls} nulls"
@@ -148,13 +149,6 @@ def statistics_in(text: object) -> Mapping[str, Any] | None:
     return stats if isinstance(stats, Mapping) else None
 
 
-def _count(value: object) -> int | None:
-    """A count, also one written as ``12.0``; None for what readers do not take for one, such as a text."""
-    if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < 2.0**53 else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
 def unknown_names(stats: Mapping[str, Any], columns: tuple[StatisticsColumn, ...]) -> list[str]:
     """Names in the statistics that no stored column of the table has."""
     columns_by_name = {column.physical for column in columns}
@@ -164,7 +158,7 @@ def unknown_names(stats: Mapping[str, Any], columns: tuple[StatisticsColumn, ...
     )
 
 
-def value_at(tree: object, path: tuple[str, ...]) -> object | None:
+def value_at(tree: object, path: Sequence[str]) -> object | None:
     """The value of nested maps at a path, None where there is none."""
     for name in path:
         if not isinstance(tree, Mapping):

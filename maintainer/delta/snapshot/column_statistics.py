@@ -9,6 +9,7 @@ from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.schema_names import PHYSICAL_NAME
+from maintainer.delta.proof.statistics_verdict import value_at
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, FileRange, TableFacts
 
@@ -40,15 +41,9 @@ def physical_path(schema: dict[str, Any], column: str) -> tuple[str, ...]:
 
 def range_in(stats: dict[str, Any], path: Sequence[str]) -> FileRange:
     """The range of a column in a file's statistics, as texts."""
-    least, most, nulls = (_leaf(stats.get(part), path) for part in ("minValues", "maxValues", "nullCount"))
+    least, most, nulls = (value_at(stats.get(part), path) for part in ("minValues", "maxValues", "nullCount"))
     has_nulls = nulls is None or str(nulls) != "0"
     return (None if least is None else str(least), None if most is None else str(most), has_nulls)
-
-
-def _leaf(value: object, path: Sequence[str]) -> object:
-    for part in path:
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
 
 
 def parse_statistics(text: str | None) -> dict[str, Any]:
@@ -78,7 +73,7 @@ def ranges_in(
             by_file[key] = tuple(range_in(stats, path) for path in paths)
             rows = stats.get("numRecords")
             all_null |= {
-                (key, n) for n, path in enumerate(paths) if rows and _leaf(stats.get("nullCount"), path) == rows
+                (key, n) for n, path in enumerate(paths) if rows and value_at(stats.get("nullCount"), path) == rows
             }
     return ColumnRanges(columns, by_file, frozenset(all_null))
 

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.log.schema_names import DEFAULT_INDEXED_COLUMNS, PHYSICAL_NAME
+from maintainer.delta.log.schema_names import DEFAULT_INDEXED_COLUMNS
+from maintainer.delta.proof.statistics_figures import statistics_columns
+from maintainer.delta.proof.statistics_verdict import named_in
 from maintainer.delta.snapshot.column_statistics import parse_statistics
 from maintainer.model.table.table_facts import DataFile, TableFacts
 
@@ -50,7 +52,7 @@ def holds_dropped_columns(counts: dict[str, Any] | None, present: frozenset[str]
         present: Physical paths of the leaf columns of the schema.
         decisive: Whether statistics name every column a file has, so that one they do not name is not there.
     """
-    names = frozenset(_leaves_of_counts(counts, ())) if counts else frozenset()
+    names = frozenset(map(".".join, named_in(counts)))
     if not names <= present:
         return True
     return False if decisive and names == present else None
@@ -67,31 +69,7 @@ def all_columns_have_stats(facts: TableFacts) -> bool:
 
 def physical_leaves(schema: dict[str, Any], partition_columns: tuple[str, ...]) -> frozenset[str]:
     """Dotted physical paths of the leaf columns that lie in files; partition columns do not."""
-    inside = [field for field in schema["fields"] if field["name"] not in partition_columns]
-    return frozenset(_leaves_of_schema({"fields": inside}, ()))
-
-
-def _leaves_of_schema(schema: dict[str, Any], above: tuple[str, ...]) -> list[str]:
-    leaves: list[str] = []
-    for field in schema["fields"]:
-        path = (*above, str(field["metadata"].get(PHYSICAL_NAME, field["name"])))
-        kind = field["type"]
-        if isinstance(kind, dict) and kind.get("type") == "struct":
-            leaves += _leaves_of_schema(kind, path)
-        else:
-            leaves.append(".".join(path))
-    return leaves
-
-
-def _leaves_of_counts(counts: dict[str, Any], above: tuple[str, ...]) -> list[str]:
-    leaves: list[str] = []
-    for name, value in counts.items():
-        path = (*above, name)
-        if isinstance(value, dict):
-            leaves += _leaves_of_counts(value, path)
-        else:
-            leaves.append(".".join(path))
-    return leaves
+    return frozenset(".".join(column.physical) for column in statistics_columns(schema, partition_columns))
 
 
 def _as_action(file: DataFile) -> dict[str, Any]:

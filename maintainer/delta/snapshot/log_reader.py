@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from maintainer.delta.log.replay.version_replay import replay_version
-from maintainer.delta.snapshot.facts_cache import FactsCache, KnownVersion
 from maintainer.delta.snapshot.table_state import replayed_facts
 from maintainer.delta.storage.failures.engine_failures import NO_TABLE_HELP, NOT_DELTA_HELP, is_store_silent
 from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.known_versions import KnownVersion, KnownVersions
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import TableError
 from maintainer.model.table.log_names import LOG_FOLDER, is_of_log
@@ -22,12 +22,16 @@ from maintainer.model.table.table_facts import TableFacts, TableRef
 
 _LOG = logging.getLogger(__name__)
 
+MAX_FILES = 200_000
+MAX_TABLES = 1_000
+"""Whose facts are kept. A file costs the driver about 500 bytes."""
+
 
 class LogReader:
     """Facts from the log, remembered by version. One worker's, used on its thread."""
 
     def __init__(self) -> None:
-        self._cache = FactsCache()
+        self._known = KnownVersions[TableFacts](MAX_FILES, MAX_TABLES)
 
     def facts(self, ref: TableRef, storage: TableStorage) -> TableFacts | None:
         """The facts of the newest version of a table; None if Spark's reader must be asked.
@@ -41,10 +45,11 @@ class LogReader:
             PermissionError: This user may not look into the folder or its log.
         """
         try:
-            cached = self._cache.get(storage.location)
-            if cached is not None and _is_newest(storage, cached):
-                return cached.facts if cached.facts.ref == ref else replace(cached.facts, ref=ref)
-            self._cache.forget(storage.location)
+            known = self._known.get(storage.location, storage)
+            # Versions have no gaps, so two looks tell, however long the log is.
+            if known is not None and storage.status(storage.commit_uri(known.version + 1)) is None:
+                return known.read if known.read.ref == ref else replace(known.read, ref=ref)
+            self.forget(storage.location)
             listed = storage.log_files()
             refuse_no_table(storage, listed, ref.identifier)
             log = replay_version(storage, None, listed)
@@ -56,12 +61,12 @@ class LogReader:
             _LOG.info("%s: Spark's reader is asked, as the log cannot be replayed: %s", ref.identifier, error)
             return None
         facts = replayed_facts(ref, storage.location, log)
-        self._cache.keep(storage.location, KnownVersion(facts, log.commit))
+        self._known.keep(storage.location, KnownVersion(facts, facts.version, log.commit, len(facts.files)))
         return facts
 
     def forget(self, location: str) -> None:
         """Drop what is kept of a table."""
-        self._cache.forget(location)
+        self._known.forget(location)
 
 
 def refuse_no_table(storage: TableStorage, listed: Mapping[str, StoredFile], where: str) -> None:
@@ -89,15 +94,3 @@ def refuse_no_table(storage: TableStorage, listed: Mapping[str, StoredFile], whe
         allowed=f"a folder with a {LOG_FOLDER}",
         help=NOT_DELTA_HELP,
     )
-
-
-def _is_newest(storage: TableStorage, cached: KnownVersion) -> bool:
-    """Whether a version is still the newest one: its commit file is the same, and there is none after it.
-
-    Versions have no gaps, so two looks tell, however long the log is. A table that was dropped and created again
-    has another commit file at this version, or none.
-    """
-    version = cached.facts.version
-    if storage.status(storage.commit_uri(version + 1)) is not None:
-        return False
-    return storage.status(storage.commit_uri(version)) == cached.commit

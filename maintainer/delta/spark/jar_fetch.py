@@ -12,12 +12,12 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
 from maintainer.delta.spark.java_home import Java
+from maintainer.delta.spark.pinned_jars import Jar
 
 SETTINGS_VARIABLE = "MAINTAINER_IVY_SETTINGS"
 FETCH_TIMEOUT_SECONDS = 300.0
@@ -35,25 +35,14 @@ class FetchFailed(Exception):
     """The fetch failed; the text is the resolver's message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Artifact:
-    """One JAR in a Maven repository, without what it depends on."""
-
-    organisation: str
-    name: str
-    version: str
-    file_name: str
-    classifier: str | None = None
-
-
 @contextmanager
 def fetched(
-    artifacts: Sequence[Artifact], java: Java, spark_home: Path, *, beside: Path, env: Mapping[str, str]
+    jars: Sequence[Jar], java: Java, spark_home: Path, *, beside: Path, env: Mapping[str, str]
 ) -> Iterator[tuple[Path, ...]]:
-    """Fetch artifacts into a temporary folder and yield their paths, in the order asked for.
+    """Fetch JARs into a temporary folder and yield their paths, in the order asked for.
 
     Args:
-        artifacts: What to fetch.
+        jars: What to fetch, without what they depend on.
         java: The Java to run the resolver on.
         spark_home: A Spark folder, for its Ivy.
         beside: An existing folder on the file system where the files will go, so that moving them is a rename.
@@ -65,8 +54,8 @@ def fetched(
     """
     work = Path(tempfile.mkdtemp(prefix=".fetch-", dir=beside))
     try:
-        _run_ivy(artifacts, java, spark_home, work, env)
-        paths = tuple(work / "out" / artifact.file_name for artifact in artifacts)
+        _run_ivy(jars, java, spark_home, work, env)
+        paths = tuple(work / "out" / jar.file_name for jar in jars)
         for path in paths:
             if not path.is_file():
                 raise FetchFailed(f"the resolver did not download {path.name}")
@@ -75,15 +64,13 @@ def fetched(
         shutil.rmtree(work, ignore_errors=True)
 
 
-def ivy_command(
-    artifacts: Sequence[Artifact], java: Java, ivy_jar: Path, work: Path, env: Mapping[str, str]
-) -> list[str]:
+def ivy_command(jars: Sequence[Jar], java: Java, ivy_jar: Path, work: Path, env: Mapping[str, str]) -> list[str]:
     """Write the resolver's two input files into ``work`` and return the command that runs it."""
     settings = env.get(SETTINGS_VARIABLE)
     if not settings:
         settings = str(work / "settings.xml")
         Path(settings).write_text(_SETTINGS, encoding="utf-8")
-    (work / "ivy.xml").write_text(_module(artifacts), encoding="utf-8")
+    (work / "ivy.xml").write_text(_module(jars), encoding="utf-8")
     return [
         str(java.executable),
         "-XX:TieredStopAtLevel=1",
@@ -104,11 +91,11 @@ def ivy_command(
     ]
 
 
-def _run_ivy(artifacts: Sequence[Artifact], java: Java, spark_home: Path, work: Path, env: Mapping[str, str]) -> None:
+def _run_ivy(jars: Sequence[Jar], java: Java, spark_home: Path, work: Path, env: Mapping[str, str]) -> None:
     ivy_jars = sorted((spark_home / "jars").glob("ivy-*.jar"))
     if not ivy_jars:
         raise FetchFailed(f"this Spark has no Ivy: no ivy-*.jar in {spark_home / 'jars'}")
-    command = ivy_command(artifacts, java, ivy_jars[-1], work, env)
+    command = ivy_command(jars, java, ivy_jars[-1], work, env)
     try:
         done = subprocess.run(
             command,
@@ -126,9 +113,9 @@ def _run_ivy(artifacts: Sequence[Artifact], java: Java, spark_home: Path, work: 
         raise FetchFailed(_telling_lines(done.stdout.decode("utf-8", "replace")))
 
 
-def _module(artifacts: Sequence[Artifact]) -> str:
-    """Return an Ivy module that depends on the artifacts and on nothing that they depend on."""
-    dependencies = "\n".join(map(_dependency, artifacts))
+def _module(jars: Sequence[Jar]) -> str:
+    """Return an Ivy module that depends on the JARs and on nothing that they depend on."""
+    dependencies = "\n".join(map(_dependency, jars))
     return (
         '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">\n'
         '  <info organisation="maintainer" module="jars"/>\n'
@@ -138,14 +125,14 @@ def _module(artifacts: Sequence[Artifact]) -> str:
     )
 
 
-def _dependency(artifact: Artifact) -> str:
+def _dependency(jar: Jar) -> str:
     head = (
-        f"    <dependency org={quoteattr(artifact.organisation)} name={quoteattr(artifact.name)}"
-        f' rev={quoteattr(artifact.version)} transitive="false" conf="default->master"'
+        f"    <dependency org={quoteattr(jar.organisation)} name={quoteattr(jar.artifact)}"
+        f' rev={quoteattr(jar.version)} transitive="false" conf="default->master"'
     )
-    if artifact.classifier is None:
+    if jar.classifier is None:
         return f"{head}/>"
-    name, classifier = quoteattr(artifact.name), quoteattr(artifact.classifier)
+    name, classifier = quoteattr(jar.artifact), quoteattr(jar.classifier)
     return f'{head}><artifact name={name} type="jar" ext="jar" m:classifier={classifier}/></dependency>'
 
 

@@ -103,12 +103,9 @@ def ensure_jars(
 
 
 def _fetch_into(folder: Path, jars: list[Jar], java: Java, versions: Versions, env: Mapping[str, str]) -> None:
-    artifacts = [
-        jar_fetch.Artifact(jar.organisation, jar.artifact, jar.version, jar.file_name, jar.classifier) for jar in jars
-    ]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with jar_fetch.fetched(artifacts, java, versions.spark_home, beside=folder, env=env) as fetched:
+        with jar_fetch.fetched(jars, java, versions.spark_home, beside=folder, env=env) as fetched:
             for jar, path in zip(jars, fetched, strict=True):
                 digest = _sha256(path)
                 if digest != jar.sha256:

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.storage.failures.engine_failures import describe
+from maintainer.delta.storage.failures.machine_failures import MISSING
 from maintainer.delta.storage.failures.store_answers import refuses_credentials, says_no_reason
 from maintainer.delta.storage.file_store import FileStore, StoredFile, java_quote, local_path, one_spelling
 
-_MISSING = frozenset({"FileNotFoundException", "NoSuchFileException"})
 _STATUS = re.compile(
     r"^\w*FileStatus\{path=(?P<path>.*?); ?isDirectory=(?P<dir>true|false); ?(?:length=(?P<length>\d+);)?.*?"
     r"modification_time=(?P<time>\d+);.*?isSymlink=(?P<link>true|false)",
@@ -169,4 +169,4 @@ def parse_statuses(text: str) -> list[StoredFile] | None:
 def says_missing(error: BaseException) -> bool:
     """Tell whether Hadoop says that there is no such file or folder."""
     chain = describe(error)
-    return any(failure.type_name in _MISSING for failure in chain) and not refuses_credentials(chain)
+    return any(failure.type_name in MISSING for failure in chain) and not refuses_credentials(chain)

@@ -122,9 +122,16 @@ class TableLog:
 
     def actions(self, entry: LogEntry, *, with_adds: bool = False) -> Iterator[dict[str, Any]]:
         """The commit's actions as dicts; adds, which are most of the text, only if asked for."""
-        for line in self.commit_bytes(entry).decode("utf-8").split("\n"):
-            if line.strip() and (with_adds or not line.startswith(_DATA_ACTIONS)):
-                yield json.loads(line)
+        yield from next(iter(self.actions_of((entry,), with_adds=with_adds)))[1]
+
+    def actions_of(
+        self, entries: Iterable[LogEntry], *, with_adds: bool = False
+    ) -> Iterator[tuple[LogEntry, Iterator[dict[str, Any]]]]:
+        """Commits in the order given, each with its ``actions``; see ``bodies``."""
+        for entry, body in self.bodies(entries):
+            lines = body.decode("utf-8").split("\n")
+            wanted = (line for line in lines if line.strip() and (with_adds or not line.startswith(_DATA_ACTIONS)))
+            yield entry, map(json.loads, wanted)
 
     def brief_commits(self, entries: Sequence[LogEntry]) -> Iterator[tuple[LogEntry, list[dict[str, Any]]]]:
         """Commits in order, each with its actions as dicts.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +18,7 @@ from maintainer.delta.log.conflicting_commit import removed_key
 from maintainer.delta.log.replay.log_state import LogState
 from maintainer.delta.log.replay.version_replay import replay_version
 from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.known_versions import KnownVersion, KnownVersions
 from maintainer.delta.storage.table_log import LogEntry
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.log_names import COMMIT_NAME
@@ -72,25 +72,21 @@ class LiveFiles:
 
 
 class LiveFilesReader:
-    """Reads the live files of versions from the log's files; keeps the last ones. One worker's.
-
-    What is kept of a version counts only while its commit file is the same one. A version that another writer
-    replaced, or a table that was dropped and created again, is read anew.
-    """
+    """Reads the live files of versions from the log's files; keeps the last ones (``KnownVersions``). One worker's."""
 
     def __init__(self, jvm: DeltaJvm) -> None:
         self._jvm = jvm
-        self._kept: OrderedDict[tuple[str, str, int], LiveFiles] = OrderedDict()
+        self._known = KnownVersions[LiveFiles](VERSIONS_KEPT * MAX_FILES_KEPT, VERSIONS_KEPT)
         self._last_storage: tuple[str, TableStorage] | None = None
 
     def forget(self) -> None:
         """Drop all that is kept."""
-        self._kept.clear()
+        self._known.clear()
 
     def of_version(self, facts: TableFacts, version: int, *, looks: bool = True) -> LiveFiles:
         """All live files of a version; see ``of_table``. Without ``looks`` what is kept counts as it is."""
-        kept = None if looks else self._kept.get((facts.location, facts.table_id, version))
-        return kept or self.of_table(facts.location, facts.table_id, version)
+        known = None if looks else self._known.kept((facts.location, facts.table_id, version))
+        return self.of_table(facts.location, facts.table_id, version) if known is None else known.read
 
     def of_table(self, location: str, table_id: str, version: int) -> LiveFiles:
         """All live files of a version of the table at a percent-encoded URI.
@@ -113,9 +109,9 @@ class LiveFilesReader:
         storage = self.storage(facts.location)
         versions = (int(match[1]) for file in listed.values() if (match := COMMIT_NAME.match(file.name)))
         version = max(versions, default=-1)
-        files = self._kept.get((facts.location, facts.table_id, version))
-        if files is not None and files.commit == listed[storage.commit_uri(version)]:
-            return files
+        known = self._known.kept((facts.location, facts.table_id, version))
+        if known is not None and known.commit == listed[storage.commit_uri(version)]:
+            return known.read
         return self._read(storage, facts.location, facts.table_id, version, None, listed)
 
     def of_snapshot(self, facts: TableFacts, snapshot: JavaObject, keys: Collection[FileKey]) -> LiveFiles:
@@ -214,22 +210,12 @@ class LiveFilesReader:
 
     def _unchanged(self, storage: TableStorage, key: tuple[str, str, int]) -> LiveFiles | None:
         """Return what is kept of a version, if its commit file is still the one that was read."""
-        files = self._kept.get(key)
-        if files is None:
-            return None
-        if storage.status(storage.commit_uri(files.version)) != files.commit:
-            del self._kept[key]
-            return None
-        self._kept.move_to_end(key)
-        return files
+        known = self._known.get(key, storage)
+        return None if known is None else known.read
 
     def _keep(self, key: tuple[str, str, int], files: LiveFiles) -> None:
-        if not files.complete or len(files.adds) > MAX_FILES_KEPT:
-            return
-        self._kept[key] = files
-        self._kept.move_to_end(key)
-        while len(self._kept) > VERSIONS_KEPT:
-            self._kept.popitem(last=False)
+        if files.complete and len(files.adds) <= MAX_FILES_KEPT:
+            self._known.keep(key, KnownVersion(files, files.version, files.commit, len(files.adds)))
 
     def storage(self, location: str) -> TableStorage:
         """Open a table's storage once for all looks at it that follow one another."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from maintainer.delta.storage.failures.engine_failures import message_of
+from maintainer.delta.storage.failures.engine_failures import first_line_of
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import MaintainerError
@@ -127,19 +127,15 @@ def _kept_by(remove_many: Callable[[list[str]], dict[str, str] | None], part: li
     try:
         return remove_many(part)
     except Exception as error:
-        return dict.fromkeys(part, _first_line(error))
+        return dict.fromkeys(part, first_line_of(error))
 
 
 def _problem(remove: Callable[[str], object], uri: str) -> str | None:
     try:
         remove(uri)
     except Exception as error:
-        return _first_line(error)
+        return first_line_of(error)
     return None
-
-
-def _first_line(error: Exception) -> str:
-    return (message_of(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 def check_unchanged(storage: TableStorage, listed: StoredFile) -> None:

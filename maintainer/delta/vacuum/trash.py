@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from maintainer.delta.storage.failures.engine_failures import message_of
+from maintainer.delta.storage.failures.engine_failures import first_line_of, message_of
 from maintainer.delta.storage.file_identity import canonical
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
@@ -174,7 +174,7 @@ def empty(storage: TableStorage, runs: Sequence[TrashedRun], now_ms: int) -> Emp
             try:
                 deleted = storage.delete(trash_target(run.folder, file.path))
             except Exception as error:
-                problems.append(f"{FOLDER}: {file.path} ({_first_line(error)})")
+                problems.append(f"{FOLDER}: {file.path} ({first_line_of(error)})")
                 continue
             if deleted:
                 num_files += 1
@@ -236,12 +236,8 @@ def _restore(storage: TableStorage, folder: str, file: TrashedFile) -> str | Non
     except FileExistsError:
         return "there is a file in its place"
     except Exception as error:
-        return _first_line(error)
+        return first_line_of(error)
     return None
-
-
-def _first_line(error: Exception) -> str:
-    return (message_of(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 def _same(status: StoredFile, file: TrashedFile) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.commit_fate import commit_once
@@ -13,18 +11,6 @@ from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.table.commit_records import CommitStamp
 
 MAX_START_ATTEMPTS = 3
-
-
-class StartAndEnd(Protocol):
-    """The two commits of a deletion."""
-
-    def start(self, step: VacuumStep, table_retention_ms: int, *, after_version: int) -> int:
-        """Commit VACUUM START; returns its version."""
-        ...
-
-    def end(self, *, completed: bool, num_deleted: int, after_version: int) -> int:
-        """Commit VACUUM END; returns its version."""
-        ...
 
 
 class VacuumCommits:

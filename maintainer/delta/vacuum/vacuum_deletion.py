@@ -28,7 +28,7 @@ from maintainer.delta.vacuum.shallow_clones import Locator, References
 from maintainer.delta.vacuum.tombstones import expired, protected_uris
 from maintainer.delta.vacuum.trash import Manifest, TrashedFile, empty, only_in_trash, trash_target, write_manifest
 from maintainer.delta.vacuum.vacuum_candidates import MAX_CLOCK_SKEW_MS, clocks_apart, now_ms, still_free
-from maintainer.delta.vacuum.vacuum_commits import StartAndEnd, VacuumCommits
+from maintainer.delta.vacuum.vacuum_commits import VacuumCommits
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard
 from maintainer.errors import CommitConflict, Refused, VerificationFailed
 from maintainer.errors.missing_files import files_gone_help
@@ -99,7 +99,7 @@ class Deletion:
     def __init__(
         self,
         storage: TableStorage,
-        commits: StartAndEnd,
+        commits: VacuumCommits,
         facts: TableFacts,
         step: VacuumStep,
         guard: DeletionGuard,

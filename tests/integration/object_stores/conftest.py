@@ -8,20 +8,10 @@ import pytest
 
 from tests.support.runs.command_host import CommandHost
 from tests.support.stores.s3_projects import s3_host
-from tests.support.stores.s3_server import S3Server, s3_server
+from tests.support.stores.s3_server import S3Server
+from tests.support.suites.one_server import server, shared_server
 
-
-@pytest.fixture(scope="session")
-def shared_server() -> Iterator[S3Server]:
-    """The server, as sick as a test made it only until that test ends."""
-    with s3_server("lake") as server:
-        yield server
-
-
-@pytest.fixture
-def server(shared_server: S3Server) -> Iterator[S3Server]:
-    yield shared_server
-    shared_server.faults.clear()
+__all__ = ["host", "server", "shared_server"]
 
 
 @pytest.fixture(scope="session")

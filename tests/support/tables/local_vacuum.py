@@ -20,6 +20,7 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.vacuum.second_reader import SecondReader
 from maintainer.delta.vacuum.shallow_clones import References
 from maintainer.delta.vacuum.vacuum_candidates import history, look
+from maintainer.delta.vacuum.vacuum_commits import VacuumCommits
 from maintainer.delta.vacuum.vacuum_deletion import Deletion, VacuumTools
 from maintainer.engine.protocols import DeletionGuard, TablePlaces, VacuumQuestion
 from maintainer.errors import MaintainerError, TableError
@@ -195,7 +196,7 @@ def _data_file(add: dict[str, Any]) -> DataFile:
     return DataFile(add["path"], int(add["size"]), int(add["modificationTime"]), (), 1, deletion_vector)
 
 
-class PlainCommits:
+class PlainCommits(VacuumCommits):
     """Writes VACUUM START and END as commit files, with whatever a test wants to happen right after START."""
 
     def __init__(self, table: Path, after_start: Callable[[], None] = lambda: None) -> None:
@@ -204,16 +205,16 @@ class PlainCommits:
 
     def start(self, step: VacuumStep, table_retention_ms: int, *, after_version: int) -> int:
         """See ``VacuumCommits``."""
-        version = self._commit("VACUUM START")
+        version = self._committed("VACUUM START")
         self._after_start()
         return version
 
     def end(self, *, completed: bool, num_deleted: int, after_version: int) -> int:
         """See ``VacuumCommits``."""
         status = "COMPLETED" if completed else "FAILED"
-        return self._commit("VACUUM END", operationParameters={"status": status}, numDeletedFiles=num_deleted)
+        return self._committed("VACUUM END", operationParameters={"status": status}, numDeletedFiles=num_deleted)
 
-    def _commit(self, operation: str, **info: Any) -> int:
+    def _committed(self, operation: str, **info: Any) -> int:
         version = max(int(file.name[:20]) for file in self._log.glob("*.json")) + 1
         line = json.dumps({"commitInfo": {"timestamp": now_ms(), "operation": operation, **info}})
         (self._log / f"{version:020}.json").write_text(line + "\n")

@@ -202,8 +202,9 @@ def _versions_of_others(job: RewriteJob, first: Carried) -> tuple[int, ...]:
     """The commits since the rows were read that removed one of the batch's files, or changed its deleted rows."""
     paths = {file.path for file in first.batch.files}
     versions = []
-    for entry in job.storage.commits(after_version=job.read_version)[:HOW_MANY_COMMITS]:
-        removed = (action["remove"]["path"] for action in job.storage.actions(entry) if "remove" in action)
+    entries = job.storage.commits(after_version=job.read_version)[:HOW_MANY_COMMITS]
+    for entry, actions in job.storage.actions_of(entries):
+        removed = (action["remove"]["path"] for action in actions if "remove" in action)
         if not paths.isdisjoint(removed):
             versions.append(entry.version)
     return tuple(versions)

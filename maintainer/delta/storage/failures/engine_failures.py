@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from maintainer.delta.jvm import JavaObject
 from maintainer.delta.storage.failures.machine_failures import (
@@ -21,6 +20,7 @@ from maintainer.delta.storage.failures.machine_failures import (
     missing_file_error,
     storage_error,
 )
+from maintainer.delta.storage.failures.throwable import Failure
 from maintainer.engine.process_loss import engine_gone, is_engine_lost, says_stopped
 from maintainer.errors import CommitNotLanded, EnvironmentUnfit, Interrupted, MaintainerError, TableError, raise_from
 from maintainer.model.table.log_names import LOG_FOLDER
@@ -73,22 +73,13 @@ NOT_DELTA_HELP = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class EngineFailure:
-    """One throwable: simple class name, error class (or empty), message without stack trace."""
-
-    type_name: str
-    condition: str
-    message: str
-
-
-def describe(error: BaseException) -> tuple[EngineFailure, ...]:
+def describe(error: BaseException) -> tuple[Failure, ...]:
     """The exception and its causes, outermost first, at most ``MAX_CAUSES``; asks the JVM, so it may be slow."""
     throwable = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    failures: list[EngineFailure] = []
+    failures: list[Failure] = []
     if throwable is None:
         text = str(getattr(error, "_desc", None) or error)
-        failures.append(EngineFailure(type(error).__name__, _condition_in(text), _first_lines(text)))
+        failures.append(Failure(type(error).__name__, _condition_in(text), _first_lines(text)))
         cause = getattr(error, "_cause", None) or error.__cause__
         return (*failures, *describe(cause)) if cause is not None and cause is not error else tuple(failures)
     while throwable is not None and len(failures) < MAX_CAUSES:
@@ -97,10 +88,10 @@ def describe(error: BaseException) -> tuple[EngineFailure, ...]:
     return tuple(failures)
 
 
-def _of_throwable(throwable: JavaObject) -> EngineFailure:
+def _of_throwable(throwable: JavaObject) -> Failure:
     name = str(throwable.getClass().getName()).rpartition(".")[2].rpartition("$")[2]
     message = str(throwable.getMessage() or "")
-    return EngineFailure(name, _condition_in(message), _first_lines(message))
+    return Failure(name, _condition_in(message), _first_lines(message))
 
 
 def _condition_in(text: str) -> str:
@@ -113,7 +104,7 @@ def _first_lines(text: str, limit: int = 600) -> str:
     return head if len(head) <= limit else head[: limit - 1] + "…"
 
 
-def is_conflict(chain: tuple[EngineFailure, ...]) -> bool:
+def is_conflict(chain: tuple[Failure, ...]) -> bool:
     """Whether Delta says that another writer's commit stands in the way (or our transaction's view is old)."""
     return any(
         failure.type_name in CONFLICT_CLASSES
@@ -123,7 +114,7 @@ def is_conflict(chain: tuple[EngineFailure, ...]) -> bool:
     )
 
 
-def is_unanswered(chain: tuple[EngineFailure, ...]) -> bool:
+def is_unanswered(chain: tuple[Failure, ...]) -> bool:
     """Whether storage elsewhere did not say what became of a write: then it may be done, or still be under way.
 
     Its client tries again by itself and tells of the last try alone.
@@ -131,12 +122,12 @@ def is_unanswered(chain: tuple[EngineFailure, ...]) -> bool:
     return any(failure.type_name == "UnansweredCommit" or failure.type_name in UNREACHABLE for failure in chain)
 
 
-def is_cancelled(chain: tuple[EngineFailure, ...]) -> bool:
+def is_cancelled(chain: tuple[Failure, ...]) -> bool:
     """Whether the work was cancelled, by us or by another user."""
     return any(failure.condition in _CANCELLED for failure in chain)
 
 
-def is_stopped(chain: tuple[EngineFailure, ...]) -> bool:
+def is_stopped(chain: tuple[Failure, ...]) -> bool:
     """Whether Spark has ended under us; its JVM may live a little longer, as after a signal."""
     return any(says_stopped(failure.message) for failure in chain)
 
@@ -150,7 +141,7 @@ def table_errors(where: str) -> Iterator[None]:
         raise_from(as_table_error(error, where), error)
 
 
-def _chain_or_error(error: BaseException, where: str, cancelled: str) -> tuple[EngineFailure, ...] | MaintainerError:
+def _chain_or_error(error: BaseException, where: str, cancelled: str) -> tuple[Failure, ...] | MaintainerError:
     """Describe an exception; return our error instead if it is one, the engine is gone or the work was cancelled."""
     if isinstance(error, MaintainerError):
         return error
@@ -257,14 +248,14 @@ def catalog_away(where: str, found: str) -> EnvironmentUnfit:
     )
 
 
-def _is_about_the_log(error: BaseException, chain: tuple[EngineFailure, ...]) -> bool:
+def _is_about_the_log(error: BaseException, chain: tuple[Failure, ...]) -> bool:
     """Whether the error comes from Delta, names a file of the log, or arose while its content was parsed."""
     return isinstance(error, (ValueError, LookupError)) or any(
         failure.condition.startswith("DELTA_") or LOG_FOLDER in failure.message for failure in chain
     )
 
 
-def _engine_message(chain: tuple[EngineFailure, ...]) -> str:
+def _engine_message(chain: tuple[Failure, ...]) -> str:
     """Return Delta's message on one line; if there is only Spark's, with its cause."""
     delta = next((failure.message for failure in chain if failure.condition.startswith("DELTA_")), None)
     if delta is not None:
@@ -305,6 +296,11 @@ def as_write_error(error: BaseException, where: str, doing: str) -> MaintainerEr
         found=innermost,
         help=NOT_COMMITTED_HELP,
     )
+
+
+def first_line_of(error: BaseException) -> str:
+    """Return the first line of ``message_of``, cut to 200 characters."""
+    return (message_of(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 def message_of(error: BaseException) -> str:

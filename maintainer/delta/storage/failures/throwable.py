@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
 
 
-class Failure(Protocol):
-    """One throwable of a chain."""
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One throwable: simple class name, error class (or empty), message without stack trace."""
 
-    @property
-    def type_name(self) -> str:
-        """The simple name of its class."""
-        ...
-
-    @property
-    def condition(self) -> str:
-        """Its error class, or empty."""
-        ...
-
-    @property
-    def message(self) -> str:
-        """What it says, without the stack."""
-        ...
+    type_name: str
+    condition: str
+    message: str

@@ -1,4 +1,4 @@
-"""From log actions to facts, and what is kept of tables already read: no Spark in it."""
+"""From log actions to facts: no Spark in it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from maintainer.delta.log.actions import LoggedFile, num_records
-from maintainer.delta.snapshot.facts_cache import FactsCache, KnownVersion
 from maintainer.delta.snapshot.table_state import TableState
-from maintainer.delta.storage.file_store import StoredFile
-from maintainer.model.table.table_facts import DataFile, DeletionVector, Protocol, TableFacts, TableRef
+from maintainer.model.table.table_facts import DataFile, DeletionVector, Protocol, TableRef
 
 PHYSICAL = {"delta.columnMapping.physicalName": "col-1"}
 SCHEMA = {
@@ -86,30 +84,3 @@ def test_files_of_one_partition_share_its_values() -> None:
 )
 def test_num_records(stats: str | None, expected: int | None) -> None:
     assert num_records(stats) == expected
-
-
-def known(files: int) -> KnownVersion:
-    commit = StoredFile("file:/t/_delta_log/0.json", 1, 2, False, False)
-    some = tuple(DataFile(str(number), 1, 1) for number in range(files))
-    return KnownVersion(TableFacts(TableRef("t"), "l", "i", 0, 0, "{}", (), (), (), Protocol(1, 2), some), commit)
-
-
-def test_the_least_recently_used_table_goes_first() -> None:
-    cache = FactsCache(max_files=10, max_tables=3)
-    for name in "abc":
-        cache.keep(name, known(2))
-    assert cache.get("a") is not None
-    cache.keep("d", known(2))
-    assert [name for name in "abcd" if cache.get(name)] == ["a", "c", "d"]
-    assert (len(cache), cache.num_files) == (3, 6)
-    cache.keep("e", known(8))
-    assert [name for name in "abcde" if cache.get(name)] == ["d", "e"]
-    assert cache.num_files == 10
-
-
-def test_a_table_larger_than_the_cache_is_not_kept_and_drops_nothing_else() -> None:
-    cache = FactsCache(max_files=3, max_tables=3)
-    cache.keep("a", known(2))
-    cache.keep("b", known(2))
-    cache.keep("b", known(4))
-    assert (cache.get("a"), cache.get("b"), cache.num_files) == (None, None, 0)

@@ -183,7 +183,7 @@ def test_folder_that_cannot_be_made(tmp_path: Path, versions: Versions) -> None:
 
 
 def test_resolver_knows_only_the_central_repository_and_its_own_cache(tmp_path: Path) -> None:
-    artifact = jar_fetch.Artifact("org", "name", "1", "name-1.jar")
+    artifact = Jar("name", "digest", "1", "org")
     java = Java(Path("/jdk/bin/java"), "17", 17, "r")
     command = jar_fetch.ivy_command([artifact], java, Path("/s/ivy.jar"), tmp_path, {})
     settings = Path(command[command.index("-settings") + 1]).read_text()

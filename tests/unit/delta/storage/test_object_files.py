@@ -19,7 +19,7 @@ from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, REFUSED, UNREACHABLE, StoreFailure
 from maintainer.engine.store.stored_object import ObjectBody, StoredObject
-from tests.support.stores.s3_server import S3Server, s3_server, spark_keys
+from tests.support.stores.s3_server import spark_keys
 
 NAMES = (
     "a b",
@@ -45,12 +45,6 @@ def files_on(storage: ObjectStorage, hadoop: FileStore | None = None) -> ObjectF
         return hadoop
 
     return ObjectFiles("s3a://lake", Bucket(storage), asked)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    with s3_server("lake") as server:
-        yield server
 
 
 @pytest.fixture(params=["disk", "store", "server"])

@@ -7,7 +7,6 @@ it would say is another client's answer.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from maintainer.delta.storage.object_files import Bucket, ObjectFiles
 from maintainer.engine.store import object_storage
 from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.engine.store.object_storage import OF_TABLES, ObjectStorage
-from tests.support.stores.s3_server import S3Server, s3_server, spark_keys
+from tests.support.stores.s3_server import S3Server, spark_keys
 from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
 
 ROOT = "s3a://lake/t"
@@ -45,18 +44,6 @@ class Hadoop(LocalFiles):
     def status(self, uri: str) -> StoredFile | None:
         self.asked.append(uri)
         raise PermissionError(uri)
-
-
-@pytest.fixture(scope="module")
-def shared_server() -> Iterator[S3Server]:
-    with s3_server("lake") as server:
-        yield server
-
-
-@pytest.fixture
-def server(shared_server: S3Server) -> Iterator[S3Server]:
-    yield shared_server
-    shared_server.faults.clear()
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ import pytest
 
 from maintainer.delta.engine.ledger_table import LedgerTable
 from maintainer.delta.storage.failures.engine_failures import (
-    EngineFailure,
     as_table_error,
     as_write_error,
     describe,
     is_conflict,
     table_errors,
 )
+from maintainer.delta.storage.failures.throwable import Failure
 from maintainer.delta.transaction.commit_fate import not_landed, settle
 from maintainer.engine.process_loss import is_engine_lost
 from maintainer.errors import CommitNotLanded, CommitUnknown, EnvironmentUnfit, Interrupted, TableError
@@ -179,8 +179,8 @@ def test_failures_are_flattened_with_causes_and_without_stack_traces() -> None:
         FakeThrowable("java.nio.file.NoSuchFileException", "/t/x"),
     )
     assert describe(error) == (
-        EngineFailure("SparkException", "TASK_FAILED", "[TASK_FAILED] Task failed"),
-        EngineFailure("NoSuchFileException", "", "/t/x"),
+        Failure("SparkException", "TASK_FAILED", "[TASK_FAILED] Task failed"),
+        Failure("NoSuchFileException", "", "/t/x"),
     )
 
 

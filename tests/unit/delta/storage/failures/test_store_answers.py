@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
 from maintainer.delta.storage.failures.machine_failures import storage_error
 from maintainer.delta.storage.failures.store_answers import refuses_credentials, says_no_reason, store_error
+from maintainer.delta.storage.failures.throwable import Failure
 
 SDK = "software.amazon.awssdk.services.s3.model."
 
 
-@dataclass(frozen=True)
-class Raised:
-    type_name: str
-    message: str
-    condition: str = ""
+class Raised(Failure):
+    def __init__(self, type_name: str, message: str) -> None:
+        super().__init__(type_name, "", message)
 
 
 def s3(status: int, code: str, words: str = "the message", outer: str = "AccessDeniedException") -> list[Raised]:
