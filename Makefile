@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 unexport MAINTAINER_TEST_SEED
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test nightly long lint stores unit spark soak bench docs format clean check-python check-java hostile coverage mutation guards fault property
+.PHONY: help demo golden test nightly long lint stores unit spark soak bench docs format clean check-python check-java hostile coverage mutation guards fault property
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -36,6 +36,9 @@ demo: check-java $(STAMPS)/demo ## build a small lake of real data and walk thro
 
 test: check-java $(STAMPS)/s3 lint ## lint, types, layers, and a fixed set of tests: one at least for each guard of a promise
 	$(PYTEST) $(SPREAD) -m 'not long' $(FAST_TESTS) $(SPARK_TESTS)
+
+golden: $(STAMPS)/dev ## write the texts that tests compare as they are printed now; read the diff before you commit it
+	MAINTAINER_UPDATE_GOLDEN=1 $(PYTEST) -q tests/unit/report tests/cli/test_transcripts.py tests/unit/planning/test_literate_cases.py
 
 # `make MAINTAINER_TEST_SEED=2026-11-28 nightly` runs the cells of that night again.
 nightly: check-java $(STAMPS)/s3 ## what `make test` leaves out, of matrices some cells: drawn by the date, which it prints

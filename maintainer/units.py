@@ -58,13 +58,40 @@ def named(names: Sequence[str], at_most: int) -> str:
     return ", ".join(names[:at_most]) + more
 
 
-def by_cause(items: Sequence[_Item], cause: Callable[[_Item], object]) -> list[list[_Item]]:
-    """Put items of one cause together, in the order of the first; an item whose cause is None stays alone."""
+def by_cause(items: Sequence[_Item], cause: Callable[[_Item], object], at_least: int = 1) -> list[list[_Item]]:
+    """Put items of one cause together, in the order of the first.
+
+    An item whose cause is None stays alone, and so do those of a cause with fewer items than ``at_least``.
+    """
     groups: dict[object, list[_Item]] = {}
     for number, item in enumerate(items):
         why = cause(item)
         groups.setdefault(("alone", number) if why is None else ("alike", why), []).append(item)
-    return list(groups.values())
+    return [part for group in groups.values() for part in ([group] if len(group) >= at_least else ([i] for i in group))]
+
+
+_FIGURE = re.compile(r"(?<![\w.=/:@-])[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?: (?:B|KiB|MiB|GiB|TiB|PiB))?(?![\w/:-])")
+_COUNTED = re.compile(r"(?<=# )(\w+?)s\b")
+
+
+def merged(texts: Sequence[str]) -> str:
+    """Say once what several sentences say with other figures; where their words differ, the first is said and counted.
+
+    >>> merged(["9 files under 64 MiB", "1 file under 64 MiB", "21 files under 64 MiB"])
+    '1 to 21 files under 64 MiB'
+    """
+    distinct = list(dict.fromkeys(texts))
+    if len({_COUNTED.sub(r"\1", _FIGURE.sub("#", text)) for text in distinct}) > 1:
+        return f"{distinct[0]} (and {len(distinct) - 1:,} more like it)"
+    columns = zip(*(_FIGURE.findall(text) for text in distinct), strict=True)
+    ends = ((min(figures, key=_worth), max(figures, key=_worth)) for figures in columns)
+    spread = (least if least == most else f"{least} to {most}" for least, most in ends)
+    return _FIGURE.sub(lambda _: next(spread), max(distinct, key=len))
+
+
+def _worth(figure: str) -> float:
+    number, _, unit = figure.partition(" ")
+    return float(number.replace(",", "")) * float(1 << _BINARY[unit])
 
 
 def parse_size(text: str | int) -> int:

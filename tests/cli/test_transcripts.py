@@ -16,6 +16,7 @@ import pytest
 from maintainer.cli.main import run
 from maintainer.cli.setup.setup_commands import UNKNOWN
 from tests.support.policies.projects import write_project
+from tests.support.suites.golden_text import assert_golden
 
 FOLDER = Path(__file__).parent / "transcripts"
 
@@ -123,7 +124,8 @@ def test_the_transcript_is_what_is_said(
             said += [line, *map(settled, text.splitlines())]
         elif line.startswith("$ "):
             said += played(line.removeprefix("$ "), capsys)
-    assert [line.replace(str(root), "/project") for line in said] == expected
+    lines = [head, *(line.replace(str(root), "/project") for line in said)]
+    assert_golden(FOLDER / name, "".join(f"{line}\n" for line in lines))
 
 
 def test_there_are_transcripts() -> None:

@@ -13,7 +13,8 @@ from maintainer.errors import ExitCode, MaintainerError
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.exit_codes import exit_reason
 from maintainer.model.run.outcome import RunOutcome, TableStatus
-from maintainer.report.html.notebook import NotebookTable, notebook_html
+from maintainer.report.document.blocks import Row, Table
+from maintainer.report.html.notebook import notebook_html
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, figures, message, render_steps
 from maintainer.report.run.run_findings import run_markdown
@@ -136,6 +137,5 @@ class Run:
                 (name, step_word(step.kind), STEP_ENDS[step.status].word, figures(step) or message(step))
                 for step in ended.steps
             ]
-        return notebook_html(
-            f"Run {self.id}", self.summary().split("\n"), NotebookTable(("table", "step", "result", "what"), rows)
-        )
+        table = Table(("table", "step", "result", "what"), list(map(Row, rows)))
+        return notebook_html(f"Run {self.id}", self.summary().split("\n"), table)

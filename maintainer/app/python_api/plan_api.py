@@ -15,12 +15,10 @@ from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.steps import Step
 from maintainer.model.run.exit_codes import plan_exit_code
-from maintainer.report.html.notebook import NotebookTable, notebook_html
+from maintainer.report.html.notebook import notebook_html
 from maintainer.report.plan.plan_markdown import render_plan_markdown
-from maintainer.report.plan.plan_text import expected_line, render_plan
-from maintainer.report.plan.step_text import cost_line, describe, is_named, tables_line, total
-from maintainer.report.text_layout import printable
-from maintainer.units import format_size
+from maintainer.report.plan.plan_text import plan_table, render_plan, summary_lines
+from maintainer.report.plan.plan_totals import tables_line, total
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -55,15 +53,8 @@ class Plan:
 
     def summary(self) -> str:
         """Return one to three lines: how many tables change, what is rewritten and deleted, how long it may take."""
-        totals = total(self.model.user_tables)
-        lines = [f"{tables_line(totals)}."]
-        cost = cost_line(totals)
-        if cost is not None:
-            lines.append(f"{cost[0].upper()}{cost[1:]}.")
-            expected = plan_options(self._project, self.model).expected_time
-            if expected is not None:
-                lines.append(expected_line(expected))
-        return "\n".join(lines)
+        expected = plan_options(self._project, self.model).expected_time if self.model.has_changes else None
+        return "\n".join(summary_lines(self.model, expected))
 
     def to_text(self, *, verbose: bool = False) -> str:
         """Return the plan as ``maintainer plan`` prints it; ``verbose`` names every table, reason and bin."""
@@ -95,22 +86,4 @@ class Plan:
         return f"<Plan: {tables_line(total(self.model.user_tables))}>"
 
     def _repr_html_(self) -> str:
-        rows = [row for table in self.tables if is_named(table) for row in _rows_of(table)]
-        table = NotebookTable(("table", "step", "size", "what, and why"), rows, frozenset({2}))
-        return notebook_html("Plan", self.summary().split("\n"), table)
-
-
-def _rows_of(table: TablePlan) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each step; for a table without one, why nothing is done."""
-    name = printable(table.ref.identifier)
-    size = "" if table.observed is None else format_size(table.observed.size_bytes)
-    if table.problem is not None:
-        yield (name, "problem", size, f"{table.problem.code}: {table.problem.what}")
-    for reason in table.blocked:
-        yield (name, "blocked", size, reason.text)
-    for step in table.steps:
-        text = describe(step, None)
-        whys = dict.fromkeys(reason.text for reasons in text.reasons for reason in reasons)
-        yield (name, text.word, size, "; ".join([*text.facts, *whys]))
-    if table.problem is None and not table.blocked and not table.steps:
-        yield (name, table.state.value.replace("_", " "), size, "; ".join(e.reason.text for e in table.left_alone))
+        return notebook_html("Plan", self.summary().split("\n"), plan_table(self.model))

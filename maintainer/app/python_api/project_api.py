@@ -27,7 +27,8 @@ from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.run.progress import ProgressSink
 from maintainer.planning.plan_input import PlanOptions
 from maintainer.report.diagnostics_report import finding_lines
-from maintainer.report.html.notebook import NotebookTable, notebook_html
+from maintainer.report.document import blocks
+from maintainer.report.html.notebook import notebook_html
 from maintainer.units import count_of
 
 _MAX_ERRORS_SHOWN = 20
@@ -297,9 +298,9 @@ class Project:
         return f"<Project {self.root}{env}: {count_of(len(self._project.policies), 'table')}>"
 
     def _repr_html_(self) -> str:
-        rows = [(t.name, t.owner or "", ", ".join(t.tags), t.policy_file) for t in self.tables()]
+        rows = [blocks.Row((t.name, t.owner or "", ", ".join(t.tags), t.policy_file)) for t in self.tables()]
         env = [f"environment {self.env}"] if self.env else []
-        table = NotebookTable(("table", "owner", "tags", "policy"), rows)
+        table = blocks.Table(("table", "owner", "tags", "policy"), rows)
         return notebook_html(f"Project {self.root}", env, table)
 
 

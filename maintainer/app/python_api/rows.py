@@ -7,8 +7,9 @@ from typing import Any, Generic, TypeVar, overload
 
 from maintainer.app.project_folders import local_zone
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
-from maintainer.report.html.notebook import NotebookTable, notebook_html, notebook_text
-from maintainer.report.markdown_text import escaped, table
+from maintainer.report.document.blocks import Row, Table
+from maintainer.report.document.markdown_writer import markdown_text
+from maintainer.report.html.notebook import notebook_html, notebook_text
 from maintainer.report.status_documents import row_values
 from maintainer.report.status_text import (
     STATUS_NUMBERS,
@@ -29,9 +30,7 @@ class Rows(Sequence[RowT], Generic[RowT]):
     table's log that could not be read.
     """
 
-    def __init__(
-        self, title: str, rows: Sequence[RowT], text: str, shown: NotebookTable, warnings: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, title: str, rows: Sequence[RowT], text: str, shown: Table, warnings: Sequence[str] = ()) -> None:
         self._title = title
         self._rows: tuple[RowT, ...] = tuple(rows)
         self._text = text
@@ -44,7 +43,7 @@ class Rows(Sequence[RowT], Generic[RowT]):
         heading, *cells = status_table(rows, at_ms, tz=local_zone())
         text = render_status(rows, at_ms, tz=local_zone())
         title = f"Status of {count_of(len(rows), 'table')}"
-        return Rows(title, rows, text, NotebookTable(heading, cells, STATUS_NUMBERS), warnings)
+        return Rows(title, rows, text, Table(heading, list(map(Row, cells)), STATUS_NUMBERS), warnings)
 
     @staticmethod
     def of_history(rows: Sequence[HistoryRow], table: str | None, warnings: Sequence[str]) -> Rows[HistoryRow]:
@@ -53,7 +52,7 @@ class Rows(Sequence[RowT], Generic[RowT]):
         heading, *cells = history_table(rows, tz=local_zone(), one_table=one_table) if rows else [()]
         text = render_history(rows, tz=local_zone(), one_table=one_table)
         title = f"History{f' of {table}' if table else ''}: {count_of(len(rows), 'step')}"
-        return Rows(title, rows, text, NotebookTable(heading, cells), warnings)
+        return Rows(title, rows, text, Table(heading, list(map(Row, cells))), warnings)
 
     @overload
     def __getitem__(self, index: int) -> RowT: ...
@@ -82,10 +81,7 @@ class Rows(Sequence[RowT], Generic[RowT]):
 
     def to_markdown(self) -> str:
         """Return the rows as a Markdown table, ending in a newline."""
-        if not self._rows:
-            return self._text
-        shown = [[escaped(cell) for cell in row] for row in self._shown.rows]
-        return "\n".join(table(self._shown.heading, shown, right=self._shown.numbers)) + "\n"
+        return markdown_text([self._shown]) if self._rows else self._text
 
 
 class Text:

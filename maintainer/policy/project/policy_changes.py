@@ -28,6 +28,9 @@ from maintainer.units import count_of, format_duration, format_size
 GIT_TIMEOUT_SECONDS = 60
 MAX_ARCHIVE_BYTES = 512 * 1024 * 1024
 
+NOTHING_DELETED = "nothing was deleted"
+"""What stands for a retention where there was no vacuum."""
+
 DEFAULTS = "with defaults"
 """The value of a map in which nobody wrote a key: ``vacuum: {}``."""
 
@@ -269,5 +272,5 @@ def work_of(policy: ResolvedPolicy) -> tuple[str, ...]:
 def _shorter(before: ResolvedPolicy, now: ResolvedPolicy) -> tuple[str, str] | None:
     if now.vacuum is None or (before.vacuum and before.vacuum.retention_seconds <= now.vacuum.retention_seconds):
         return None
-    was = "nothing was deleted" if before.vacuum is None else format_duration(before.vacuum.retention_seconds)
+    was = NOTHING_DELETED if before.vacuum is None else format_duration(before.vacuum.retention_seconds)
     return was, format_duration(now.vacuum.retention_seconds)

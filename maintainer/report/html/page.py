@@ -19,6 +19,7 @@ import jinja2
 from markupsafe import Markup
 
 from maintainer.model.product_version import __version__
+from maintainer.report.document.blocks import Text, spans
 from maintainer.report.html import charts
 from maintainer.report.html.fleet_view import FleetTable, FleetView
 from maintainer.report.html.live_view import LiveView
@@ -132,6 +133,7 @@ def templates() -> jinja2.Environment:
     environment.filters["size"] = format_size
     environment.filters["number"] = _number
     environment.filters["coded"] = coded
+    environment.filters["inline"] = inline
     environment.globals["count_of"] = count_of
     environment.globals["size_chart"] = charts.size_chart
     environment.globals["box_chart"] = charts.box_chart
@@ -144,6 +146,14 @@ def _printable(value: object) -> object:
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return "\n".join(printable(line) for line in value.split("\n"))
+
+
+def inline(text: Text) -> Markup:
+    """Return a text of a document: names, values and commands are code, and all of it is escaped."""
+    return Markup("").join(
+        Markup("<code>{}</code>").format(_printable(span.text)) if span.is_code else coded(span.text)
+        for span in spans(text)
+    )
 
 
 def coded(text: str, inside: str = "") -> Markup:

@@ -11,13 +11,14 @@ from datetime import tzinfo
 
 from maintainer.errors import ExitCode
 from maintainer.journal.ledger.ledger_rows import proof_of
-from maintainer.model.plan.plan import Plan, TablePlan
+from maintainer.model.plan.plan import HELD_BACK, Plan, TablePlan
 from maintainer.model.run.exit_codes import exit_code, exit_reason
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunEnd, RunOutcome, TableOutcome, TableStatus
 from maintainer.model.table.files_seen import LayoutBoxes
 from maintainer.model.table.storage_facts import FileSizes, combined
 from maintainer.policy.project.price_settings import Prices
+from maintainer.report.document.blocks import Statement
 from maintainer.report.findings import Finding
 from maintainer.report.html.gains import Amount, Tile, amounts, gain_tiles, layout_gain
 from maintainer.report.html.predictions import Prediction, predictions
@@ -31,7 +32,7 @@ from maintainer.report.html.step_view import (
     verified_words,
 )
 from maintainer.report.html.table_past import Curve, TablePast, table_curves
-from maintainer.report.plan.step_text import group_left_alone, how_much, step_word
+from maintainer.report.plan.step_text import left_alone, step_word
 from maintainer.report.run.outcome_text import TABLE_ENDS, WorkDone, message, time_text
 from maintainer.report.run.run_findings import page_findings
 from maintainer.report.run.run_text import END_TEXT
@@ -80,7 +81,7 @@ class TableView:
     sizes_before: FileSizes = ()
     sizes_after: FileSizes = ()
     steps: tuple[StepView, ...] = ()
-    left_alone: tuple[tuple[str, str, str], ...] = ()
+    left_alone: tuple[Statement, ...] = ()
     curves: tuple[Curve, ...] = ()
     boxes: LayoutBoxes | None = None
     quarantined: bool = False
@@ -257,10 +258,7 @@ def _table(number: int, plan: TablePlan | None, table: TableOutcome, past: Table
         sizes_before=before,
         sizes_after=after,
         steps=tuple(step_view(plan, step, tz) for step in table.steps),
-        left_alone=tuple(
-            (group.text, how_much(group.num_files, group.size_bytes, group.num_partitions), ", ".join(group.origins))
-            for group in (group_left_alone(plan.left_alone) if plan else ())
-        ),
+        left_alone=tuple(left_alone(plan.left_alone) if plan else ()),
         curves=table_curves(past, tz),
         boxes=next((step.boxes for step in reversed(table.steps) if step.boxes is not None), None),
     )
@@ -273,5 +271,5 @@ def _what(plan: TablePlan | None, table: TableOutcome) -> str:
     done = "; ".join(f"{step_word(step.kind)}: {did_text(step) or message(step) or 'done'}" for step in table.steps)
     if done or plan is None:
         return done
-    groups = group_left_alone(plan.left_alone)
-    return groups[0].text if groups else "nothing to do"
+    held = sorted(plan.left_alone, key=lambda entry: entry.reason.code not in HELD_BACK)
+    return held[0].reason.text if held else "nothing to do"

@@ -10,6 +10,7 @@ from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Step
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import Proof, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.report.document.blocks import Text
 from maintainer.report.plan.step_text import describe, step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, WorkDone, assertion_text, figures, message
 from maintainer.report.style import Role
@@ -35,7 +36,7 @@ class StepView:
     word: str
     status: str
     mood: str
-    planned: tuple[str, ...]
+    planned: tuple[Text, ...]
     reasons: tuple[tuple[str, str], ...]
     did: str
     note: str
@@ -144,7 +145,7 @@ def planned_step(plan: TablePlan | None, step: StepOutcome) -> Step | None:
 def step_view(plan: TablePlan | None, step: StepOutcome, tz: tzinfo) -> StepView:
     """Gather what is shown of a step: what was planned and why, what it did, and its proof."""
     planned = planned_step(plan, step)
-    text = describe(planned, tz) if planned else None
+    said = describe([planned], tz) if planned else []
     failed = [
         (assertion_text(check), "bad" if check.outcome == "fail" else "warn")
         for check in step.assertions
@@ -154,10 +155,8 @@ def step_view(plan: TablePlan | None, step: StepOutcome, tz: tzinfo) -> StepView
         word=step_word(step.kind),
         status=STEP_ENDS[step.status].word,
         mood=_MOODS[STEP_ENDS[step.status].role],
-        planned=text.facts if text else (),
-        reasons=tuple(
-            (reason.text, reason.origin or "") for group in (text.reasons if text else ()) for reason in group
-        ),
+        planned=tuple(fact for statement in said for fact in statement.facts),
+        reasons=tuple(reason for statement in said for reason in statement.reasons),
         did=did_text(step),
         note="" if step.status is StepStatus.SUCCEEDED else message(step),
         proof=_proof_lines(step),

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from maintainer.model.plan.plan import Plan
-from maintainer.policy.project.policy_changes import PolicyChanges, PolicyWork, TableChange
+from maintainer.policy.project.policy_changes import NOTHING_DELETED, PolicyChanges, PolicyWork
 from maintainer.policy.project.shared_changes import SharedChange
 from maintainer.policy.resolve.policy_values import NOT_SET
-from maintainer.report.markdown_text import code, escaped, fitting, table
-from maintainer.report.plan.step_text import Totals, total
-from maintainer.units import count_of, format_size, named
+from maintainer.report.document.blocks import Block, Bullets, Heading, Line, Row, Span, Table, Text, literal, spans
+from maintainer.report.plan.plan_totals import Totals, total
+from maintainer.report.style import Role
+from maintainer.units import count_of, format_size
 
 MAX_VALUE = 200
 """Characters of a value that a cell shows."""
@@ -41,75 +42,55 @@ class Comparison:
     shared: tuple[SharedChange, ...] = ()
 
 
-def render_comparison(plan: Plan, compared: Comparison, room: int) -> list[str]:
-    """Return Markdown lines: what keeps less, what it costs more or less, changed values, new and deleted policies.
+def comparison_blocks(plan: Plan, compared: Comparison) -> list[Block]:
+    """Return what keeps less, what it costs more or less, changed values, new and deleted policies.
 
     What differs in files that many tables share comes before what that changes of each table.
 
     Args:
         plan: By the policies as they are.
         compared: With what.
-        room: Characters that the tables may take; what does not fit is counted.
     """
-    changes, ref = compared.changes, code(compared.ref)
-    shared = [
-        (code(change.file), code(change.key), _value(change.before), _value(change.now), _reach(change))
-        for change in compared.shared
-    ]
-    shared_header = ("shared file", "value", "before", "now", "reaches")
+    changes, ref = compared.changes, literal(compared.ref)
+    shared = _table(
+        ("shared file", "value", "before", "now", "reaches"),
+        [(literal(c.file), literal(c.key), _value(c.before), _value(c.now), _reach(c)) for c in compared.shared],
+        ("change of a shared file", "changes of shared files"),
+    )
     if not changes.any:
-        lines = [f"No table's policy differs from {ref}."]
-        return [*lines, *_table(shared_header, shared, room, *_SHARED)[0]]
-    bullets, room = _keep_less(changes.changed, room)
-    bullets += [f"* {line}" for line in _next_apply(total(compared.plan.user_tables), total(plan.user_tables))]
-    lines = [f"#### Changed policies, compared with {ref}", "", *bullets]
+        return [Line(("No table's policy differs from ", ref, ".")), *shared]
+    shorter = _alike((change.shorter_retention, change.table) for change in changes.changed)
+    less = [_less_kept(tables, *retention) for retention, tables in shorter if retention is not None]
+    costs = _next_apply(total(compared.plan.user_tables), total(plan.user_tables))
     values = [
-        (_codes(tables), code(value.key), _value(value.before), _value(value.now))
+        (_codes(tables), literal(value.key), _value(value.before), _value(value.now))
         for changed, tables in _alike((change.values, change.table) for change in changes.changed)
         for value in changed
     ]
-    for header, rows, noun, plural in (
-        (shared_header, shared, *_SHARED),
-        (("table", "value", "before", "now"), values, "changed value", "changed values"),
-        (("new policy", "file", "what it asks for"), _work(changes.added), "new policy", "new policies"),
-        (("deleted policy", "file", "what is not done any more"), _work(changes.removed), *_DELETED),
-    ):
-        more, room = _table(header, rows, room, noun, plural)
-        lines += more
-    return [*lines, "", STAYS] if changes.removed else lines
+    work = ("new policy", "file", "what it asks for"), ("deleted policy", "file", "what is not done any more")
+    return [
+        Heading(("Changed policies, compared with ", ref)),
+        Bullets([*less, *costs], ("change", "changes")),
+        *shared,
+        *_table(("table", "value", "before", "now"), values, ("changed value", "changed values")),
+        *_table(work[0], _work(changes.added), ("new policy", "new policies")),
+        *_table(work[1], _work(changes.removed), ("deleted policy", "deleted policies")),
+        *([Line(STAYS)] if changes.removed else []),
+    ]
 
 
-_DELETED = ("deleted policy", "deleted policies")
-_SHARED = ("change of a shared file", "changes of shared files")
-
-
-def _table(
-    header: tuple[str, ...], rows: Sequence[tuple[str, ...]], room: int, noun: str, plural: str
-) -> tuple[list[str], int]:
-    shown, room = fitting(rows, room)
-    lines = ["", *table(header, shown)] if shown else []
-    rest = len(rows) - len(shown)
-    return [*lines, *(["", f"{count_of(rest, f'more {noun}', f'more {plural}')} did not fit."] if rest else [])], room
+def _table(heading: tuple[str, ...], rows: Sequence[tuple[Text, ...]], nouns: tuple[str, str]) -> list[Block]:
+    return [Table(heading, list(map(Row, rows)), nouns=nouns)] if rows else []
 
 
 def _reach(change: SharedChange) -> str:
     return "each run" if change.num_tables is None else count_of(change.num_tables, "table")
 
 
-def _keep_less(changed: Sequence[TableChange], room: int) -> tuple[list[str], int]:
-    """Return a line for each retention that got shorter, with the tables that it is of, and the room that is left."""
-    shorter = [(change.shorter_retention, change.table) for change in changed if change.shorter_retention]
-    alike = list(_alike(shorter))
-    lines = [f"* **{_less_kept(tables, *retention)}**" for retention, tables in alike]
-    shown, room = fitting([(line,) for line in lines], room)
-    rest = sum(len(tables) for _, tables in alike[len(shown) :])
-    more = [f"* **{count_of(rest, 'more table keeps', 'more tables keep')} less**"] if rest else []
-    return [*(line for (line,) in shown), *more], room
-
-
-def _less_kept(tables: Sequence[str], before: str, now: str) -> str:
+def _less_kept(tables: Sequence[str], before: str, now: str) -> Text:
     keep = "keeps" if len(tables) == 1 else "keep"
-    return f"{_codes(tables)} {keep} less: retention {before} -> {now}"
+    change = f"{before}, now retention {now}" if before == NOTHING_DELETED else f"retention {before} -> {now}"
+    return tuple(replace(span, role=Role.BOLD) for span in spans((*_codes(tables), f" {keep} less: {change}")))
 
 
 def _alike(changes: Iterable[tuple[_Change, str]]) -> Iterable[tuple[_Change, list[str]]]:
@@ -120,18 +101,20 @@ def _alike(changes: Iterable[tuple[_Change, str]]) -> Iterable[tuple[_Change, li
     return tables.items()
 
 
-def _codes(tables: Sequence[str]) -> str:
-    return named([code(table) for table in tables], MAX_NAMES)
+def _codes(tables: Sequence[str]) -> tuple[str | Span, ...]:
+    shown = [part for name in tables[:MAX_NAMES] for part in (", ", literal(name))][1:]
+    rest = len(tables) - MAX_NAMES
+    return (*shown, f" and {rest:,} more") if rest > 0 else tuple(shown)
 
 
-def _work(policies: Sequence[PolicyWork]) -> list[tuple[str, ...]]:
-    return [(code(policy.table), code(policy.policy_file), escaped(", ".join(policy.work))) for policy in policies]
+def _work(policies: Sequence[PolicyWork]) -> list[tuple[Text, ...]]:
+    return [(literal(policy.table), literal(policy.policy_file), ", ".join(policy.work)) for policy in policies]
 
 
-def _value(text: str) -> str:
+def _value(text: str) -> Text:
     if text == NOT_SET:
         return text
-    return code(text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}... ({len(text):,} characters)")
+    return literal(text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}... ({len(text):,} characters)")
 
 
 def _next_apply(before: Totals, now: Totals) -> list[str]:

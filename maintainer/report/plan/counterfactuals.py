@@ -7,7 +7,7 @@ is named, so that the sentence can be checked.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import LeftAlone, TablePlan
@@ -32,7 +32,6 @@ from maintainer.planning.zorder.zorder_options import FROM_TIMESTAMP, REQUEST
 from maintainer.policy.property_names import canonical_name
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.plan.step_text import step_word
-from maintainer.report.text_layout import printable
 from maintainer.units import count_of, exact_size, format_duration, format_size, round_duration_up, round_size_down
 
 
@@ -358,10 +357,3 @@ _CHANGES: Mapping[ReasonCode, str | _Sentence] = {
     ReasonCode.COPIED_TABLE: "nothing: it is a note, and each is maintained by its own policy, if it has one",
 }
 """Every reason why something is left alone; a test holds the set complete."""
-
-
-def lines(rows: Sequence[tuple[str, str]], width: int = 20) -> Iterator[str]:
-    """Lay the rows out for a terminal."""
-    widest = min(width, max((len(name) for name, _ in rows), default=0))
-    for name, text in rows:
-        yield f"      {name.ljust(widest)}  {printable(text)}"

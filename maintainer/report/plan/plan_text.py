@@ -1,65 +1,50 @@
-"""A plan for a terminal: what would be done, to how much, why, and what is left alone and why.
+"""A plan in words: what would be done, to how much, why, and what is left alone and why.
 
-Nothing is left out: without ``verbose`` tables with nothing to do are counted and their reasons with them; with it
-each table, each reason and each bin has its line. ``why`` shares the lines of facts and reasons.
+Tables of which the same holds (state, steps, reasons, policy lines) are said once, with sums and the first names;
+``verbose`` names each of them, each reason and each bin. The comment on a pull request and ``why`` say the same.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
-from itertools import islice
+from pathlib import PurePosixPath
 
-from maintainer.model.closed_types import assert_never
-from maintainer.model.plan.plan import LeftAlone, Plan, Problem, TablePlan, TableState
-from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.steps import (
-    BatchedStep,
-    SetPropertiesStep,
-    Step,
-    VacuumStep,
-)
+from maintainer.model.plan.plan import Plan, TablePlan, TableState
+from maintainer.model.plan.reasons import Reason
 from maintainer.model.table.commit_records import WriterRhythm
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.budget.expected_time import ExpectedTime
+from maintainer.report.document.blocks import (
+    FOLD,
+    Block,
+    CodeBlock,
+    Line,
+    Span,
+    Statement,
+    Subject,
+    Subjects,
+    Table,
+    subject_table,
+)
+from maintainer.report.document.terminal_writer import terminal_text
+from maintainer.report.plan.plan_totals import cost_line, rule_lines, tables_line, total
 from maintainer.report.plan.reason_words import LEFT_ALONE_WORDS
 from maintainer.report.plan.step_text import (
-    StepText,
-    cost_line,
+    alike,
     describe,
-    group_left_alone,
-    how_much,
     is_named,
-    problem_cause,
-    rule_lines,
+    left_alone,
+    places,
+    said_reasons,
     step_word,
-    tables_line,
-    total,
-    with_code,
 )
 from maintainer.report.style import PLAIN, Role, Style, Symbol
-from maintainer.report.text_layout import (
-    UTC,
-    alike,
-    columns,
-    display_width,
-    pad,
-    pad_left,
-    padded_width,
-    partition,
-    printable,
-    short_commit,
-    when,
-)
-from maintainer.units import by_cause, count_of, format_duration, format_size
-
-_STEP_INDENT = 6
-_WORD_WIDTH = 10
-ONLY_APPLY_CAN_TELL = "only apply checks: both clocks, other tables' logs, whether each file is still the same"
-_FACT_COLUMN = _STEP_INDENT + 2 + _WORD_WIDTH + 2
+from maintainer.report.text_layout import UTC, short_commit, when
+from maintainer.units import by_cause, count_of, format_duration, format_size, merged
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +52,8 @@ class PlanOptions:
     """What a rendering of a plan needs beside the plan.
 
     ``saved_to`` is where the plan was saved, None if it was not; ``applied_next`` leaves out what is said about that.
-    ``in_brief``: of a problem only what it is, because the end of the run says it in full.
-    ``width`` is where a reason goes to a line of its own; names are never cut, whatever the width.
+    ``in_brief``: of a problem only what it is, because the end of the run says it in full. ``tz`` is the zone of
+    times; with None no time and no version is said, so that a comment changes only when the plan does.
     ``expected_time`` is how long the rewrites take at the speed of past runs, None where nobody knows.
     ``lost_ratios`` are the shares of tables' rewrites (0 to 1) that are expected to be lost to other writers.
     """
@@ -79,103 +64,140 @@ class PlanOptions:
     applied_next: bool = False
     in_brief: bool = False
     verbose: bool = False
-    tz: tzinfo = UTC
-    width: int = 120
+    tz: tzinfo | None = UTC
     expected_time: ExpectedTime | None = None
     lost_ratios: Mapping[TableRef, float] = field(default_factory=dict)
 
 
-def problem_lines(problem: Problem, style: Style, symbol: str = Symbol.PROBLEM) -> Iterator[str]:
-    """Yield the lines under a table that could not be planned: code, what, where, help."""
-    yield _fact_line(symbol, printable(problem.code), printable(problem.what), style)
-    for label, text in (("at", problem.where), ("help", problem.help)):
-        if text:
-            yield " " * _FACT_COLUMN + f"{label}: {printable(text)}"
+def render_plan(plan: Plan, options: PlanOptions | None = None, style: Style = PLAIN) -> str:
+    """Return the plan as text, ending in a newline."""
+    options = options or PlanOptions()
+    quiet = [] if options.verbose else [table for table in plan.user_tables if not is_named(table)]
+    document: list[Block] = [_head(plan, options), Line()]
+    document.append(subjects_of(plan.tables if options.verbose else filter(is_named, plan.tables), options))
+    if quiet:
+        document.append(Line(("  ", Span(Symbol.SAME, Role.DIM), f" {_quiet_line(quiet)}")))
+    if plan.tables:
+        document.append(Line())
+    return terminal_text([*document, *_end(plan, options)], style)
 
 
-def step_lines(text: StepText, options: PlanOptions, style: Style) -> Iterator[str]:
-    """Yield the lines of one step; only the first has the symbol and the word."""
-    for index, (facts, reasons) in enumerate(zip(text.facts, text.reasons, strict=True)):
-        symbol, word = (text.symbol, text.word) if index == 0 else (" ", "")
-        texts = [(printable(reason.text), printable(reason.origin or "")) for reason in reasons]
-        yield from fact_lines(symbol, word, facts, texts, options, style)
+def _head(plan: Plan, options: PlanOptions) -> Line:
+    parts = [f" @ {short_commit(plan.git_commit)}" if plan.git_commit else ""]
+    parts += [f"env {plan.environment}"] if plan.environment else []
+    policies = "" if options.num_policies is None else count_of(options.num_policies, "policy", "policies") + ", "
+    parts.append(f"{policies}{count_of(len(plan.user_tables), 'table')}{' selected' if plan.selection else ''}")
+    return Line((Span(options.project, Role.BOLD), "   ".join(parts)))
 
 
-def fact_lines(
-    symbol: str,
-    word: str,
-    facts: str,
-    reasons: Sequence[tuple[str, str]],
-    options: PlanOptions,
-    style: Style,
-) -> Iterator[str]:
-    """Yield facts and reasons on one line where they fit, else each reason on a line of its own below.
+_SYMBOLS = {
+    TableState.PROBLEM: Symbol.PROBLEM,
+    TableState.BLOCKED: Symbol.BLOCKED,
+    TableState.UNSUPPORTED: Symbol.LEFT,
+    TableState.WAITING: Symbol.LEFT,
+    TableState.CHANGES: Symbol.CHANGE,
+    TableState.UP_TO_DATE: Symbol.SAME,
+}
+"""The symbol of a state; the worst state comes first."""
 
-    Each reason is its sentence and its policy line, either of which may be empty.
+
+def subjects_of(tables: Iterable[TablePlan], options: PlanOptions) -> Subjects:
+    """Return what is said of tables, the worst first; those of which the same holds are one."""
+    order = list(_SYMBOLS)
+    groups = by_cause(
+        sorted(tables, key=lambda table: order.index(table.state)),
+        lambda table: None if options.verbose else _alike(table, options),
+        at_least=FOLD,
+    )
+    return Subjects([_subject(group, options) for group in groups])
+
+
+def plan_table(plan: Plan) -> Table:
+    """Return what is said of the tables of a plan as rows, for a notebook."""
+    return subject_table(subjects_of(filter(is_named, plan.tables), PlanOptions(tz=None)).subjects)
+
+
+def _alike(table: TablePlan, options: PlanOptions) -> Hashable:
+    """Return what tables must share to be said once; None for a table that stands alone.
+
+    Policy files of one folder are one place: 300 tables with a file each are as equal as 300 tables of a rule.
     """
-    tails = ["   ".join(part for part in reason if part) for reason in reasons]
-    tails = [tail for tail in tails if tail]
-    one_line = "   ".join([facts, *tails]) if facts else "   ".join(tails)
-    if len(tails) <= 1 and _FACT_COLUMN + display_width(one_line) <= options.width:
-        painted = [style.paint(tail, Role.DIM) for tail in tails]
-        yield _fact_line(symbol, word, "   ".join([facts, *painted] if facts else painted), style)
-        return
-    yield _fact_line(symbol, word, facts, style)
-    for tail in tails:
-        yield " " * _FACT_COLUMN + style.paint(tail, Role.DIM)
+    if table.is_ledger or _conflict(table, options) is not None:
+        return None
+    if table.problem is not None:
+        return (table.state, table.problem.code, table.problem.what, table.problem.help)
+    left = {entry.reason for entry in table.left_alone if not table.steps}
+    reasons = [*table.blocked, *table.notes, *(reason for step in table.steps for reason in step.reasons)]
+    said = [*(frozenset({each}) for each in reasons), frozenset(left)]
+    place = table.source if table.rule_line is not None else str(PurePosixPath(table.policy_file).parent)
+    codes = tuple(frozenset((reason.code, _shared_line(reason, table)) for reason in each) for each in said)
+    return (table.state, table.owner, place, table.is_new, tuple(map(alike, table.steps)), codes)
 
 
-def _fact_line(symbol: str, word: str, facts: str, style: Style) -> str:
-    mark = style.symbol(symbol) if symbol.strip() else symbol
-    return f"{' ' * _STEP_INDENT}{mark} {pad(word, _WORD_WIDTH)}  {facts}".rstrip()
+def _shared_line(reason: Reason, table: TablePlan) -> str | None:
+    """Return the policy line of a reason, None where it is in the table's own file."""
+    is_own = table.rule_line is None and (reason.origin or "").startswith(table.policy_file)
+    return None if is_own else reason.origin
 
 
-def bin_lines(step: Step) -> Iterator[str]:
-    """Yield a line for each bin or deleted file: exactly what the step takes."""
-    match step:
-        case SetPropertiesStep():
-            return
-        case BatchedStep():
-            rows = [
-                (
-                    f"commit {number}/{len(step.batches)}",
-                    f"{count_of(len(bin_.files), 'file')}",
-                    format_size(bin_.size_bytes),
-                    partition(bin_.partition_texts),
-                )
-                for number, batch in enumerate(step.batches, start=1)
-                for bin_ in batch.bins
-            ]
-        case VacuumStep():
-            rows = [("delete", file.kind, format_size(file.size_bytes), printable(file.path)) for file in step.files]
-        case _:
-            assert_never(step)
-    for line in columns(rows, right=frozenset({1, 2})):
-        yield " " * _FACT_COLUMN + line
-    if isinstance(step, VacuumStep) and step.files:
-        yield " " * _FACT_COLUMN + ONLY_APPLY_CAN_TELL
+def _subject(tables: Sequence[TablePlan], options: PlanOptions) -> Subject:
+    first, seen = tables[0], [table.observed for table in tables if table.observed is not None]
+    figures = ("", "", "")
+    if seen:
+        version = f"v{seen[0].version}" if len(tables) == 1 and options.tz else ""
+        num_files = sum(each.num_files for each in seen)
+        figures = (version, format_size(sum(each.size_bytes for each in seen)), count_of(num_files, "file"))
+    symbol = Symbol.LEFT if first.state is TableState.UP_TO_DATE and is_named(first) else _SYMBOLS[first.state]
+    return Subject(
+        symbol,
+        tuple(table.ref.identifier for table in tables),
+        tuple(_statements(tables, options)),
+        figures,
+        places(table.source for table in tables) + ("   new" if first.is_new else ""),
+        first.owner or "",
+    )
 
 
-def left_alone_lines(entries: Sequence[LeftAlone], options: PlanOptions, style: Style) -> Iterator[str]:
-    """Yield a line for each reason why something is left alone, or with ``verbose`` for each entry."""
-    if not options.verbose:
-        for group in group_left_alone(entries):
-            amount = how_much(group.num_files, group.size_bytes, group.num_partitions)
-            origin = ", ".join(printable(origin) for origin in group.origins)
-            yield from _left_line(amount, group.code, group.text, origin, options, style)
-        return
-    for entry in entries:
-        amount = how_much(entry.num_files, entry.size_bytes)
-        if entry.partition_values:
-            amount = f"{partition(entry.partition_values)}  {amount}".rstrip()
-        yield from _left_line(amount, entry.reason.code, entry.reason.text, entry.reason.origin or "", options, style)
+def _statements(tables: Sequence[TablePlan], options: PlanOptions) -> Iterator[Statement]:
+    first = tables[0]
+    if first.problem is not None:
+        yield problem_statement(first, in_brief=options.in_brief)
+    yield from blocked_statements(tables)
+    for steps in zip(*(table.steps for table in tables), strict=True):
+        yield from describe(steps, options.tz, verbose=options.verbose)
+    yield from note_statements(tables)
+    lost = _conflict(first, options)
+    if lost is not None:
+        yield Statement(Symbol.BLOCKED, "conflicts", (lost,))
+    entries = [entry for table in tables for entry in table.left_alone]
+    yield from left_alone(
+        entries, verbose=options.verbose, with_times=options.tz is not None, is_aside=bool(first.steps)
+    )
 
 
-def _left_line(
-    amount: str, code: ReasonCode, text: str, origin: str, options: PlanOptions, style: Style
-) -> Iterator[str]:
-    reason = (with_code(code, printable(text)), printable(origin))
-    yield from fact_lines(Symbol.LEFT, "left alone", amount, (reason,), options, style)
+def problem_statement(table: TablePlan, *, in_brief: bool = False) -> Statement:
+    """Say why a table cannot be planned: code, what, where and help, or in brief the first two."""
+    problem = table.problem
+    assert problem is not None
+    word = problem.code if table.is_passed_over else f"error {problem.code}"
+    where, help_text = ("", "") if in_brief else (problem.where or "", problem.help or "")
+    return Statement(_SYMBOLS[table.state], word, (problem.what,), where=where, help=help_text)
+
+
+def blocked_statements(tables: Sequence[TablePlan]) -> Iterator[Statement]:
+    """Say what forbids a change of a table."""
+    for text, place in said_reasons([table.blocked for table in tables]):
+        yield Statement(Symbol.BLOCKED, "blocked", (text,), (("", place),))
+
+
+def note_statements(tables: Sequence[TablePlan]) -> Iterator[Statement]:
+    """Say what is worth knowing of what is rewritten."""
+    for notes in zip(*(table.notes for table in tables), strict=True):
+        yield Statement(Symbol.SAME, "note", (merged([note.text for note in notes]),))
+
+
+def _conflict(table: TablePlan, options: PlanOptions) -> str | None:
+    return conflict_line(table.writers, options.lost_ratios.get(table.ref, 0.0))
 
 
 WORTH_A_LINE = 0.01
@@ -224,100 +246,7 @@ def _seen(rhythm: WriterRhythm) -> str:
     return f"{count_of(rhythm.num_commits, 'commit')} of others in {span}, {took} took or replaced live files"
 
 
-__all__ = ["PlanOptions", "render_plan"]
-
-
-def render_plan(plan: Plan, options: PlanOptions | None = None, style: Style = PLAIN) -> str:
-    """Return the plan as text, ending in a newline."""
-    options = options or PlanOptions()
-    lines = [_header(plan, options, style), ""]
-    shown = [table for table in plan.tables if options.verbose or is_named(table)]
-    lines.extend(table_lines(shown, options, style))
-    quiet = [table for table in plan.user_tables if not is_named(table)]
-    if quiet and not options.verbose:
-        lines.append(_quiet_line(quiet, style))
-    if plan.tables:
-        lines.append("")
-    lines.extend(_footer(plan, options, style))
-    return "\n".join(lines) + "\n"
-
-
-def _header(plan: Plan, options: PlanOptions, style: Style) -> str:
-    commit = f" @ {short_commit(plan.git_commit)}" if plan.git_commit else ""
-    parts = [style.paint(printable(options.project), Role.BOLD) + commit]
-    if plan.environment:
-        parts.append(f"env {printable(plan.environment)}")
-    policies = "" if options.num_policies is None else count_of(options.num_policies, "policy", "policies") + ", "
-    selected = " selected" if plan.selection else ""
-    parts.append(f"{policies}{count_of(len(plan.user_tables), 'table')}{selected}")
-    return "   ".join(parts)
-
-
-def table_lines(tables: Sequence[TablePlan], options: PlanOptions, style: Style) -> list[str]:
-    """Return one block of lines a table, their headings in columns; tables of one problem share a block."""
-    groups = by_cause(tables, lambda table: None if options.verbose else problem_cause(table))
-    others = {group[0].ref: [printable(table.ref.identifier) for table in group[1:]] for group in groups}
-    tables = [group[0] for group in groups]
-    headings = [_heading_cells(table) for table in tables]
-    widths = [padded_width(cells[index] for cells in headings) for index in range(4)]
-    lines: list[str] = []
-    for table, (name, version, size, files) in zip(tables, headings, strict=True):
-        symbol = _STATE_SYMBOL.get(table.state, Symbol.LEFT if is_named(table) else Symbol.SAME)
-        cells = [style.symbol(symbol), style.paint(pad(name, widths[0]), Role.BOLD)]
-        if any(widths[1:]):
-            joint = " in " if size else "    "
-            numbers = f"{pad_left(size, widths[2])}{joint}{pad_left(files, widths[3])}"
-            cells += [f"  {pad(version, widths[1])}", f"  {numbers}"]
-        source = printable(table.source) + ("   new" if table.is_new else "")
-        lines.append(f"  {' '.join(cells)}   {style.paint(source, Role.DIM)}".rstrip())
-        lines.extend(_body(table, options, style))
-        if others[table.ref]:
-            lines.append(" " * _FACT_COLUMN + alike(others[table.ref]))
-    return lines
-
-
-def _heading_cells(table: TablePlan) -> tuple[str, str, str, str]:
-    name = printable(table.ref.identifier)
-    seen = table.observed
-    if seen is None:
-        return (name, "", "", "")
-    return (name, f"v{seen.version}", format_size(seen.size_bytes), count_of(seen.num_files, "file"))
-
-
-_STATE_SYMBOL = {
-    TableState.PROBLEM: Symbol.PROBLEM,
-    TableState.UNSUPPORTED: Symbol.LEFT,
-    TableState.BLOCKED: Symbol.BLOCKED,
-    TableState.CHANGES: Symbol.CHANGE,
-    TableState.WAITING: Symbol.LEFT,
-}
-
-
-def _body(table: TablePlan, options: PlanOptions, style: Style) -> Iterator[str]:
-    if table.problem:
-        lines = problem_lines(table.problem, style, _STATE_SYMBOL[table.state])
-        yield from islice(lines, 1 if options.in_brief else None)
-    for reason in table.blocked:
-        origin = ("", printable(reason.origin or ""))
-        yield from fact_lines(Symbol.BLOCKED, "blocked", printable(reason.text), (origin,), options, style)
-    for step in table.steps:
-        yield from step_lines(describe(step, options.tz), options, style)
-        if options.verbose:
-            yield from bin_lines(step)
-    yield from note_lines(table, options, style)
-    lost = conflict_line(table.writers, options.lost_ratios.get(table.ref, 0.0))
-    if lost is not None:
-        yield from fact_lines(Symbol.BLOCKED, "conflicts", lost, (), options, style)
-    yield from left_alone_lines(table.left_alone, options, style)
-
-
-def note_lines(table: TablePlan, options: PlanOptions, style: Style) -> Iterator[str]:
-    """Yield a line for each note on what is rewritten."""
-    for note in table.notes:
-        yield from fact_lines(Symbol.SAME, "note", printable(note.text), (), options, style)
-
-
-def _quiet_line(tables: Sequence[TablePlan], style: Style) -> str:
+def _quiet_line(tables: Sequence[TablePlan]) -> str:
     # Each table counts once, by the reason that most of its files are left alone for.
     codes = Counter(
         max(table.left_alone, key=lambda entry: entry.num_files).reason.code for table in tables if table.left_alone
@@ -325,7 +254,7 @@ def _quiet_line(tables: Sequence[TablePlan], style: Style) -> str:
     why = ", ".join(
         f"{LEFT_ALONE_WORDS.get(code, code.value)} ({count_of(number, 'table')})" for code, number in codes.items()
     )
-    return f"  {style.symbol(Symbol.SAME)} {count_of(len(tables), 'table')}   nothing to do{': ' + why if why else ''}"
+    return f"{count_of(len(tables), 'table')}   nothing to do{': ' + why if why else ''}"
 
 
 def expected_line(expected: ExpectedTime) -> str:
@@ -342,48 +271,51 @@ def _seconds(seconds: float) -> str:
     return format_duration(max(1, round(seconds)))
 
 
-def _footer(plan: Plan, options: PlanOptions, style: Style) -> Iterator[str]:
-    if not plan.tables:
-        yield "No table is selected: nothing to plan."
-        yield from rule_lines(plan, printable)
-        yield from _saved_without_changes(options)
-        return
+def summary_lines(plan: Plan, expected: ExpectedTime | None = None) -> list[str]:
+    """Say how many tables change, what is rewritten and deleted, and how long that may take."""
     totals = total(plan.user_tables)
-    yield style.paint("Plan: ", Role.BOLD) + tables_line(totals) + "."
-    for table in plan.tables:
-        if table.is_ledger and table.state != "up_to_date":
-            steps = ", ".join(step_word(step.kind) for step in table.steps)
-            yield f"Also our own ledger: {steps or table.state}."
     cost = cost_line(totals)
-    if cost:
-        yield cost[0].upper() + cost[1:] + "."
-        if options.expected_time is not None:
-            yield expected_line(options.expected_time)
-    yield from rule_lines(plan, printable)
-    if not plan.has_changes:
-        if totals.num_tables[TableState.WAITING]:
-            yield f"Nothing to do now{_why_nothing(options)}."
-        elif not totals.num_tables[TableState.BLOCKED] and not totals.num_tables[TableState.PROBLEM]:
-            yield f"Nothing to do{_why_nothing(options)}."
-        yield from _saved_without_changes(options)
-        return
-    if options.applied_next:
-        return
-    yield ""
-    if options.saved_to is None:
-        yield "This plan was not saved: a later `maintainer apply` plans again and may do something else."
-        yield "`--out FILE` saves it, so that `maintainer apply FILE` does exactly this."
+    lines = [f"{tables_line(totals)}.", *([cost] if cost else [])]
+    return [*lines, expected_line(expected)] if cost and expected is not None else lines
+
+
+def _end(plan: Plan, options: PlanOptions) -> Iterator[Block]:
+    if plan.tables:
+        first, *rest = summary_lines(plan, options.expected_time)
+        yield Line((Span("Plan: ", Role.BOLD), first))
+        for table in plan.tables:
+            if table.is_ledger and table.state != "up_to_date":
+                steps = ", ".join(step_word(step.kind) for step in table.steps)
+                yield Line(f"Also our own ledger: {steps or table.state}.")
+        yield from map(Line, rest)
     else:
-        until = when(plan.expires_at_ms, options.tz)
-        yield f"Saved {printable(options.saved_to)}, valid until {until}. To do exactly this:"
-        yield f"    maintainer apply {printable(shlex.quote(options.saved_to))}"
+        yield Line("No table is selected: nothing to plan.")
+    yield from map(Line, rule_lines(plan))
+    if not plan.has_changes:
+        if plan.tables:
+            yield from _nothing_to_do(plan, options)
+        if options.saved_to is not None and not options.applied_next:
+            yield Line(f"Saved {options.saved_to}: it changes nothing.")
+    elif not options.applied_next:
+        yield Line()
+        yield from _next(plan, options)
 
 
-def _why_nothing(options: PlanOptions) -> str:
-    """Name the command that gives each table's reason, where it was not given already and no run follows."""
-    return "" if options.verbose or options.applied_next else "; `maintainer -v plan` says why, for each table"
+def _nothing_to_do(plan: Plan, options: PlanOptions) -> Iterator[Block]:
+    """Say that there is nothing, and name the command that gives each table's reason where it was not given already."""
+    why = "" if options.verbose or options.applied_next else "; `maintainer -v plan` says why, for each table"
+    states = {table.state for table in plan.user_tables}
+    if TableState.WAITING in states:
+        yield Line(f"Nothing to do now{why}.")
+    elif not states & {TableState.BLOCKED, TableState.PROBLEM}:
+        yield Line(f"Nothing to do{why}.")
 
 
-def _saved_without_changes(options: PlanOptions) -> Iterator[str]:
-    if options.saved_to is not None and not options.applied_next:
-        yield f"Saved {printable(options.saved_to)}: it changes nothing."
+def _next(plan: Plan, options: PlanOptions) -> Iterator[Block]:
+    if options.saved_to is None:
+        yield Line("This plan was not saved: a later `maintainer apply` plans again and may do something else.")
+        yield Line("`--out FILE` saves it, so that `maintainer apply FILE` does exactly this.")
+    else:
+        until = when(plan.expires_at_ms, options.tz or UTC)
+        yield Line(f"Saved {options.saved_to}, valid until {until}. To do exactly this:")
+        yield CodeBlock([f"maintainer apply {shlex.quote(options.saved_to)}"])

@@ -1,4 +1,4 @@
-"""Steps and left-alone files in words: what the text, Markdown and ``why`` renderings share.
+"""Steps and left-alone files in words: what is said of one step, or of alike steps of several tables together.
 
 A kind of step that is not described here does not type-check.
 """
@@ -6,12 +6,11 @@ A kind of step that is not described here does not type-check.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
 from datetime import tzinfo
 
 from maintainer.model.closed_types import assert_never
-from maintainer.model.plan.plan import HELD_BACK, LeftAlone, Plan, TablePlan, TableState
+from maintainer.model.plan.plan import HELD_BACK, LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import (
     BatchedStep,
@@ -29,15 +28,18 @@ from maintainer.model.plan.steps import (
 from maintainer.model.plan.zorder_turn import Turn
 from maintainer.planning.curve.revision import PROPERTY_PREFIX
 from maintainer.planning.selection.lane_choice import lanes_of
+from maintainer.report.document.blocks import Statement, Text, literal
 from maintainer.report.style import Symbol
-from maintainer.report.text_layout import printable, when
-from maintainer.units import count_of, format_duration, format_size, named
+from maintainer.report.text_layout import columns, partition, printable, when
+from maintainer.units import count_of, format_duration, format_size, merged, named
 
 MAX_VALUE = 120
 """Characters of a property's value that a line shows."""
 
 INTERNAL = "the boundaries of the Z-order, which later runs go by"
 """What is said instead of the value of a property of ours."""
+
+ONLY_APPLY_CAN_TELL = "only apply checks: both clocks, other tables' logs, whether each file is still the same"
 
 LOUD_REASONS = frozenset(
     {
@@ -53,15 +55,13 @@ LOUD_REASONS = frozenset(
 )
 """Tables left alone for these are always named: someone may have to act, or wants to know a place in the queue."""
 
-
-@dataclass(frozen=True, slots=True)
-class StepText:
-    """One step in words. ``facts`` has one line, or for properties one line each; ``reasons`` go with each line."""
-
-    symbol: str
-    word: str
-    facts: tuple[str, ...]
-    reasons: tuple[tuple[Reason, ...], ...]
+_WITHOUT_TIMES: dict[ReasonCode, str] = {
+    ReasonCode.NOT_DUE: "ran too recently",
+    ReasonCode.OUTSIDE_WINDOW: "outside the maintenance window",
+    ReasonCode.HOT: "hot: left to its writers",
+    ReasonCode.RESTING: "resting after our own rewrites",
+}
+"""Reasons whose sentence says when something was or will be, and what is said where no time may stand."""
 
 
 def step_word(kind: str) -> str:
@@ -69,65 +69,109 @@ def step_word(kind: str) -> str:
     return "properties" if kind == "set_properties" else printable(kind)
 
 
-def describe(step: Step, tz: tzinfo | None) -> StepText:
-    """Say what a step does, to how much, and why.
+def describe(steps: Sequence[Step], tz: tzinfo | None, *, verbose: bool = False) -> list[Statement]:
+    """Say what a step does, to how much, and why; of steps that are ``alike`` with the sums.
 
-    ``tz`` is for the time before which vacuum deletes; None leaves that time out.
+    ``tz`` is for the time before which vacuum deletes; None leaves out every time. ``verbose`` names what a step takes.
     """
+    first, below = steps[0], tuple(_taken(steps[0])) if verbose else ()
+    match first:
+        case SetPropertiesStep():
+            return _describe_properties(first, [step.reasons for step in steps])
+        case VacuumStep():
+            vacuums = [step for step in steps if isinstance(step, VacuumStep)]
+            symbol, facts = Symbol.DELETE, _vacuum_facts(vacuums, tz)
+        case BatchedStep():
+            rewrites = [step for step in steps if isinstance(step, BatchedStep)]
+            symbol, facts = Symbol.WRITE, [_rewrite_line(first, rewrites)]
+        case _:
+            assert_never(first)
+    reasons = said_reasons([step.reasons for step in steps], with_times=tz is not None)
+    if len(steps) > 1:  # the facts are sums
+        reasons = tuple((f"each: {text}", place) for text, place in reasons)
+    return [Statement(symbol, step_word(first.kind), tuple(facts), reasons, below=below)]
+
+
+def alike(step: Step) -> Hashable:
+    """Return what steps of several tables must share to be described together."""
     match step:
         case SetPropertiesStep():
-            return _describe_properties(step)
+            return tuple((key, "" if is_internal(key) else (dict(step.before).get(key), to)) for key, to in step.after)
         case VacuumStep():
-            return _describe_vacuum(step, tz)
+            return (step.retention_seconds, step.decided_by, step.trash_seconds)
         case BatchedStep():
-            facts = f"{count_of(step.num_files, 'file')}, {format_size(step.size_bytes)} -> about "
-            facts += f"{count_of(step.num_files_added, 'file')}{_rewrite_facts(step)}"
-            in_turns = isinstance(step, ZOrderStep) and step.turn is not None
-            if len(step.batches) > 1 and not in_turns:
-                facts += f", in {count_of(len(step.batches), 'commit')}"
-            facts += f", {step.codec}" if step.codec else ""
-            facts += _lanes(step)
-            return StepText(Symbol.WRITE, step_word(step.kind), (facts,), (step.reasons,))
+            return (step.kind, _how(step), step.codec, len(step.batches) > 1)
         case _:
             assert_never(step)
 
 
-def _lanes(step: RewriteStep) -> str:
-    """Name the lanes of a step: ``, lane local``, or with the bins of each where there are several."""
+def said_reasons(reasons: Sequence[Sequence[Reason]], *, with_times: bool = True) -> tuple[tuple[str, str], ...]:
+    """Return each reason as a sentence and its policy line; those of several tables that go together are one."""
+    said = []
+    for each in zip(*reasons, strict=False):
+        fixed = None if with_times else _WITHOUT_TIMES.get(each[0].code)
+        said.append((fixed or merged([reason.text for reason in each]), places(reason.origin for reason in each)))
+    return tuple(said)
+
+
+def places(origins: Iterable[str | None]) -> str:
+    """Name a policy line, or the first of several."""
+    return named(list(dict.fromkeys(origin for origin in origins if origin)), 1)
+
+
+def _rewrite_line(first: RewriteStep, steps: Sequence[RewriteStep]) -> str:
+    sizes = f"{count_of(sum(step.num_files for step in steps), 'file')}, "
+    sizes += f"{format_size(sum(step.size_bytes for step in steps))} -> about "
+    facts = f"{sizes}{count_of(sum(step.num_files_added for step in steps), 'file')}{_how(first)}"
+    turns = [step.turn for step in steps if isinstance(step, ZOrderStep) and step.turn is not None]
+    if turns:
+        pairs = [(turn.before, turn.after) for turn in turns]
+        known = [(before.files_read, after.files_read) for before, after in pairs if before and after]
+        if known:
+            read, to_read = map(sum, zip(*known, strict=True))
+            facts += f", a query reads {read:,.1f} -> about {to_read:,.1f} files"
+        facts += ", more commits follow if needed" if isinstance(first, ZOrderStep) and first.settings else ""
+    elif (num_commits := sum(len(step.batches) for step in steps)) > len(steps):
+        facts += f", in {count_of(num_commits, 'commit')}"
+    return f"{facts}{f', {first.codec}' if first.codec else ''}{_lanes(steps)}"
+
+
+def _lanes(steps: Sequence[RewriteStep]) -> str:
+    """Name the lanes of steps: ``, lane local``, or with the bins of each where there are several."""
     bins: Counter[str] = Counter()
-    for choice, number in lanes_of(step.bins):
-        bins[choice.lane.value] += number
+    for step in steps:
+        for choice, number in lanes_of(step.bins):
+            bins[choice.lane.value] += number
     if len(bins) == 1:
         return f", lane {next(iter(bins))}"
     return f", lanes {', '.join(f'{lane} {number:,}' for lane, number in bins.items())}" if bins else ""
 
 
-def _rewrite_facts(step: RewriteStep) -> str:
+def _how(step: RewriteStep) -> str:
     match step:
         case CompactStep():
-            return f" of up to {format_size(step.max_file_size_bytes)}" + (
-                ", with a shuffle" if step.repartition else ""
-            )
+            shuffled = ", with a shuffle" if step.repartition else ""
+            return f" of up to {format_size(step.max_file_size_bytes)}{shuffled}"
         case PurgeStep():
             return f" of up to {format_size(step.max_file_size_bytes)}"
         case PartitionRewriteStep():
             return f", {_request(step.request)}"
         case ClusterStep():
             full = ", also what other columns clustered" if step.full else ""
-            return f" of about {format_size(step.max_file_size_bytes)}, clustered by {_columns(step.columns)}{full}"
-        case ZOrderStep(turn=Turn() as turn):
-            facts = f", by {_columns(step.columns)}"
-            if turn.before is not None and turn.after is not None:
-                facts += f", a query reads {turn.before.files_read:,.1f} -> about {turn.after.files_read:,.1f} files"
-            return facts + ("" if step.settings is None else ", more commits follow if needed")
+            return f" of about {format_size(step.max_file_size_bytes)}, clustered by {', '.join(step.columns)}{full}"
+        case ZOrderStep(turn=Turn()):
+            return f", by {', '.join(step.columns)}"
         case ZOrderStep():
-            return f" of about {format_size(step.max_file_size_bytes)}, by {_columns(step.columns)}"
+            return f" of about {format_size(step.max_file_size_bytes)}, by {', '.join(step.columns)}"
         case _:
             assert_never(step)
 
 
-def _columns(names: Iterable[str]) -> str:
-    return ", ".join(printable(name) for name in names)
+def _request(request: RewriteRequest) -> str:
+    """Print a request: ``4 a partition, sorted by id``, or ``of about 128 MiB each``."""
+    size = request.file_size_bytes
+    text = f"{request.num_files or 0:,} a partition" if size is None else f"of about {format_size(size)} each"
+    return text + (f", sorted by {', '.join(request.sort_columns)}" if request.sort_columns else "")
 
 
 _KINDS = {
@@ -138,47 +182,84 @@ _KINDS = {
 }
 
 
-def _describe_vacuum(step: VacuumStep, tz: tzinfo | None) -> StepText:
+def _vacuum_facts(steps: Sequence[VacuumStep], tz: tzinfo | None) -> list[Text]:
     """Say how much is deleted, how old it is and what decided; then what is moved, emptied and listed."""
-    doing = "" if not step.trash_seconds else f" to the trash for {format_duration(step.trash_seconds)}"
-    before = "" if tz is None else f", removed before {when(step.removed_before_ms, tz)}"
-    facts = [
-        f"{count_of(len(step.files), 'file')}, {format_size(step.size_bytes)}{doing}{before}; keeps "
-        f"{format_duration(step.retention_seconds)} (decided by {printable(step.decided_by)})"
+    first = steps[0]
+    doing = "" if not first.trash_seconds else f" to the trash for {format_duration(first.trash_seconds)}"
+    before = "" if tz is None else f", removed before {when(max(step.removed_before_ms for step in steps), tz)}"
+    facts: list[Text] = [
+        f"{count_of(sum(len(step.files) for step in steps), 'file')}, "
+        f"{format_size(sum(step.size_bytes for step in steps))}{doing}{before}; keeps "
+        f"{format_duration(first.retention_seconds)} (decided by {first.decided_by})"
     ]
-    kinds = step.by_kind
-    if any(kind != "data" for kind, _, _ in kinds):
-        facts.append(", ".join(f"{_KINDS.get(kind, kind)} {num:,} ({format_size(size)})" for kind, num, size in kinds))
-    if tz is not None and step.oldest_ms is not None and step.youngest_ms is not None:
-        first, last = when(step.oldest_ms, tz), when(step.youngest_ms, tz)
-        facts.append(f"removed {first}" if first == last else f"removed from {first} to {last}")
-    if step.emptied:
-        num, size = sum(run.num_files for run in step.emptied), sum(run.size_bytes for run in step.emptied)
+    kinds: dict[str, list[int]] = {}
+    for kind, number, size in (each for step in steps for each in step.by_kind):
+        sums = kinds.setdefault(kind, [0, 0])
+        kinds[kind] = [sums[0] + number, sums[1] + size]
+    if kinds.keys() - {"data"}:
+        facts.append(", ".join(f"{_KINDS.get(k, k)} {num:,} ({format_size(size)})" for k, (num, size) in kinds.items()))
+    removed = [at_ms for step in steps for at_ms in (step.oldest_ms, step.youngest_ms) if at_ms is not None]
+    if tz is not None and removed:
+        oldest, youngest = when(min(removed), tz), when(max(removed), tz)
+        facts.append(f"removed {oldest}" if oldest == youngest else f"removed from {oldest} to {youngest}")
+    emptied = [run for step in steps for run in step.emptied]
+    if emptied:
+        num, size = sum(run.num_files for run in emptied), sum(run.size_bytes for run in emptied)
         facts.append(f"from the trash {count_of(num, 'file')}, {format_size(size)}")
-    if step.listing is not None:
-        listing = step.listing
-        facts.append(
-            f"listed {count_of(listing.num_files, 'file')} in {count_of(listing.num_folders, 'folder')}, "
-            f"about {count_of(listing.num_requests, 'request')}"
+    listings = [step.listing for step in steps if step.listing is not None]
+    if listings:
+        files, folders, requests = (
+            sum(getattr(listing, name) for listing in listings) for name in ("num_files", "num_folders", "num_requests")
         )
-    return StepText(Symbol.DELETE, "vacuum", tuple(facts), (*((),) * (len(facts) - 1), step.reasons))
+        facts.append(
+            f"listed {count_of(files, 'file')} in {count_of(folders, 'folder')}, about {count_of(requests, 'request')}"
+        )
+    return facts
 
 
-def _describe_properties(step: SetPropertiesStep) -> StepText:
-    """Put each reason on the line of the property that it names, and the rest on the last line."""
-    before = dict(step.before)
-    facts = []
-    reasons: list[tuple[Reason, ...]] = []
-    rest = list(step.reasons)
-    for key, value in step.after:
-        old = before.get(key)
-        change = f"{'(not set)' if old is None else shortened(old)} -> {shortened(value)}"
-        facts.append(f"{printable(key)}  {INTERNAL if is_internal(key) else change}")
-        own = tuple(reason for reason in rest if key in reason.text)
-        rest = [reason for reason in rest if reason not in own]
-        reasons.append(own)
-    reasons[-1:] = [(*reasons[-1], *rest)] if reasons else []
-    return StepText(Symbol.CHANGE, "properties", tuple(facts), tuple(reasons))
+def _describe_properties(step: SetPropertiesStep, reasons: Sequence[Sequence[Reason]]) -> list[Statement]:
+    """Return a statement for each property, with the reason that names it; the last has what is left of the reasons."""
+    rest, word = list(zip(*reasons, strict=False)), step_word(step.kind)
+    statements = []
+    for number, (key, value) in enumerate(step.after, start=1):
+        is_last = number == len(step.after)
+        own = [each for each in rest if is_last or key in each[0].text]
+        rest = [each for each in rest if each not in own]
+        said = said_reasons(list(zip(*own, strict=True)))
+        change = INTERNAL if is_internal(key) else _change(key, dict(step.before).get(key), value)
+        said = tuple((text.removeprefix(f"{key}: "), place) for text, place in said)
+        statements.append(Statement(Symbol.CHANGE, word, (change,), said, goes_on=number > 1))
+    return statements
+
+
+def _change(key: str, before: str | None, value: str) -> Text:
+    old = "(not set)" if before is None else literal(shortened(before))
+    return (literal(key), "  ", old, " -> ", literal(shortened(value)))
+
+
+def _taken(step: Step) -> Iterable[str]:
+    """Yield a line for each bin or deleted file: exactly what the step takes."""
+    match step:
+        case SetPropertiesStep():
+            return
+        case BatchedStep():
+            rows = [
+                (
+                    f"commit {number}/{len(step.batches)}",
+                    f"{count_of(len(bin_.files), 'file')}",
+                    format_size(bin_.size_bytes),
+                    partition(bin_.partition_texts),
+                )
+                for number, batch in enumerate(step.batches, start=1)
+                for bin_ in batch.bins
+            ]
+        case VacuumStep():
+            rows = [("delete", file.kind, format_size(file.size_bytes), printable(file.path)) for file in step.files]
+        case _:
+            assert_never(step)
+    yield from columns(rows, right=frozenset({1, 2}))
+    if isinstance(step, VacuumStep) and step.files:
+        yield ONLY_APPLY_CAN_TELL
 
 
 def is_internal(property_name: str) -> bool:
@@ -187,64 +268,44 @@ def is_internal(property_name: str) -> bool:
 
 
 def shortened(text: str) -> str:
-    """Return text that is printable, cut where it is long; the plan's JSON has all of it."""
-    shown = printable(text)
-    return shown if len(shown) <= MAX_VALUE else f"{shown[:MAX_VALUE]}... ({len(shown):,} characters)"
+    """Return text that is cut where it is long; the plan's JSON has all of it."""
+    return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}... ({len(text):,} characters)"
 
 
-def _request(request: RewriteRequest) -> str:
-    """Print a request: ``4 a partition, sorted by id``, or ``of about 128 MiB each``."""
-    size = request.file_size_bytes
-    text = f"{request.num_files or 0:,} a partition" if size is None else f"of about {format_size(size)} each"
-    return text + (f", sorted by {_columns(request.sort_columns)}" if request.sort_columns else "")
+def left_alone(
+    entries: Iterable[LeftAlone], *, verbose: bool = False, with_times: bool = True, is_aside: bool = False
+) -> list[Statement]:
+    """Say what is left alone and why: by reason code, added up, what holds it back first; ``verbose`` says each."""
+    groups: dict[object, list[LeftAlone]] = {}
+    for number, entry in enumerate(entries):
+        groups.setdefault(number if verbose else entry.reason.code, []).append(entry)
+    if not verbose:
+        groups = dict(sorted(groups.items(), key=lambda item: item[0] not in HELD_BACK))
+    return [_left(members, with_times, is_aside) for members in groups.values()]
 
 
-@dataclass(frozen=True, slots=True)
-class LeftGroup:
-    """Everything of one table that is left alone for one reason code."""
-
-    code: ReasonCode
-    text: str
-    num_entries: int
-    num_files: int
-    size_bytes: int
-    num_partitions: int
-    origins: tuple[str, ...]
-
-
-def group_left_alone(entries: Iterable[LeftAlone]) -> list[LeftGroup]:
-    """Add up what is left alone by reason code, in the order in which the codes come; what holds it back comes first.
-
-    The text is the first entry's; where others differ, it says how many more there are.
-    """
-    by_code: dict[ReasonCode, list[LeftAlone]] = {}
-    for entry in entries:
-        by_code.setdefault(entry.reason.code, []).append(entry)
-    groups = []
-    for code, members in sorted(by_code.items(), key=lambda item: item[0] not in HELD_BACK):
-        texts = list(dict.fromkeys(member.reason.text for member in members))
-        more = f" (and {len(texts) - 1:,} more like it)" if len(texts) > 1 else ""
-        partitions = {member.partition_values for member in members if member.partition_values}
-        groups.append(
-            LeftGroup(
-                code=code,
-                text=texts[0] + more,
-                num_entries=len(members),
-                num_files=sum(member.num_files for member in members),
-                size_bytes=sum(member.size_bytes for member in members),
-                num_partitions=len(partitions),
-                origins=tuple(dict.fromkeys(member.reason.origin for member in members if member.reason.origin)),
-            )
-        )
-    return groups
+def _left(members: Sequence[LeftAlone], with_times: bool, is_aside: bool) -> Statement:
+    code, partitions = (
+        members[0].reason.code,
+        {member.partition_values for member in members if member.partition_values},
+    )
+    amount = how_much(
+        sum(member.num_files for member in members),
+        sum(member.size_bytes for member in members),
+        len(partitions) if len(members) > 1 else 0,
+    )
+    if len(members) == 1 and members[0].partition_values:
+        amount = f"{partition(members[0].partition_values)}  {amount}".rstrip()
+    texts = list(dict.fromkeys(member.reason.text for member in members))
+    text = (None if with_times else _WITHOUT_TIMES.get(code)) or merged(texts)
+    reason = (with_code(code, text), places(member.reason.origin for member in members))
+    return Statement(Symbol.LEFT, "left alone", (amount,) if amount else (), (reason,), is_aside=is_aside)
 
 
 def how_much(num_files: int, size_bytes: int, num_partitions: int = 0) -> str:
     """Print a quantity of files: ``8,426 files, 1.1 TiB in 12 partitions``; empty for none."""
-    if not num_files:
-        return f"in {count_of(num_partitions, 'partition')}" if num_partitions else ""
-    where = f" in {count_of(num_partitions, 'partition')}" if num_partitions else ""
-    return f"{count_of(num_files, 'file')}, {format_size(size_bytes)}{where}"
+    where = f"in {count_of(num_partitions, 'partition')}" if num_partitions else ""
+    return f"{count_of(num_files, 'file')}, {format_size(size_bytes)} {where}".rstrip() if num_files else where
 
 
 def with_code(code: ReasonCode, text: str) -> str:
@@ -257,95 +318,3 @@ def is_named(table: TablePlan) -> bool:
     return table.state not in ("up_to_date", "waiting") or any(
         entry.reason.code in LOUD_REASONS for entry in table.left_alone
     )
-
-
-def problem_cause(table: TablePlan) -> tuple[str, str, str | None] | None:
-    """Return what tables must share for their problem to be said once; None for a table without one."""
-    problem = table.problem
-    return None if problem is None or table.is_ledger else (problem.code, problem.what, problem.help)
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """What a plan adds up to; counted here, stored nowhere."""
-
-    num_tables: Counter[TableState]
-    num_steps: Counter[str]
-    files_rewritten: int
-    bytes_rewritten: int
-    files_added: int
-    files_deleted: int
-    bytes_deleted: int
-
-
-def total(tables: Iterable[TablePlan]) -> Totals:
-    """Add up tables and steps."""
-    tables = tuple(tables)
-    rewrites = [step for table in tables for step in table.rewrites]
-    vacuums = [step for table in tables for step in table.steps if isinstance(step, VacuumStep)]
-    return Totals(
-        num_tables=Counter(table.state for table in tables),
-        num_steps=Counter(step_word(step.kind) for table in tables for step in table.steps),
-        files_rewritten=sum(step.num_files for step in rewrites),
-        bytes_rewritten=sum(step.size_bytes for step in rewrites),
-        files_added=sum(step.num_files_added for step in rewrites),
-        files_deleted=sum(len(step.files) for step in vacuums),
-        bytes_deleted=sum(step.size_bytes for step in vacuums),
-    )
-
-
-_REST_WORDS = {
-    TableState.WAITING: "waiting",
-    TableState.BLOCKED: "blocked",
-    TableState.UNSUPPORTED: "not supported",
-    TableState.PROBLEM: "cannot be planned",
-}
-
-
-def tables_line(totals: Totals) -> str:
-    """Print ``2 tables to change, 4 steps (compact 2, properties 1, vacuum 1); 34 up to date, 1 blocked``."""
-    kinds = ", ".join(f"{word} {number:,}" for word, number in sorted(totals.num_steps.items()))
-    text = f"{count_of(totals.num_tables[TableState.CHANGES], 'table')} to change, "
-    text += count_of(sum(totals.num_steps.values()), "step") + (f" ({kinds})" if kinds else "")
-    rest = [f"{totals.num_tables[TableState.UP_TO_DATE]:,} up to date"]
-    for state, word in _REST_WORDS.items():
-        if totals.num_tables[state]:
-            rest.append(f"{totals.num_tables[state]:,} {word}")
-    return f"{text}; {', '.join(rest)}"
-
-
-MAX_TABLES_NAMED = 12
-"""Tables named in one line; the rest is counted."""
-
-
-def rule_lines(plan: Plan, shown: Callable[[str], str]) -> list[str]:
-    """Say how many tables rules manage, which of them are new, and which are gone; nothing where no rule does.
-
-    Args:
-        plan: The plan.
-        shown: Makes a name fit for where it is printed.
-    """
-    managed = [table for table in plan.tables if table.rule_line is not None]
-    lines = []
-    if managed:
-        lines.append(f"Managed by rules, without a file of their own: {count_of(len(managed), 'table')}.")
-    new = [shown(table.ref.identifier) for table in managed if table.is_new]
-    if new:
-        lines.append(f"New since the last run ({len(new):,}): {named(new, MAX_TABLES_NAMED)}.")
-    gone = [f"{shown(table.ref.identifier)} ({shown(table.source)})" for table in plan.gone]
-    if gone:
-        lines.append(f"Gone since the last run ({len(gone):,}): {named(gone, MAX_TABLES_NAMED)}.")
-    return lines
-
-
-def cost_line(totals: Totals) -> str | None:
-    """Print ``rewrites 41.5 GiB in 1,300 files into about 157 files; deletes 2,310 files, 41 GiB``, or None."""
-    parts = []
-    if totals.files_rewritten:
-        parts.append(
-            f"rewrites {format_size(totals.bytes_rewritten)} in {count_of(totals.files_rewritten, 'file')} "
-            f"into about {count_of(totals.files_added, 'file')}"
-        )
-    if totals.files_deleted:
-        parts.append(f"deletes {count_of(totals.files_deleted, 'file')}, {format_size(totals.bytes_deleted)}")
-    return "; ".join(parts) or None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 
 from maintainer.model.plan.plan import Checks, TablePlan
-from maintainer.model.plan.steps import RewriteStep
 from maintainer.model.run.auto_compaction import (
     AUTO_COMPACT,
     LEGACY_AUTO_OPTIMIZE,
@@ -15,22 +14,17 @@ from maintainer.model.run.auto_compaction import (
 )
 from maintainer.planning.selection.lane_choice import lanes_of
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.report.plan.counterfactuals import lines as change_lines
+from maintainer.report.document.blocks import Block, Heading, Line, Row, Span, Statement, Subject, Subjects, Table, Text
+from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.plan.counterfactuals import what_would_change
 from maintainer.report.plan.deciding_settings import deciding_settings
-from maintainer.report.plan.plan_text import (
-    PlanOptions,
-    fact_lines,
-    left_alone_lines,
-    note_lines,
-    problem_lines,
-    rhythm_lines,
-    step_lines,
-)
-from maintainer.report.plan.step_text import describe, step_word, with_code
+from maintainer.report.plan.plan_text import PlanOptions, note_statements, problem_statement, rhythm_lines
+from maintainer.report.plan.step_text import describe, left_alone, step_word, with_code
 from maintainer.report.style import PLAIN, Role, Style, Symbol
-from maintainer.report.text_layout import columns, printable
 from maintainer.units import count_of, format_size
+
+_INDENT = 6
+_NOTHING = Statement(Symbol.SAME, "nothing")
 
 
 def render_why(
@@ -47,46 +41,56 @@ def render_why(
     Args:
         table: What planning decided.
         policy: The table's effective policy, for the thresholds and where they were written; None leaves them out.
-        options: ``verbose`` names each partition that is left alone; ``tz`` and ``width`` as for a plan.
+        options: ``verbose`` names each partition that is left alone; ``tz`` as for a plan.
         style: Colour or none.
         auto_compact: Whether the table's writers compact by themselves, or why nobody can say; None leaves it out.
         at_ms: When it was planned, milliseconds since 1970 UTC.
     """
     options = options or PlanOptions()
-    lines = [_heading(table, style)]
-
-    def section(title: str, body: Iterable[str]) -> None:
-        lines.extend(["", style.paint(title, Role.BOLD), *(list(body) or ["      = nothing"])])
-
-    if table.problem:
-        section("Cannot be planned", problem_lines(table.problem, style))
-    if table.blocked:
-        tails = [
-            (with_code(reason.code, printable(reason.text)), printable(reason.origin or "")) for reason in table.blocked
-        ]
-        rows = (line for tail in tails for line in fact_lines(Symbol.BLOCKED, "blocked", "", (tail,), options, style))
-        section("Blocked: nothing is done until this changes", rows)
-    if not table.problem:
-        steps = (line for step in table.steps for line in step_lines(describe(step, options.tz), options, style))
-        section(f"Will do ({count_of(len(table.steps), 'step')})", [*steps, *note_lines(table, options, style)])
-        lanes = [line for step in table.rewrites for line in _lane_lines(step)]
-        if lanes:
-            section("Lanes of its bins", lanes)
-        section("Leaves alone", left_alone_lines(table.left_alone, options, style))
+    document: list[Block] = [_heading(table), *_decisions(table, options)]
     if policy is not None and not table.problem:
-        changes = what_would_change(table, policy, at_ms)
-        if changes:
-            section("What would change this", change_lines(changes))
+        document += _columns("What would change this", what_would_change(table, policy, at_ms))
     if table.writers is not None:
         facts = rhythm_lines(table.writers, options.lost_ratios.get(table.ref, 0.0))
-        section("Other writers", (f"      = {fact}" for fact in facts))
+        document += _columns("Other writers", [(f"= {fact}",) for fact in facts])
     if table.rewrites:
-        section("Checked after each rewrite", _checks(table.checks))
+        document += _columns("Checked after each rewrite", _checks(table.checks), gap=4)
     if auto_compact is not None:
-        section("Auto compaction by its writers", [f"      = {_switch(auto_compact)}"])
+        document += _columns("Auto compaction by its writers", [(f"= {_switch(auto_compact)}",)])
     if policy is not None:
-        section("Decided by", _settings(table, policy))
-    return "\n".join(lines) + "\n"
+        settings = [(row.key, row.value, row.place) for row in deciding_settings(table, policy)]
+        document += _columns("Decided by", settings, gap=3)
+    return terminal_text(document, style)
+
+
+def _decisions(table: TablePlan, options: PlanOptions) -> list[Block]:
+    if table.problem:
+        return _section("Cannot be planned", [problem_statement(table)])
+    document: list[Block] = []
+    if table.blocked:
+        statements = [
+            Statement(Symbol.BLOCKED, "blocked", (), ((with_code(reason.code, reason.text), reason.origin or ""),))
+            for reason in table.blocked
+        ]
+        document += _section("Blocked: nothing is done until this changes", statements)
+    steps = [statement for step in table.steps for statement in describe([step], options.tz)]
+    document += _section(f"Will do ({count_of(len(table.steps), 'step')})", [*steps, *note_statements([table])])
+    document += _columns("Lanes of its bins", [
+        (f"= {step_word(step.kind)}: {count_of(number, 'bin')} in lane {choice.lane}: {choice.reason}",)
+        for step in table.rewrites
+        for choice, number in lanes_of(step.bins)
+    ])  # fmt: skip
+    return [*document, *_section("Leaves alone", left_alone(table.left_alone, verbose=options.verbose))]
+
+
+def _section(title: str, statements: Sequence[Statement]) -> list[Block]:
+    subject = Subject("", ("",), tuple(statements) or (_NOTHING,))
+    return [Heading(title), Subjects([subject], is_one=True)]
+
+
+def _columns(title: str, rows: Sequence[tuple[Text, ...]], gap: int = 2) -> list[Block]:
+    """Return a section of aligned columns; none without rows."""
+    return [Heading(title), Table((), list(map(Row, rows)), gap=gap, indent=_INDENT)] if rows else []
 
 
 _SOURCE = {
@@ -102,35 +106,23 @@ _SOURCE = {
 
 def _switch(switch: AutoCompactSwitch | str) -> str:
     if isinstance(switch, str):
-        return f"not known: {printable(switch)}"
+        return f"not known: {switch}"
     return f"{'on' if switch.enabled else 'off'}: {_SOURCE[switch.source]}"
 
 
-def _lane_lines(step: RewriteStep) -> Iterator[str]:
-    for choice, number in lanes_of(step.bins):
-        bins = count_of(number, "bin")
-        yield f"      = {step_word(step.kind)}: {bins} in lane {choice.lane}: {printable(choice.reason)}"
-
-
-def _heading(table: TablePlan, style: Style) -> str:
-    parts = [style.paint(printable(table.ref.identifier), Role.BOLD)]
+def _heading(table: TablePlan) -> Line:
+    parts = [""]
     if table.observed:
         files = count_of(table.observed.num_files, "file")
         parts += [f"v{table.observed.version}", f"{format_size(table.observed.size_bytes)} in {files}"]
-    parts.append(printable(table.source))
-    if table.owner:
-        parts.append(f"owner {printable(table.owner)}")
-    return "   ".join(parts)
+    parts += [table.source, *([f"owner {table.owner}"] if table.owner else [])]
+    return Line((Span(table.ref.identifier, Role.BOLD), "   ".join(parts)))
 
 
-def _checks(checks: Checks) -> Iterator[str]:
-    yield f"      rowCount    {printable(checks.row_count)}"
-    yield f"      content     {printable(checks.content)}"
-    yield f"      files       {'each live file must exist' if checks.files else 'off'}"
-    for expectation in checks.expectations:
-        yield f"      expects     {printable(expectation.type)} {printable(expectation.arguments_json)}"
-
-
-def _settings(table: TablePlan, policy: ResolvedPolicy) -> list[str]:
-    rows = deciding_settings(table, policy)
-    return columns([(f"      {row.key}", printable(row.value), printable(row.place)) for row in rows], gap=3)
+def _checks(checks: Checks) -> list[tuple[Text, ...]]:
+    return [
+        ("rowCount", checks.row_count),
+        ("content", checks.content),
+        ("files", "each live file must exist" if checks.files else "off"),
+        *(("expects", f"{each.type} {each.arguments_json}") for each in checks.expectations),
+    ]

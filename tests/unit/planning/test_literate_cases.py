@@ -23,6 +23,7 @@ from maintainer.report.plan.plan_text import PlanOptions
 from maintainer.report.plan.why_text import render_why
 from maintainer.units import parse_duration
 from tests.support.policies.projects import loaded
+from tests.support.suites.golden_text import assert_golden
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.md"))
 BLOCKS = ["yaml policy", "yaml table", "text plan"]
@@ -57,8 +58,10 @@ def planned(root: Path, policy_text: str, table_text: str) -> str:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_the_plan_is_the_one_on_the_page(case: Path, tmp_path: Path) -> None:
-    blocks = blocks_of(case.read_text(encoding="utf-8"))
-    assert planned(tmp_path, blocks["yaml policy"], blocks["yaml table"]) == blocks["text plan"]
+    page = case.read_text(encoding="utf-8")
+    blocks = blocks_of(page)
+    text = planned(tmp_path, blocks["yaml policy"], blocks["yaml table"])
+    assert_golden(case, page.replace(f"```text plan\n{blocks['text plan']}```", f"```text plan\n{text}```"))
 
 
 def test_there_are_cases() -> None:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from maintainer.model.plan.plan import Plan, Problem
+import pytest
+
+from maintainer.model.plan.lanes import Codec
+from maintainer.model.plan.plan import Plan, Problem, TablePlan
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import Batch, CompactStep
 from maintainer.model.run.commit_verdict import TableVerification, VerifyRun
 from maintainer.model.run.history_rows import StatusRow
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
@@ -15,8 +20,8 @@ from maintainer.report.plan.plan_text import PlanOptions, render_plan
 from maintainer.report.run.run_findings import joined, run_findings, run_markdown
 from maintainer.report.run.verify_text import render_verify, verify_findings
 from maintainer.report.status_text import render_status
-from maintainer.report.text_layout import MAX_ALIKE
-from tests.support.runs.sample_plans import full_plan
+from maintainer.units import format_size
+from tests.support.runs.sample_plans import MIB, data_bin, full_plan, items, observed
 
 NAMES = [f"s3://lake/t/t{number:02}" for number in range(30)]
 
@@ -34,15 +39,67 @@ def refused_plan(*, own: int) -> Plan:
 def test_a_plan_says_one_cause_once_and_verbose_names_each_table() -> None:
     text = render_plan(refused_plan(own=2))
     assert text.count("the key is wrong") == 1
-    assert "the same of 27 more tables: s3://lake/t/t01, " in text
-    assert f"and {27 - MAX_ALIKE} more" in text
+    assert "28 tables" in text
+    assert "s3://lake/t/t00, s3://lake/t/t01, s3://lake/t/t02 and 25 more" in text
     assert (text.count("no such folder 28"), text.count("no such folder 29")) == (1, 1)
     assert "30 cannot be planned" in text
     verbose = render_plan(refused_plan(own=2), PlanOptions(verbose=True))
     assert verbose.count("the key is wrong") == 28
     markdown = render_plan_markdown(refused_plan(own=2))
     assert markdown.count("the key is wrong") == 1
-    assert "the same of 27 more tables" in markdown
+    assert "28 tables: `s3://lake/t/t00`, `s3://lake/t/t01`, `s3://lake/t/t02` and 25 more" in markdown
+
+
+def equal_tables(number: int, *, by_rule: bool) -> list[TablePlan]:
+    """Tables with a compaction each, of which only the figures differ: by one rule, or by a policy file each."""
+    tables = []
+    for place in range(number):
+        small = [1] * (9 + place % 3)
+        file = "policies/lake.yml" if by_rule else f"policies/lake/t{place:03}.yml"
+        step = CompactStep(
+            (Batch((data_bin(None, small),)),),
+            256 * MIB,
+            1,
+            (Reason(ReasonCode.SMALL_FILES, f"{len(small)} files under 64 MiB", f"{file}:14"),),
+        )
+        seen = observed(place, len(small), sum(small) * MIB)
+        ref = TableRef(f"lake/t{place:03}")
+        tables.append(TablePlan(ref, file, "d", seen, (step,), owner="team-a", rule_line=14 if by_rule else None))
+    return tables
+
+
+@pytest.mark.parametrize("by_rule", [True, False])
+def test_three_hundred_equal_tables_are_one_and_verbose_names_each(by_rule: bool) -> None:
+    tables = equal_tables(300, by_rule=by_rule)
+    num_files = sum(table.rewrites[0].num_files for table in tables)
+    fleet = replace(full_plan(), tables=(*tables, items()))
+    text = render_plan(fleet)
+    place = "policies/lake.yml:14" if by_rule else "policies/lake/t000.yml:14 and 299 more"
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    size = format_size(num_files * MIB)
+    assert "lake/t000, lake/t001, lake/t002 and 297 more" in lines
+    assert any(line.startswith(f"~ 300 tables of team-a {size} in {num_files:,} files policies/lake") for line in lines)
+    assert f"+ compact {num_files:,} files, {size} -> about 300 files of up to 256 MiB" in " ".join(lines)
+    assert f"each: 9 to 11 files under 64 MiB {place}" in " ".join(lines)
+    assert len(lines) <= 16
+    assert render_plan(fleet, PlanOptions(verbose=True)).count("lake/t2") >= 100
+    rows = [line for line in render_plan_markdown(fleet).splitlines() if "`lake/t" in line]
+    assert len(rows) == 1
+    assert "300 tables of team-a: `lake/t000`, `lake/t001`, `lake/t002` and 297 more" in rows[0]
+
+
+def test_what_differs_in_more_than_figures_is_not_one() -> None:
+    tables = equal_tables(9, by_rule=True)
+    tables[:3] = [replace(table, owner="team-b") for table in tables[:3]]
+    tables[3] = replace(tables[3], rule_line=20)
+    (step,) = tables[4].rewrites
+    tables[4] = replace(tables[4], steps=(replace(step, codec=Codec.ZSTD),))
+    shown = [
+        line.split("   ")[0].strip() for line in render_plan(replace(full_plan(), tables=tuple(tables))).splitlines()
+    ]
+    assert [line for line in shown if line.startswith("~")] == [
+        "~ 3 tables of team-b", "~ lake/t003", "~ lake/t004", "~ 4 tables of team-a"
+    ]  # fmt: skip
 
 
 def test_a_run_on_github_says_one_cause_once_at_the_place_that_all_share() -> None:

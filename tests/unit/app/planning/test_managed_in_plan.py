@@ -79,7 +79,7 @@ def test_a_plan_says_where_tables_come_from_and_what_could_not_be_done(tmp_path:
     }
     assert from_json(to_json(plan)) == plan
     text = render_plan(plan)
-    assert "x E645        there is no such folder" in text
+    assert "x error E645  there is no such folder" in text
     assert "Managed by rules, without a file of their own: 2 tables." in text
     assert "new" not in text.lower()
 

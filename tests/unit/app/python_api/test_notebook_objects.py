@@ -18,7 +18,8 @@ from maintainer.app.run_result import RunResult
 from maintainer.errors import ExitCode, ProjectError, Refused
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.table.table_facts import TableRef
-from maintainer.report.html.notebook import MAX_ROWS_SHOWN, NotebookTable, notebook_html
+from maintainer.report.document.blocks import Row, Table
+from maintainer.report.html.notebook import MAX_ROWS_SHOWN, notebook_html
 from tests.support.policies.projects import write_project
 from tests.support.runs.sample_plans import full_plan
 from tests.support.runs.sample_runs import bad_run, good_run
@@ -68,7 +69,7 @@ class Tags(HTMLParser):
 def fragment_of(shown: object) -> str:
     """The HTML of an object, of which only plain elements may be there."""
     fragment: str = shown._repr_html_()  # type: ignore[attr-defined] # every object that is shown has it
-    plain = {"div", "b", "br", "table", "thead", "tbody", "tr", "th", "td", "pre"}
+    plain = {"div", "b", "br", "code", "table", "thead", "tbody", "tr", "th", "td", "pre"}
     assert set(Tags(fragment).names) <= plain
     assert "\x1b" not in fragment
     return fragment
@@ -199,7 +200,7 @@ def test_rows_are_a_sequence_of_at_most_so_many_shown() -> None:
 
 def test_a_fragment_without_a_table() -> None:
     assert "table" not in notebook_html("nothing")
-    assert "and" not in notebook_html("few", (), NotebookTable(("a",), [("1",)]))
+    assert "and" not in notebook_html("few", (), Table(("a",), [Row(("1",))]))
 
 
 def test_what_is_no_duration_is_a_value_error(project: Project) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from markdown_it import MarkdownIt
 
 from maintainer.errors import ExitCode
-from maintainer.model.plan.plan import LeftAlone, TableState
+from maintainer.model.plan.plan import LeftAlone, Plan, TableState
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import SetPropertiesStep
 from maintainer.model.run.exit_codes import plan_exit_code
@@ -28,7 +28,8 @@ from maintainer.policy.resolve.resolved import (
     VacuumPolicy,
     ZOrderPolicy,
 )
-from maintainer.report.plan.comparison_markdown import MAX_VALUE, Comparison, render_comparison
+from maintainer.report.document.markdown_writer import markdown_text
+from maintainer.report.plan.comparison_markdown import MAX_VALUE, Comparison, comparison_blocks
 from maintainer.report.plan.plan_markdown import MARKER, render_failure_markdown, render_plan_markdown
 from tests.support.runs import sample_plans
 from tests.support.tables.builders import make_optimize, make_policy
@@ -135,10 +136,14 @@ def hostile_comparison() -> Comparison:
     )
 
 
+def compared_lines(plan: Plan, compared: Comparison, room: int) -> list[str]:
+    return markdown_text(comparison_blocks(plan, compared), room).splitlines()
+
+
 def test_the_comment_has_it_after_the_totals_and_stays_stable() -> None:
     plan, compared = sample_plans.full_plan(), hostile_comparison()
     text = render_plan_markdown(plan, compared=compared)
-    lines = render_comparison(plan, compared, 30_000)
+    lines = compared_lines(plan, compared, 30_000)
     assert "\n".join(lines) in text
     assert lines[0] == "#### Changed policies, compared with `main`"
     assert r"* **`a`\|`b` keeps less: retention 14d -> 7d**" in lines
@@ -174,21 +179,20 @@ def test_tables_that_change_alike_share_their_lines() -> None:
     now = [make_policy(name=name, digest="2", vacuum=vacuum(7), lines={"vacuum.retention": 4}) for name in names]
     now[-1] = make_policy(name="t7", digest="2", vacuum=vacuum(8), lines={"vacuum.retention": 4})
     compared = Comparison("main", policy_changes(before, now), sample_plans.full_plan())
-    lines = render_comparison(sample_plans.full_plan(), compared, 30_000)
+    lines = compared_lines(sample_plans.full_plan(), compared, 30_000)
     six = "`t1`, `t2`, `t3`, `t4`, `t5` and 1 more"
     assert f"* **{six} keep less: retention 14d -> 7d**" in lines
     assert "* **`t7` keeps less: retention 14d -> 8d**" in lines
     assert f"| {six} | `vacuum.retention` | `14d` | `7d` |" in lines
     assert "| `t7` | `vacuum.retention` | `14d` | `8d` |" in lines
     assert sum("vacuum.retention" in line for line in lines) == 2
-    assert "* **7 more tables keep less**" in render_comparison(sample_plans.full_plan(), compared, 0)
 
 
 def test_what_does_not_fit_is_counted() -> None:
     compared = hostile_comparison()
-    lines = render_comparison(sample_plans.full_plan(), compared, 0)
-    assert "* **1 more table keeps less**" in lines
-    assert {"1 more changed value did not fit.", "1 more new policy did not fit."} <= {*lines}
+    lines = compared_lines(sample_plans.full_plan(), compared, 0)
+    end = "did not fit: see the saved plan."
+    assert {f"3 more changes {end}", f"1 more changed value {end}", f"1 more new policy {end}"} <= {*lines}
     values = tuple(ValueChange(f"properties.{number}", "x" * 900, "y") for number in range(400))
     large = replace(compared.changes, changed=(replace(compared.changes.changed[0], values=values),))
     text = render_plan_markdown(sample_plans.full_plan(), compared=replace(compared, changes=large))
@@ -200,9 +204,9 @@ def test_what_does_not_fit_is_counted() -> None:
 
 def test_nothing_changes() -> None:
     compared = Comparison("main", PolicyChanges((), (), ()), sample_plans.full_plan())
-    assert render_comparison(sample_plans.full_plan(), compared, 1000) == ["No table's policy differs from `main`."]
+    assert compared_lines(sample_plans.full_plan(), compared, 1000) == ["No table's policy differs from `main`."]
     same = replace(hostile_comparison(), plan=sample_plans.full_plan())
-    lines = render_comparison(sample_plans.full_plan(), same, 1000)
+    lines = compared_lines(sample_plans.full_plan(), same, 1000)
     assert "* the next apply rewrites and deletes as much as before" in lines
 
 
@@ -232,7 +236,7 @@ def test_a_table_that_does_not_exist_yet_is_a_note() -> None:
     assert (plan.left_alone, plan.state, plan.owner) == ((LeftAlone(reason),), TableState.WAITING, "team")
     assert plan_exit_code(sample_plans.plan(plan), detailed=True) is ExitCode.OK
     text = render_plan_markdown(sample_plans.plan(plan))
-    sentence = "the table does not exist yet; its policy is new since `origin/main` `orders.yml`"
+    sentence = "no_table_yet: the table does not exist yet; its policy is new since `origin/main` `orders.yml`"
     assert f"| . | `s.new` | left alone |  | {sentence} |" in text.splitlines()
 
 
@@ -255,12 +259,14 @@ def test_what_differs_in_shared_files_comes_before_what_it_changes_of_each_table
         SharedChange("maintainer.yml", "limits.maxFailures", "not set", "3", None),
     )
     compared = replace(hostile_comparison(), shared=shared)
-    lines = render_comparison(sample_plans.full_plan(), compared, 30_000)
+    lines = compared_lines(sample_plans.full_plan(), compared, 30_000)
     first = lines.index(r"| `policies/_profiles/a`\|`b.yml` | `optimize.maxFileSize` | `1GiB` | not set | 1 table |")
     assert lines[first - 2] == "| shared file | value | before | now | reaches |"
     assert lines[first + 1] == "| `maintainer.yml` | `limits.maxFailures` | not set | `3` | each run |"
     assert lines.index("| table | value | before | now |") > first
-    assert "2 more changes of shared files did not fit." in render_comparison(sample_plans.full_plan(), compared, 0)
+    assert "2 more changes of shared files did not fit: see the saved plan." in compared_lines(
+        sample_plans.full_plan(), compared, 0
+    )
     nobody = Comparison("main", PolicyChanges((), (), ()), sample_plans.full_plan(), shared)
-    lines = render_comparison(sample_plans.full_plan(), nobody, 1000)
+    lines = compared_lines(sample_plans.full_plan(), nobody, 1000)
     assert (lines[0], lines[4:]) == ("No table's policy differs from `main`.", lines[4:6])

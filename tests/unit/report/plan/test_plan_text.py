@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
@@ -22,26 +23,28 @@ from maintainer.report.style import Style
 from tests.support.runs import sample_plans
 from tests.support.runs.sample_plans import MIB, data_bin, full_plan, gone, items, leads, orders, plan, quiet
 from tests.support.runs.sample_runs import fleet_policy
-from tests.unit.report.golden_text import assert_golden
+from tests.support.suites.golden_text import assert_golden
+
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def test_a_plan_as_text() -> None:
     options = PlanOptions(project="lake", num_policies=214, saved_to="plan.json")
-    assert_golden("plan.txt", render_plan(full_plan(), options))
+    assert_golden(GOLDEN / "plan.txt", render_plan(full_plan(), options))
 
 
 def test_verbose_names_every_table_bin_and_file() -> None:
-    assert_golden("plan_verbose.txt", render_plan(full_plan(), PlanOptions(verbose=True)))
+    assert_golden(GOLDEN / "plan_verbose.txt", render_plan(full_plan(), PlanOptions(verbose=True)))
 
 
 def test_a_plan_as_markdown() -> None:
-    assert_golden("plan.md", render_plan_markdown(full_plan()))
+    assert_golden(GOLDEN / "plan.md", render_plan_markdown(full_plan()))
 
 
 def test_why_names_every_decision_and_threshold() -> None:
-    assert_golden("why.txt", render_why(orders(), fleet_policy(), at_ms=sample_plans.TEN_PM))
+    assert_golden(GOLDEN / "why.txt", render_why(orders(), fleet_policy(), at_ms=sample_plans.TEN_PM))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +82,7 @@ def test_why_of_a_blocked_and_of_an_unplannable_table() -> None:
         leads()
     )
     text = render_why(gone())
-    assert "      x T401        no table `crm.gone` in the catalog\n" in text
+    assert "      x error T401  no table `crm.gone` in the catalog\n" in text
     assert "Will do" not in text
 
 
@@ -133,6 +136,11 @@ def test_a_plan_that_was_not_saved_says_that_apply_may_differ() -> None:
 def test_the_command_to_apply_is_quoted_for_the_shell() -> None:
     text = render_plan(plan(items()), PlanOptions(saved_to="my plan.json"))
     assert text.endswith("    maintainer apply 'my plan.json'\n")
+
+
+def with_owner(table: TablePlan, number: int) -> TablePlan:
+    """A table that stands alone: no other has its owner."""
+    return dataclasses.replace(table, owner=f"team-{number}")
 
 
 def named(table: TablePlan, name: str) -> TablePlan:
@@ -214,7 +222,7 @@ def test_markdown_is_the_same_for_the_same_plan_at_another_time_and_version() ->
 
 
 def test_markdown_fits_a_comment_and_counts_what_does_not() -> None:
-    many = plan(*(named(items(), f"sales.items_{number:04}") for number in range(2000)))
+    many = plan(*(named(with_owner(items(), number), f"sales.items_{number:04}") for number in range(2000)))
     text = render_plan_markdown(many)
     assert len(text) <= 60_000
     assert text.startswith(MARKER + "\n")

@@ -68,8 +68,8 @@ REASONS = (Reason(ReasonCode.REWRITE_DUE, "because"),)
     ],
 )
 def test_a_step_says_what_it_does_to_how_much(step: RewriteStep, word: str, facts: str, num_added: int) -> None:
-    text = describe(step, None)
-    assert (text.word, text.facts, text.reasons) == (word, (facts,), (REASONS,))
+    (text,) = describe([step], None)
+    assert (text.word, text.facts, text.reasons) == (word, (facts,), (("because", ""),))
     assert totals(step) == {
         "num_batches": len(step.batches),
         "num_bins": sum(len(batch.bins) for batch in step.batches),

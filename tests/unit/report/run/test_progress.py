@@ -6,6 +6,7 @@ import re
 import sys
 import time
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
@@ -31,7 +32,9 @@ from maintainer.units import format_size
 from tests.support.runs import sample_runs as samples
 from tests.support.runs.sample_plans import TEN_PM, full_plan
 from tests.support.runs.sample_runs import RUN, progress_events
-from tests.unit.report.golden_text import assert_golden
+from tests.support.suites.golden_text import assert_golden
+
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 TABLES = tuple(table.ref.identifier for table in full_plan().tables)
 
@@ -82,7 +85,7 @@ def piped(events: Iterable[ProgressEvent], style: Style | None = None) -> str:
 
 
 def test_lines_for_a_pipeline() -> None:
-    assert_golden("progress.txt", piped(progress_events()))
+    assert_golden(GOLDEN / "progress.txt", piped(progress_events()))
 
 
 def test_colour_only_repeats_what_the_words_say() -> None:
@@ -259,7 +262,7 @@ def test_json_lines() -> None:
         if not isinstance(event, StepHeartbeat) or not seen_beat:
             sink(event)
         seen_beat = seen_beat or isinstance(event, StepHeartbeat)
-    assert_golden("progress.jsonl", stream.getvalue())
+    assert_golden(GOLDEN / "progress.jsonl", stream.getvalue())
     first, *rest = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert first == {"type": "version", "format": 1, "maintainer": "0.1.0"}
     assert all(list(line)[:2] == ["type", "at"] for line in rest)

@@ -4,6 +4,7 @@ import dataclasses
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -33,7 +34,9 @@ from maintainer.report.run.run_text import MAX_BLOCKS, render_run
 from maintainer.report.style import Style
 from tests.support.runs.sample_plans import TEN_PM, gone, items, leads, plan, quiet
 from tests.support.runs.sample_runs import RUN, bad_run, compact_done, good_run, properties_done
-from tests.unit.report.golden_text import assert_golden
+from tests.support.suites.golden_text import assert_golden
+
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 REMOVED = FileSizeMetrics(1024, 4096, 2048.5, 1204, 2466394)
 METRICS = OptimizeMetrics(
@@ -184,7 +187,7 @@ def test_every_exit_code_has_words() -> None:
 
 
 def test_the_end_of_a_good_run() -> None:
-    assert_golden("run_good.txt", render_run(good_run(), run_folder=FOLDER))
+    assert_golden(GOLDEN / "run_good.txt", render_run(good_run(), run_folder=FOLDER))
 
 
 def test_tables_that_wait_are_counted_apart() -> None:
@@ -195,7 +198,7 @@ def test_tables_that_wait_are_counted_apart() -> None:
 
 
 def test_the_end_of_a_bad_run() -> None:
-    assert_golden("run_bad.txt", render_run(bad_run(), run_folder=FOLDER))
+    assert_golden(GOLDEN / "run_bad.txt", render_run(bad_run(), run_folder=FOLDER))
     painted = render_run(bad_run(), Style(color=True), run_folder=FOLDER)
     assert painted.startswith("\x1b[1;31merror[V503]\x1b[0m: sales.orders, compact: ")
     assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == render_run(bad_run(), run_folder=FOLDER)
@@ -269,7 +272,7 @@ def test_one_failure_is_told_once() -> None:
 
 def test_junit_of_a_bad_run() -> None:
     text = render_junit(bad_run())
-    assert_golden("run_bad.junit.xml", text)
+    assert_golden(GOLDEN / "run_bad.junit.xml", text)
     root = ET.fromstring(text.encode())
     assert [suite.get("name") for suite in root] == [table.ref.identifier for table in bad_run().tables]
     for element, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
@@ -309,8 +312,8 @@ def test_hostile_names_stay_text_everywhere() -> None:
 
 
 def test_annotations_of_a_bad_run() -> None:
-    assert_golden("run_bad.github.txt", render_annotations(run_findings(bad_run())))
-    assert_golden("run_bad.md", run_markdown(bad_run()))
+    assert_golden(GOLDEN / "run_bad.github.txt", render_annotations(run_findings(bad_run())))
+    assert_golden(GOLDEN / "run_bad.md", run_markdown(bad_run()))
 
 
 def test_what_went_to_the_trash_was_not_deleted() -> None:

@@ -1,0 +1,194 @@
+"""The blocks of a document: what is said is built once, and a terminal, Markdown and a page print the same.
+
+Texts are as they came: each writer makes them printable and escapes them. A text is prose, in which our own sentences
+mark code with back-ticks, or a ``Span``. A block that a writer cannot show has no place here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from maintainer.report.style import Role, Symbol
+from maintainer.units import count_of, named
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of a text. ``is_code`` is for names, values, places and commands: they stand as they are."""
+
+    text: str
+    role: Role | None = None
+    is_code: bool = False
+
+
+Text = str | Span | tuple[str | Span, ...]
+
+
+def literal(text: str, role: Role | None = None) -> Span:
+    """Return a name, a value, a place or a command."""
+    return Span(text, role, is_code=True)
+
+
+def spans(text: Text) -> tuple[Span, ...]:
+    """Return the pieces of a text."""
+    pieces = text if isinstance(text, tuple) else (text,)
+    return tuple(Span(piece) if isinstance(piece, str) else piece for piece in pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The title of what follows; ``level`` is 1 for the document's own."""
+
+    text: Text
+    level: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of its own; an empty one parts lines on a terminal and is nothing elsewhere."""
+
+    text: Text = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bullets:
+    """Lines of a list. ``nouns`` are one of them and several, for what does not fit."""
+
+    items: Sequence[Text]
+    nouns: tuple[str, str] = ("line", "lines")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table; ``role`` is the whole row's."""
+
+    cells: tuple[Text, ...]
+    role: Role | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under a heading, none for columns that speak for themselves. ``right`` are the places of figures.
+
+    ``width`` is how wide a terminal's line may be: a last cell that does not fit then stands below its row.
+    ``nouns`` are as those of ``Bullets``.
+    """
+
+    heading: tuple[str, ...]
+    rows: Sequence[Row]
+    right: frozenset[int] = frozenset()
+    nouns: tuple[str, str] = ("row", "rows")
+    width: int | None = None
+    gap: int = 2
+    indent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What is done to a subject, or why not: a word, facts, and the reasons with the policy lines behind them.
+
+    ``reasons`` are pairs of a sentence and its place, either of which may be empty. ``where`` and ``help`` are an
+    error's. ``below`` are lines for who wants to see everything. ``is_aside`` is what a reader in a hurry may pass
+    over, ``goes_on`` that the word stands above.
+    """
+
+    symbol: str
+    word: str
+    facts: tuple[Text, ...] = ()
+    reasons: tuple[tuple[str, str], ...] = ()
+    where: str = ""
+    help: str = ""
+    below: tuple[str, ...] = ()
+    is_aside: bool = False
+    goes_on: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A table, or several of which the same holds, and what is said of them. ``names`` has all of them.
+
+    ``figures`` are version, size and number of files; ``place`` is the policy line.
+    """
+
+    symbol: str
+    names: tuple[str, ...]
+    statements: tuple[Statement, ...]
+    figures: tuple[str, str, str] = ("", "", "")
+    place: str = ""
+    owner: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name, or how many tables."""
+        if len(self.names) == 1:
+            return self.names[0]
+        return count_of(len(self.names), "table") + (f" of {self.owner}" if self.owner else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """Tables with what is said of each; without a heading of their own where ``is_one`` table is spoken of."""
+
+    subjects: Sequence[Subject]
+    is_one: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """Lines as they are."""
+
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """What is shown folded under a summary of our own words, where that can be."""
+
+    summary: str
+    blocks: Sequence[Block]
+
+
+Block = Heading | Line | Bullets | Table | Subjects | CodeBlock | Fold  # closed: each writer ends in ``assert_never``
+Document = Sequence[Block]
+
+FOLD = 3
+"""As many tables of which the same is said are one."""
+
+MAX_FOLDED_NAMES = 3
+"""Names that stand for all of them; ``-v`` and the file have every one."""
+
+
+def first_names(names: Sequence[str]) -> str:
+    """Name the first of several tables and count the others."""
+    return named(names, MAX_FOLDED_NAMES)
+
+
+def joined(texts: Iterable[Text], between: str) -> Text:
+    """Put texts behind one another; empty ones are left out."""
+    pieces: list[str | Span] = []
+    for text in (each for each in texts if each):
+        pieces += [between, *spans(text)]
+    return tuple(pieces[1:])
+
+
+def subject_table(subjects: Iterable[Subject], *, is_aside: bool = False) -> Table:
+    """Return what is said of tables as rows, one for each statement that a reader in a hurry reads, or passes over."""
+    heading = ("", "table", "step", "what", "why")
+    return Table(heading, [row for subject in subjects for row in _rows(subject, is_aside)])
+
+
+def _rows(subject: Subject, is_aside: bool) -> Iterator[Row]:
+    title: Text = literal(subject.title)
+    if len(subject.names) > 1:
+        shown, rest = subject.names[:MAX_FOLDED_NAMES], len(subject.names) - MAX_FOLDED_NAMES
+        more = (f" and {rest:,} more",) if rest > 0 else ()
+        title = (f"{subject.title}: ", *spans(joined(map(literal, shown), ", ")), *more)
+    for statement in subject.statements:
+        if statement.is_aside is is_aside:
+            symbol = Span(statement.symbol, Role.BOLD if statement.symbol == Symbol.BLOCKED else None)
+            places = [joined((text, place and literal(place)), " ") for text, place in statement.reasons]
+            why = joined([*places, statement.where and literal(statement.where)], "; ")
+            help_text = statement.help and f"{statement.help[:1].upper()}{statement.help[1:]}"
+            what = joined((joined(statement.facts, "; "), help_text), ". ")
+            yield Row((symbol, title, statement.word, what, why))

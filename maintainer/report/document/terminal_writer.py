@@ -1,0 +1,163 @@
+"""Writes a document for a terminal: aligned columns, and words that colour only repeats.
+
+Nothing is cut: a name that is too wide stays whole and does not push the columns of other lines.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from maintainer.model.closed_types import assert_never
+from maintainer.report.document.blocks import (
+    Block,
+    Bullets,
+    CodeBlock,
+    Document,
+    Fold,
+    Heading,
+    Line,
+    Statement,
+    Subjects,
+    Table,
+    Text,
+    first_names,
+    spans,
+)
+from maintainer.report.style import PLAIN, Role, Style
+from maintainer.report.text_layout import columns, display_width, pad, pad_left, padded_width, printable
+
+WIDTH = 120
+"""Where a reason goes to a line of its own."""
+
+_INDENT, _WORD = 6, 10
+_FACTS = _INDENT + 2 + _WORD + 2
+_LEAST_LAST = 24
+"""Where fewer columns are left of a line, its last cell stands below it."""
+
+
+def terminal_text(document: Document, style: Style = PLAIN) -> str:
+    """Return a document as lines, each ending in a newline."""
+    lines: list[str] = []
+    for block in document:
+        if isinstance(block, Heading) and lines:
+            lines.append("")
+        lines += _lines(block, style)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _lines(block: Block, style: Style) -> Iterator[str]:
+    match block:
+        case Heading(text):
+            yield style.paint(plain(text), Role.BOLD)
+        case Line(text):
+            yield painted(text, style)
+        case Bullets(items):
+            yield from (f"  - {painted(item, style)}" for item in items)
+        case Table():
+            yield from (" " * block.indent + line for line in _table(block, style))
+        case Subjects():
+            yield from _subjects(block, style)
+        case CodeBlock(lines):
+            yield from (f"    {printable(line)}".rstrip() for line in lines)
+        case Fold(summary, blocks):
+            yield summary
+            for inner in blocks:
+                yield from _lines(inner, style)
+        case _:
+            assert_never(block)
+
+
+def painted(text: Text, style: Style) -> str:
+    """Return a text as a terminal shows it."""
+    return "".join(
+        style.paint(printable(span.text), span.role) if span.role else printable(span.text) for span in spans(text)
+    )
+
+
+def plain(text: Text) -> str:
+    """Return a text as it is read where nothing has a meaning of its own."""
+    return painted(text, PLAIN)
+
+
+def _table(table: Table, style: Style) -> Iterator[str]:
+    rows = [[painted(cell, style) for cell in row.cells] for row in table.rows]
+    roles = [row.role for row in table.rows]
+    if table.heading:
+        rows, roles = [list(table.heading), *rows], [Role.BOLD, *roles]
+    if table.width is not None:
+        rows, last = [row[:-1] for row in rows], [row[-1] for row in rows]
+        names = _first_column([row[0] for row in rows], [row[1:] for row in rows], table)
+        yield from _with_last_below(names, last, roles, table.width, style)
+        return
+    for line, role in zip(columns(rows, right=table.right, gap=table.gap), roles, strict=True):
+        yield style.paint(line, role) if role else line
+
+
+def _first_column(names: Sequence[str], figures: Sequence[Sequence[str]], table: Table) -> list[tuple[str, str]]:
+    """Return what stands before the last cell: a name with its figures, or, above them, a name that is too wide."""
+    shown = columns(figures, right=frozenset(place - 1 for place in table.right), gap=table.gap)
+    wide = max(map(display_width, shown))
+    room = (table.width or 0) - wide - 2
+    width = max((display_width(name) for name in names if display_width(name) <= room), default=0)
+    return [
+        ("" if display_width(name) <= width else name, f"{pad(name if display_width(name) <= width else '', width)}"
+         f"  {pad(line, wide)}")
+        for name, line in zip(names, shown, strict=True)
+    ]  # fmt: skip
+
+
+def _with_last_below(
+    heads: Sequence[tuple[str, str]], last: Sequence[str], roles: Sequence[Role | None], width: int, style: Style
+) -> Iterator[str]:
+    for (name, head), text, role in zip(heads, last, roles, strict=True):
+        if name:
+            yield name
+        left = width - display_width(head) - 2
+        if role is Role.BOLD or (text and left >= _LEAST_LAST and display_width(text) <= left):
+            line = f"{head}  {text}".rstrip()
+            yield style.paint(line, role) if role else line
+        else:
+            yield head.rstrip()
+            yield from textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="    ")
+
+
+def _subjects(block: Subjects, style: Style) -> Iterator[str]:
+    subjects = block.subjects
+    titles = [printable(subject.title) for subject in subjects]
+    widths = [
+        padded_width(titles),
+        *(padded_width(subject.figures[place] for subject in subjects) for place in range(3)),
+    ]
+    for title, subject in zip(titles, subjects, strict=True):
+        if not block.is_one:
+            cells = [style.symbol(subject.symbol), style.paint(pad(title, widths[0]), Role.BOLD)]
+            version, size, files = subject.figures
+            if any(widths[1:]):
+                numbers = f"{pad_left(size, widths[2])}{' in ' if size else '    '}{pad_left(files, widths[3])}"
+                cells += [f"  {pad(version, widths[1])}", f"  {numbers}"]
+            yield f"  {' '.join(cells)}   {style.paint(printable(subject.place), Role.DIM)}".rstrip()
+            if len(subject.names) > 1:
+                yield " " * _INDENT + printable(first_names(subject.names))
+        for statement in subject.statements:
+            yield from _statement(statement, style)
+
+
+def _statement(statement: Statement, style: Style) -> Iterator[str]:
+    """Yield facts and reasons on one line where they fit, else each reason on a line of its own below."""
+    symbol = " " if statement.goes_on else style.symbol(statement.symbol)
+    head = f"{' ' * _INDENT}{symbol} {pad('' if statement.goes_on else printable(statement.word), _WORD)}"
+    *before, facts = [painted(fact, style) for fact in statement.facts] or [""]
+    tails = ["   ".join(part for part in map(printable, reason) if part) for reason in statement.reasons]
+    for fact in before:
+        yield f"{head}  {fact}".rstrip()
+        head = " " * (_FACTS - 2)
+    alone = len(tails) == 1 and _FACTS + display_width("   ".join(part for part in (facts, tails[0]) if part)) <= WIDTH
+    inline = [style.paint(tails.pop(), Role.DIM)] if alone else []
+    yield f"{head}  {'   '.join(part for part in (facts, *inline) if part)}".rstrip()
+    below = [style.paint(tail, Role.DIM) for tail in tails if tail]
+    below += [
+        f"{label}: {printable(text)}" for label, text in (("at", statement.where), ("help", statement.help)) if text
+    ]
+    for line in (*below, *map(printable, statement.below)):
+        yield f"{' ' * _FACTS}{line}"

@@ -1,0 +1,92 @@
+"""What a plan adds up to, in a line or two."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from maintainer.model.plan.plan import Plan, TablePlan, TableState
+from maintainer.model.plan.steps import VacuumStep
+from maintainer.report.plan.step_text import step_word
+from maintainer.units import count_of, format_size, named
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What a plan adds up to; counted here, stored nowhere."""
+
+    num_tables: Counter[TableState]
+    num_steps: Counter[str]
+    files_rewritten: int
+    bytes_rewritten: int
+    files_added: int
+    files_deleted: int
+    bytes_deleted: int
+
+
+def total(tables: Iterable[TablePlan]) -> Totals:
+    """Add up tables and steps."""
+    tables = tuple(tables)
+    rewrites = [step for table in tables for step in table.rewrites]
+    vacuums = [step for table in tables for step in table.steps if isinstance(step, VacuumStep)]
+    return Totals(
+        num_tables=Counter(table.state for table in tables),
+        num_steps=Counter(step_word(step.kind) for table in tables for step in table.steps),
+        files_rewritten=sum(step.num_files for step in rewrites),
+        bytes_rewritten=sum(step.size_bytes for step in rewrites),
+        files_added=sum(step.num_files_added for step in rewrites),
+        files_deleted=sum(len(step.files) for step in vacuums),
+        bytes_deleted=sum(step.size_bytes for step in vacuums),
+    )
+
+
+_REST_WORDS = {
+    TableState.WAITING: "waiting",
+    TableState.BLOCKED: "blocked",
+    TableState.UNSUPPORTED: "not supported",
+    TableState.PROBLEM: "cannot be planned",
+}
+
+
+def tables_line(totals: Totals) -> str:
+    """Print ``2 tables to change, 4 steps (compact 2, properties 1, vacuum 1); 34 up to date, 1 blocked``."""
+    kinds = ", ".join(f"{word} {number:,}" for word, number in sorted(totals.num_steps.items()))
+    text = f"{count_of(totals.num_tables[TableState.CHANGES], 'table')} to change, "
+    text += count_of(sum(totals.num_steps.values()), "step") + (f" ({kinds})" if kinds else "")
+    rest = [f"{totals.num_tables[TableState.UP_TO_DATE]:,} up to date"]
+    rest += [f"{totals.num_tables[state]:,} {word}" for state, word in _REST_WORDS.items() if totals.num_tables[state]]
+    return f"{text}; {', '.join(rest)}"
+
+
+MAX_TABLES_NAMED = 12
+"""Tables named in one line; the rest is counted."""
+
+
+def rule_lines(plan: Plan) -> list[str]:
+    """Say how many tables rules manage, which of them are new, and which are gone; nothing where no rule does."""
+    managed = [table for table in plan.tables if table.rule_line is not None]
+    lines = []
+    if managed:
+        lines.append(f"Managed by rules, without a file of their own: {count_of(len(managed), 'table')}.")
+    new = [table.ref.identifier for table in managed if table.is_new]
+    if new:
+        lines.append(f"New since the last run ({len(new):,}): {named(new, MAX_TABLES_NAMED)}.")
+    gone = [f"{table.ref.identifier} ({table.source})" for table in plan.gone]
+    if gone:
+        lines.append(f"Gone since the last run ({len(gone):,}): {named(gone, MAX_TABLES_NAMED)}.")
+    return lines
+
+
+def cost_line(totals: Totals) -> str | None:
+    """Print ``Rewrites 41.5 GiB in 1,300 files into about 157 files; deletes 2,310 files, 41 GiB.``, or None."""
+    parts = []
+    if totals.files_rewritten:
+        parts.append(
+            f"rewrites {format_size(totals.bytes_rewritten)} in {count_of(totals.files_rewritten, 'file')} "
+            f"into about {count_of(totals.files_added, 'file')}"
+        )
+    if totals.files_deleted:
+        parts.append(f"deletes {count_of(totals.files_deleted, 'file')}, {format_size(totals.bytes_deleted)}")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if text else None
