@@ -91,8 +91,8 @@ class OpenedEngine:
     finder: Callable[[], AbstractContextManager[TableFinder]]
     """Finds tables in the catalog and in folders. Raises E620 over Spark Connect."""
     start: Callable[[], float] = lambda: 0.0
-    """Starts the session that steps need, unless it runs; returns the seconds that it took. Raises E607. Logs are read
-    without it."""
+    """Starts the session that steps need, unless it runs; returns the seconds that the caller waited. Raises E607. Logs
+    are read without it."""
     kill: Callable[[], None] = lambda: None
     """Ends a session of our own without waiting for what it does, for a process that is about to be killed."""
     signs_of_life: Callable[[Collection[TableRef]], Mapping[str, SignOfLife]] = lambda tables: {}
@@ -102,17 +102,26 @@ class OpenedEngine:
     """A setting of the session that was borrowed or started, None where it is not set; not one of our workers'."""
 
     @contextmanager
-    def starting_beside(self) -> Iterator[Callable[[], None]]:
-        """Yield what starts the session on a thread of its own, once; the block ends when it has started."""
+    def starting_beside(self, *also: Callable[[], object]) -> Iterator[Callable[[], None]]:
+        """Yield what starts the session, and what else takes long, on threads of their own and only once.
+
+        The block ends when the session has started; it does not wait for the others.
+        """
+
+        def quietly(call: Callable[[], object]) -> None:
+            with suppress(Exception):  # whoever needs it is told
+                call()
+
+        threads = [Thread(target=quietly, args=(call,), daemon=True) for call in (self.start, *also)]
 
         def start() -> None:
-            with suppress(Exception):  # whoever needs the session is told
-                self.start()
+            for thread in threads:
+                if thread.ident is None:
+                    thread.start()
 
-        thread = Thread(target=start, daemon=True)
-        yield thread.start
-        if thread.ident is not None:
-            thread.join()
+        yield start
+        if threads[0].ident is not None:
+            threads[0].join()
 
 
 def project_engine(settings: ProjectSettings, options: EngineOptions) -> EngineOptions:

@@ -63,6 +63,7 @@ from maintainer.policy.project.policy_changes import policies_at
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.plan.comparison_markdown import Comparison
 from maintainer.units import count_of
+from maintainer.verification.great_expectations_suite import import_great_expectations
 
 LONG_WORK_BYTES = 4 << 30
 """Bytes that Spark rewrites from which on a JVM that compiles for long work is worth a second start."""
@@ -149,14 +150,16 @@ def apply(
 
     _warn_of_state(project, on_problem)
     with open_journal(project, on_problem) as journal:
-        options = project_engine(project.loaded.project, spec.engine)
-        options = replace(options, log_path=engine_log_of(journal))
+        options = replace(project_engine(project.loaded.project, spec.engine), log_path=engine_log_of(journal))
         with ExitStack() as engines:
             opened = engines.enter_context(open_engine(options))
+            start = engines.enter_context(opened.starting_beside(import_great_expectations))
             project = searched(project, spec, opened)
             chosen = chosen or (None if saved is not None else chosen_tables(project, spec, command="apply"))
             clock.started()
             if saved is not None:
+                if any(table.steps for table in saved.tables):
+                    start()
                 project = with_recorded_tables(project, (table.ref for table in saved.tables))
                 away = tables_out_of_reach(opened, (table.ref for table in saved.user_tables if table.steps))
                 options.stages.began(f"checking {count_of(len(saved.user_tables), 'table')} of the plan")
@@ -166,10 +169,8 @@ def apply(
                 )  # fmt: skip
             else:
                 assert chosen is not None
-                request = _plan_request(spec, chosen, listener.table_planned)
-                with opened.starting_beside() as start:
-                    request = replace(request, away=_out_of_reach(opened, chosen), while_waiting=start)
-                    made = make_plan(project, opened.engine, request)
+                request = replace(_plan_request(spec, chosen, listener.table_planned), on_first_step=start)
+                made = make_plan(project, opened.engine, replace(request, away=_out_of_reach(opened, chosen)))
                 to_do = fit(project, narrowed(made, project.loaded, spec.selection, command="apply"), spec.budget)
             check_run_limits(project, to_do)
             preparation = clock.planned()
@@ -179,8 +180,7 @@ def apply(
                 engines.close()
                 opened = engines.enter_context(open_engine(replace(options, long_work=True)))
             if any(table.steps for table in to_do.tables):
-                start_seconds = preparation.start_seconds + opened.start()
-                preparation = replace(preparation, start_seconds=start_seconds)
+                preparation = replace(preparation, start_seconds=preparation.start_seconds + opened.start())
             remember_found(project, to_do, on_problem)
             ledger = open_ledger(project, opened, on_problem)
             outcome = _run(project, opened.engine, to_do, journal, ledger, spec, listener, preparation, on_problem)

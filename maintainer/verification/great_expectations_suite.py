@@ -76,6 +76,11 @@ def preflight(expectations: tuple[CheckedExpectation, ...] = ()) -> None:
         build(expectation)
 
 
+def import_great_expectations() -> None:
+    """Import it ahead of the first check, while Spark starts; only ``preflight`` says whether it works."""
+    _import()
+
+
 def build(expectation: CheckedExpectation) -> object:
     """Make the expectation of the user's that a name and arguments stand for.
 

@@ -90,8 +90,8 @@ class PlanRequest:
     stages: StageListener = SILENT
     problems: tuple[TableProblem, ...] = ()
     away: Mapping[str, SignOfLife] = field(default_factory=dict)
-    while_waiting: Callable[[], None] = lambda: None
-    """Called for the first table that has something to do, if others wait for a sign of life then; returns at once."""
+    on_first_step: Callable[[], None] = lambda: None
+    """Called once, when the first table has something to do, while others are still planned; returns at once."""
 
     @property
     def num_user_tables(self) -> int:
@@ -236,8 +236,7 @@ class _Tables:
             self.num_planned += not plan.is_ledger
             if plan.steps and not self.has_steps:
                 self.has_steps = True
-                if any(not sign.is_known for sign in request.away.values()):
-                    request.while_waiting()
+                request.on_first_step()
             if request.on_table is not None:
                 number = 0 if plan.is_ledger else self.num_planned
                 request.on_table(TableLook(policy, plan, facts, record, number, request.num_user_tables))

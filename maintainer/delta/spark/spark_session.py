@@ -128,10 +128,10 @@ class SessionLease:
             return self._embedded
 
     def start(self) -> float:
-        """Start the session now, unless it runs; returns the seconds that it took. Raises as ``spark``."""
-        before = self.start_seconds
+        """Start the session now, unless it runs; returns the seconds that the caller waited. Raises as ``spark``."""
+        called = time.monotonic()
         self.spark  # noqa: B018 (starts it)
-        return self.start_seconds - before
+        return time.monotonic() - called
 
     @property
     def is_started(self) -> bool:

@@ -149,20 +149,18 @@ def test_tables_that_wait_for_a_sign_of_life_hold_up_no_other(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("small_files", "is_known", "expected"),
-    [(("s3://unknown/c", "s3://unknown/d"), False, 1), (("s3://unknown/c",), True, 0), ((), False, 0)],
-    ids=["waits", "nobody waits", "nothing to do"],
+    ("small_files", "expected"),
+    [(("s3://unknown/c", "s3://unknown/d"), 1), ((), 0)],
+    ids=["two tables have steps", "nothing to do"],
 )
-def test_what_steps_need_is_started_once_while_others_wait(
-    tmp_path: Path, small_files: tuple[str, ...], *, is_known: bool, expected: int
+def test_what_steps_need_is_started_once_beside_planning(
+    tmp_path: Path, small_files: tuple[str, ...], expected: int
 ) -> None:
     tables = ("s3://gone/b", "s3://unknown/c", "s3://unknown/d")
     project = Project.load(write_project(tmp_path, {f"policies/{name[-1]}.yml": f"table: {name}\n" for name in tables}))
     lake: Any = Lake(small_files)
     started: list[str] = []
-    away = tables_out_of_reach(opened([]), (policy.table for policy in project.policies))
-    away = {name: replace(sign, is_known=is_known) for name, sign in away.items()}  # type: ignore[type-var]
-    request = PlanRequest(project.policies, NOW_MS, away=away, while_waiting=lambda: started.append("session"))
+    request = PlanRequest(project.policies, NOW_MS, on_first_step=lambda: started.append("session"))
     plan = make_plan(project, lake, request)
     assert sum(bool(table.steps) for table in plan.tables) == len(small_files)
     assert len(started) == expected
