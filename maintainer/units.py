@@ -81,12 +81,17 @@ def merged(texts: Sequence[str]) -> str:
     '1 to 21 files under 64 MiB'
     """
     distinct = list(dict.fromkeys(texts))
-    if len({_COUNTED.sub(r"\1", _FIGURE.sub("#", text)) for text in distinct}) > 1:
+    if len(set(map(wording, distinct))) > 1:
         return f"{distinct[0]} (and {len(distinct) - 1:,} more like it)"
     columns = zip(*(_FIGURE.findall(text) for text in distinct), strict=True)
     ends = ((min(figures, key=_worth), max(figures, key=_worth)) for figures in columns)
     spread = (least if least == most else f"{least} to {most}" for least, most in ends)
     return _FIGURE.sub(lambda _: next(spread), max(distinct, key=len))
+
+
+def wording(text: str) -> str:
+    """Return what is left of a sentence without its figures: equal for sentences that ``merged`` makes one of."""
+    return _COUNTED.sub(r"\1", _FIGURE.sub("#", text))
 
 
 def _worth(figure: str) -> float:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import tzinfo
 
@@ -24,20 +23,12 @@ from maintainer.model.run.history_rows import (
     StatusRow,
 )
 from maintainer.model.table.commit_records import MAINTENANCE
+from maintainer.report.document.blocks import FOLD, Line, Row, Span, Table, Text, first_names, literal
+from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.style import PLAIN, Role, Style
-from maintainer.report.text_layout import (
-    UTC,
-    alike,
-    columns,
-    display_width,
-    moment,
-    pad,
-    printable,
-    short_commit,
-    short_share,
-)
-from maintainer.units import by_cause, count_of, format_duration, format_size
+from maintainer.report.text_layout import UTC, moment, printable, short_commit, short_share
+from maintainer.units import by_cause, count_of, format_duration, format_size, merged, wording
 
 _ROLE = {
     "ok": Role.GOOD,
@@ -59,58 +50,46 @@ _LEAST_NEXT = 24
 """Where fewer columns are left of a line, what is next stands below it."""
 
 
-def render_status(rows: Sequence[StatusRow], now_ms: int, style: Style = PLAIN, *, tz: tzinfo = UTC) -> str:
-    """Return rows as text in the order given, at most ``WIDTH`` columns wide, ending in a newline.
+_WORST_FIRST = ("problem", "failed", "quarantined", "blocked", "drift", "due", "hot", "suspended", "unsupported")
+
+
+def render_status(
+    rows: Sequence[StatusRow], now_ms: int, style: Style = PLAIN, *, tz: tzinfo = UTC, verbose: bool = False
+) -> str:
+    """Return rows as text at most ``WIDTH`` columns wide, the worst first, ending in a newline.
 
     Args:
-        rows: What to print.
+        rows: What to print. What is equal but for figures is one line, and a group with nothing to do has no names.
         now_ms: Now, for ages (``2d ago``).
         style: Colour or none.
         tz: Zone in which it is today or yesterday.
+        verbose: Print each row, in the order given.
     """
     if not rows:
         return "No table is selected.\n"
-    totals = _totals(rows)
-    groups = by_cause(rows, lambda row: row.next if row.state == "problem" and row.version is None else None)
-    rows = [_of_group(group) for group in groups]
-    heading, *cells = status_table(rows, now_ms, style, tz=tz)
-    figures = columns([heading[1:-1], *(row[1:-1] for row in cells)], right=frozenset(n - 1 for n in STATUS_NUMBERS))
-    # ``columns`` pads no last cell: what is next begins at the same place in each line.
-    wide = max(map(display_width, figures))
-    names = [row[0] for row in cells]
-    room = max(len(heading[0]), WIDTH - wide - 2)
-    width = max(display_width(name) for name in ("TABLE", *names) if display_width(name) <= room)
-    lines = [style.paint(f"{pad(heading[0], width)}  {pad(figures[0], wide)}  {heading[-1]}", Role.BOLD)]
-    for name, figure, row, following in zip(
-        names, figures[1:], rows, (cells_of[-1] for cells_of in cells), strict=True
-    ):
-        if display_width(name) > width:
-            lines.append(name)
-            name = ""
-        line, left = f"{pad(name, width)}  {pad(figure, wide)}".rstrip(), WIDTH - width - wide - 4
-        text = "" if following == "-" or (row.state == "ok" and following.startswith(NOTHING_TO_DO)) else following
-        if left >= _LEAST_NEXT and display_width(text) <= left and text:
-            lines.append(f"{pad(name, width)}  {pad(figure, wide)}  {text}")
-        else:
-            lines += [line, *textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    ")]
-    return "\n".join([*(line.rstrip() for line in lines), totals]) + "\n"
+    groups = [[row] for row in rows]
+    if not verbose:
+        order = {state: place for place, state in enumerate(_WORST_FIRST)}
+        groups = by_cause(sorted(rows, key=lambda row: order.get(row.state, len(order))), _alike, at_least=FOLD)
+    return terminal_text([_table_of(groups, now_ms, tz), Line(_totals(rows))], style)
 
 
-def _of_group(rows: Sequence[StatusRow]) -> StatusRow:
-    """Return the first row of tables that cannot be read for one reason, which names the others."""
-    first, *others = rows
-    return replace(first, next=f"{first.next}; {alike([row.table for row in others])}") if others else first
+def status_table(rows: Sequence[StatusRow], now_ms: int, *, tz: tzinfo = UTC) -> Table:
+    """Return a row for each table, in the order given."""
+    return _table_of([[row] for row in rows], now_ms, tz)
 
 
-STATUS_NUMBERS = frozenset({2, 3, 4})
-"""The places of figures in a row of ``status_table``."""
+def _table_of(groups: Sequence[Sequence[StatusRow]], now_ms: int, tz: tzinfo) -> Table:
+    return Table(_HEADING, [_cells(group, now_ms, tz) for group in groups], frozenset({2, 3, 4}), width=WIDTH)
 
 
-def status_table(
-    rows: Sequence[StatusRow], now_ms: int, style: Style = PLAIN, *, tz: tzinfo = UTC
-) -> list[tuple[str, ...]]:
-    """Return the heading and the cells of each row, as ``render_status`` prints them."""
-    return [_HEADING, *(_cells(row, now_ms, tz, style) for row in rows)]
+def _alike(row: StatusRow) -> Hashable:
+    """Return what rows must share to be one line; None for one that stands alone."""
+    if row.is_ledger or row.running:
+        return None
+    said = row.next or ""
+    said = "" if row.state == "ok" and said.startswith(NOTHING_TO_DO) else wording(said)
+    return (row.state, row.owner, row.last_proof, said, row.last_optimize_status, row.auto_compact)
 
 
 def problem_line(problem: Problem) -> str:
@@ -119,28 +98,47 @@ def problem_line(problem: Problem) -> str:
     return printable(" ".join(text.split()))
 
 
-def _cells(row: StatusRow, now_ms: int, tz: tzinfo, style: Style) -> tuple[str, ...]:
-    state, role = printable(row.state), _ROLE.get(row.state)
-    return (
-        printable(row.table),
-        style.paint(state, role) if role else state,
-        _small(row),
-        _number(row.num_files),
-        "-" if row.size_bytes is None else format_size(row.size_bytes),
-        age(row.last_optimize_at_ms, now_ms, tz),
-        age(row.last_vacuum_at_ms, now_ms, tz),
-        printable(row.last_proof or "-"),
-        "; ".join(_next_parts(row)),
-    )
+def _cells(rows: Sequence[StatusRow], now_ms: int, tz: tzinfo) -> Row:
+    first, names = rows[0], [row.table for row in rows]
+    title: Text = literal(first.table)
+    said = "; ".join(_next_parts(first))
+    if said == "-" or (first.state == "ok" and said.startswith(NOTHING_TO_DO)):
+        said = ""
+    if len(rows) > 1:
+        title = count_of(len(rows), "table") + (f" of {first.owner}" if first.owner else "")
+        said = merged([row.next or "-" for row in rows]) if said else ""
+        said = f"{said}: {first_names(names)}" if first.state != "ok" else said
+    return Row((
+        title,
+        Span(first.state, _ROLE.get(first.state)),
+        _small(rows),
+        _number(_sum(row.num_files for row in rows)),
+        "-" if (size := _sum(row.size_bytes for row in rows)) is None else format_size(size),
+        _oldest([row.last_optimize_at_ms for row in rows], now_ms, tz),
+        _oldest([row.last_vacuum_at_ms for row in rows], now_ms, tz),
+        first.last_proof or "-",
+        said,
+    ))  # fmt: skip
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def _oldest(times_ms: Sequence[int | None], now_ms: int, tz: tzinfo) -> str:
+    """Say when something was done to the table that has waited longest for it."""
+    known = [at_ms for at_ms in times_ms if at_ms is not None]
+    return age(min(known) if len(known) == len(times_ms) else None, now_ms, tz)
 
 
 def _next_parts(row: StatusRow) -> Iterator[str]:
     """Say what is next, and behind it what else a person should know of the table."""
     if row.running:
-        yield f"run {printable(row.running)} is working on it"
-    yield printable(row.next or "-")
+        yield f"run {row.running} is working on it"
+    yield row.next or "-"
     if row.last_optimize_status not in (None, "succeeded"):
-        yield f"the last optimize ended {printable((row.last_optimize_status or '').replace('_', ' '))}"
+        yield f"the last optimize ended {(row.last_optimize_status or '').replace('_', ' ')}"
     if row.files_read is not None and row.overlap_depth is not None and row.unindexed_ratio is not None:
         yield (
             f"a query reads {row.files_read:,.1f} files, {row.overlap_depth:,.1f} over a point, "
@@ -155,21 +153,23 @@ def _next_parts(row: StatusRow) -> Iterator[str]:
 def _auto_compact(row: StatusRow) -> str:
     """Print where it was switched on: ``on (table)``, ``on`` by default; why it is not known where a setting is odd."""
     if row.auto_compact is None:
-        return f"unknown: {printable(row.auto_compact_source or '')}"
+        return f"unknown: {row.auto_compact_source or ''}"
     match row.auto_compact_source:
         case None | SwitchSource.DEFAULT.value:
             return "on"
         case SwitchSource.PROPERTY.value | SwitchSource.LEGACY_PROPERTY.value:
             return "on (table)"
         case source:
-            return f"on ({printable(source)})"
+            return f"on ({source})"
 
 
-def _small(row: StatusRow) -> str:
-    """Print small files, and their share of the table's bytes where something can be done about it: ``12 (3%)``."""
-    if row.small_files and row.small_bytes is not None and row.size_bytes and row.state != "ok":
-        return f"{row.small_files:,} ({short_share(row.small_bytes / row.size_bytes)})"
-    return _number(row.small_files)
+def _small(rows: Sequence[StatusRow]) -> str:
+    """Print small files, and their share of the bytes where something can be done about it: ``12 (3%)``."""
+    small, size = _sum(row.small_files for row in rows), _sum(row.size_bytes for row in rows)
+    small_bytes = _sum(row.small_bytes for row in rows)
+    if small and small_bytes is not None and size and rows[0].state != "ok":
+        return f"{small:,} ({short_share(small_bytes / size)})"
+    return _number(small)
 
 
 def _number(number: int | None) -> str:
@@ -192,8 +192,8 @@ def age(at_ms: int | None, now_ms: int, tz: tzinfo) -> str:
 def _totals(rows: Sequence[StatusRow]) -> str:
     tables = [row for row in rows if not row.is_ledger]
     states = Counter(row.state for row in tables)
-    by_state = ", ".join(f"{number:,} {printable(state)}" for state, number in states.items())
-    of_ledger = "".join(f"; our own ledger: {printable(row.state)}" for row in rows if row.is_ledger)
+    by_state = ", ".join(f"{number:,} {state}" for state, number in states.items())
+    of_ledger = "".join(f"; our own ledger: {row.state}" for row in rows if row.is_ledger)
     return f"{count_of(len(tables), 'table')}: {by_state or 'none'}{of_ledger}"
 
 
@@ -207,9 +207,6 @@ _STATUS_WORD = {
     "unknown": "UNKNOWN",
     "": "-",
 }
-FOLD = 3
-"""As many commits in a row, alike and not ours, are one line."""
-
 _BAD = frozenset({"verify_failed", "failed", "incomplete", "unknown"})
 
 
@@ -226,28 +223,27 @@ def render_history(
     """
     if not rows:
         return "No step fits.\n"
+    links = map(Line, _links(rows, one_table))
+    return terminal_text([history_table(rows, tz=tz, one_table=one_table), *links], style)
+
+
+def history_table(rows: Sequence[HistoryRow], *, tz: tzinfo = UTC, one_table: bool = False) -> Table:
+    """Return a row for each step, or for several commits of others that are alike."""
     rows = folded(rows)
-    lines = columns(_table_of_steps(rows, tz, one_table))
-    lines[0] = style.paint(lines[0], Role.BOLD)
-    for index, row in enumerate(rows, start=1):
-        if row.status in _BAD or row.proof == "fail":
-            lines[index] = style.paint(lines[index], Role.BAD)
-    return "\n".join([*lines, *_links(rows, one_table)]) + "\n"
-
-
-def history_table(rows: Sequence[HistoryRow], *, tz: tzinfo = UTC, one_table: bool = False) -> list[tuple[str, ...]]:
-    """Return the heading and the cells of each row, as ``render_history`` prints them."""
-    return _table_of_steps(folded(rows), tz, one_table)
-
-
-def _table_of_steps(rows: Sequence[HistoryRow], tz: tzinfo, one_table: bool) -> list[tuple[str, ...]]:
     zones = {f"{moment(row.at_ms, tz):%Z}" for row in rows}
     # One zone stands in the heading; two (summer time came or went) stand with each time.
     zone = zones.pop() if len(zones) == 1 else None
     form = "%Y-%m-%d %H:%M" if zone is not None else "%Y-%m-%d %H:%M %Z"
     heading = (f"WHEN ({zone})" if zone else "WHEN", "RUN", "TABLE", "STEP", "RESULT", "VERSIONS", "PROOF", "DETAIL")
-    cells = [heading, *(_history_cells(row, form, tz) for row in rows)]
-    return [(*cell[:2], *cell[3:]) for cell in cells] if one_table else cells
+    shown = [place for place in range(len(heading)) if not (one_table and heading[place] == "TABLE")]
+    cells = [
+        Row(
+            tuple(_history_cells(row, form, tz)[place] for place in shown),
+            Role.BAD if row.status in _BAD or row.proof == "fail" else None,
+        )
+        for row in rows
+    ]
+    return Table(tuple(heading[place] for place in shown), cells)
 
 
 def no_steps(num_runs: int) -> str:
@@ -309,22 +305,22 @@ def _links(rows: Sequence[HistoryRow], one_table: bool) -> Iterator[str]:
     policy_file = re.sub(r":\d+\Z", "", ours.policy_file or "")  # of a rule with its line
     if ours.git_commit and "/" in policy_file:
         commit, dirty, _ = ours.git_commit.partition(DIRTY)
-        look = f"git show {printable(commit[:12])}:./{printable(policy_file)}"
+        look = f"git show {commit[:12]}:./{policy_file}"
         if dirty:
             yield f"its policies had changes that were not committed; without them: {look}"
         else:
             yield f"its policy as it was: {look}"
 
 
-def _history_cells(row: HistoryRow, form: str, tz: tzinfo) -> tuple[str, ...]:
+def _history_cells(row: HistoryRow, form: str, tz: tzinfo) -> tuple[Text, ...]:
     return (
         moment(row.at_ms, tz).strftime(form),
-        printable(row.run_id or "-"),
-        printable(row.table),
+        row.run_id or "-",
+        literal(row.table),
         step_word(row.step),
-        _STATUS_WORD.get(row.status, printable(row.status)),
+        _STATUS_WORD.get(row.status, row.status),
         _versions(row),
-        printable(row.proof or "-"),
+        row.proof or "-",
         _detail(row),
     )
 
@@ -353,13 +349,13 @@ def _detail(row: HistoryRow) -> str:
     if row.duration_seconds is not None:
         parts.append(format_duration(float(row.duration_seconds)))
     if row.error_code or row.error:
-        parts.append(": ".join(printable(part) for part in (row.error_code, row.error) if part))
+        parts.append(": ".join(part for part in (row.error_code, row.error) if part))
     if row.reason == APPENDED:
         parts.append(APPENDED)
     elif row.run_id is None:
-        parts.append("outside maintainer" + (f", by {printable(row.by)}" if row.by else ""))
+        parts.append("outside maintainer" + (f", by {row.by}" if row.by else ""))
         if row.reason:
-            parts.append(printable(row.reason))
+            parts.append(row.reason)
     elif row.reason is not None and _is_without_folder(row):
         parts.append(row.reason)
     if row.git_commit:

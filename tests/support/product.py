@@ -252,12 +252,11 @@ from maintainer.report.plan.plan_markdown import render_failure_markdown, render
 from maintainer.report.plan.plan_text import PlanOptions as PlanTextOptions
 from maintainer.report.plan.plan_text import render_plan
 from maintainer.report.plan.why_text import render_why
-from maintainer.report.run.outcome_text import render_steps
 from maintainer.report.run.progress_jsonl import event_line
 from maintainer.report.run.progress_text import ProgressText
 from maintainer.report.run.run_findings import render_junit as render_run_junit
-from maintainer.report.run.run_findings import run_findings, run_markdown
-from maintainer.report.run.run_text import render_run
+from maintainer.report.run.run_findings import run_findings
+from maintainer.report.run.run_text import render_run, render_steps, run_markdown
 from maintainer.report.status_documents import history_csv, history_json, status_json, status_prometheus
 from maintainer.report.status_text import render_history, render_status
 from maintainer.report.style import Style

@@ -13,13 +13,9 @@ from maintainer.errors import ExitCode, MaintainerError
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.exit_codes import exit_reason
 from maintainer.model.run.outcome import RunOutcome, TableStatus
-from maintainer.report.document.blocks import Row, Table
+from maintainer.report.document.blocks import subject_table
 from maintainer.report.html.notebook import notebook_html
-from maintainer.report.plan.step_text import step_word
-from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, figures, message, render_steps
-from maintainer.report.run.run_findings import run_markdown
-from maintainer.report.run.run_text import render_run
-from maintainer.report.text_layout import printable
+from maintainer.report.run.run_text import ended_tables, render_run, render_steps, run_markdown
 from maintainer.units import count_of
 
 _GOOD = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING})
@@ -126,16 +122,5 @@ class Run:
         return f"<Run {self.id}: {tables}, {exit_reason(self.exit_code)} (exit code {self.exit_code.value})>"
 
     def _repr_html_(self) -> str:
-        rows = []
-        for ended in self.outcome.tables:
-            name = printable(ended.ref.identifier)
-            if not ended.steps:
-                problem = ended.problem
-                text = f"{problem.code}: {problem.what}" if problem else TABLE_ENDS[ended.status].text
-                rows.append((name, "", ended.status.value.replace("_", " "), text))
-            rows += [
-                (name, step_word(step.kind), STEP_ENDS[step.status].word, figures(step) or message(step))
-                for step in ended.steps
-            ]
-        table = Table(("table", "step", "result", "what"), list(map(Row, rows)))
+        table = subject_table(ended_tables(self.outcome.tables).subjects)
         return notebook_html(f"Run {self.id}", self.summary().split("\n"), table)

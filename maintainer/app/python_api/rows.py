@@ -7,12 +7,11 @@ from typing import Any, Generic, TypeVar, overload
 
 from maintainer.app.project_folders import local_zone
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
-from maintainer.report.document.blocks import Row, Table
+from maintainer.report.document.blocks import Table
 from maintainer.report.document.markdown_writer import markdown_text
 from maintainer.report.html.notebook import notebook_html, notebook_text
 from maintainer.report.status_documents import row_values
 from maintainer.report.status_text import (
-    STATUS_NUMBERS,
     history_table,
     render_history,
     render_status,
@@ -40,19 +39,17 @@ class Rows(Sequence[RowT], Generic[RowT]):
     @staticmethod
     def of_status(rows: Sequence[StatusRow], at_ms: int, warnings: Sequence[str]) -> Rows[StatusRow]:
         """Return the states of tables as they were looked at (milliseconds since 1970 UTC)."""
-        heading, *cells = status_table(rows, at_ms, tz=local_zone())
         text = render_status(rows, at_ms, tz=local_zone())
         title = f"Status of {count_of(len(rows), 'table')}"
-        return Rows(title, rows, text, Table(heading, list(map(Row, cells)), STATUS_NUMBERS), warnings)
+        return Rows(title, rows, text, status_table(rows, at_ms, tz=local_zone()), warnings)
 
     @staticmethod
     def of_history(rows: Sequence[HistoryRow], table: str | None, warnings: Sequence[str]) -> Rows[HistoryRow]:
         """Return steps of past runs, of one table or of all."""
         one_table = table is not None
-        heading, *cells = history_table(rows, tz=local_zone(), one_table=one_table) if rows else [()]
         text = render_history(rows, tz=local_zone(), one_table=one_table)
         title = f"History{f' of {table}' if table else ''}: {count_of(len(rows), 'step')}"
-        return Rows(title, rows, text, Table(heading, list(map(Row, cells))), warnings)
+        return Rows(title, rows, text, history_table(rows, tz=local_zone(), one_table=one_table), warnings)
 
     @overload
     def __getitem__(self, index: int) -> RowT: ...

@@ -26,8 +26,8 @@ from maintainer.model.run.results_document import run_to_json
 from maintainer.report.findings import render_annotations, write_step_output, write_step_summary
 from maintainer.report.run.progress_jsonl import ProgressJsonl
 from maintainer.report.run.progress_text import ProgressText
-from maintainer.report.run.run_findings import joined, render_junit, run_findings, run_markdown
-from maintainer.report.run.run_text import render_run
+from maintainer.report.run.run_findings import joined, render_junit, run_findings
+from maintainer.report.run.run_text import render_run, run_markdown
 from maintainer.report.status_documents import end_json
 from maintainer.report.style import Style, cursor_wanted
 from maintainer.report.text_layout import printable

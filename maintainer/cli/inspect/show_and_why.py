@@ -36,8 +36,7 @@ from maintainer.model.run.results_document import run_from_json, run_to_json
 from maintainer.policy.project.policy_project import load_project
 from maintainer.report.plan.plan_markdown import render_plan_markdown
 from maintainer.report.plan.plan_text import PlanOptions, render_plan
-from maintainer.report.run.outcome_text import render_steps
-from maintainer.report.run.run_text import render_run
+from maintainer.report.run.run_text import render_run, render_steps
 from maintainer.report.run.verify_text import render_verify
 from maintainer.report.status_documents import history_json
 from maintainer.report.status_text import render_history
@@ -102,7 +101,8 @@ def _show_run(context: CliContext, outcome: RunOutcome, path: Path, output: str)
         raise click.UsageError("a run is shown as text or json")
     else:
         style = Style(context.color)
-        click.echo(render_steps(outcome, style) + render_run(outcome, style, run_folder=str(path.parent)), nl=False)
+        steps = render_steps(outcome, style, verbose=context.verbosity > 0)
+        click.echo(steps + render_run(outcome, style, run_folder=str(path.parent)), nl=False)
 
 
 def _show_hook(context: CliContext, run_id: str, output: str) -> None:

@@ -73,7 +73,8 @@ def status_command(
     switch = StopSwitch()
 
     def text_of(status: StatusLook) -> str:
-        text = render_status(status.rows, status.at_ms, Style(context.color), tz=local_zone())
+        style, verbose = Style(context.color), context.verbosity > 0
+        text = render_status(status.rows, status.at_ms, style, tz=local_zone(), verbose=verbose)
         return text if status.ledger is None else f"{text}{problem_line(status.ledger)}\n"
 
     with operations.status(project, spec, scheduled=scheduled) as look:

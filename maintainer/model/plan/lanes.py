@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from maintainer.model.closed_types import TextEnum
 from maintainer.units import count_of
 
+MAX_FINDINGS_SAID = 2
+"""Of what is wrong in the log, so much stands on a line; the record of the run has `MAX_SOURCE_FINDINGS`."""
+
 MAX_SOURCE_FINDINGS = 20
 """Findings about rewritten files which are kept; the rest is counted."""
 
@@ -100,8 +103,8 @@ class SourceStatistics:
         """What is said of it; None where the log was right."""
         if not self.num_wrong:
             return None
-        more = self.num_wrong - len(self.wrong)
-        listed = "; ".join([*self.wrong, *([f"and {more:,} more"] if more > 0 else [])])
+        more = self.num_wrong - MAX_FINDINGS_SAID
+        listed = "; ".join([*self.wrong[:MAX_FINDINGS_SAID], *([f"and {more:,} more"] if more > 0 else [])])
         return (
             f"the log's statistics of rewritten files were wrong in {count_of(self.num_wrong, 'place')}, so filters "
             f"may have missed rows; those of the new files were computed from the rows: {listed}"

@@ -6,9 +6,11 @@ mark code with back-ticks, or a ``Span``. A block that a writer cannot show has 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from maintainer.report.findings import Finding
 from maintainer.report.style import Role, Symbol
 from maintainer.units import count_of, named
 
@@ -135,6 +137,22 @@ class Subjects:
 
 
 @dataclass(frozen=True, slots=True)
+class Findings:
+    """What a person has to know, the worst first. More than ``at_most`` are counted by their codes."""
+
+    findings: Sequence[Finding]
+    at_most: int = 50
+
+    @property
+    def counted(self) -> str:
+        """What is said of those that are not shown; empty where all are."""
+        rest = self.findings[self.at_most :]
+        codes = Counter(finding.code for finding in rest)
+        by_code = ", ".join(f"{code} {number:,}" for code, number in codes.items())
+        return f"... and {len(rest):,} more ({by_code}): all in results.json of the run folder" if rest else ""
+
+
+@dataclass(frozen=True, slots=True)
 class CodeBlock:
     """Lines as they are."""
 
@@ -149,7 +167,9 @@ class Fold:
     blocks: Sequence[Block]
 
 
-Block = Heading | Line | Bullets | Table | Subjects | CodeBlock | Fold  # closed: each writer ends in ``assert_never``
+Block = Heading | Line | Bullets | Table | Subjects | Findings | CodeBlock | Fold
+"""Closed: each writer ends in ``assert_never``."""
+
 Document = Sequence[Block]
 
 FOLD = 3
@@ -164,7 +184,7 @@ def first_names(names: Sequence[str]) -> str:
     return named(names, MAX_FOLDED_NAMES)
 
 
-def joined(texts: Iterable[Text], between: str) -> Text:
+def joined_texts(texts: Iterable[Text], between: str) -> Text:
     """Put texts behind one another; empty ones are left out."""
     pieces: list[str | Span] = []
     for text in (each for each in texts if each):
@@ -178,17 +198,27 @@ def subject_table(subjects: Iterable[Subject], *, is_aside: bool = False) -> Tab
     return Table(heading, [row for subject in subjects for row in _rows(subject, is_aside)])
 
 
+def finding_table(findings: Iterable[Finding]) -> Table:
+    """Return findings as rows."""
+    rows = [
+        Row((each.severity.value, each.table and literal(each.table), each.step,
+             "; ".join((f"{each.code} {each.what}", *each.notes))))
+        for each in findings
+    ]  # fmt: skip
+    return Table(("", "table", "step", "what"), rows)
+
+
 def _rows(subject: Subject, is_aside: bool) -> Iterator[Row]:
     title: Text = literal(subject.title)
     if len(subject.names) > 1:
         shown, rest = subject.names[:MAX_FOLDED_NAMES], len(subject.names) - MAX_FOLDED_NAMES
         more = (f" and {rest:,} more",) if rest > 0 else ()
-        title = (f"{subject.title}: ", *spans(joined(map(literal, shown), ", ")), *more)
+        title = (f"{subject.title}: ", *spans(joined_texts(map(literal, shown), ", ")), *more)
     for statement in subject.statements:
         if statement.is_aside is is_aside:
             symbol = Span(statement.symbol, Role.BOLD if statement.symbol == Symbol.BLOCKED else None)
-            places = [joined((text, place and literal(place)), " ") for text, place in statement.reasons]
-            why = joined([*places, statement.where and literal(statement.where)], "; ")
+            places = [joined_texts((text, place and literal(place)), " ") for text, place in statement.reasons]
+            why = joined_texts([*places, statement.where and literal(statement.where)], "; ")
             help_text = statement.help and f"{statement.help[:1].upper()}{statement.help[1:]}"
-            what = joined((joined(statement.facts, "; "), help_text), ". ")
+            what = joined_texts((joined_texts(statement.facts, "; "), help_text), ". ")
             yield Row((symbol, title, statement.word, what, why))

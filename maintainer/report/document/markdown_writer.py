@@ -11,6 +11,7 @@ from maintainer.report.document.blocks import (
     Bullets,
     CodeBlock,
     Document,
+    Findings,
     Fold,
     Heading,
     Line,
@@ -19,6 +20,7 @@ from maintainer.report.document.blocks import (
     Subjects,
     Table,
     Text,
+    finding_table,
     spans,
     subject_table,
 )
@@ -69,6 +71,9 @@ class _Writer:
                 return self._table(block)
             case Subjects(subjects):
                 return self._subjects(subjects)
+            case Findings(findings, at_most):
+                counted = ["", escaped(block.counted)] if block.counted else []
+                return [*self._table(finding_table(findings[:at_most])), *counted]
             case CodeBlock(lines):
                 return code_block(lines)
             case Fold(summary, blocks):

@@ -9,11 +9,13 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from maintainer.model.closed_types import assert_never
+from maintainer.policy.diagnostics import Severity
 from maintainer.report.document.blocks import (
     Block,
     Bullets,
     CodeBlock,
     Document,
+    Findings,
     Fold,
     Heading,
     Line,
@@ -24,6 +26,7 @@ from maintainer.report.document.blocks import (
     first_names,
     spans,
 )
+from maintainer.report.findings import Finding
 from maintainer.report.style import PLAIN, Role, Style
 from maintainer.report.text_layout import columns, display_width, pad, pad_left, padded_width, printable
 
@@ -58,6 +61,10 @@ def _lines(block: Block, style: Style) -> Iterator[str]:
             yield from (" " * block.indent + line for line in _table(block, style))
         case Subjects():
             yield from _subjects(block, style)
+        case Findings(findings, at_most):
+            for finding in findings[:at_most]:
+                yield from _finding(finding, style)
+            yield from (printable(line) for line in [block.counted] if line)
         case CodeBlock(lines):
             yield from (f"    {printable(line)}".rstrip() for line in lines)
         case Fold(summary, blocks):
@@ -161,3 +168,15 @@ def _statement(statement: Statement, style: Style) -> Iterator[str]:
     ]
     for line in (*below, *map(printable, statement.below)):
         yield f"{' ' * _FACTS}{line}"
+
+
+def _finding(finding: Finding, style: Style) -> Iterator[str]:
+    """Lay a finding out as `MaintainerError.render` does, with the table in front of the sentence."""
+    code = f"[{printable(finding.code)}]" if finding.code else ""
+    role = Role.BAD if finding.severity is Severity.ERROR else Role.WARN
+    yield f"{style.paint(f'{finding.severity.value}{code}', role)}: {printable(finding.headline)}"
+    where = finding.where or finding.file
+    yield from [f"  --> {printable(where)}"] if where else []
+    yield from (f"   = {note}" for note in finding.notes)
+    for number, line in enumerate(finding.help.split("\n") if finding.help else []):
+        yield f"           {printable(line)}" if number else f"   = help: {printable(line)}"

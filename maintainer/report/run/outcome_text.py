@@ -5,7 +5,7 @@ Shared by progress lines, the end of a run, findings, JUnit, Markdown, pages and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +22,7 @@ from maintainer.model.run.outcome import (
     Verdict,
 )
 from maintainer.model.run.progress import Verified
-from maintainer.report.plan.step_text import step_word
-from maintainer.report.style import PLAIN, Role, Style
+from maintainer.report.style import Role
 from maintainer.report.text_layout import printable
 from maintainer.units import count_of, format_duration, format_size
 
@@ -166,32 +165,36 @@ def proven(receipt: CommitReceipt) -> bool:
     return receipt.proof is not None and receipt.proof.holds
 
 
-def figures(step: StepOutcome) -> str:
-    """Say what a step did: ``1,204 -> 151 files, 38.4 GiB, 812,440,193 rows proven   v1847``; empty for nothing."""
-    work = WorkDone.of((step,))
+def figures(*steps: StepOutcome) -> str:
+    """Say what steps did: ``1,204 -> 151 files, 38.4 GiB, 812,440,193 rows proven   v1847``; empty for nothing."""
+    work = WorkDone.of(steps)
     parts = []
     if work.files_removed or work.files_added:
         parts.append(
             f"{work.files_removed:,} -> {count_of(work.files_added, 'file')}, {format_size(work.bytes_removed)}"
         )
     # Where a check after the commit failed, nobody should read on this line that all is proven.
-    if work.commits_proven and step.status is not StepStatus.VERIFY_FAILED:
-        rows = sum(receipt.proof.read.rows for receipt in step.commits if receipt.proof and receipt.proof.holds)
-        parts.append(f"{count_of(rows, 'row')} proven")
-    if step.vacuum:
-        parts.extend(_deleted(step.vacuum))
-        if step.vacuum.remaining:
-            parts.append(f"{count_of(len(step.vacuum.remaining), 'file')} still there")
-    return "   ".join(part for part in (", ".join(parts), version_span(step)) if part)
+    if work.commits_proven and all(step.status is not StepStatus.VERIFY_FAILED for step in steps):
+        proofs = [receipt.proof for step in steps for receipt in step.commits]
+        parts.append(f"{count_of(sum(proof.read.rows for proof in proofs if proof and proof.holds), 'row')} proven")
+    parts += _deleted([step.vacuum for step in steps if step.vacuum])
+    versions = version_span(steps[0]) if len(steps) == 1 else ""
+    return "   ".join(part for part in (", ".join(parts), versions) if part)
 
 
-def _deleted(vacuum: VacuumReceipt) -> Iterator[str]:
-    emptied = vacuum.num_files_emptied
-    if vacuum.num_files_deleted or not emptied:
-        done = "deleted" if vacuum.trash is None else "moved to the trash"
-        yield f"{count_of(vacuum.num_files_deleted, 'file')}, {format_size(vacuum.bytes_deleted)} {done}"
-    if emptied:
-        yield f"{count_of(emptied, 'file')}, {format_size(vacuum.bytes_emptied)} emptied from the trash"
+def _deleted(vacuums: Sequence[VacuumReceipt]) -> Iterator[str]:
+    for done, receipts in (
+        ("deleted", [vacuum for vacuum in vacuums if vacuum.trash is None]),
+        ("moved to the trash", [vacuum for vacuum in vacuums if vacuum.trash is not None]),
+    ):
+        num, size = sum(each.num_files_deleted for each in receipts), sum(each.bytes_deleted for each in receipts)
+        if num or any(not each.num_files_emptied for each in receipts):
+            yield f"{count_of(num, 'file')}, {format_size(size)} {done}"
+    if emptied := sum(vacuum.num_files_emptied for vacuum in vacuums):
+        size = sum(vacuum.bytes_emptied for vacuum in vacuums)
+        yield f"{count_of(emptied, 'file')}, {format_size(size)} emptied from the trash"
+    if remaining := sum(len(vacuum.remaining) for vacuum in vacuums):
+        yield f"{count_of(remaining, 'file')} still there"
 
 
 def version_span(step: StepOutcome) -> str:
@@ -281,19 +284,10 @@ def assertion_text(assertion: Assertion) -> str:
 MAX_WIDTH = 110
 
 
-def render_steps(outcome: RunOutcome, style: Style = PLAIN) -> str:
-    """Return one paragraph for each step of a run, in order; each line ends in a newline. Empty without steps."""
-    lines: list[str] = []
-    for table in outcome.tables:
-        for step in table.steps:
-            end = STEP_ENDS[step.status]
-            what = figures(step)
-            if not what or (step.status is not StepStatus.SUCCEEDED and step.error is not None):
-                what = ", ".join(part for part in (what, message(step)) if part)
-            head = f"{printable(table.ref.identifier)}  {step_word(step.kind)}  {style.paint(end.word, end.role)}"
-            lines.append(f"{head}  {format_duration(step.duration_seconds)}  {what}".rstrip())
-            lines += [f"    {line}" for line in metrics_lines(step)]
-    return "".join(line + "\n" for line in lines)
+def details(step: StepOutcome) -> list[str]:
+    """Return what only who asks for everything reads: Delta's metrics, and what was wrong in the log."""
+    wrong = [text for receipt in step.commits if receipt.proof for text in receipt.proof.source_statistics.wrong]
+    return [*metrics_lines(step), *(f"wrong in the log: {printable(text)}" for text in wrong)]
 
 
 def metrics_lines(step: StepOutcome) -> list[str]:

@@ -32,13 +32,23 @@ from maintainer.model.run.progress import (
     Verified,
 )
 from maintainer.report.plan.step_text import step_word
-from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, WorkDone, figures, message, verified_detail
+from maintainer.report.run.outcome_text import (
+    STEP_ENDS,
+    TABLE_ENDS,
+    WorkDone,
+    details,
+    figures,
+    message,
+    verified_detail,
+)
 from maintainer.report.style import PLAIN, LiveLines, QuietStream, Role, Style
 from maintainer.report.text_layout import UTC, clock_time, pad, pad_left, padded_width, printable
 from maintainer.units import count_of, format_duration, format_size
 
 HEARTBEAT_SECONDS = 30
 """How often a pipeline hears that a step still runs."""
+MAX_NOTE = 300
+"""Characters of what is said behind a step that ended, unless ``verbose``."""
 MAX_LIVE_LINES = 8
 """Running steps shown on a terminal at once; the others are counted."""
 
@@ -195,7 +205,8 @@ class ProgressText:
                 self._running.pop(event.outcome.step_id, None)
                 if event.number:  # 0 is our own ledger's
                     self._whole.step(event.outcome)
-                return [self._finished_line(event)]
+                lines = details(event.outcome) if self._verbose else []
+                return [self._finished_line(event), *(f"    {line}" for line in lines)]
             case Verified():
                 word = (event.result.upper(), _VERDICT_ROLE[Verdict(event.result)])
                 took, detail = _short(event.duration_seconds), verified_detail(event)
@@ -238,6 +249,8 @@ class ProgressText:
         step = event.outcome
         took = "" if step.status is StepStatus.SKIPPED else _short(step.duration_seconds)
         why = "" if step.status is StepStatus.SUCCEEDED and not step.note else message(step)
+        if not self._verbose and len(why) > MAX_NOTE:
+            why = f"{why[:MAX_NOTE]}... (the rest is in results.json, and here with -v)"
         detail = "   ".join(part for part in (figures(step), why) if part)
         end = STEP_ENDS[step.status]
         return self._line(event.at_ms, event.number, event.table, step.kind, (end.word, end.role), took, detail)

@@ -12,16 +12,15 @@ from dataclasses import replace
 
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.commit_verdict import lift_help
-from maintainer.model.run.exit_codes import exit_code, exit_reason
-from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome
 from maintainer.policy.diagnostics import Severity
+from maintainer.report.document.blocks import FOLD
 from maintainer.report.findings import Case, Finding, Suite, render_suites
-from maintainer.report.markdown_text import code, escaped, table
 from maintainer.report.plan.step_text import step_word
-from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, assertion_text, figures, message, time_text
+from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, assertion_text, figures, message
 from maintainer.report.style import Role
 from maintainer.report.text_layout import printable
-from maintainer.units import by_cause, count_of, format_duration, named
+from maintainer.units import by_cause, count_of, named
 
 _QUARANTINE = "A411"
 
@@ -78,15 +77,13 @@ def problem_finding(problem: Problem, severity: Severity = Severity.ERROR, *, ta
 
 def joined(findings: Sequence[Finding]) -> list[Finding]:
     """Join what is said alike of three tables or more: a bucket that refuses them, one key that changed, no turn."""
-    result: list[Finding] = []
-    for group in by_cause(findings, _cause):
-        if len(group) < 3:
-            result += group
-            continue
-        note = printable(named([member.table for member in group], MAX_NAMES))
-        where, file = (_shared(places) for places in ([f.where for f in group], [f.file for f in group]))
-        result.append(replace(group[0], table=f"{len(group):,} tables", where=where, file=file, notes=(note,)))
-    return result
+    return [_join(group) if len(group) > 1 else group[0] for group in by_cause(findings, _cause, at_least=FOLD)]
+
+
+def _join(group: Sequence[Finding]) -> Finding:
+    note = printable(named([member.table for member in group], MAX_NAMES))
+    where, file = (_shared(places) for places in ([f.where for f in group], [f.file for f in group]))
+    return replace(group[0], table=f"{len(group):,} tables", where=where, file=file, notes=(note,))
 
 
 def _shared(places: Sequence[str]) -> str:
@@ -156,45 +153,6 @@ def _of_step(table: TableOutcome, step: StepOutcome) -> Finding:
 
 def _check_notes(step: StepOutcome) -> list[str]:
     return [assertion_text(assertion) for assertion in step.assertions if assertion.outcome != "pass"]
-
-
-def run_markdown(outcome: RunOutcome) -> str:
-    """Return a run as Markdown for the step summary: the totals, the findings, and every step."""
-    result = exit_code(outcome)
-    tables = ", ".join(
-        f"{outcome.count(status):,} {status.value.replace('_', ' ')}" for status in TableStatus if outcome.count(status)
-    )
-    lines = [
-        f"### maintainer apply: {exit_reason(result)} (exit code {result.value})",
-        "",
-        f"Run {code(outcome.run_id)}, {time_text(outcome)}, "
-        f"{count_of(len(outcome.user_tables), 'table')}: {tables or 'none selected'}.",
-    ]
-    findings = [
-        (
-            finding.severity.value,
-            code(finding.table),
-            escaped(finding.step),
-            escaped("; ".join((f"{finding.code} {finding.what}", *finding.notes))),
-        )
-        for finding in joined(run_findings(outcome))
-    ]
-    if findings:
-        lines += ["", *table(("", "table", "step", "what"), findings)]
-    steps = [
-        (
-            STEP_ENDS[step.status].word,
-            code(ended.ref.identifier),
-            escaped(step_word(step.kind)),
-            format_duration(float(step.duration_seconds)) if step.duration_seconds else "",
-            escaped(figures(step) or message(step)),
-        )
-        for ended in outcome.tables
-        for step in ended.steps
-    ]
-    if steps:
-        lines += ["", *table(("", "table", "step", "took", "result"), steps, right=frozenset({3}))]
-    return "\n".join(lines) + "\n"
 
 
 def render_junit(outcome: RunOutcome) -> str:

@@ -1,21 +1,35 @@
-"""The end of a run for a terminal: what failed, why and what to do about it, and the totals. Goes to stdout."""
+"""A run in words: what failed, why and what to do about it, the totals, and how each table ended."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from maintainer.errors import ExitCode
 from maintainer.model.run.exit_codes import exit_code, exit_reason
-from maintainer.model.run.outcome import RunEnd, RunOutcome, StepStatus, TableStatus
-from maintainer.policy.diagnostics import Severity
-from maintainer.report.findings import Finding
+from maintainer.model.run.outcome import RunEnd, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.report.document.blocks import (
+    FOLD,
+    Block,
+    Findings,
+    Heading,
+    Line,
+    Span,
+    Statement,
+    Subject,
+    Subjects,
+    Text,
+    joined_texts,
+    literal,
+    spans,
+)
+from maintainer.report.document.markdown_writer import markdown_text
+from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.plan.step_text import step_word
-from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, WorkDone, time_text
+from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, WorkDone, details, figures, message, time_text
 from maintainer.report.run.run_findings import joined, run_findings
-from maintainer.report.style import PLAIN, Role, Style
-from maintainer.report.text_layout import printable
-from maintainer.units import count_of, format_size
+from maintainer.report.style import PLAIN, Role, Style, Symbol
+from maintainer.units import by_cause, count_of, format_duration, format_size, named
 
 MAX_BLOCKS = 50
 """Error blocks printed in full; the rest is counted by code, and whole in the run folder."""
@@ -44,59 +58,110 @@ def render_run(
     ``run_folder`` is where plan, results and events are, ``next_command`` takes up an unfinished rest; None leaves
     either line out.
     """
-    findings = joined(run_findings(outcome))
-    lines = [line for finding in findings[:MAX_BLOCKS] for line in _block(finding, style)]
-    lines += _counted(findings[MAX_BLOCKS:])
-    lines += [""] if findings else []
-    lines += [_steps_line(outcome, style), _tables_line(outcome, style)]
-    lines += [line for line in (_work_line(outcome), _ledger_line(outcome)) if line]
+    document = [*_findings(outcome), *_totals(outcome)]
     code = exit_code(outcome)
     if outcome.end is not RunEnd.FINISHED:
-        lines.append(style.paint(END_TEXT[outcome.end], Role.WARN))
+        document.append(Line(Span(END_TEXT[outcome.end], Role.WARN)))
     elif code is not ExitCode.OK:
-        lines.append(style.paint(f"Exit code {code.value}: {exit_reason(code)}.", Role.BAD))
+        document.append(Line(Span(f"Exit code {code.value}: {exit_reason(code)}.", Role.BAD)))
     if next_command and any(table.status in _LEFT_UNDONE for table in outcome.user_tables):
-        lines.append(f"To continue with the rest:    {printable(next_command)}")
+        document.append(Line(f"To continue with the rest:    {next_command}"))
     if run_folder:
-        lines.append(f"Everything about this run:    {printable(run_folder)}")
-    return "\n".join(lines) + "\n"
+        document.append(Line(f"Everything about this run:    {run_folder}"))
+    return terminal_text(document, style)
 
 
-def _block(finding: Finding, style: Style) -> list[str]:
-    """Lay a finding out as `MaintainerError.render` does, with the table in front of the sentence."""
-    code = f"[{printable(finding.code)}]" if finding.code else ""
-    role = Role.BAD if finding.severity is Severity.ERROR else Role.WARN
-    lines = [f"{style.paint(f'{finding.severity.value}{code}', role)}: {printable(finding.headline)}"]
-    where = finding.where or finding.file
-    lines += [f"  --> {printable(where)}"] if where else []
-    lines += [f"   = {note}" for note in finding.notes]
-    if finding.help:
-        first, *rest = finding.help.split("\n")
-        lines += [f"   = help: {printable(first)}", *(f"           {printable(line)}" for line in rest)]
-    return lines
+def render_steps(outcome: RunOutcome, style: Style = PLAIN, *, verbose: bool = False) -> str:
+    """Return how each table of a run ended, step by step; tables that ended alike are said once, if not ``verbose``."""
+    worked_on = [table for table in outcome.tables if table.steps]
+    return terminal_text([ended_tables(worked_on, verbose=verbose), Line()] if worked_on else [], style)
 
 
-def _counted(rest: Sequence[Finding]) -> list[str]:
-    if not rest:
-        return []
-    codes = Counter(finding.code for finding in rest)
-    by_code = ", ".join(f"{printable(code)} {number:,}" for code, number in codes.items())
-    return [f"... and {len(rest):,} more ({by_code}): all in results.json of the run folder"]
+def run_markdown(outcome: RunOutcome) -> str:
+    """Return a run as Markdown for the step summary: the totals, the findings, and every step."""
+    code = exit_code(outcome)
+    title = f"maintainer apply: {exit_reason(code)} (exit code {code.value})"
+    head: list[Block] = [Heading(title, 1), Line(("Run ", literal(outcome.run_id)))]
+    return markdown_text(
+        [*head, *_totals(outcome), *_findings(outcome), ended_tables(table for table in outcome.tables if table.steps)]
+    )
 
 
-def _steps_line(outcome: RunOutcome, style: Style) -> str:
+def ended_tables(tables: Iterable[TableOutcome], *, verbose: bool = False) -> Subjects:
+    """Return how tables ended, the worst first; those that ended alike are one, if not ``verbose``."""
+    order = list(TABLE_ENDS)[::-1]
+    groups = by_cause(
+        sorted(tables, key=lambda table: order.index(table.status)),
+        lambda table: None if verbose or table.is_ledger else _alike(table),
+        at_least=FOLD,
+    )
+    return Subjects([
+        Subject(
+            symbol_of(TABLE_ENDS[group[0].status].role),
+            tuple(table.ref.identifier for table in group),
+            tuple(_statements(group, verbose)),
+            place=named(list(dict.fromkeys(table.policy_file for table in group)), 1),
+            owner=group[0].owner or "",
+        )
+        for group in groups
+    ])  # fmt: skip
+
+
+_SYMBOLS = {Role.BAD: Symbol.PROBLEM, Role.WARN: Symbol.BLOCKED, Role.GOOD: Symbol.WRITE}
+
+
+def symbol_of(role: Role | None) -> str:
+    """Return the symbol of an end."""
+    return _SYMBOLS.get(role or Role.DIM, Symbol.SAME)
+
+
+def _alike(table: TableOutcome) -> Hashable:
+    problem = table.problem and (table.problem.code, table.problem.what)
+    return (table.status, table.owner, problem, tuple((step.kind, step.status, _said(step)) for step in table.steps))
+
+
+def _statements(tables: Sequence[TableOutcome], verbose: bool) -> Iterator[Statement]:
+    first = tables[0]
+    if not first.steps:
+        problem = first.problem
+        text = f"{problem.code}: {problem.what}" if problem else TABLE_ENDS[first.status].text
+        yield Statement(symbol_of(TABLE_ENDS[first.status].role), first.status.replace("_", " "), (text,))
+    for steps in zip(*(table.steps for table in tables), strict=True):
+        end = STEP_ENDS[steps[0].status]
+        seconds = sum(step.duration_seconds for step in steps)
+        facts = "  ".join(part for part in (format_duration(seconds) if seconds else "", figures(*steps)) if part)
+        below = tuple(details(steps[0])) if verbose else ()
+        fact: Text = (Span(end.word, end.role), f"  {facts}")
+        yield Statement(symbol_of(end.role), step_word(steps[0].kind), (fact,), ((_said(steps[0]), ""),), below=below)
+
+
+def _said(step: StepOutcome) -> str:
+    return "" if step.status is StepStatus.SUCCEEDED and not step.error else message(step)
+
+
+def _findings(outcome: RunOutcome) -> list[Block]:
+    findings = joined(run_findings(outcome))
+    return [Findings(findings, MAX_BLOCKS), Line()] if findings else []
+
+
+def _totals(outcome: RunOutcome) -> list[Block]:
+    lines: list[Text] = [_steps_line(outcome), _tables_line(outcome), _work_line(outcome), _ledger_line(outcome)]
+    return [Line(line) for line in lines if line]
+
+
+def _steps_line(outcome: RunOutcome) -> Text:
     numbers = Counter(step.status for table in outcome.user_tables for step in table.steps)
     failed = numbers[StepStatus.FAILED] + numbers[StepStatus.VERIFY_FAILED]
     parts = [
         f"{count_of(numbers[StepStatus.SUCCEEDED], 'step')} succeeded",
-        style.paint(f"{failed:,} failed", Role.BAD) if failed else "0 failed",
+        f"{failed:,} failed",
         *(
             f"{numbers[status]:,} {end.counted}"
             for status, end in STEP_ENDS.items()
             if numbers[status] and end.counted not in ("succeeded", "failed")
         ),
     ]
-    verb = f"Interrupted by {printable(outcome.interrupted_by)} after" if outcome.interrupted_by else "Done in"
+    verb = f"Interrupted by {outcome.interrupted_by} after" if outcome.interrupted_by else "Done in"
     if outcome.end is not RunEnd.FINISHED:
         verb = "Killed after" if outcome.end is RunEnd.DIED else "Since"
     # Proofs stand behind the steps: a failed step must not read as a failed check.
@@ -106,13 +171,14 @@ def _steps_line(outcome: RunOutcome, style: Style) -> str:
     return f"{verb} {time_text(outcome)}: {'; '.join(', '.join(part) for part in (parts, proofs) if part)}."
 
 
-def _tables_line(outcome: RunOutcome, style: Style) -> str:
-    parts = []
-    for status, end in TABLE_ENDS.items():
-        if number := outcome.count(status):
-            text = f"{number:,} {end.counted}"
-            parts.append(style.paint(text, end.role) if end.role else text)
-    return f"{count_of(len(outcome.user_tables), 'table')}: {', '.join(parts) or 'none selected'}."
+def _tables_line(outcome: RunOutcome) -> Text:
+    counted = [
+        Span(f"{number:,} {end.counted}", end.role)
+        for status, end in TABLE_ENDS.items()
+        if (number := outcome.count(status))
+    ]
+    by_end = joined_texts(counted, ", ") or "none selected"
+    return (f"{count_of(len(outcome.user_tables), 'table')}: ", *spans(by_end), ".")
 
 
 def _work_line(outcome: RunOutcome) -> str:
@@ -138,5 +204,5 @@ def _ledger_line(outcome: RunOutcome) -> str:
         if table.is_ledger and (table.steps or table.problem):
             steps = [f"{step_word(step.kind)} {step.status.value.replace('_', ' ')}" for step in table.steps]
             ended = ", ".join(steps) or table.status.value.replace("_", " ")
-            return f"The ledger ({printable(table.ref.identifier)}): {ended}."
+            return f"The ledger ({table.ref.identifier}): {ended}."
     return ""

@@ -17,7 +17,8 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.report.findings import render_annotations
 from maintainer.report.plan.plan_markdown import render_plan_markdown
 from maintainer.report.plan.plan_text import PlanOptions, render_plan
-from maintainer.report.run.run_findings import joined, run_findings, run_markdown
+from maintainer.report.run.run_findings import joined, run_findings
+from maintainer.report.run.run_text import run_markdown
 from maintainer.report.run.verify_text import render_verify, verify_findings
 from maintainer.report.status_text import render_status
 from maintainer.units import format_size
@@ -134,8 +135,27 @@ def test_a_status_says_one_cause_once_and_counts_each_table() -> None:
     rows.append(StatusRow("s3://lake/t/t30", "problem", next="no such folder"))
     text = render_status(rows, 0)
     assert text.count("the key is wrong") == 1
-    assert "the same of 29 more tables:" in " ".join(text.split())
+    assert "the key is wrong: s3://lake/t/t00, s3://lake/t/t01, s3://lake/t/t02 and 27 more" in text
     assert text.count("no such folder") == 1
     assert "31 tables: 31 problem" in text
-    ready = [StatusRow(name, "ok", version=1, next="nothing to do") for name in NAMES]
-    assert render_status(ready, 0).count("s3://") == len(NAMES)
+    assert render_status(rows, 0, verbose=True).count("the key is wrong") == len(NAMES)
+
+
+def test_three_hundred_healthy_tables_are_one_line_of_status_and_those_with_work_are_named() -> None:
+    day, now = 86_400_000, 40 * 86_400_000
+    rows = [
+        StatusRow(f"lake/t{n}", "ok", n, 10 + n, n * MIB, 1, now - (n % 3 + 2) * day, next="nothing to do")
+        for n in range(300)
+    ]
+    due = [StatusRow(f"lake/d{n}", "due", n, n, MIB, 1, next=f"compact {9 + n} files") for n in range(4)]
+    _, *lines, totals = render_status([*rows, *due], now).splitlines()
+    assert lines[0].split()[:3] == ["4", "tables", "due"]
+    assert lines[1].strip() == "compact 9 to 12 files: lake/d0, lake/d1, lake/d2 and 1 more"
+    files, size = sum(row.num_files or 0 for row in rows), sum(row.size_bytes or 0 for row in rows)
+    figures = f"{sum(range(300)):,}  {files:,}  {format_size(size)}  4d ago  never  -"
+    assert " ".join(lines[2].split()) == " ".join(f"300 tables  ok  {figures}".split())
+    assert (len(lines), totals) == (3, "304 tables: 300 ok, 4 due")
+    assert len(render_status([*rows, *due], now, verbose=True).splitlines()) == 306
+    with_owners = [replace(row, owner="ab"[n % 2]) for n, row in enumerate(rows)]
+    names = [line.split("  ")[0] for line in render_status(with_owners, now).splitlines()[1:3]]
+    assert names == ["150 tables of a", "150 tables of b"]

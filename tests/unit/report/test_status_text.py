@@ -187,10 +187,10 @@ def test_status_as_text() -> None:
     rows = [replace(STATUS[0], small_bytes=GIB, deleted_rows_ratio=0.001), *STATUS[1:]]
     assert render_status(rows, TEN_PM).splitlines() == [
         "TABLE         STATE      SMALL  FILES    SIZE  OPTIMIZED        VACUUMED  PROOF  NEXT",
-        "sales.orders  ok            12  8,577   3 GiB  today 21:00      6d ago    pass",
-        "    tomorrow 22:00; <1% of the rows are deleted; auto compaction on (table)",
         "sales.items   failed        96    812  88 GiB  yesterday 22:00  never     -",
         "    maintainer apply; the last optimize ended failed",
+        "sales.orders  ok            12  8,577   3 GiB  today 21:00      6d ago    pass",
+        "    tomorrow 22:00; <1% of the rows are deleted; auto compaction on (table)",
         "sales.日本    unmanaged      -      -       -  never            never     -",
         "3 tables: 1 ok, 1 failed, 1 unmanaged",
     ]
@@ -203,7 +203,7 @@ def test_status_fits_its_width_whatever_is_next() -> None:
         StatusRow("warehouse_of_the_north." + "a_table_with_a_long_name" * 4, "blocked", 1, 2, 3, next=reason),
         StatusRow("s.idle", "ok", 12, 12, GIB, small_bytes=GIB, next="nothing to do: 12 files as they were written"),
     ]
-    text = render_status(rows, TEN_PM)
+    text = render_status(rows, TEN_PM, verbose=True)
     name = rows[1].table
     assert max(map(len, text.replace(name, "").splitlines())) <= WIDTH
     lines = text.splitlines()
@@ -228,7 +228,7 @@ def test_status_fits_its_width_whatever_is_next() -> None:
 )
 def test_whether_writers_compact_by_themselves(enabled: bool | None, source: str | None, text: str) -> None:
     row = StatusRow("a.b", "ok", next="later", auto_compact=enabled, auto_compact_source=source)
-    assert status_table([row], TEN_PM)[1][-1] == text
+    assert status_table([row], TEN_PM).rows[0].cells[-1] == text
 
 
 def test_colour_moves_no_column() -> None:
@@ -274,13 +274,13 @@ def test_today_is_a_matter_of_the_zone() -> None:
 
 def test_the_layout_of_an_incremental_zorder_stands_behind_what_is_next() -> None:
     row = StatusRow("t", "due", next="zorder 1GiB", files_read=12.34, overlap_depth=3.0, unindexed_ratio=0.125)
-    following = status_table([row], 0)[1][-1]
+    following = status_table([row], 0).rows[0].cells[-1]
     assert following == "zorder 1GiB; a query reads 12.3 files, 3.0 over a point, 12% unindexed"
 
 
 def test_a_table_that_a_run_works_on_says_so() -> None:
     row = StatusRow("t", "due", next="zorder 1GiB", scheduled=True, running=RUN)
-    assert status_table([row], 0)[1][-1] == f"run {RUN} is working on it; zorder 1GiB"
+    assert status_table([row], 0).rows[0].cells[-1] == f"run {RUN} is working on it; zorder 1GiB"
     assert json.loads(status_json([row], 0))["tables"][0]["running"] == RUN
 
 

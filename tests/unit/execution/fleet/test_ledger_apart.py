@@ -38,8 +38,8 @@ from maintainer.report.html.run_view import run_view
 from maintainer.report.plan.plan_markdown import render_plan_markdown
 from maintainer.report.plan.plan_text import render_plan
 from maintainer.report.run.progress_text import ProgressText
-from maintainer.report.run.run_findings import render_junit, run_findings, run_markdown
-from maintainer.report.run.run_text import render_run
+from maintainer.report.run.run_findings import render_junit, run_findings
+from maintainer.report.run.run_text import render_run, run_markdown
 from maintainer.report.status_documents import status_prometheus
 from maintainer.report.status_text import render_status
 from maintainer.report.style import PLAIN

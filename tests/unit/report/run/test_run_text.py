@@ -28,9 +28,9 @@ from maintainer.model.run.outcome import (
 from maintainer.model.run.results_document import run_from_json, run_to_json
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.findings import render_annotations
-from maintainer.report.run.outcome_text import MAX_WIDTH, metrics_lines, render_steps
-from maintainer.report.run.run_findings import render_junit, run_findings, run_markdown
-from maintainer.report.run.run_text import MAX_BLOCKS, render_run
+from maintainer.report.run.outcome_text import MAX_WIDTH, metrics_lines
+from maintainer.report.run.run_findings import render_junit, run_findings
+from maintainer.report.run.run_text import MAX_BLOCKS, render_run, render_steps, run_markdown
 from maintainer.report.style import Style
 from tests.support.runs.sample_plans import TEN_PM, gone, items, leads, plan, quiet
 from tests.support.runs.sample_runs import RUN, bad_run, compact_done, good_run, properties_done
@@ -77,16 +77,16 @@ def test_a_step_that_rewrites_nothing_has_no_figures() -> None:
     assert metrics_lines(properties_done()) == []
 
 
-def test_show_names_every_step_and_the_end_of_a_run_counts_bins_and_commits() -> None:
-    lines = render_steps(with_metrics()).splitlines()
-    heads = [line for line in lines if not line.startswith(" ")]
-    assert [head.split("  ")[:3] for head in heads] == [
-        ["sales.orders", "properties", "OK"],
-        ["sales.orders", "compact", "OK"],
-        ["sales.orders", "vacuum", "OK"],
+def test_show_names_every_step_and_verbose_its_figures() -> None:
+    lines = [" ".join(line.split()) for line in render_steps(with_metrics()).splitlines()]
+    assert [line.split()[:3] for line in lines[1:-1]] == [
+        ["+", "properties", "OK"],
+        ["+", "compact", "OK"],
+        ["+", "vacuum", "OK"],
     ]
-    assert "1,204 -> 151 files" in heads[1]
-    assert len(lines) > len(heads)
+    assert lines[0].startswith("+ sales.orders")
+    assert "1,204 -> 151 files" in lines[2]
+    assert "numFilesAdded 151" in render_steps(with_metrics(), verbose=True)
     assert "in 151 bins and 2 commits" in render_run(with_metrics())
     assert "bins" not in render_run(good_run())
 
