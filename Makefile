@@ -34,21 +34,21 @@ help: ## show this list
 demo: check-java $(STAMPS)/demo ## build a small lake of real data and walk through everything (a few minutes)
 	$(BIN)/maintainer demo
 
-test: check-java $(STAMPS)/s3 lint ## lint, types, layers, and a fixed set of tests: one at least for each guard of a promise
+test: check-java $(STAMPS)/warm lint ## lint, types, layers, and a fixed set of tests: one at least for each guard of a promise
 	$(PYTEST) $(SPREAD) -m 'not long' $(FAST_TESTS) $(SPARK_TESTS)
 
 golden: $(STAMPS)/dev ## write the texts that tests compare as they are printed now; read the diff before you commit it
 	MAINTAINER_UPDATE_GOLDEN=1 $(PYTEST) -q tests/unit/report tests/cli/test_transcripts.py tests/unit/planning/test_literate_cases.py
 
 # `make MAINTAINER_TEST_SEED=2026-11-28 nightly` runs the cells of that night again.
-nightly: check-java $(STAMPS)/s3 ## what `make test` leaves out, of matrices some cells: drawn by the date, which it prints
+nightly: check-java $(STAMPS)/warm ## what `make test` leaves out, of matrices some cells: drawn by the date, which it prints
 	MAINTAINER_TEST_SEED=$(or $(MAINTAINER_TEST_SEED),$(shell date +%F)) \
 		$(PYTEST) $(SPREAD) -m '(nightly or sampled) and not long and not every_run' $(FAST_TESTS) $(SPARK_TESTS)
 
-long: check-java $(STAMPS)/s3 ## all that `make test` leaves out: whole matrices, the whole demo, minutes each
+long: check-java $(STAMPS)/warm ## all that `make test` leaves out: whole matrices, the whole demo, minutes each
 	$(PYTEST) $(SPREAD) -m 'long or sampled or nightly' $(FAST_TESTS) $(SPARK_TESTS)
 
-fault: check-java $(STAMPS)/s3 ## every kill, sick system call and broken table: the fault tests whole, hours
+fault: check-java $(STAMPS)/warm ## every kill, sick system call and broken table: the fault tests whole, hours
 	$(PYTEST) $(SPREAD) tests/fault
 
 lint: $(STAMPS)/dev ## ruff, mypy --strict and the import contracts
@@ -78,7 +78,7 @@ mutation: $(STAMPS)/s3 ## small wrong changes in what decides about rows and fil
 guards: check-java $(STAMPS)/s3 ## take each guard of a promise out of the code; the tests that decide about it must fail
 	$(BIN)/python -m tools.mutation --guards $(GUARDS)
 
-spark: check-java $(STAMPS)/s3 ## the tests on real Spark and Delta
+spark: check-java $(STAMPS)/warm ## the tests on real Spark and Delta
 	$(PYTEST) $(SPREAD) -m 'not long' $(SPARK_TESTS)
 
 # `make SOAK_MINUTES=5 SOAK_SEED=2 soak` is a shorter one with other random numbers.
@@ -140,6 +140,12 @@ $(STAMPS)/dev: pyproject.toml | $(STAMPS)/venv
 $(STAMPS)/s3: tests/support/stores/store_servers.py $(STAMPS)/dev
 	@echo "building the S3 server of the tests (two minutes or three, once)"
 	$(BIN)/python -m tests.support.stores.store_servers versitygw
+	@touch $@
+
+# Java's class archive, as in an image: each of the many Sparks that the tests start then starts in half the time.
+$(STAMPS)/warm: $(STAMPS)/s3
+	@echo "warming Java's class archive (a minute, once)"
+	$(BIN)/maintainer -q doctor --warm >/dev/null
 	@touch $@
 
 $(STAMPS)/docs: pyproject.toml | $(STAMPS)/venv
