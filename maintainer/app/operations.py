@@ -264,7 +264,7 @@ def why(project: Project, spec: RunSpec, table: str) -> TableDecisions:
             opened.engine,
             PlanRequest((policy,), Clock().now_ms(), on_table=looks.append, stages=options.stages),
         )
-        return TableDecisions(policy, made, looks[0], opened.session_setting(SESSION_ENABLED))
+        return TableDecisions(looks[0].policy, made, looks[0], opened.session_setting(SESSION_ENABLED))
 
 
 @contextmanager

@@ -195,7 +195,9 @@ def _plan(project: LoadedProject, policy: ResolvedPolicy, test: Mapping[str, Any
     now_ms = int(now.timestamp()) * 1000
     today = now.astimezone(ZoneInfo(project.project.timezone)).date()
     given = test["given"]
-    facts = with_made_up_sample(policy, facts_of(policy.table, given, now_ms))
+    facts = facts_of(policy.table, given, now_ms)
+    policy = policy.of_size(facts.size_bytes)
+    facts = with_made_up_sample(policy, facts)
     return plan_table(TableInput(policy, facts, record_of(given, now_ms), now_ms, today))
 
 

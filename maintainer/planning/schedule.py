@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.planning.plan_input import TableInput
 from maintainer.policy.resolve.resolved import ResolvedPolicy, Window
-from maintainer.units import format_duration
+from maintainer.units import format_duration, format_size
 
 MAX_SLACK_SECONDS = 3600
 
@@ -67,6 +67,11 @@ def held_back(table: TableInput) -> Reason | None:
     A quarantined table is not held back but blocked: that needs a person.
     """
     policy, now_ms = table.policy, table.now_ms
+    if policy.managed_from is not None:
+        least, origin = policy.managed_from
+        size = format_size(table.facts.size_bytes)
+        text = f"no rule manages the table below match.minSize, {format_size(least)}; it has {size}"
+        return Reason(ReasonCode.BELOW_MIN_SIZE, text, str(origin))
     suspended = _suspended(table)
     if suspended is not None:
         return suspended
@@ -95,6 +100,7 @@ def vacuum_wanted(table: TableInput) -> bool:
     return (
         table.policy.vacuum is not None
         and table.record.quarantined is None
+        and table.policy.managed_from is None
         and _suspended(table) is None
         and vacuum_is_due(table)
     )

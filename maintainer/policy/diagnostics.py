@@ -66,7 +66,6 @@ MEANING: dict[str, str] = {
     "P309": "an environment variable in a policy",
     "P310": "a partition predicate that cannot be used",
     "P311": "unknown expectation",
-    "P312": "not supported yet",
     "P313": "not a date",
     "P314": "unknown time zone",
     "P315": "a table property that another key manages",
@@ -78,6 +77,7 @@ MEANING: dict[str, str] = {
     "P321": "a table property that Delta does not have",
     "P322": "a size without a unit",
     "P323": "a switch without a value",
+    "P324": "a rule by size that sets what tables are selected by",
 }
 
 TITLES: dict[str, str] = {**READING, **SCHEMA, **MEANING}

@@ -51,6 +51,7 @@ def check_file(document: Document) -> list[Diagnostic]:
     findings = check_schema(document, kind)
     if kind is DocumentKind.RULE:
         findings.extend(_reach(document))
+        findings.extend(_not_by_size(document))
         findings.extend(_manages(document))
     for base in _bases(document, kind):
         findings.extend(_empty_switches(document, base))
@@ -134,6 +135,17 @@ def _reach(document: Document) -> Iterator[Diagnostic]:
         message = "names neither `tables` nor `tags`, so it would reach every table"
         help = 'if that is meant, write `tables: ["*"]`'
         yield _diagnostic(document, Finding("P307", ("match",), message, help, at_key=True), ())
+
+
+def _not_by_size(document: Document) -> Iterator[Diagnostic]:
+    """What tables are selected by must be known before any table is read."""
+    match = document.data.get("match")
+    if isinstance(match, dict) and match.get("minSize") is not None:
+        for key in ("tags", "owner"):
+            if document.data.get(key) is not None:
+                message = "a rule with `match.minSize` cannot set this: tables are selected by it before they are read"
+                help = f"write `{key}` in a rule without `minSize`, or in the files of the tables"
+                yield _diagnostic(document, Finding("P324", (key,), message, help, at_key=True), ())
 
 
 def _manages(document: Document) -> Iterator[Diagnostic]:

@@ -96,7 +96,9 @@ def _winners(rule: RuleSource, tables: Sequence[Sequence[RuleSource]]) -> list[s
         return []
     winners: set[str] = set()
     for rules_of_table in tables:
-        higher = [rival for rival in rules_of_table if rival.priority > rule.priority]
+        smaller = rule.match.min_size_bytes  # what reaches only larger tables leaves the others to this rule
+        rivals = (rival for rival in rules_of_table if rival.match.min_size_bytes <= smaller)
+        higher = [rival for rival in rivals if rival.priority > rule.priority]
         if rule.manages:
             manager = next((rival for rival in higher if rival.manages), None)
             if manager is None:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from maintainer.model.table.store_kinds import STORE_KINDS
 from maintainer.model.table.table_facts import TableRef
+from maintainer.units import parse_size
 
 _PART = re.compile(r"`(?:[^`]|``)+`|[^.`]+")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)\Z", re.DOTALL)
@@ -122,6 +123,7 @@ class TableMatch:
     tables: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
     tags: tuple[str, ...] | None = None
+    min_size_bytes: int = 0
 
     def fits_name(self, name: str) -> bool:
         """Tell whether the rule may reach a table with this `plain_name`, whatever its tags are."""
@@ -134,11 +136,12 @@ class TableMatch:
 
 def table_match(match: Mapping[str, object], root: Path) -> TableMatch:
     """Build the criteria from a rule's ``match`` map; relative path globs start at the project's root."""
-    tables, tags = match.get("tables"), match.get("tags")
+    tables, tags, size = match.get("tables"), match.get("tags"), match.get("minSize")
     return TableMatch(
         tables=None if tables is None else tuple(absolute_glob(glob, root) for glob in _texts(tables)),
         exclude=tuple(absolute_glob(glob, root) for glob in _texts(match.get("exclude"))),
         tags=None if tags is None else _texts(tags),
+        min_size_bytes=parse_size(size) if isinstance(size, int | str) else 0,
     )
 
 

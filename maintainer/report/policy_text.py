@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from maintainer.policy.project.project_settings import LEDGER_POLICY
@@ -24,7 +24,7 @@ from maintainer.policy.schema.schema_keys import (
 from maintainer.report.markdown_text import code, escaped, table
 from maintainer.report.style import PLAIN, Role, Style
 from maintainer.report.text_layout import pad, padded_width, printable
-from maintainer.units import decimal_size
+from maintainer.units import decimal_size, format_size
 
 # What YAML 1.2 core can only read as text: no number, no truth, no sign with a meaning.
 _PLAIN = re.compile(r"(?![-+.]?[0-9])[A-Za-z0-9_/][A-Za-z0-9_./@+-]*(?: [A-Za-z0-9_./@+-]+)*\Z")
@@ -71,12 +71,7 @@ def explain_text(resolution: Resolution, style: Style = PLAIN, *, is_there: bool
 
     ``is_there`` is False where somebody looked and found no table in that place.
     """
-    policy, keys = resolution.policy, _keys(resolution)
-    rows = [
-        (printable(key), _value(key, resolution), _place(resolution, key), _overrides(key, resolution)) for key in keys
-    ]
-    key_width, value_width = padded_width(row[0] for row in rows), padded_width(row[1] for row in rows)
-    place_width = padded_width(place for _, _, place, note in rows if note)
+    policy = resolution.policy
     lines = [f"{style.paint(printable(policy.table.identifier), Role.BOLD)}   {printable(policy.source)}"]
     if policy.file == LEDGER_POLICY:
         lines.append(
@@ -87,21 +82,41 @@ def explain_text(resolution: Resolution, style: Style = PLAIN, *, is_there: bool
             f"there is no table here now; if there were one, the rule at {printable(policy.source)} would manage it"
         )
     elif policy.rule_line is not None:
-        lines.append(f"no file names this table: the rule at {printable(policy.source)} manages it")
+        start = "" if policy.managed_from is None else f" from {format_size(policy.managed_from[0])} on"
+        lines.append(f"no file names this table: the rule at {printable(policy.source)} manages it{start}")
     elif not resolution.named_by_file:
         lines.append("no file names this table and no rule manages it: nothing is done to it. Rules would give it this")
+    lines += _value_lines(resolution, _keys(resolution), style)
+    if policy.vacuum is None:
+        lines.append("vacuum: nothing is deleted, because no file has a `vacuum:` map")
+    for least, of_size in resolution.sizes[1:]:
+        lines.append(f"if the table has {format_size(least)} or more (`match.minSize`, measured when planning):")
+        changed = [key for key in _keys(of_size) if of_size.values[key] != resolution.values.get(key)]
+        lines += _value_lines(of_size, changed, style) or ["nothing else"]
+    lines.append(f"digest {policy.digest}")
+    return "\n".join(lines)
+
+
+def _value_lines(resolution: Resolution, keys: Sequence[str], style: Style) -> list[str]:
+    rows = [
+        (printable(key), _value(key, resolution), _place(resolution, key), _overrides(key, resolution)) for key in keys
+    ]
+    key_width, value_width = padded_width(row[0] for row in rows), padded_width(row[1] for row in rows)
+    place_width = padded_width(place for _, _, place, note in rows if note)
+    lines = []
     for key, value, place, note in rows:
         end = f"{pad(place, place_width)}{style.paint(f'   {note}', Role.DIM)}" if note else place
         lines.append(f"{pad(key, key_width)}  {pad(value, value_width)}  {end}")
-    if policy.vacuum is None:
-        lines.append("vacuum: nothing is deleted, because no file has a `vacuum:` map")
-    lines.append(f"digest {policy.digest}")
-    return "\n".join(lines)
+    return lines
 
 
 def explain_json(resolution: Resolution) -> dict[str, Any]:
     """Return the same as one JSON document (``schemas/explain.schema.json``); sizes in bytes, durations in seconds."""
     policy = resolution.policy
+    sizes = [
+        {"min_size_bytes": least, "digest": of_size.policy.digest, "values": _values_json(of_size)}
+        for least, of_size in resolution.sizes[1:]
+    ]
     return {
         "format_version": FORMAT_VERSION,
         "table": policy.table.identifier,
@@ -109,24 +124,29 @@ def explain_json(resolution: Resolution) -> dict[str, Any]:
         "named_by_file": resolution.named_by_file,
         "rule_line": policy.rule_line,
         "digest": policy.digest,
-        "values": [
-            {
-                "key": key,
-                "value": resolution.values[key],
-                "text": flow(spelled(key, resolution.values[key])),
-                "origin": _origin_json(policy.origin(key)),
-                "overrides": [
-                    {
-                        "value": base_value(key, setting.value),
-                        "text": flow(spelled(key, base_value(key, setting.value))),
-                        "origin": _origin_json(setting.origin),
-                    }
-                    for setting in _below(key, resolution)
-                ],
-            }
-            for key in _keys(resolution)
-        ],
+        "values": _values_json(resolution),
+        **({"sizes": sizes} if sizes else {}),
     }
+
+
+def _values_json(resolution: Resolution) -> list[dict[str, Any]]:
+    return [
+        {
+            "key": key,
+            "value": resolution.values[key],
+            "text": flow(spelled(key, resolution.values[key])),
+            "origin": _origin_json(resolution.policy.origin(key)),
+            "overrides": [
+                {
+                    "value": base_value(key, setting.value),
+                    "text": flow(spelled(key, base_value(key, setting.value))),
+                    "origin": _origin_json(setting.origin),
+                }
+                for setting in _below(key, resolution)
+            ],
+        }
+        for key in _keys(resolution)
+    ]
 
 
 def merged_yaml(resolution: Resolution) -> str:
@@ -140,7 +160,10 @@ def merged_yaml(resolution: Resolution) -> str:
         value = spelled(key, resolution.values[key])
         if not (key == "autoCompact" and ("autoCompact",) in resolution.merged.maps):
             node[path[-1]] = value
-    lines = ["version: 1", *block({"table": resolution.policy.table.identifier}), *block(tree)]
+    sized = ["# for a small table: rules with match.minSize say more, see `maintainer explain`"] * bool(
+        resolution.sizes
+    )
+    lines = [*sized, "version: 1", *block({"table": resolution.policy.table.identifier}), *block(tree)]
     return "\n".join(lines) + "\n"
 
 
@@ -224,8 +247,6 @@ def render_key(key: KeyDescription, style: Style = PLAIN) -> Iterator[str]:
             first, *rest = textwrap.wrap(text, _WIDTH - 12)
             yield f"  {label:9} {first}"
             yield from (f"  {'':9} {line}" for line in rest)
-    if "x-notSupported" in schema:
-        yield f"  {'note':9} {style.paint(_not_supported(schema), Role.WARN)}"
     for index, example in enumerate(schema.get("examples", ())):
         yield f"  {'example' if not index else '':9} {key.name.rpartition('.')[2]}: {written(example)}"
 
@@ -258,10 +279,6 @@ def _allowed(schema: dict[str, object]) -> str | None:
     return None if "x-format" in schema else _bounds(schema)
 
 
-def _not_supported(schema: dict[str, object]) -> str:
-    return f"not supported yet: {schema['x-notSupported']}"
-
-
 def _default(schema: dict[str, object]) -> str | None:
     if "default" in schema:
         return written(schema["default"])
@@ -287,11 +304,10 @@ def render_keys() -> Iterator[str]:
 
 def _row(key: KeyDescription) -> tuple[str, ...]:
     schema = key.schema
-    notes = f"<br>Note: {_prose(_not_supported(schema))}." if "x-notSupported" in schema else ""
     examples = schema.get("examples", ())
     default = code(written(schema["default"])) if "default" in schema else _prose(schema.get("x-default", ""))
     example = code(f"{key.name.rpartition('.')[2]}: {written(examples[0])}") if examples else ""
-    return (code(key.name), _prose(schema.get("description", "")) + notes, _allowed_cell(schema), default, example)
+    return (code(key.name), _prose(schema.get("description", "")), _allowed_cell(schema), default, example)
 
 
 def _prose(text: str) -> str:

@@ -176,6 +176,7 @@ class _Tables:
         try:
             self.buckets.raise_known(policy.table)
             table = self._read(reader, policy)
+            policy = table.policy
             table, plan = plan_beside_writers(reader, table)
             facts, record = table.facts, table.record
             plan = self._marked_as_new(plan)

@@ -49,7 +49,7 @@ def read_for_planning(
 
     Args:
         reader: Reads the table.
-        policy: The table's effective policy.
+        policy: The table's effective policy; the one for the table's size is used.
         records: What earlier runs left.
         places: Tells whether two locations are one table.
         now_ms: The time of planning.
@@ -62,6 +62,7 @@ def read_for_planning(
         RuntimeError: A reader that answers without an answer, which is a bug.
     """
     facts = reader.facts(policy.table)
+    policy = policy.of_size(facts.size_bytes)
     record = records.record_of(facts.table_id, facts.location, places)
     streak = records.streak_of(policy.table.identifier, places, (facts.table_id, facts.location))
     record = replace(record, lost_in_a_row=streak.lost, last_lost_at_ms=streak.last_lost_at_ms)

@@ -157,6 +157,7 @@ def _check(
         table = replace(table, checked=FilesSeen.of(facts, now_ms))
         if policy is None:
             return recheck(table, facts, None, exact=exact)
+        policy = policy.planned(table.policy_digest, facts.size_bytes)
         checked = recheck(table, facts, policy.digest, policy_values_now=policy_values(policy), exact=exact)
         if isinstance(checked, StaleReasons):
             return checked

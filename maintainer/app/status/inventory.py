@@ -24,9 +24,14 @@ MAX_STUBS = 5_000
 
 
 class Care(str, enum.Enum):
-    """Who looks after a table. ``ruled``: rules reach it, but none of them manages it, and nothing is done to it."""
+    """Who looks after a table.
+
+    ``by size``: a rule manages it if it is large enough, which only reading the table can tell. ``ruled``: rules reach
+    it, but none of them manages it, and nothing is done to it.
+    """
 
     MANAGED = "managed"
+    BY_SIZE = "by size"
     RULED = "ruled"
     UNMANAGED = "unmanaged"
     MISSING = "missing"
@@ -86,7 +91,9 @@ def inventory(
         manager = next((rule for rule in map(project.manager_of, (table.table for table in tables)) if rule), None)
         if manager is not None:
             source = f"{manager.document.file}:{manager.line}"
-            entries[place] = Entry(by_name.table, Care.MANAGED, by_name.location, source)
+            managers = [rule for rule in project.match_rules_for(by_name.table) if rule.manages]
+            care = Care.BY_SIZE if all(rule.match.min_size_bytes for rule in managers) else Care.MANAGED
+            entries[place] = Entry(by_name.table, care, by_name.location, source)
             continue
         rules = project.match_rules_for(by_name.table)
         care = Care.RULED if rules else Care.UNMANAGED

@@ -199,6 +199,7 @@ _WAITING = frozenset(
     {
         *_WRITTEN_STILL,
         ReasonCode.SUSPENDED,
+        ReasonCode.BELOW_MIN_SIZE,
         ReasonCode.OUTSIDE_WINDOW,
         ReasonCode.NOT_DUE,
         ReasonCode.NOT_WORTH_IT,

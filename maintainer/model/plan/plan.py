@@ -141,6 +141,7 @@ HELD_BACK = frozenset(
         ReasonCode.OVER_BUDGET,
         ReasonCode.OUTSIDE_WINDOW,
         ReasonCode.SUSPENDED,
+        ReasonCode.BELOW_MIN_SIZE,
         ReasonCode.HOT,
         ReasonCode.RESTING,
         ReasonCode.NO_TABLE_YET,

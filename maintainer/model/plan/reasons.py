@@ -59,6 +59,7 @@ class ReasonCode(TextEnum):
     OTHER_CLUSTERING = "other_clustering"
     OUTSIDE_WINDOW = "outside_window"
     SUSPENDED = "suspended"
+    BELOW_MIN_SIZE = "below_min_size"
     NO_TABLE_YET = "no_table_yet"
     QUARANTINED = "quarantined"
     OVER_LIMIT = "over_limit"

@@ -237,7 +237,7 @@ def _values(before: ResolvedPolicy, now: ResolvedPolicy) -> tuple[ValueChange, .
 
 def _is_default(policy: ResolvedPolicy, key: str) -> bool:
     """Return whether nobody wrote this key: it has its default, perhaps because of a map that is there."""
-    if "." not in key or key.startswith(_MEMBERS):
+    if "." not in key or " from " in key or key.startswith(_MEMBERS):
         return False
     return policy.origins.get(key, BUILT_IN) == BUILT_IN
 
@@ -270,7 +270,9 @@ def work_of(policy: ResolvedPolicy) -> tuple[str, ...]:
 
 
 def _shorter(before: ResolvedPolicy, now: ResolvedPolicy) -> tuple[str, str] | None:
-    if now.vacuum is None or (before.vacuum and before.vacuum.retention_seconds <= now.vacuum.retention_seconds):
-        return None
-    was = NOTHING_DELETED if before.vacuum is None else format_duration(before.vacuum.retention_seconds)
-    return was, format_duration(now.vacuum.retention_seconds)
+    for least in sorted({0, *(least for policy in (before, now) for least, _ in policy.sizes)}):
+        old, new = before.of_size(least).vacuum, now.of_size(least).vacuum
+        if new is not None and (old is None or old.retention_seconds > new.retention_seconds):
+            was = NOTHING_DELETED if old is None else format_duration(old.retention_seconds)
+            return was, format_duration(new.retention_seconds)
+    return None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -43,6 +44,7 @@ from maintainer.policy.resolve.resolve import (
     Resolution,
     RuleSource,
     TableSource,
+    by_size,
     own_tags,
     reaching_rules,
     resolve,
@@ -107,8 +109,10 @@ class LoadedProject:
         return tuple(places.values())
 
     def _findings_of(self, resolution: Resolution) -> Iterator[Diagnostic]:
-        yield from check_effective(resolution)
-        yield from check_suspension(resolution, datetime.now(ZoneInfo(self.project.timezone)).date())
+        today = datetime.now(ZoneInfo(self.project.timezone)).date()
+        for of_size in resolution.each_size:
+            yield from check_effective(of_size)
+            yield from check_suspension(of_size, today)
 
     @property
     def has_errors(self) -> bool:
@@ -173,7 +177,8 @@ class LoadedProject:
         for ref, rule in self._found_tables():
             try:
                 resolution = self._resolve_by_rules(ref, self.match_rules_for(ref), rule)
-                wrong = next((finding for finding in check_effective(resolution) if finding.is_error), None)
+                findings = itertools.chain.from_iterable(map(check_effective, resolution.each_size))
+                wrong = next((finding for finding in findings if finding.is_error), None)
                 if wrong is not None:
                     where = f"{wrong.file}:{wrong.span.line}"
                     raise ProjectError(wrong.message, code=wrong.code, where=where, help=wrong.help)
@@ -251,7 +256,7 @@ class LoadedProject:
         return managing_rule(ref, self.managing_rules, self.project.places)
 
     def match_rules_for(self, ref: TableRef, tags: Iterable[str] = ()) -> tuple[RuleSource, ...]:
-        """Return the rules that reach a table with these tags of its own, from low to high priority."""
+        """Return the rules that reach a table with these tags of its own, from low to high priority, at any size."""
         return reaching_rules(self.rules, plain_name(ref), own_tags([frozenset(tags), *self._default_tags]))
 
     @cached_property
@@ -287,7 +292,8 @@ class LoadedProject:
         if any(name not in self.profiles for name in table.extends):
             return None
         own = [*(self.profiles[name].layer for name in table.extends), table.layer()]
-        return self._build(table.ref, table.document.file, self.rules_by_file[table.document.file], own)
+        rules = self.rules_by_file[table.document.file]
+        return by_size(lambda reaching: self._build(table.ref, table.document.file, reaching, own), rules)
 
     def _resolve_by_rules(
         self, ref: TableRef, rules: tuple[RuleSource, ...], manager: RuleSource | None = None
@@ -296,17 +302,23 @@ class LoadedProject:
             raise ProjectError(
                 finding.message, code="E617", where=f"{finding.file}:{finding.span.line}", help=finding.help
             )
-        return self._build(ref, (manager or rules[-1]).document.file, rules, [], manager.line if manager else None)
+        managers = [rule for rule in rules if rule.manages] if manager else []
+        first = min(managers, key=lambda rule: rule.match.min_size_bytes, default=rules[-1])
 
-    def _build(
-        self, ref: TableRef, file: str, rules: Iterable[RuleSource], own: list[Layer], rule_line: int | None = None
-    ) -> Resolution:
+        def at(reaching: Sequence[RuleSource]) -> Resolution:
+            manages = next((rule for rule in reversed(reaching) if managers and rule.manages), None)
+            lead = manages or first
+            start = (first.match.min_size_bytes, first.min_size_origin) if managers and manages is None else None
+            built = self._build(ref, lead.document.file, reaching, [])
+            line = lead.line if managers else None
+            return replace(built, policy=replace(built.policy, rule_line=line, managed_from=start))
+
+        return by_size(at, rules)
+
+    def _build(self, ref: TableRef, file: str, rules: Iterable[RuleSource], own: list[Layer]) -> Resolution:
         levels = (self.defaults, *(rule.layer for rule in rules), *own, self.overrides)
         layers = [level for level in levels if level is not None]
-        timezone = self.project.timezone
-        return resolve(
-            ref, file, layers, root=self.root, timezone=timezone, named_by_file=bool(own), rule_line=rule_line
-        )
+        return resolve(ref, file, layers, root=self.root, timezone=self.project.timezone, named_by_file=bool(own))
 
     def _unmanaged(self, identifier: str, ref: TableRef) -> ProjectError:
         reached = self.manager_of(ref) is not None or bool(self.match_rules_for(ref))

@@ -137,8 +137,8 @@ class ProjectSettings:
 
     ``state`` is the folder of everything that lasts between runs.
     ``batches`` are the sizes of the first batches of a run: a number of tables, or a share such as ``"20%"``.
-    ``catalog`` is where table names are looked up, None for the session's current one. ``engine`` is ``transaction``
-    or ``command``, None where nobody says. ``single_writer``: on S3 nobody else writes to the tables during a run.
+    ``engine`` is ``transaction`` or ``command``, None where nobody says.
+    ``single_writer``: on S3 nobody else writes to the tables during a run.
     ``scratch_bytes`` is the room for copies of a store's files, None for half of what is free.
     ``spark_conf`` may hold secrets. ``name`` stands above reports: that of the project's folder where none is given.
     ``places`` are where tables without a file are looked for.
@@ -155,7 +155,6 @@ class ProjectSettings:
     batches: tuple[int | str, ...] = ()
     environments: tuple[str, ...] = ()
     environment: str | None = None
-    catalog: str | None = None
     engine: str | None = None
     single_writer: bool = False
     scratch_bytes: int | None = None
@@ -218,7 +217,6 @@ def project_settings(
         batches=tuple(data.get("batches") or ()),
         environments=tuple(sorted(environments)),
         environment=env,
-        catalog=chosen.get("catalog"),
         engine=chosen.get("engine") or data.get("engine"),
         single_writer=bool(data.get("singleWriter")),
         scratch_bytes=parse_size(limits["maxScratch"]) if limits.get("maxScratch") else None,
@@ -249,7 +247,7 @@ def with_environment(document: Document, environ: Mapping[str, str]) -> tuple[Do
     return dataclasses.replace(document, data=data), [*findings, *problems]
 
 
-_FILLED_IN = frozenset({"state", "catalog", "owner", "roots", "databases"})
+_FILLED_IN = frozenset({"state", "owner", "roots", "databases"})
 """Keys of maintainer.yml whose texts name something."""
 
 

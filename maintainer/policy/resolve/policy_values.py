@@ -20,7 +20,7 @@ from maintainer.units import format_duration, format_size
 
 NOT_SET = "not set"
 
-_SILENT = frozenset({"table", "file", "digest", "origins", "ruleLine"})
+_SILENT = frozenset({"table", "file", "digest", "origins", "ruleLine", "sizes", "managedFrom"})
 """Fields of a policy that are no keys of a policy file."""
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -48,6 +48,9 @@ def policy_values(policy: ResolvedPolicy) -> PolicyValues:
         if key.partition(".")[0] not in _SILENT:
             # Two expectations of one type on one column differ in their arguments only.
             written[key] = value if key not in written else f"{written[key]}; {value}"
+    for least, of_size in policy.sizes[1:]:
+        for change in value_changes(policy_values(policy.sizes[0][1]), policy_values(of_size)):
+            written[f"{change.key} from {format_size(least)} on"] = change.now
     return tuple(sorted(written.items()))
 
 

@@ -5,7 +5,7 @@ Table files, rules and profiles each give a level.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import time
 from functools import cached_property
@@ -117,6 +117,12 @@ class RuleSource:
         """Where ``match:`` stands: what a table without a file comes from."""
         return self.document.key_span_of(("match",)).line
 
+    @property
+    def min_size_origin(self) -> Origin:
+        """Where ``match.minSize`` stands."""
+        span = self.document.key_span_of(("match", "minSize"))
+        return Origin(self.document.file, span.line, span.column)
+
     def excluded_at(self, name: str) -> int | None:
         """Return the line of ``match.exclude`` that alone keeps the rule from a table; None if none does."""
         if not (replace(self.match, exclude=()).fits_name(name) and self.match.fits_tags(())):
@@ -165,6 +171,25 @@ def rule_source(document: Document, root: Path) -> RuleSource:
     return RuleSource(document, table_match(match, root), priority, manages)
 
 
+def by_size(resolve_by: Callable[[Sequence[RuleSource]], Resolution], rules: Sequence[RuleSource]) -> Resolution:
+    """Resolve a table once for each size from which on another rule reaches it.
+
+    Args:
+        resolve_by: Resolves it by the rules that reach a table of some size.
+        rules: All rules that may reach it.
+    """
+    resolved = [
+        (least, resolve_by([rule for rule in rules if rule.match.min_size_bytes <= least]))
+        for least in sorted({0, *(rule.match.min_size_bytes for rule in rules)})
+    ]
+    sizes, smallest = tuple(resolved), resolved[0][1]
+    if len(sizes) == 1:
+        return smallest
+    digest = policy_digest({str(least): resolution.policy.digest for least, resolution in sizes})
+    policies = tuple((least, resolution.policy) for least, resolution in sizes)
+    return replace(smallest, policy=replace(smallest.policy, digest=digest, sizes=policies), sizes=sizes)
+
+
 def own_tags(levels: Iterable[frozenset[str] | None]) -> frozenset[str]:
     """Return the tags of all levels that set any."""
     return frozenset().union(*(tags for tags in levels if tags is not None))
@@ -211,6 +236,14 @@ class Resolution:
     named_by_file: bool = True
     """False for a table that only rules reach: ``policy.file`` is the rule that manages it, or else the highest one."""
 
+    sizes: tuple[tuple[int, Resolution], ...] = ()
+    """As ``policy.sizes``."""
+
+    @property
+    def each_size(self) -> tuple[Resolution, ...]:
+        """What holds at one size or another; itself alone where the size decides nothing."""
+        return tuple(of_size for _, of_size in self.sizes) or (self,)
+
 
 def resolve(
     ref: TableRef,
@@ -220,7 +253,6 @@ def resolve(
     root: Path,
     timezone: str,
     named_by_file: bool = True,
-    rule_line: int | None = None,
 ) -> Resolution:
     """Merge the levels of one table and read them into a policy.
 
@@ -231,12 +263,10 @@ def resolve(
         root: Where relative checkpoint paths start.
         timezone: IANA zone of windows that name none.
         named_by_file: Whether ``file`` names the table itself.
-        rule_line: Where in ``file`` the rule is that manages the table; None for any other table.
     """
     merged = _with_min_file_size(merge([*_built_in(layers), *layers]))
     values = effective_values(merged, timezone)
-    policy = replace(_policy(ref, file, merged, values, root), rule_line=rule_line)
-    return Resolution(policy, merged, values, named_by_file)
+    return Resolution(_policy(ref, file, merged, values, root), merged, values, named_by_file)
 
 
 _PURGE: Mapping[str, object] = {"optimize.purge.deletedRowsRatio": 0, "optimize.purge.droppedColumns": True}

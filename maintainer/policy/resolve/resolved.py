@@ -245,6 +245,10 @@ class ResolvedPolicy:
     a ``vacuum`` map: deletion is never a default. ``auto_compact`` None means: not managed. ``rule_line`` is where in
     ``file`` the rule is that manages a table without a file of its own; None for any other.
     ``digest`` is ``sha256:`` over the canonical JSON of every effective value; origins do not enter it.
+
+    Rules with ``match.minSize`` do not reach the table here. ``sizes`` are its policies by the least size of the table
+    in bytes, ascending from 0, and empty where no such rule may reach it: see `of_size`. ``managed_from`` is the
+    ``match.minSize`` below which no rule manages the table, with its place.
     """
 
     table: TableRef
@@ -264,6 +268,16 @@ class ResolvedPolicy:
     tags: tuple[str, ...] = ()
     origins: Mapping[str, Origin] = field(default_factory=dict)
     rule_line: int | None = None
+    sizes: tuple[tuple[int, ResolvedPolicy], ...] = ()
+    managed_from: tuple[int, Origin] | None = None
+
+    def of_size(self, size_bytes: int) -> ResolvedPolicy:
+        """Return the policy for a table whose live files have this size together."""
+        return next((policy for least, policy in reversed(self.sizes) if least <= size_bytes), self)
+
+    def planned(self, digest: str, size_bytes: int) -> ResolvedPolicy:
+        """Return the policy that a plan was made by, if it is one of these, whatever the table's size is now."""
+        return next((policy for _, policy in self.sizes if policy.digest == digest), self.of_size(size_bytes))
 
     @property
     def source(self) -> str:

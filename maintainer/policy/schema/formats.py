@@ -251,7 +251,7 @@ def schema_validator(name: str) -> Any:  # noqa: ANN401 (jsonschema's own class,
     )
     # Untyped in the stubs; what comes out is a class like the one that went in.
     extend: Any = jsonschema.validators.extend
-    keywords = {"x-format": _check_format, "x-notSupported": _refuse, "x-aboveZero": _check_above_zero}
+    keywords = {"x-format": _check_format, "x-aboveZero": _check_above_zero}
     validator = extend(draft, keywords, type_checker=strict)
     return validator(_without_references(load_schema(name), name))
 
@@ -289,14 +289,6 @@ def _check_format(_: object, format: str, value: object, __: JsonObject) -> Iter
         problem = check_format(format, value)
         if problem is not None:
             yield ValidationError(problem.message)
-
-
-def _refuse(_: object, help: str, value: object, __: JsonObject) -> Iterator[ValidationError]:
-    """Check the keyword ``x-notSupported``: the key is in the language, and this version does not do it."""
-    from jsonschema import ValidationError
-
-    if value is not None:
-        yield ValidationError(help)
 
 
 def _check_above_zero(_: object, help: str, value: object, schema: JsonObject) -> Iterator[ValidationError]:

@@ -95,7 +95,6 @@ _OF_WHOLE_NAMES = (("conf",), ("properties",))
 """Maps whose keys are names with dots: settings of Spark, properties of Delta."""
 
 _VALUE_RULES = (
-    "x-notSupported",
     "type",
     "enum",
     "const",
@@ -227,8 +226,6 @@ class _SchemaCheck:
         value: Any = error.instance
         name = dotted(path)
         match error.validator:
-            case "x-notSupported":
-                return self._document.error_at(path, "P312", f"{name}: not supported yet", limit)
             case "enum" | "const":
                 return self._not_allowed(schema, value, path)
             case "x-format":

@@ -337,6 +337,7 @@ _CHANGES: Mapping[ReasonCode, str | _Sentence] = {
     ReasonCode.OTHER_CLUSTERING: "taken with optimize.cluster.full: true",
     ReasonCode.OUTSIDE_WINDOW: "taken when the window opens, or now with --ignore-window",
     ReasonCode.SUSPENDED: "taken when `suspend` ends or is removed",
+    ReasonCode.BELOW_MIN_SIZE: "taken when the table has grown to `match.minSize`, or with a smaller one in the rule",
     ReasonCode.NO_TABLE_YET: "taken when the table exists: the next `maintainer plan` sees it",
     ReasonCode.QUARANTINED: (
         "taken after a person has looked at the table and brought back rows that are wrong: "

@@ -82,6 +82,7 @@ _KEYS: Mapping[ReasonCode, tuple[str, ...]] = {
     ReasonCode.OTHER_CLUSTERING: ("optimize.cluster.full",),
     ReasonCode.OUTSIDE_WINDOW: ("window",),
     ReasonCode.SUSPENDED: ("suspend",),
+    ReasonCode.BELOW_MIN_SIZE: (),
     ReasonCode.NO_TABLE_YET: (),
     ReasonCode.QUARANTINED: (),
     ReasonCode.OVER_LIMIT: ("limits.maxBytes", "limits.maxFiles"),
@@ -101,7 +102,9 @@ _KEYS: Mapping[ReasonCode, tuple[str, ...]] = {
 """The keys behind each reason, every one of them except where ``_of_reason`` picks from several; a test asks for all
 codes. A key without values of its own (``optimize.rewrite``) stands for those set below it."""
 
-_NOTHING_ASKED = frozenset({ReasonCode.SUSPENDED, ReasonCode.OUTSIDE_WINDOW, ReasonCode.NO_TABLE_YET})
+_NOTHING_ASKED = frozenset(
+    {ReasonCode.SUSPENDED, ReasonCode.BELOW_MIN_SIZE, ReasonCode.OUTSIDE_WINDOW, ReasonCode.NO_TABLE_YET}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ LEFT_ALONE_WORDS: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.UNPROVEN_REWRITE: "a rewrite is not proven yet",
         ReasonCode.OUTSIDE_WINDOW: "outside their window",
         ReasonCode.SUSPENDED: "suspended by their policy",
+        ReasonCode.BELOW_MIN_SIZE: "smaller than `match.minSize` of the rule that would manage them",
         ReasonCode.NO_TABLE_YET: "not there yet",
         ReasonCode.QUARANTINED: "in quarantine",
         ReasonCode.OVER_LIMIT: "over a limit",

@@ -337,7 +337,7 @@ def test_long_lines_and_wide_characters_keep_the_caret_in_place(project: Path) -
         ("consumers.maxLag", "example   maxLag: 3d"),
         ("consumers[].maxLag", "example   maxLag: 3d"),
         ("optimize.zorder.mode", "default   incremental"),
-        ("match.minSize", "note      not supported yet: name the tables in `match.tables`"),
+        ("match.minSize", "example   minSize: 10GiB"),
         ("optimize.maxThreads", "allowed   1 to 256"),
         ("maxPlanAge", "(in maintainer.yml)"),
         ("window", "keys      days, from, to, timezone"),

@@ -169,7 +169,7 @@ from tests.support.policies.policy_reading import HEAD, findings_of, only_findin
     ],
 )
 def test_one_error(line: str, code: str, column: int, message: str) -> None:
-    findings = [finding for finding in findings_of(f"{HEAD}{line}\n") if finding.code != "P312"]
+    findings = findings_of(f"{HEAD}{line}\n")
     assert [(finding.code, finding.span.line, finding.span.column, finding.message) for finding in findings] == [
         (code, 3, column, message)
     ]
@@ -242,12 +242,18 @@ def test_zorder_is_incremental_unless_a_policy_says_full(line: str) -> None:
     assert findings_of(f"version: 1\ndefaults: {{{line}}}\n", "maintainer.yml") == []
 
 
-def test_not_built_keys_of_rules_and_projects() -> None:
-    rule = only_finding("version: 1\nmatch: {tables: [a.*], minSize: 1GiB}\n")
-    assert (rule.code, rule.message) == ("P312", "match.minSize: not supported yet")
-    assert rule.is_error
-    findings = findings_of("version: 1\nenvironments: {dev: {catalog: c}}\n", "maintainer.yml")
-    assert [finding.message for finding in findings] == ["environments.dev.catalog: not supported yet"]
+def test_a_rule_by_size_sets_nothing_that_tables_are_selected_by() -> None:
+    assert findings_of("version: 1\nmatch: {minSize: 1GiB}\noptimize: {maxThreads: 2}\n") == []
+    findings = findings_of("version: 1\nmatch: {tables: [a.*], minSize: 1GiB}\nowner: x\ntags: [large]\n")
+    assert [(finding.code, finding.span.line, finding.is_error) for finding in findings] == [
+        ("P324", 3, True),
+        ("P324", 4, True),
+    ]
+
+
+def test_an_environment_has_no_catalog() -> None:
+    finding = only_finding("version: 1\nenvironments: {dev: {catalog: c}}\n", "maintainer.yml")
+    assert (finding.code, finding.message) == ("P201", "unknown key `catalog` in environments.dev")
 
 
 def test_a_rule_says_what_it_reaches() -> None:

@@ -81,7 +81,7 @@ def test_the_place_inside_a_predicate_is_exact_only_where_the_text_is_shown_as_i
     [
         (f"owner: {'x' * 201}", "P206", "owner has 201 characters; at most 200 are allowed"),
         (f"tags: [{', '.join(f't{n}' for n in range(101))}]", "P206", "tags has 101 items; at most 100 are allowed"),
-        ("match: {tables: ['a.*'], minSize: 1GiB}", "P312", "match.minSize: not supported yet"),
+        ("match: {tables: ['a.*'], minSize: 0}", "P307", "match.minSize: must be larger than 0"),
     ],
 )
 def test_bounds_are_said_with_what_was_found(line: str, code: str, message: str) -> None:
@@ -93,11 +93,6 @@ def test_bounds_are_said_with_what_was_found(line: str, code: str, message: str)
 def test_items_of_a_wrong_type_are_not_also_called_twice() -> None:
     assert [finding.code for finding in findings_of(f"{HEAD}tags: [[a], [a], {{a: 1}}, {{a: 1}}]\n")] == ["P203"] * 4
     assert [finding.code for finding in findings_of(f"{HEAD}tags: [a, a]\n")] == ["P207"]
-
-
-def test_what_is_not_supported_may_be_set_to_nothing() -> None:
-    findings = findings_of("version: 1\nmatch: {tables: ['a.*'], minSize: null}\n")
-    assert "P312" not in [finding.code for finding in findings]
 
 
 def test_what_was_right_once_is_right_again_and_what_was_wrong_is_wrong_again() -> None:
