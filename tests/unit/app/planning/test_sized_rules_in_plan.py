@@ -70,7 +70,7 @@ def table(plan: Plan, name: str) -> TablePlan:
 
 def test_a_managing_rule_leaves_a_smaller_table_alone_and_says_by_how_much(tmp_path: Path) -> None:
     looks: list[TableLook] = []
-    project = fleet(tmp_path, lake=f"{MANAGING}vacuum: {{}}\n")
+    project = fleet(tmp_path, lake=MANAGING, all="match: {tables: ['*']}\nvacuum: {}\n")
     plan = planned(project, Sized(small=9, large=10), looks)
     small, large = table(plan, "lake/small"), table(plan, "lake/large")
     assert [step.kind for step in large.steps] == ["compact"]
