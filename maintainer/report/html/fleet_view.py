@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 
@@ -10,11 +10,19 @@ from maintainer.journal.ledger.ledger_rows import proof_of
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome, TableOutcome
-from maintainer.report.findings import Finding
+from maintainer.report.document.blocks import FOLD, Findings, Table, first_names
 from maintainer.report.html.charts import Column
 from maintainer.report.html.gains import Amount, Tile, amounts, gain_tiles, layout_gain
-from maintainer.report.html.predictions import Prediction, predictions
-from maintainer.report.html.run_view import BAD, NO_PROJECT, NO_QUARANTINE, PROOF_WORDS, ReportProject, worst_first
+from maintainer.report.html.predictions import predictions
+from maintainer.report.html.run_view import (
+    BAD,
+    MAX_FINDINGS_SHOWN,
+    NO_PROJECT,
+    NO_QUARANTINE,
+    PROOF_WORDS,
+    ReportProject,
+    worst_first,
+)
 from maintainer.report.html.step_view import mood_of, proof_mood, proof_words, verified_words
 from maintainer.report.html.table_past import (
     Curve,
@@ -30,7 +38,7 @@ from maintainer.report.html.table_runs import TableRuns, table_runs
 from maintainer.report.run.outcome_text import TABLE_ENDS, WorkDone
 from maintainer.report.run.run_findings import page_findings
 from maintainer.report.text_layout import moment, when
-from maintainer.units import count_of, format_size
+from maintainer.units import by_cause, count_of, format_size
 
 MAX_FLEET_CURVES = 300
 """Tables whose curve is drawn; the others have their figures."""
@@ -105,10 +113,11 @@ class FleetView:
     amounts: tuple[Amount, ...]
     proof: tuple[str, ...]
     proof_mood: str
-    findings: tuple[Finding, ...]
+    findings: Findings
     nights: tuple[NightView, ...]
     tables: tuple[FleetTable, ...]
-    predictions: tuple[Prediction, ...]
+    folded: tuple[FleetTable, ...]
+    predictions: Table
     unread: tuple[str, ...]
 
 
@@ -149,7 +158,7 @@ def fleet_view(
         amounts=amounts(project.prices, layout_gain(steps_of), WorkDone.of_tables(steps_of), outcomes),
         proof=(*proof_words(steps_of), *verified_words(verified)),
         proof_mood=proof_mood(steps_of, quarantined, verified),
-        findings=tuple(page_findings(newest, quarantined)),
+        findings=Findings(page_findings(newest, quarantined), MAX_FINDINGS_SHOWN),
         nights=tuple(_night(plan, outcome, tz, (links or {}).get(outcome.run_id)) for plan, outcome in runs),
         tables=tuple(
             replace(view, files_over_time=files_curve(view.past, tz), layout_over_time=layout_curve(view.past, tz))
@@ -157,8 +166,31 @@ def fleet_view(
             else view
             for number, view in enumerate(tables)
         ),
+        folded=tuple(map(_joined, by_cause(tables, _alike, at_least=FOLD))),
         predictions=predictions(runs),
         unread=tuple(unread),
+    )
+
+
+def _alike(table: FleetTable) -> Hashable:
+    """Return what tables must share to be one row; None for one that a person has to look at by itself."""
+    if table.quarantined or table.runs_failed:
+        return None
+    return (table.mood, table.status, table.detail, table.owner, table.last_proof)
+
+
+def _joined(tables: Sequence[FleetTable]) -> FleetTable:
+    """Return one row for tables of which the same is said, with sums and the newest change."""
+    newest = max(tables, key=lambda table: table.last_changed_ms)
+    if len(tables) == 1:
+        return newest
+    lasts = [table.last for table in tables if table.last is not None]
+    return replace(
+        newest,
+        name=f"{count_of(len(tables), 'table')}: {first_names([table.name for table in tables])}",
+        last=PastPoint(0, sum(p.num_files for p in lasts), sum(p.size_bytes for p in lasts)) if lasts else None,
+        bytes_rewritten=sum(table.bytes_rewritten for table in tables),
+        growth_bytes=sum(table.growth_bytes for table in tables if table.growth_bytes > 0),
     )
 
 

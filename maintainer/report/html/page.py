@@ -19,11 +19,12 @@ import jinja2
 from markupsafe import Markup
 
 from maintainer.model.product_version import __version__
-from maintainer.report.document.blocks import Text, spans
+from maintainer.report.document.blocks import Text, spans, subject_table
 from maintainer.report.html import charts
 from maintainer.report.html.fleet_view import FleetTable, FleetView
 from maintainer.report.html.live_view import LiveView
 from maintainer.report.html.run_view import MAX_TABLES_WITH_DETAILS, RunView
+from maintainer.report.style import Role
 from maintainer.report.text_layout import printable
 from maintainer.units import count_of, format_size
 
@@ -31,10 +32,6 @@ _TEMPLATES = "templates"
 
 MAX_RUNS_LISTED = 50
 """Runs that the fleet's page lists, the newest; all are columns of its chart."""
-
-
-MAX_FINDINGS_SHOWN = 25
-"""Findings that a page spells out; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +101,6 @@ def render_page(template: str, title: str, *, refresh_seconds: int = 0, **values
             title=title,
             refresh_seconds=refresh_seconds,
             version=__version__,
-            most_findings=MAX_FINDINGS_SHOWN,
             **values,
         )
     )
@@ -134,6 +130,8 @@ def templates() -> jinja2.Environment:
     environment.filters["number"] = _number
     environment.filters["coded"] = coded
     environment.filters["inline"] = inline
+    environment.filters["kind"] = lambda block: type(block).__name__
+    environment.filters["subject_table"] = subject_table
     environment.globals["count_of"] = count_of
     environment.globals["size_chart"] = charts.size_chart
     environment.globals["box_chart"] = charts.box_chart
@@ -150,10 +148,17 @@ def _printable(value: object) -> object:
 
 def inline(text: Text) -> Markup:
     """Return a text of a document: names, values and commands are code, and all of it is escaped."""
-    return Markup("").join(
-        Markup("<code>{}</code>").format(_printable(span.text)) if span.is_code else coded(span.text)
-        for span in spans(text)
-    )
+    parts = []
+    for span in spans(text):
+        part = (
+            Markup("<code>{}</code>").format(_printable(span.text)) if span.is_code and span.text else coded(span.text)
+        )
+        css = _CLASSES.get(span.role) if span.role else None
+        parts.append(Markup('<span class="{}">{}</span>').format(css, part) if css else part)
+    return Markup("").join(parts)
+
+
+_CLASSES = {Role.GOOD: "good", Role.BAD: "bad", Role.WARN: "warn", Role.DIM: "soft"}
 
 
 def coded(text: str, inside: str = "") -> Markup:

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from maintainer.journal.ledger.ledger_rows import predicted
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.steps import Step, StepKind
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus
+from maintainer.report.document.blocks import Row, Table
 from maintainer.report.html.step_view import planned_step
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.outcome_text import WorkDone
+from maintainer.units import format_size
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """Plan and outcome for all steps of one kind; each pair is (predicted, actual)."""
-
-    kind: str
-    steps: int
-    files_removed: tuple[int, int]
-    files_added: tuple[int, int]
-    bytes_removed: tuple[int, int]
-
-
-def predictions(runs: Sequence[tuple[Plan, RunOutcome]]) -> tuple[Prediction, ...]:
+def predictions(runs: Sequence[tuple[Plan, RunOutcome]]) -> Table:
     """Add up plan and outcome by kind of step; only steps that succeeded say something about the prediction."""
     pairs: dict[str, list[tuple[Step, StepOutcome]]] = {}
     for plan, outcome in runs:
@@ -35,24 +25,21 @@ def predictions(runs: Sequence[tuple[Plan, RunOutcome]]) -> tuple[Prediction, ..
                 planned = planned_step(plans.get(table.ref), step)
                 if planned and step.status is StepStatus.SUCCEEDED and step.kind != StepKind.SET_PROPERTIES:
                     pairs.setdefault(step.kind, []).append((planned, step))
-    return tuple(_prediction(kind, steps) for kind, steps in sorted(pairs.items()))
+    heading = ("step", "how many", "files removed", "files added", "bytes removed")
+    return Table(heading, [_row(kind, steps) for kind, steps in sorted(pairs.items())], frozenset({1, 2, 3, 4}))
 
 
-def _prediction(kind: str, steps: Sequence[tuple[Step, StepOutcome]]) -> Prediction:
+def _row(kind: str, steps: Sequence[tuple[Step, StepOutcome]]) -> Row:
     guesses = [predicted(planned) for planned, _ in steps]
     work = WorkDone.of(step for _, step in steps)
     # From the table's folder, also into the trash; what the trash is emptied of was predicted by an earlier plan.
     vacuums = [step.vacuum for _, step in steps if step.vacuum is not None]
-    return Prediction(
+    removed = work.files_removed + sum(vacuum.num_files_deleted for vacuum in vacuums)
+    bytes_removed = work.bytes_removed + sum(vacuum.bytes_deleted for vacuum in vacuums)
+    return Row((
         step_word(kind),
-        len(steps),
-        (
-            sum(guess.num_files_removed for guess in guesses),
-            work.files_removed + sum(vacuum.num_files_deleted for vacuum in vacuums),
-        ),
-        (sum(guess.num_files_added for guess in guesses), work.files_added),
-        (
-            sum(guess.bytes_removed for guess in guesses),
-            work.bytes_removed + sum(vacuum.bytes_deleted for vacuum in vacuums),
-        ),
-    )
+        f"{len(steps):,}",
+        f"{sum(guess.num_files_removed for guess in guesses):,}, {removed:,}",
+        f"{sum(guess.num_files_added for guess in guesses):,}, {work.files_added:,}",
+        f"{format_size(sum(guess.bytes_removed for guess in guesses))}, {format_size(bytes_removed)}",
+    ))  # fmt: skip

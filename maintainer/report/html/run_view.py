@@ -5,7 +5,8 @@ Nothing here is HTML. The templates make texts printable and escape them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 
@@ -18,17 +19,26 @@ from maintainer.model.run.outcome import RunEnd, RunOutcome, TableOutcome, Table
 from maintainer.model.table.files_seen import LayoutBoxes
 from maintainer.model.table.storage_facts import FileSizes, combined
 from maintainer.policy.project.price_settings import Prices
-from maintainer.report.document.blocks import Statement
-from maintainer.report.findings import Finding
+from maintainer.report.document.blocks import (
+    FOLD,
+    Block,
+    Bullets,
+    Findings,
+    Heading,
+    Table,
+    Text,
+    first_names,
+    literal,
+)
+from maintainer.report.document.terminal_writer import plain
 from maintainer.report.html.gains import Amount, Tile, amounts, gain_tiles, layout_gain
-from maintainer.report.html.predictions import Prediction, predictions
+from maintainer.report.html.predictions import predictions
 from maintainer.report.html.step_view import (
-    StepView,
     did_text,
     mood_of,
     proof_mood,
     proof_words,
-    step_view,
+    step_blocks,
     verified_words,
 )
 from maintainer.report.html.table_past import Curve, TablePast, table_curves
@@ -37,13 +47,16 @@ from maintainer.report.run.outcome_text import TABLE_ENDS, WorkDone, message, ti
 from maintainer.report.run.run_findings import page_findings
 from maintainer.report.run.run_text import END_TEXT
 from maintainer.report.text_layout import moment, when
-from maintainer.units import count_of, format_size
+from maintainer.units import by_cause, count_of, format_size, merged, wording
 
 MAX_TABLES_WITH_DETAILS = 100
 """Tables shown whole: those that failed first, then those with most bytes rewritten. All have a line."""
 
 MAX_TABLES_WITH_CURVES = 40
 """Of those, the first have every curve; the others have that of their files."""
+
+MAX_FINDINGS_SHOWN = 25
+"""Findings that a page spells out; the rest is counted."""
 
 BAD = frozenset({TableStatus.FAILED, TableStatus.VERIFY_FAILED})
 PROOF_WORDS = {"fail": "failed", "error": "could not check", "pass": "proven"}
@@ -80,8 +93,7 @@ class TableView:
     what: str
     sizes_before: FileSizes = ()
     sizes_after: FileSizes = ()
-    steps: tuple[StepView, ...] = ()
-    left_alone: tuple[Statement, ...] = ()
+    blocks: tuple[Block, ...] = ()
     curves: tuple[Curve, ...] = ()
     boxes: LayoutBoxes | None = None
     quarantined: bool = False
@@ -89,7 +101,11 @@ class TableView:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """One run. ``proof`` says in plain sentences how it is known that no row was lost."""
+    """One run. ``proof`` says in plain sentences how it is known that no row was lost.
+
+    ``folded`` has one row for tables of which the same is said, ``pictured`` is the anchor of the table whose layout is
+    in sight.
+    """
 
     run_id: str
     project: str
@@ -101,10 +117,12 @@ class RunView:
     mood: str
     proof: tuple[str, ...]
     proof_mood: str
-    findings: tuple[Finding, ...]
+    findings: Findings
     tables: tuple[TableView, ...]
+    folded: tuple[TableView, ...]
     whole: tuple[TableView, ...]
-    predictions: tuple[Prediction, ...]
+    pictured: str
+    predictions: Table
 
 
 def run_view(
@@ -134,7 +152,8 @@ def run_view(
     tables.sort(key=lambda view: worst_first(view.mood, view.bytes_rewritten, view.name))
     code, held = exit_code(outcome), sum(view.quarantined for view in tables)
     gain, work = layout_gain(outcome.user_tables), WorkDone.of_run(outcome)
-    whole = [view for view in tables if view.steps or view.mood != "calm"][:MAX_TABLES_WITH_DETAILS]
+    with_steps = {table.ref.identifier for table in outcome.tables if table.steps}
+    whole = [view for view in tables if view.name in with_steps or view.mood != "calm"][:MAX_TABLES_WITH_DETAILS]
     return RunView(
         run_id=outcome.run_id,
         project=project.name,
@@ -154,14 +173,53 @@ def run_view(
         mood="bad" if held else _mood(outcome, code),
         proof=(*proof_words(outcome.user_tables), *verified_words(verified)),
         proof_mood=proof_mood(outcome.user_tables, quarantined, verified),
-        findings=tuple(page_findings(outcome, quarantined)),
+        findings=Findings(page_findings(outcome, quarantined), MAX_FINDINGS_SHOWN),
         tables=tuple(tables),
+        folded=tuple(map(_joined, by_cause(tables, _alike, at_least=FOLD))),
+        pictured=next((view.anchor for view in whole if view.boxes), ""),
         whole=(
             *whole[:MAX_TABLES_WITH_CURVES],
             *(replace(view, curves=view.curves[:1]) for view in whole[MAX_TABLES_WITH_CURVES:]),
         ),
         predictions=predictions([(plan, outcome)]),
     )
+
+
+def _alike(view: TableView) -> Hashable:
+    """Return what tables must share to be one row; None for one that a person has to look at by itself."""
+    if view.quarantined:
+        return None
+    return (view.mood, view.status, view.detail, view.owner, view.proof, wording(_VERSIONS.sub("", view.what)))
+
+
+def _joined(views: Sequence[TableView]) -> TableView:
+    """Return one row for tables of which the same is said, with sums."""
+    first = views[0]
+    if len(views) == 1:
+        return first
+    before, after = ([getattr(view, name) for view in views] for name in ("num_files_before", "num_files_after"))
+    return replace(
+        first,
+        anchor="",
+        name=f"{count_of(len(views), 'table')}: {first_names([view.name for view in views])}",
+        num_files_before=None if None in before else sum(before),
+        num_files_after=None if None in after else sum(after),
+        bytes_rewritten=sum(view.bytes_rewritten for view in views),
+        what=f"each: {merged([_VERSIONS.sub('', view.what) for view in views])}",
+    )
+
+
+_VERSIONS = re.compile(r",? *\bv[0-9]+(?:\.\.v[0-9]+)?\b")
+
+
+def _left_alone(plan: TablePlan | None) -> list[Block]:
+    said = left_alone(plan.left_alone) if plan else []
+    lines: list[Text] = []
+    for statement in said:
+        ((text, origin),) = statement.reasons
+        amount = f" ({plain(statement.facts[0])})" if statement.facts else ""
+        lines.append((f"{text}{amount} ", literal(origin)))
+    return [Heading("Left alone", 3), Bullets(lines)] if lines else []
 
 
 def worst_first(mood: str, bytes_rewritten: int, name: str) -> tuple[int, int, str]:
@@ -257,8 +315,7 @@ def _table(number: int, plan: TablePlan | None, table: TableOutcome, past: Table
         what=_what(plan, table),
         sizes_before=before,
         sizes_after=after,
-        steps=tuple(step_view(plan, step, tz) for step in table.steps),
-        left_alone=tuple(left_alone(plan.left_alone) if plan else ()),
+        blocks=(*(block for step in table.steps for block in step_blocks(plan, step, tz)), *_left_alone(plan)),
         curves=table_curves(past, tz),
         boxes=next((step.boxes for step in reversed(table.steps) if step.boxes is not None), None),
     )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
 
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Step
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import Proof, StepOutcome, StepStatus, TableOutcome, TableStatus
-from maintainer.report.document.blocks import Text
+from maintainer.report.document.blocks import Block, Bullets, Fold, Heading, Line, Span, Text, literal, spans
 from maintainer.report.plan.step_text import describe, step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, WorkDone, assertion_text, figures, message
 from maintainer.report.style import Role
@@ -27,22 +26,6 @@ MAX_CHECKS_NAMED = 6
 """Names of checks that passed, for an idea of what was checked; all are in results.json."""
 
 _MOODS = {None: "calm", Role.GOOD: "good", Role.DIM: "good", Role.WARN: "warn", Role.BAD: "bad"}
-
-
-@dataclass(frozen=True, slots=True)
-class StepView:
-    """One step: what was planned and why, what it did, and how that was proven."""
-
-    word: str
-    status: str
-    mood: str
-    planned: tuple[Text, ...]
-    reasons: tuple[tuple[str, str], ...]
-    did: str
-    note: str
-    proof: tuple[str, ...]
-    failed_checks: tuple[tuple[str, str], ...]
-    seconds: str
 
 
 def mood_of(status: TableStatus) -> str:
@@ -142,27 +125,26 @@ def planned_step(plan: TablePlan | None, step: StepOutcome) -> Step | None:
     return next((planned for planned in plan.steps if plan.step_id(planned) == step.step_id), None) if plan else None
 
 
-def step_view(plan: TablePlan | None, step: StepOutcome, tz: tzinfo) -> StepView:
-    """Gather what is shown of a step: what was planned and why, what it did, and its proof."""
-    planned = planned_step(plan, step)
+def step_blocks(plan: TablePlan | None, step: StepOutcome, tz: tzinfo) -> list[Block]:
+    """Say of a step what was planned and why, what it did, and its proof."""
+    planned, end = planned_step(plan, step), STEP_ENDS[step.status]
     said = describe([planned], tz) if planned else []
     failed = [
-        (assertion_text(check), "bad" if check.outcome == "fail" else "warn")
+        Span(assertion_text(check), Role.BAD if check.outcome == "fail" else Role.WARN)
         for check in step.assertions
         if check.outcome != "pass"
     ]
-    return StepView(
-        word=step_word(step.kind),
-        status=STEP_ENDS[step.status].word,
-        mood=_MOODS[STEP_ENDS[step.status].role],
-        planned=tuple(fact for statement in said for fact in statement.facts),
-        reasons=tuple(reason for statement in said for reason in statement.reasons),
-        did=did_text(step),
-        note="" if step.status is StepStatus.SUCCEEDED else message(step),
-        proof=_proof_lines(step),
-        failed_checks=tuple(failed[:MAX_CHECKS_SHOWN]),
-        seconds=f"{step.duration_seconds:.1f} s",
-    )
+    reasons = [reason for statement in said for reason in statement.reasons]
+    took = Span(f"{step.duration_seconds:.1f} s", Role.DIM)
+    did = did_text(step)
+    blocks: list[Block] = [Heading((f"{step_word(step.kind)} ", Span(end.word, end.role), " ", took), 3)]
+    blocks += [Line(did)] if did else []
+    blocks += [] if step.status is StepStatus.SUCCEEDED else [Line(Span(message(step), end.role))]
+    blocks += [Bullets(failed[:MAX_CHECKS_SHOWN])] if failed else []
+    blocks += [Bullets([(f"because {text} ", literal(origin)) for text, origin in reasons])] if reasons else []
+    lines: list[Text] = [("planned: ", *spans(fact)) for statement in said for fact in statement.facts]
+    lines += [f"proof: {line}" for line in _proof_lines(step)]
+    return [*blocks, Fold("Technical lines: plan and proof", [Bullets(lines)])] if lines else blocks
 
 
 def _proof_lines(step: StepOutcome) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.names.append(tag)
-        assert {name for name, _ in attrs} <= {"style"}
+        assert {name for name, _ in attrs} <= {"class", "scope", "style"}
         if tag not in self.VOID:
             self.open.append(tag)
 
@@ -69,7 +69,7 @@ class Tags(HTMLParser):
 def fragment_of(shown: object) -> str:
     """The HTML of an object, of which only plain elements may be there."""
     fragment: str = shown._repr_html_()  # type: ignore[attr-defined] # every object that is shown has it
-    plain = {"div", "b", "br", "code", "table", "thead", "tbody", "tr", "th", "td", "pre"}
+    plain = {"div", "b", "br", "code", "span", "table", "thead", "tbody", "tr", "th", "td", "pre"}
     assert set(Tags(fragment).names) <= plain
     assert "\x1b" not in fragment
     return fragment
