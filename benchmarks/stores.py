@@ -37,6 +37,7 @@ from benchmarks.store_arms import StoreBench, run_own, store_bench, tables_at_on
 from benchmarks.store_report import OURS, Row, render_applied, render_files, render_looks, render_requests, row
 
 POLICY = "vacuum: {retention: 7d}"
+VACUUM_ALONE = f"optimize: {{when: {{minSmallFiles: 1000000}}}}\n{POLICY}"
 FEW_THREADS = 2
 LOOK_THREADS = 32
 COMMITS_OF_MANY = 10
@@ -153,7 +154,7 @@ def scene_requests(bench: StoreBench, sizes: Sizes) -> list[Row]:
         prefix = f"vacuumed-{arm}"
         names = bench.upload(vacuumed, prefix)
         if arm == OURS:
-            done = bench.maintainer(bench.project(prefix, names, POLICY, delay_ms), delay_ms, "apply", "--yes")
+            done = bench.maintainer(bench.project(prefix, names, VACUUM_ALONE, delay_ms), delay_ms, "apply", "--yes")
         else:
             done = bench.delta_rs("vacuum", prefix, names, delay_ms, FEW_THREADS)
         gone = EXPIRED_FILES - len(list((bench.folder / prefix).rglob("old-*.parquet")))

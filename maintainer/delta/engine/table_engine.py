@@ -96,10 +96,7 @@ class DeltaTableWriter:
     ) -> CommitReceipt:
         """Write, prove, commit; see ``TableWriter.rewrite``."""
         started = time.monotonic()
-        log_files = self._refuse_damaged_log(facts, counts_files=True)
-        if self._jvm.writes_checksums:
-            write_missing_checksum(self._live_files, facts, log_files)
-        self._refuse_unsafe_store(facts)
+        self._open_log(facts, counts_files=True)
         prefix = prefix_of_attempt(stamp)
         job = RewriteJob(
             self._jvm, facts, step, batch, self._group, self._live_files, self._between, prefix, stop=self._stop,
@@ -149,8 +146,7 @@ class DeltaTableWriter:
         self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit
     ) -> CommitReceipt:
         """Set table properties in one commit; see ``TableWriter.set_properties``."""
-        self._refuse_damaged_log(facts)
-        self._refuse_unsafe_store(facts)
+        self._open_log(facts)
         self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: properties")
         return set_properties(self._jvm, facts, step, stamp, before_commit)
 
@@ -163,12 +159,11 @@ class DeltaTableWriter:
         guard: DeletionGuard = DeletionGuard(),  # noqa: B008 (frozen)
     ) -> VacuumReceipt:
         """Delete exactly the step's files; see ``TableWriter.vacuum``."""
-        self._refuse_damaged_log(facts)
-        self._refuse_unsafe_store(facts)
+        listed = self._open_log(facts)
         self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: vacuum")
         self._meter.begin(Phase.LOOKING)
         tools = VacuumTools(
-            self._reader.references, self._reader, second_readers(self._jvm), self.clock, self._reader.forget
+            self._reader.references, self._reader, second_readers(self._jvm), self.clock, self._reader.forget, listed
         )
         return vacuum(self._jvm, facts, step, stamp, before_delete, guard, tools)
 
@@ -179,8 +174,11 @@ class DeltaTableWriter:
             storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
             return undelete(storage, facts.table_id, run_id, facts.ref.identifier)
 
-    def _refuse_damaged_log(self, facts: TableFacts, *, counts_files: bool = False) -> Mapping[str, StoredFile]:
-        """Refuse a damaged log; returns what lies in its folder."""
+    def _open_log(self, facts: TableFacts, *, counts_files: bool = False) -> Mapping[str, StoredFile]:
+        """Refuse a damaged log and an unsafe store, and write a missing checksum; returns what lay in the log's folder.
+
+        Delta then knows the version without a Spark job, and reads no commit.
+        """
         self._jvm.activate()
         with table_errors(facts.ref.identifier):
             storage = self._live_files.storage(facts.location)
@@ -188,6 +186,9 @@ class DeltaTableWriter:
             refuse_empty_commits(log_files.values(), facts.ref.identifier)
             if counts_files and storage.checksum_uri(facts.version) in log_files:
                 self._refuse_other_checksum(storage, facts)
+        if self._jvm.writes_checksums:
+            write_missing_checksum(self._live_files, facts, log_files)
+        self._refuse_unsafe_store(facts)
         return log_files
 
     def _refuse_other_checksum(self, storage: TableStorage, facts: TableFacts) -> None:

@@ -45,10 +45,12 @@ class LogReader:
             PermissionError: This user may not look into the folder or its log.
         """
         try:
-            known = self._known.get(storage.location, storage)
+            known = self._known.kept(storage.location)
             # Versions have no gaps, so two looks tell, however long the log is.
             if known is not None and storage.status(storage.commit_uri(known.version + 1)) is None:
-                return known.read if known.read.ref == ref else replace(known.read, ref=ref)
+                known = self._known.get(storage.location, storage)
+                if known is not None:
+                    return known.read if known.read.ref == ref else replace(known.read, ref=ref)
             self.forget(storage.location)
             listed = storage.log_files()
             refuse_no_table(storage, listed, ref.identifier)

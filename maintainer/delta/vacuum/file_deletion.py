@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -13,7 +13,10 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import MaintainerError
 
 CHUNK = 500
-"""Files between two checks: at most so many are deleted after a stop was requested."""
+"""Files between two checks, where each is deleted by itself: at most so many go after a stop was requested."""
+
+AT_ONCE = 1000
+"""Files of one request, which cannot be stopped halfway: right before each request the checks are made."""
 
 MAX_THREADS = 8
 
@@ -70,7 +73,7 @@ def take_away(
         stop_reason: Asked before each chunk.
         check: Called before each chunk; a ``MaintainerError`` ends the work and goes into the result.
         progress: Told how many files are gone at least; see ``DeletionGuard``.
-        remove_many: Deletes a chunk; see ``FileStore.delete_many``.
+        remove_many: Deletes many by one request; see ``FileStore.delete_many``.
     """
     done = Taken()
     if not uris:
@@ -78,7 +81,9 @@ def take_away(
     counter = Progress(progress)
     counter.add(0)
     with ThreadPoolExecutor(min(MAX_THREADS, len(uris)), thread_name_prefix="maintainer-vacuum") as pool:
-        for part in _chunks(uris, CHUNK):
+        start, size = 0, AT_ONCE
+        while start < len(uris):
+            part = uris[start : start + size]
             done.stopped = stop_reason()
             if done.stopped is not None:
                 break
@@ -88,6 +93,10 @@ def take_away(
                 done.error = error
                 break
             kept = _kept_by(remove_many, part)
+            if kept is None:  # none is deleted yet
+                size = CHUNK
+                part = part[:size]
+            start += len(part)
             if kept is not None:
                 done.tried.extend(part)
                 done.errors.update(kept)
@@ -115,11 +124,6 @@ def _take_share(
         else:
             errors[uri] = problem
     return share, errors
-
-
-def _chunks(uris: list[str], size: int) -> Iterator[list[str]]:
-    for start in range(0, len(uris), size):
-        yield uris[start : start + size]
 
 
 def _kept_by(remove_many: Callable[[list[str]], dict[str, str] | None], part: list[str]) -> dict[str, str] | None:
@@ -161,10 +165,10 @@ def _difference(listed: StoredFile, current: StoredFile) -> str:
     return "it was written to"
 
 
-def entries_in(storage: TableStorage, folders: set[str]) -> dict[str, StoredFile]:
-    """Everything that lies directly in the folders now, Hadoop's checksums left out."""
-    listed = storage.files.children_of(sorted(folders)).values()
-    return {uri: entry for children in listed for uri, entry in children.items() if not _is_checksum(entry.name)}
+def entries_in(listed: Mapping[str, Mapping[str, StoredFile]], folders: Iterable[str]) -> dict[str, StoredFile]:
+    """Everything that was listed directly in the folders, Hadoop's checksums left out."""
+    children = (item for folder in folders for item in listed[folder].items())
+    return {uri: entry for uri, entry in children if not _is_checksum(entry.name)}
 
 
 def _is_checksum(name: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_log import LogEntry, commits_among
 from maintainer.delta.storage.table_storage import TableStorage
@@ -12,12 +14,12 @@ MAX_NAMED = 5
 
 
 class LogWatch:
-    """The commits and checkpoints of a table as they were listed when this was made, and what came since."""
+    """The commits and checkpoints of a table as its log's folder was listed, and what came since."""
 
-    def __init__(self, storage: TableStorage, where: str) -> None:
+    def __init__(self, storage: TableStorage, where: str, listed: Mapping[str, StoredFile]) -> None:
         self._storage = storage
         self._where = where
-        self._listed: dict[str, StoredFile] | None = _of_log(storage)
+        self._listed: dict[str, StoredFile] | None = _of_log(storage, listed)
         self.entries = commits_among(self._listed.values())
         self._seen = self.entries[-1].version if self.entries else -1
 
@@ -30,7 +32,7 @@ class LogWatch:
         if self._listed is None:
             entries = self._storage.commits(after_version=self._seen)
         else:
-            now = _of_log(self._storage)
+            now = _of_log(self._storage, self._storage.log_files())
             self._check_same(self._listed, now)
             self._listed = None
             entries = commits_among(now.values(), after_version=self._seen)
@@ -55,9 +57,8 @@ class LogWatch:
             )
 
 
-def _of_log(storage: TableStorage) -> dict[str, StoredFile]:
-    """The commits and checkpoints in a log's folder, with their sidecars."""
-    listed = storage.log_files()
+def _of_log(storage: TableStorage, listed: Mapping[str, StoredFile]) -> dict[str, StoredFile]:
+    """The commits and checkpoints among what lies in a log's folder, with their sidecars."""
     found = {uri: file for uri, file in listed.items() if is_of_log(file.name)}
     for folder in (file for file in listed.values() if file.is_dir and file.name == SIDECAR_FOLDER):
         found.update(storage.children(folder.uri))

@@ -64,11 +64,6 @@ def as_removed_files(removals: dict[str, Removal], present: dict[str, StoredFile
     return tuple(sorted(files, key=lambda file: (file.removed_at_ms, file.path)))
 
 
-def entries_of(storage: TableStorage, uris: Iterable[str]) -> dict[str, StoredFile]:
-    """Return the entries among the URIs that exist now, of any kind. Symlinks are not followed."""
-    return storage.files.look_many(list(uris))
-
-
 def nothing_left(
     storage: TableStorage, facts: TableFacts, removed_before_ms: int, entries: Sequence[LogEntry] | None = None
 ) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.file_store import FileStore, StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.table.log_names import LOG_FOLDER
@@ -22,20 +22,44 @@ _OF_A_TABLE, _METADATA = (LOG_FOLDER, ".hoodie"), "metadata"
 _SHOWN = 3
 
 
+class ListedFolders:
+    """Folders of a storage as they were when they were first asked for. For one look, which needs each once."""
+
+    def __init__(self, files: FileStore) -> None:
+        self.files = files
+        self._listed: dict[str, dict[str, StoredFile]] = {}
+
+    def children_of(self, folders: Iterable[str]) -> dict[str, dict[str, StoredFile]]:
+        """The children of the folders, and of all that were asked for before."""
+        if unknown := sorted(set(folders) - self._listed.keys()):
+            self._listed |= self.files.children_of(unknown)
+        return self._listed
+
+    def look_many(self, uris: Collection[str]) -> dict[str, StoredFile]:
+        """The entries among the URIs that are there; each is looked at alone where that costs no request."""
+        if not self.files.asks_by_request:
+            return self.files.look_many(uris)
+        listed = self.children_of(uri.rpartition("/")[0] for uri in uris)
+        found = ((uri, listed[uri.rpartition("/")[0]].get(uri)) for uri in uris)
+        return {uri: file for uri, file in found if file is not None}
+
+
 class Fences:
     """Find folders below a table's root that are not its own: behind a link, or of another table."""
 
-    def __init__(self, storage: TableStorage) -> None:
+    def __init__(self, storage: TableStorage, look: ListedFolders) -> None:
         self._storage = storage
+        self._look = look
         self._why: dict[str, tuple[ProtectionReason, str] | None] = {storage.root_uri: None}
 
     def look_at(self, folders: Iterable[str]) -> None:
-        """Check many folders at once: on object storage each check is a request."""
+        """Check many folders at once: on object storage each check is a request, and there are no links."""
         unknown = sorted(
             {ancestor for folder in folders for ancestor in self._chain(folder)} - self._why.keys(), key=len
         )
-        found = self._storage.files.look_many(
-            [*unknown, *(f"{folder}/{marker}" for folder in unknown for marker in (*_OF_A_TABLE, _METADATA))]
+        may_be_links = [] if self._look.files.asks_by_request else unknown
+        found = self._look.look_many(
+            [*may_be_links, *(f"{folder}/{marker}" for folder in unknown for marker in (*_OF_A_TABLE, _METADATA))]
         )
         for folder in unknown:  # shorter ones, so parents, first
             self._why[folder] = self._why[folder.rpartition("/")[0]] or self._own_why(folder, found)
@@ -55,9 +79,7 @@ class Fences:
         return chain
 
     def _own_why(self, folder: str, found: dict[str, StoredFile]) -> tuple[ProtectionReason, str] | None:
-        if folder not in found:
-            return None
-        if found[folder].is_symlink:
+        if folder in found and found[folder].is_symlink:
             return (ProtectionReason.SYMLINK, folder)
         if any(f"{folder}/{marker}" in found for marker in _OF_A_TABLE):
             return (ProtectionReason.NESTED_TABLE, folder)

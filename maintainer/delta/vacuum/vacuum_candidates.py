@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 from maintainer.delta.log.replay.log_replay import LogReplay, replay
@@ -13,9 +13,9 @@ from maintainer.delta.storage.file_store import FileStore, StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.vacuum.shallow_clones import Locator, References
 from maintainer.delta.vacuum.stream_checkpoint import position
-from maintainer.delta.vacuum.tombstones import as_removed_files, entries_of, expired, nothing_left, protected_uris
+from maintainer.delta.vacuum.tombstones import as_removed_files, expired, nothing_left, protected_uris
 from maintainer.delta.vacuum.trash import expired_trash
-from maintainer.delta.vacuum.untracked_files import Fences, list_untracked
+from maintainer.delta.vacuum.untracked_files import Fences, ListedFolders, list_untracked
 from maintainer.engine.protocols import VacuumQuestion
 from maintainer.model.table.storage_facts import Listing, Protection, ProtectionReason, StorageLook, VacuumHistory
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRef
@@ -76,7 +76,8 @@ def look(
         log = replay(storage, facts.version)
     protected = protected_uris(storage, facts, log, question.removed_before_ms)
     old = expired(storage, log, protected, removed_before_ms=question.removed_before_ms)
-    present = entries_of(storage, old)
+    listed = ListedFolders(storage.files)
+    present = listed.look_many(old)
     protections: list[Protection] = []
     untracked: list[StoredFile] = []
     listing: Listing | None = None
@@ -88,7 +89,7 @@ def look(
         return replace(facts, removed_files=(), storage=StorageLook(tuple(protections), listing, trash))
     own = NeededFiles()
     own.add(protected, root_uri=storage.root_uri)
-    free = unclaimed(_fenced_off(storage, present, protections), own, protections)
+    free = unclaimed(_fenced_off(storage, listed, present, protections), own, protections)
     needed, problems = references.into(storage.root_uri, question.tables, locator)
     protections.extend(Protection(ProtectionReason.UNKNOWN_REFERENCE, problem, 0) for problem in problems)
     free = _unneeded(free, needed, protections)
@@ -119,8 +120,9 @@ def _known_to_be_gone(facts: TableFacts, question: VacuumQuestion) -> bool:
 
 
 def still_free(
+    listed: ListedFolders,
     storage: TableStorage,
-    uris: Iterable[str],
+    uris: Collection[str],
     own: NeededFiles,
     tables: tuple[TableRef, ...],
     references: References,
@@ -128,7 +130,7 @@ def still_free(
 ) -> tuple[dict[str, StoredFile], tuple[Protection, ...]]:
     """Return the planned files that exist and may still be deleted, and why others must stay."""
     protections: list[Protection] = []
-    free = unclaimed(_fenced_off(storage, entries_of(storage, uris), protections), own, protections)
+    free = unclaimed(_fenced_off(storage, listed, listed.look_many(uris), protections), own, protections)
     needed, problems = references.into(storage.root_uri, tables, locator)
     protections.extend(Protection(ProtectionReason.UNKNOWN_REFERENCE, problem, 0) for problem in problems)
     return _unneeded(free, needed, protections), tuple(protections)
@@ -169,10 +171,10 @@ def _as_untracked(storage: TableStorage, files: Iterable[StoredFile]) -> list[Re
 
 
 def _fenced_off(
-    storage: TableStorage, present: dict[str, StoredFile], protections: list[Protection]
+    storage: TableStorage, listed: ListedFolders, present: dict[str, StoredFile], protections: list[Protection]
 ) -> dict[str, StoredFile]:
     """Leave out links, what lies behind one, and what lies in another table's folder."""
-    fences = Fences(storage)
+    fences = Fences(storage, listed)
     fences.look_at({uri.rpartition("/")[0] for uri in present})
     behind: dict[tuple[ProtectionReason, str], list[StoredFile]] = defaultdict(list)
     free: dict[str, StoredFile] = {}

@@ -9,7 +9,7 @@ one by one, between the same two commits that Delta writes, VACUUM START and VAC
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from maintainer.delta.jvm import DeltaJvm
@@ -27,6 +27,7 @@ from maintainer.delta.vacuum.second_reader import Going, LiveFile, LiveVersion, 
 from maintainer.delta.vacuum.shallow_clones import Locator, References
 from maintainer.delta.vacuum.tombstones import expired, protected_uris
 from maintainer.delta.vacuum.trash import Manifest, TrashedFile, empty, only_in_trash, trash_target, write_manifest
+from maintainer.delta.vacuum.untracked_files import ListedFolders
 from maintainer.delta.vacuum.vacuum_candidates import MAX_CLOCK_SKEW_MS, clocks_apart, now_ms, still_free
 from maintainer.delta.vacuum.vacuum_commits import VacuumCommits
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard
@@ -46,7 +47,8 @@ _REVIVING = ("RESTORE", "CLONE")
 class VacuumTools:
     """What a deletion needs besides the table: the fleet's references, second readers of the log, and a clock.
 
-    ``forget`` drops what is kept of a table's log: it may be another one now.
+    ``forget`` drops what is kept of a table's log: it may be another one now. ``listed`` is what lay in the log's
+    folder when the deletion began; None lists it.
     """
 
     references: References
@@ -54,6 +56,7 @@ class VacuumTools:
     second_readers: Sequence[SecondReader]
     clock: Callable[[], int] = now_ms
     forget: Callable[[str], None] = lambda location: None
+    listed: Mapping[str, StoredFile] | None = None
 
 
 def vacuum(
@@ -120,6 +123,7 @@ class Deletion:
         self._newer: dict[tuple[str, str], int | None] = {}  # bytes of what newer commits add, None for removals
         self._present: dict[str, StoredFile] = {}
         self._watch: LogWatch | None = None
+        self._look = ListedFolders(storage.files)
         self._run_id = ""
 
     def run(self, run_id: str, before_delete: BeforeCommit) -> VacuumReceipt:
@@ -130,7 +134,8 @@ class Deletion:
                 refuse_trash(self._storage.root_uri, where)
             self._check_retention()
             self._check_places()
-            watch = self._watch = LogWatch(self._storage, where)
+            listed = self._storage.log_files() if self._tools.listed is None else self._tools.listed
+            watch = self._watch = LogWatch(self._storage, where, listed)
             log = replay(self._storage, self._since, watch.entries)
             if log.head < self._facts.version:
                 raise self._conflict("the log no longer has the version that was read", f"it ends at {log.head}")
@@ -151,14 +156,15 @@ class Deletion:
 
     def _delete(self, log: LogReplay, needed: NeededFiles, present: dict[str, StoredFile]) -> VacuumReceipt:
         if not self._planned:
-            self._check_known_clocks(log)
+            for apart in clocks_apart(self._storage, log):  # as far as is known without a commit
+                raise self._clocks_apart(apart.text)
             return self._with_trash_emptied(VacuumReceipt(0, 0, version_before=self._read_version))
         folders = {uri.rpartition("/")[0] for uri in self._planned}
-        before = entries_in(self._storage, folders)
+        before = entries_in(self._look.children_of(folders), folders)
         trash = self._make_trash(self._run_id, present)
         first = self._commits.start(self._step, self._table_retention_ms, after_version=self._read_version)
         attempt = self._take(first, present, trash)
-        after = entries_in(self._storage, folders)
+        after = entries_in(self._storage.files.children_of(sorted(folders)), folders)
         # Last: what earlier runs moved away must not go where this deletion does not land, or takes what had to stay.
         return self._with_trash_emptied(self._finish(first, needed, before, after, attempt, trash, log))
 
@@ -263,8 +269,9 @@ class Deletion:
             if in_log if file.kind == "untracked" else uri not in old:
                 raise self._conflict("a planned file is not what the plan says", uri)
         present, protections = still_free(
-            self._storage, self._planned, needed, self._guard.tables, self._tools.references, self._tools.locator
-        )
+            self._look, self._storage, self._planned, needed, self._guard.tables, self._tools.references,
+            self._tools.locator,
+        )  # fmt: skip
         if protections:
             raise Refused(
                 "nothing was deleted: something else needs these files, or may need them",
@@ -327,15 +334,6 @@ class Deletion:
         if abs(moment - entry.modification_time_ms) > MAX_CLOCK_SKEW_MS:
             away = (moment - entry.modification_time_ms) // 1000
             raise self._clocks_apart(f"this machine is {abs(away)} s {'ahead' if away > 0 else 'behind'}")
-
-    def _check_known_clocks(self, log: LogReplay) -> None:
-        """Compare the clocks as far as they are known without a commit: emptying the trash makes none.
-
-        Raises:
-            Refused: A451.
-        """
-        for apart in clocks_apart(self._storage, log):
-            raise self._clocks_apart(apart.text)
 
     def _clocks_apart(self, found: str) -> Refused:
         return Refused(

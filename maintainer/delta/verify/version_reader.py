@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.actions import live_rows
+from maintainer.delta.log.actions import PartitionNames, data_file, live_rows
 from maintainer.delta.proof.row_comparison import differing_rows
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
 from maintainer.delta.proof.second_engine.deleted_rows import deleted_rows
@@ -154,16 +154,18 @@ class DeltaVersionReader:
     def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
         """Live data files and deletion vectors of the version that are not on storage, or not with the logged size."""
         with table_errors(f"{facts.ref.identifier}@{version}"):
-            adds = self._live_files.of_version(facts, version).adds.values()
             storage = self._live_files.storage(facts.location)
+            files = facts.files
+            if version != facts.version:
+                adds, names = self._live_files.of_version(facts, version).adds.values(), PartitionNames((), ())
+                files = tuple(data_file(add, names) for add in adds)
             expected: dict[str, tuple[str, int | None]] = {}
-            for add in adds:
-                expected[storage.uri(add["path"])] = (add["path"], int(add["size"]))
-                vector = add.get("deletionVector") or {}
-                if vector.get("storageType") not in (None, "i"):
+            for file in files:
+                expected[storage.uri(file.path)] = (file.path, file.size_bytes)
+                if file.deletion_vector is not None:
                     # A deletion vector file holds several vectors; the log knows no size of the file.
-                    uri = storage.vector_uri(vector["storageType"], vector["pathOrInlineDv"])
-                    expected[uri] = (uri, None)
+                    vector = storage.vector_uri_of_id(file.deletion_vector.unique_id)
+                    expected |= {} if vector is None else {vector: (vector, None)}
             on_storage = files_at(storage, set(expected))
         return tuple(
             sorted(

@@ -23,8 +23,8 @@ from tests.support.stores.sick_store import Fault, FaultRule
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
 MANY = 10_000
-FILES_OF_A_REQUEST = 500
-"""A deletion looks before each 500 files whether it shall go on."""
+FILES_OF_A_REQUEST = 1_000
+"""A deletion looks before each request whether it shall go on."""
 
 SPARE = 50
 """Requests beside one for each commit: for lists, the end of the log, and the state."""

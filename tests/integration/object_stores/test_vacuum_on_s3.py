@@ -6,10 +6,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from tests.support.runs.command_host import CommandHost
-from tests.support.stores.s3_projects import S3Project, project_beside
+from tests.support.stores.s3_projects import S3Project, project_beside, uri
 from tests.support.stores.s3_server import S3Server
 from tests.support.stores.store_rewrites import BEGUN, CHECKED, COMMITTED, INTENT
 
@@ -23,8 +25,10 @@ NUM_COMMITS = 7
 MAX_SECOND_READER = 2 + NUM_COMMITS
 """Requests of the second reader: two lists, and one for each commit that no checkpoint has."""
 
-MAX_OTHERS = 90
-"""Requests of all the rest: Delta opens a log without checksum files and commits twice, and our own looks."""
+MAX_OTHERS = 40
+"""Requests of all the rest: Delta opens the log and commits twice, each file is looked for before and after."""
+
+MANY_PARTITIONS, FEW_FILES = 3_000, 5
 
 
 def table(root: Path, server: S3Server, name: str) -> tuple[S3Project, set[str]]:
@@ -48,8 +52,8 @@ def data_files(project: S3Project, name: str) -> set[str]:
     store = S3FileSystem(
         access_key="key", secret_key="secret", region="us-east-1", endpoint_override=project.server.url
     )
-    files = store.get_file_info(FileSelector(f"lake/tables/{name}"))
-    return {f"s3://{file.path}" for file in files if file.path.endswith(".parquet")}
+    files = store.get_file_info(FileSelector(f"lake/tables/{name}", recursive=True))
+    return {f"s3://{file.path}" for file in files if file.path.endswith(".parquet") and "_delta_log" not in file.path}
 
 
 def requests_between(server: S3Server, first: str, last: str) -> Counter[str]:
@@ -68,6 +72,23 @@ def test_a_second_reader_confirms_a_deletion(host: CommandHost, server: S3Server
     by_reader = requests_between(server, INTENT, COMMITTED)
     assert 0 < by_reader.total() <= MAX_SECOND_READER, by_reader
     whole = requests_between(server, BEGUN, CHECKED)
+    assert whole.total() - by_reader.total() <= MAX_OTHERS, whole - by_reader
+
+
+@pytest.mark.long
+def test_few_files_in_many_partitions_go_by_few_requests(host: CommandHost, server: S3Server, tmp_path: Path) -> None:
+    name = "partitioned"
+    project, numbers = project_beside(tmp_path, server, name, "optimize: {}", None), list(range(MANY_PARTITIONS))
+    retention = {"delta.deletedFileRetentionDuration": "interval 1 second"}
+    rows = pa.table({"id": numbers, "p": numbers})
+    write_deltalake(uri(name), rows, partition_by=["p"], storage_options=project.options, configuration=dict(retention))
+    project.table(name).delete(f"p < {FEW_FILES}")
+    live = set(project.table(name).file_uris())
+    server.faults.clear()
+    assert vacuum(host, server, name)["deleted"] == FEW_FILES
+    assert data_files(project, name) == live
+    by_reader, whole = requests_between(server, INTENT, COMMITTED), requests_between(server, BEGUN, CHECKED)
+    assert 0 < by_reader.total() <= 2 + 2, by_reader
     assert whole.total() - by_reader.total() <= MAX_OTHERS, whole - by_reader
 
 

@@ -84,6 +84,8 @@ def vacuum(
                 storage.files.write(uri, content.replace(b"WRITE", b"OTHER"))
 
         with pytest.MonkeyPatch.context() as patch:
+            # No test can make an object older.
+            patch.setattr(small_log_files, "WRITERS_OWN_SECONDS", 0)
             if forgotten is not None:
                 forget_add(patch, forgotten)
                 engine.reader.forget(facts.location)

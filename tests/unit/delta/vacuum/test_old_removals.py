@@ -12,7 +12,7 @@ import pytest
 
 from maintainer.delta.log.replay.log_replay import replay
 from maintainer.delta.storage.table_log import TableLog, brief_actions
-from maintainer.delta.vacuum.tombstones import entries_of, expired, nothing_left, protected_uris, removed_paths
+from maintainer.delta.vacuum.tombstones import expired, nothing_left, protected_uris, removed_paths
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.model.table.vector_names import vector_path
@@ -187,7 +187,7 @@ class TestAgainstAProperLook:
         before_ms = table.at(chance.choice([5, 7, 30]))
         log = replay(storage, facts.version)
         old = expired(storage, log, protected_uris(storage, facts, log, before_ms), removed_before_ms=before_ms)
-        assert nothing_left(storage, facts, before_ms) == (not entries_of(storage, old))
+        assert nothing_left(storage, facts, before_ms) == (not storage.files.look_many(old))
 
 
 class TestInPlanning:

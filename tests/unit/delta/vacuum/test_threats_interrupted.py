@@ -9,12 +9,14 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from maintainer.delta.storage.file_store import LocalFiles, StoredFile
 from maintainer.delta.storage.table_log import LogEntry
+from maintainer.delta.vacuum.file_deletion import take_away
 from maintainer.errors import MaintainerError, VerificationFailed
 from tests.support.tables.aged_tables import AgedTable, tree
 from tests.support.tables.local_vacuum import LocalTable, Vacuuming
@@ -182,6 +184,23 @@ class TestA15KilledInTheMiddle:
 
 
 class TestStopping:
+    @pytest.mark.parametrize(
+        ("by_request", "sizes"), [(True, [1_000, 1_000, 200]), (False, [500, 500, 500, 500, 200])], ids=["many", "each"]
+    )
+    def test_right_before_each_request_and_each_chunk_is_a_check(self, by_request: bool, sizes: list[int]) -> None:
+        uris, gone, seen = [str(number) for number in range(2_200)], list[str](), list[int]()
+
+        def remove_many(part: list[str]) -> dict[str, str] | None:
+            if by_request:
+                gone.extend(part)
+            return {} if by_request else None
+
+        done = take_away(
+            uris, gone.append, stop_reason=lambda: None, check=lambda: seen.append(len(gone)), remove_many=remove_many
+        )
+        assert [after - before for before, after in pairwise([*seen, len(gone)])] == sizes
+        assert (sorted(gone), sorted(done.tried), done.errors) == (sorted(uris), sorted(uris), {})
+
     def test_it_stops_between_two_chunks_and_says_how_far_it_came(
         self, lake: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
