@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from maintainer.model.closed_types import assert_never
 from maintainer.policy.diagnostics import Severity
 from maintainer.report.document.blocks import (
+    MAX_FOLDED_NAMES,
     Block,
     Bullets,
     CodeBlock,
@@ -145,7 +146,8 @@ def _subjects(block: Subjects, style: Style) -> Iterator[str]:
                 cells += [f"  {pad(version, widths[1])}", f"  {numbers}"]
             yield f"  {' '.join(cells)}   {style.paint(printable(subject.place), Role.DIM)}".rstrip()
             if len(subject.names) > 1:
-                yield " " * _INDENT + printable(first_names(subject.names))
+                more = "   (`-v` names each)" if len(subject.names) > MAX_FOLDED_NAMES else ""
+                yield f"{' ' * _INDENT}{printable(first_names(subject.names))}{style.paint(more, Role.DIM)}"
         for statement in subject.statements:
             yield from _statement(statement, style)
 

@@ -103,7 +103,8 @@ class TableView:
 class RunView:
     """One run. ``proof`` says in plain sentences how it is known that no row was lost.
 
-    ``folded`` has one row for tables of which the same is said, ``pictured`` is the anchor of the table whose layout is
+    ``folded`` has one row for tables of which the same is said, ``alike`` are the anchors of those that are like one
+    before them, ``pictured`` is the anchor of the table whose layout is
     in sight.
     """
 
@@ -120,6 +121,7 @@ class RunView:
     findings: Findings
     tables: tuple[TableView, ...]
     folded: tuple[TableView, ...]
+    alike: frozenset[str]
     whole: tuple[TableView, ...]
     pictured: str
     predictions: Table
@@ -152,6 +154,7 @@ def run_view(
     tables.sort(key=lambda view: worst_first(view.mood, view.bytes_rewritten, view.name))
     code, held = exit_code(outcome), sum(view.quarantined for view in tables)
     gain, work = layout_gain(outcome.user_tables), WorkDone.of_run(outcome)
+    groups = by_cause(tables, _alike, at_least=FOLD)
     with_steps = {table.ref.identifier for table in outcome.tables if table.steps}
     whole = [view for view in tables if view.name in with_steps or view.mood != "calm"][:MAX_TABLES_WITH_DETAILS]
     return RunView(
@@ -175,7 +178,8 @@ def run_view(
         proof_mood=proof_mood(outcome.user_tables, quarantined, verified),
         findings=Findings(page_findings(outcome, quarantined), MAX_FINDINGS_SHOWN),
         tables=tuple(tables),
-        folded=tuple(map(_joined, by_cause(tables, _alike, at_least=FOLD))),
+        folded=tuple(map(_joined, groups)),
+        alike=frozenset(view.anchor for group in groups for view in group[1:]),
         pictured=next((view.anchor for view in whole if view.boxes), ""),
         whole=(
             *whole[:MAX_TABLES_WITH_CURVES],

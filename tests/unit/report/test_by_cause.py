@@ -78,7 +78,7 @@ def test_three_hundred_equal_tables_are_one_and_verbose_names_each(by_rule: bool
     place = "policies/lake.yml:14" if by_rule else "policies/lake/t000.yml:14 and 299 more"
     lines = [" ".join(line.split()) for line in text.splitlines()]
     size = format_size(num_files * MIB)
-    assert "lake/t000, lake/t001, lake/t002 and 297 more" in lines
+    assert "lake/t000, lake/t001, lake/t002 and 297 more (`-v` names each)" in lines
     assert any(line.startswith(f"~ 300 tables of team-a {size} in {num_files:,} files policies/lake") for line in lines)
     assert f"+ compact {num_files:,} files, {size} -> about 300 files of up to 256 MiB" in " ".join(lines)
     assert f"each: 9 to 11 files under 64 MiB {place}" in " ".join(lines)
