@@ -20,6 +20,14 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from maintainer.policy.predicate.partition_predicate import parse_predicate
+from maintainer.policy.resolve.policy_fields import defaults_of
+from maintainer.policy.resolve.policy_settings import (
+    LimitsPolicy,
+    OptimizePolicy,
+    VacuumPolicy,
+    VerifyPolicy,
+    ZOrderPolicy,
+)
 from maintainer.policy.resolve.resolved import BUILT_IN, Origin
 from maintainer.policy.schema.schema_keys import PROJECT_SCHEMA, key_formats, load_schema
 from maintainer.policy.yaml.yaml_document import Document, Path
@@ -209,46 +217,17 @@ def _origin(document: Document, path: Path, *, of_key: bool) -> Origin:
 
 ALWAYS = built_in_layer(
     {
-        "optimize.maxFileSize": "256MiB",
-        "optimize.maxThreads": 8,
-        "optimize.maxDeletedRowsRatio": 0.05,
-        "optimize.batchSize": "10GiB",
-        "optimize.lanes": ["copy", "local", "spark"],
-        "optimize.localMaxSize": "256MiB",
-        "optimize.skipNewestPartitions": 0,
-        "optimize.quietFor": "0s",
-        "optimize.quietAfterUpdates": "10m",
-        "optimize.every": "0s",
-        "verify.rowCount": "scan",
-        "verify.content": "fingerprint",
-        "verify.files": True,
-        "limits.timeout": "3h",
+        **defaults_of(OptimizePolicy, "optimize"),
+        **defaults_of(VerifyPolicy, "verify"),
+        **defaults_of(LimitsPolicy, "limits"),
     }
 )
 """The lowest level of every table."""
 
-VACUUM = built_in_layer(
-    {
-        "vacuum.retention": "7d",
-        "vacuum.allowShortRetention": False,
-        "vacuum.every": "0s",
-        "vacuum.mode": "auto",
-        "vacuum.deleteUntracked": False,
-        "vacuum.untrackedAge": "30d",
-        "vacuum.untrackedEvery": "7d",
-        "vacuum.allowLargeDelete": False,
-    }
-)
+VACUUM = built_in_layer(defaults_of(VacuumPolicy, "vacuum"))
 """The lowest level of a table for which some level writes ``vacuum``."""
 
-ZORDER = built_in_layer(
-    {
-        "optimize.zorder.mode": "incremental",
-        "optimize.zorder.strategies": ["unindexed", "leveled", "pieces"],
-        "optimize.zorder.batchBytes": 10_000_000_000,
-        "optimize.zorder.tableProperties": "ignore",
-    }
-)
+ZORDER = built_in_layer(defaults_of(ZOrderPolicy, "optimize.zorder"))
 """The lowest level of a table for which some level writes ``optimize.zorder``."""
 
 

@@ -10,17 +10,68 @@ import dataclasses
 import enum
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from datetime import date
 from functools import lru_cache
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from maintainer.policy.predicate.partition_predicate import Predicate, parse_predicate
+from maintainer.units import parse_duration, parse_size
 
 _T = TypeVar("_T")
 
 _UNITS = re.compile(r"_seconds$|(?<=_size)_bytes$")
 """Keys have no unit in their name, but for ``maxBytes`` and its like."""
+
+
+def setting(default: Any = None, *, key: str | None = None, **said: Any) -> Any:  # noqa: ANN401
+    """Declare a key of a policy: a field of a dataclass, whose text stands below it.
+
+    Args:
+        default: What holds where nobody writes the key; ``...`` where the field has none of its own.
+        key: The key, where the field is called otherwise; empty for a field that is no key.
+        said: ``spelled`` is the default as a policy file has it, ``words`` are the values of one of several fields of a
+            key; ``required``, and what the JSON Schema says, with ``note``, ``unit``, ``above_zero`` and ``form`` for
+            its keywords of ours.
+    """
+    words = said.pop("words", None)
+    metadata = {"default": said.pop("spelled", _spelled(default, words or {})), "said": said}
+    metadata |= {name: value for name, value in (("key", key), ("words", words)) if value is not None}
+    return field(metadata=metadata) if default is ... else field(default=default, metadata=metadata)
+
+
+def _spelled(default: object, words: Mapping[object, str]) -> object:
+    match default:
+        case enum.Enum():
+            return default.value
+        case tuple():
+            return [_spelled(item, words) for item in default] or None
+        case bool() | int() | float():
+            return words.get(default, default)
+        case _:
+            return None
+
+
+def size(default: Any = None, **said: Any) -> Any:  # noqa: ANN401
+    """Declare a key that holds a size; the field has bytes."""
+    is_given = isinstance(default, int | str)
+    value, spelled = (parse_size(default), default) if is_given else (default, None)
+    return setting(value, spelled=spelled, form="size", **said)
+
+
+def duration(default: str | None = None, **said: Any) -> Any:  # noqa: ANN401
+    """Declare a key that holds a duration; the field has seconds."""
+    return setting(None if default is None else parse_duration(default), spelled=default, form="duration", **said)
+
+
+def defaults_of(kind: Any, section: str) -> dict[str, object]:  # noqa: ANN401
+    """Return what holds in a section where nobody writes the key, as a policy file has it, by dotted key."""
+    defaults: dict[str, object] = {}
+    for one in dataclasses.fields(kind):
+        if one.metadata["default"] not in (None, []) and "note" not in one.metadata["said"]:
+            defaults.setdefault(f"{section}.{field_key(one)}", one.metadata["default"])
+    return defaults
 
 
 def policy_part(kind: Callable[..., _T], section: str, values: Mapping[str, object], **given: object) -> _T:

@@ -6,7 +6,7 @@ Table files, rules and profiles each give a level.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import time
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +26,7 @@ from maintainer.policy.resolve.merge import (
     merge,
     min_file_size_of,
 )
-from maintainer.policy.resolve.policy_fields import policy_part
+from maintainer.policy.resolve.policy_fields import field_key, policy_part
 from maintainer.policy.resolve.resolved import (
     BUILT_IN,
     AutoCompactPolicy,
@@ -269,7 +269,7 @@ def resolve(
     return Resolution(_policy(ref, file, merged, values, root), merged, values, named_by_file)
 
 
-_PURGE: Mapping[str, object] = {"optimize.purge.deletedRowsRatio": 0, "optimize.purge.droppedColumns": True}
+_PURGE = {f"optimize.purge.{field_key(one)}": one.default for one in fields(PurgePolicy)}
 
 
 def effective_values(merged: Merged, timezone: str) -> dict[str, object]:

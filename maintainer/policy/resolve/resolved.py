@@ -7,18 +7,41 @@ Nothing behind this module sees YAML. A value that nobody wrote has its built-in
 
 from __future__ import annotations
 
-import enum
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, time
 
-from maintainer.model.plan.lanes import Codec, Lane
-from maintainer.model.plan.plan import BUILT_IN_POLICY, ContentCheck, RowCountCheck
-from maintainer.model.plan.zorder_turn import Strategy
+from maintainer.model.plan.plan import BUILT_IN_POLICY
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.predicate.partition_predicate import Predicate
+from maintainer.policy.resolve.policy_fields import setting
+from maintainer.policy.resolve.policy_settings import (
+    NAME,
+    AutoCompactPolicy,
+    ClusterPolicy,
+    Consumer,
+    Expectation,
+    LimitsPolicy,
+    OptimizePolicy,
+    PurgePolicy,
+    RewritePolicy,
+    Suspension,
+    VacuumMode,
+    VacuumPolicy,
+    VerifyPolicy,
+    Window,
+    WorthPolicy,
+    ZOrderMode,
+    ZOrderPolicy,
+)
+
+__all__ = [  # what a policy is made of is read from here
+    "BUILT_IN", "AutoCompactPolicy", "ClusterPolicy", "Consumer", "Expectation", "LimitsPolicy", "OptimizePolicy",
+    "Origin", "PurgePolicy", "ResolvedPolicy", "RewritePolicy", "Suspension", "VacuumMode", "VacuumPolicy",
+    "VerifyPolicy", "Window", "WorthPolicy", "ZOrderMode", "ZOrderPolicy", "policy_digest",
+]  # fmt: skip
+
+_CONSUMER = {"name": "orders-stream", "maxLag": "3d"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,207 +57,6 @@ class Origin:
 
 
 BUILT_IN = Origin(BUILT_IN_POLICY, 0, 0)
-
-
-class ZOrderMode(str, enum.Enum):
-    """``full`` rewrites every selected partition; ``incremental`` only what is not yet in order."""
-
-    FULL = "full"
-    INCREMENTAL = "incremental"
-
-
-class VacuumMode(str, enum.Enum):
-    """How candidates for deletion are found: from the log, by listing, or whichever is cheaper and safe."""
-
-    AUTO = "auto"
-    FULL = "full"
-    LITE = "lite"
-
-
-@dataclass(frozen=True, slots=True)
-class ZOrderPolicy:
-    """Columns in their order of weight; nested names are dotted. All but the mode is for ``incremental`` only.
-
-    ``bytes_per_iteration`` None is as ``batch_bytes``; ``revision`` None is the newest, 0 the files without one;
-    ``from_timestamp`` is UTC as text. ``honour_table_properties`` lets ``use.optimization.*`` on the table decide.
-    """
-
-    columns: tuple[str, ...]
-    mode: ZOrderMode = ZOrderMode.INCREMENTAL
-    strategies: tuple[Strategy, ...] = (Strategy.UNINDEXED, Strategy.LEVELED, Strategy.PIECES)
-    batch_bytes: int = 10_000_000_000
-    bytes_per_iteration: int | None = None
-    revision: int | None = None
-    from_timestamp: str | None = None
-    honour_table_properties: bool = field(
-        default=False, metadata={"key": "tableProperties", "words": {True: "honour", False: "ignore"}}
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class WorthPolicy:
-    """``optimize.when``: all that is set must hold before a rewrite is worth it."""
-
-    min_small_files: int | None = None
-    min_small_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RewritePolicy:
-    """Files of whole partitions as somebody wants them: a number or a size (at most one of them), and an order."""
-
-    num_files: int | None = field(default=None, metadata={"key": "files"})
-    file_size_bytes: int | None = None
-    sort_by: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterPolicy:
-    """Bounds of liquid clustering, for tables that have clustering columns.
-
-    A cube of ``min_cube_size_bytes`` or more is left as it is. Delta's own is 100 GiB: below it one new file makes
-    OPTIMIZE rewrite the whole table, 41 GB for 1 GB appended. With 10 GiB a night costs what came in and at most that
-    much beside it; more cubes mean a few more files a query. ``full`` takes files clustered by other columns, too.
-    """
-
-    min_cube_size_bytes: int = 10 << 30
-    target_cube_size_bytes: int = 15 << 30
-    full: bool = False
-
-    @property
-    def bin_size_bytes(self) -> int:
-        """Bound of what is clustered together: the larger of the two sizes, as Delta does."""
-        return max(self.min_cube_size_bytes, self.target_cube_size_bytes)
-
-
-@dataclass(frozen=True, slots=True)
-class PurgePolicy:
-    """Files are written anew whose share of soft-deleted rows is above the ratio, or that hold dropped columns."""
-
-    deleted_rows_ratio: float = 0.0
-    dropped_columns: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class OptimizePolicy:
-    """File sizes and layout.
-
-    ``min_file_size_bytes`` is exclusive (a file of exactly that size is not small) and defaults to 3/4 of
-    ``max_file_size_bytes``, so that what a rewrite produced is not small again. ``lanes`` are those that may be used;
-    Spark always may.
-    """
-
-    min_file_size_bytes: int
-    max_file_size_bytes: int
-    max_threads: int
-    max_deleted_rows_ratio: float
-    batch_size_bytes: int
-    zorder: ZOrderPolicy | None = None
-    where: Predicate | None = None
-    skip_newest_partitions: int = 0
-    quiet_for_seconds: int = 0
-    quiet_after_updates_seconds: int = 0
-    every_seconds: int = 0
-    when: WorthPolicy = field(default_factory=WorthPolicy)
-    repartition: bool = False
-    rewrite: RewritePolicy | None = None
-    cluster: ClusterPolicy = field(default_factory=ClusterPolicy)
-    purge: PurgePolicy | None = None
-    lanes: tuple[Lane, ...] = (Lane.COPY, Lane.LOCAL, Lane.SPARK)
-    local_max_size_bytes: int = 256 << 20
-    codec: Codec | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AutoCompactPolicy:
-    """Compaction right after a write: by Delta's hook, or by ours (``maintainer.auto_compact``).
-
-    ``enabled`` is Delta's table property. The rest become properties below ``maintainer.autoCompact.``, which our hook
-    reads; None leaves a setting to the writer's session and to Delta's default.
-    """
-
-    enabled: bool = field(metadata={"key": ""})
-    min_num_files: int | None = None
-    min_file_size_bytes: int | None = None
-    max_file_size_bytes: int | None = None
-    modified_partitions_only: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class VacuumPolicy:
-    """What may be deleted: files that the log removed more than the retention ago.
-
-    With ``delete_untracked`` also files that are not in the log and did not change for ``untracked_age_seconds``;
-    the folder is listed for them at most every ``untracked_every_seconds``. ``trash_seconds`` above 0: files are moved
-    out of the table and deleted so much later. ``allow_large_delete`` lifts all caps on deletion, ``allow_rewritten``
-    those on bytes, and only for files that a rewrite replaced.
-    """
-
-    retention_seconds: int
-    allow_short_retention: bool
-    every_seconds: int
-    mode: VacuumMode
-    delete_untracked: bool
-    untracked_age_seconds: int
-    untracked_every_seconds: int = 0
-    allow_large_delete: bool = field(default=False, metadata={"words": {True: "true"}})
-    trash_seconds: int = 0
-    allow_rewritten: bool = field(default=False, metadata={"key": "allowLargeDelete", "words": {True: "rewritten"}})
-
-
-@dataclass(frozen=True, slots=True)
-class Consumer:
-    """Someone who reads old versions: vacuum keeps what they need."""
-
-    name: str
-    max_lag_seconds: int | None = None
-    checkpoint: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """When steps may start. ``days`` are ISO weekdays (Monday 1); ``end`` before ``start`` crosses midnight."""
-
-    days: tuple[int, ...]
-    start: time
-    end: time
-    timezone: str
-
-
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    """A Great Expectations expectation by its registered name, with its keyword arguments."""
-
-    type: str
-    arguments: Mapping[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyPolicy:
-    """What is proven about a change, beside the proof that always precedes a commit."""
-
-    row_count: RowCountCheck
-    content: ContentCheck
-    files: bool
-    expectations: tuple[Expectation, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class LimitsPolicy:
-    """Bounds of one table in one run; None means unbounded."""
-
-    timeout_seconds: int
-    max_bytes: int | None = None
-    max_files: int | None = None
-    max_deletes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Suspension:
-    """Nothing is done until the day given (exclusive of the day itself: on it, work starts again)."""
-
-    until: date | None = None
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,18 +76,53 @@ class ResolvedPolicy:
     table: TableRef
     file: str
     digest: str
-    optimize: OptimizePolicy
-    verify: VerifyPolicy
-    limits: LimitsPolicy
-    vacuum: VacuumPolicy | None = None
-    auto_compact: AutoCompactPolicy | None = None
-    properties: tuple[tuple[str, str], ...] = ()
-    consumers: tuple[Consumer, ...] = ()
-    windows: tuple[Window, ...] = field(default=(), metadata={"key": "window"})
-    suspend: Suspension | None = None
-    owner: str | None = None
-    description: str | None = None
-    tags: tuple[str, ...] = ()
+    optimize: OptimizePolicy = setting(..., example={"minFileSize": "64MiB", "maxFileSize": "256MiB"})
+    """File sizes and layout: which files are rewritten, how large the new files are, and how rows are ordered."""
+    verify: VerifyPolicy = setting(..., example={"rowCount": "scan", "content": "fingerprint"})
+    """What to check after a change, in addition to the proof before each commit. A failure stops the later steps of the
+    table."""
+    limits: LimitsPolicy = setting(..., example={"maxBytes": "500GiB", "timeout": "3h"})
+    """Limits for one table in one run. A plan above a limit is refused before anything is changed."""
+    vacuum: VacuumPolicy | None = setting(example={"retention": "7d", "every": "7d"})
+    """Deletes files that are no longer part of the table. Without this key no file is ever deleted."""
+    auto_compact: AutoCompactPolicy | None = setting(type=["boolean", "object"], example=True)
+    """Compaction right after a write: the table property `delta.autoOptimize.autoCompact`. Without this key the
+    property is left alone. A map turns it on and configures `maintainer.auto_compact`, the hook for writers, by table
+    properties `maintainer.autoCompact.*`."""
+    properties: tuple[tuple[str, str], ...] = setting(
+        (), propertyNames={"pattern": "^[A-Za-z0-9_.-]+$", "maxLength": 200}, maxProperties=100,
+        additionalProperties={
+            "description": "The value; Delta stores all values as text. `null` goes back to the inherited value.",
+            "type": ["string", "integer", "boolean", "null"], "maxLength": 4000,
+        },
+        type="object", example={"delta.logRetentionDuration": "interval 30 days"},
+    )  # fmt: skip
+    """Other table properties to set. If a value on the table differs, `plan` shows it and `apply` corrects it."""
+    consumers: tuple[Consumer, ...] = setting(
+        (), items={"description": "One reader of old versions.", "examples": [_CONSUMER]}, maxItems=100,
+        example=[_CONSUMER],
+    )  # fmt: skip
+    """Readers of old versions of the table. Vacuum keeps the files that they need."""
+    windows: tuple[Window, ...] = setting(
+        (), key="window", items={
+            "description": "Days and times. If `to` is before `from`, the window ends the next day.",
+            "examples": [{"from": "22:00", "to": "04:00"}],
+        },
+        maxItems=50, example=[{"days": ["sat", "sun"], "from": "22:00", "to": "04:00", "timezone": "Europe/Berlin"}],
+    )  # fmt: skip
+    """When steps may start. A step that has started may finish later. Without a window: at any time."""
+    suspend: Suspension | None = setting(example={"until": "2026-12-01", "reason": "migration"})
+    """Stops all maintenance of the table."""
+    owner: str | None = setting(minLength=1, maxLength=200, pattern=NAME, example="team-sales")
+    """Who is responsible. Shown in plans, reports and messages; selected by `--select owner:NAME`."""
+    description: str | None = setting(maxLength=4000, example="Order lines, appended every 5 minutes.")
+    """What the table is, in your words."""
+    tags: tuple[str, ...] = setting(
+        (), items={"pattern": "^[^\\s,]+$", "examples": ["nightly"], "maxLength": 100}, maxItems=100, spelled=[],
+        example=["nightly", "tier1"],
+    )  # fmt: skip
+    """Words to select by: `--select tag:NAME`, and `match.tags` of rules. The tags of all levels add up: those of
+    rules, profiles and the table's own file."""
     origins: Mapping[str, Origin] = field(default_factory=dict)
     rule_line: int | None = None
     sizes: tuple[tuple[int, ResolvedPolicy], ...] = ()

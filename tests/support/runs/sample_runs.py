@@ -231,7 +231,7 @@ def fleet_policy() -> ResolvedPolicy:
             when=WorthPolicy(20, GIB),
         ),
         verify=VerifyPolicy(RowCountCheck.SCAN, ContentCheck.FINGERPRINT, True),
-        limits=LimitsPolicy(3 * 3600, 500 * GIB, 100_000),
+        limits=LimitsPolicy(500 * GIB, 100_000, timeout_seconds=3 * 3600),
         vacuum=VacuumPolicy(7 * 86_400, False, 7 * 86_400, VacuumMode.AUTO, False, 30 * 86_400),
         auto_compact=AutoCompactPolicy(True),
         properties=(("delta.logRetentionDuration", "interval 30 days"),),

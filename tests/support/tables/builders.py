@@ -169,7 +169,7 @@ def make_policy(
         digest=digest,
         optimize=optimize or make_optimize(),
         verify=VerifyPolicy(RowCountCheck.SCAN, ContentCheck.FINGERPRINT, True),
-        limits=LimitsPolicy(3 * 3600, max_bytes, max_files, max_deletes),
+        limits=LimitsPolicy(max_bytes, max_files, max_deletes, 3 * 3600),
         origins={key: Origin("orders.yml", line) for key, line in (lines or {}).items()},
         **others,
     )
