@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import deltalake
 import pytest
 
+from tests.support.checker.truth_records import flat
 from tests.support.product import (
     EVENTS_FILE,
     CompactStep,
@@ -90,7 +91,8 @@ def test_killed_in_the_middle_of_a_commit(
     # The next run settles it first, then converges.
     outcome = apply(lease, engine, path, runs_dir, 1)
     assert outcome.tables[0].status is (TableStatus.UP_TO_DATE if landed else TableStatus.DONE)
-    settled = [event for event in read_events(runs_dir / DEAD_RUN / EVENTS_FILE).events if event["type"] == "settled"]
+    events = read_events(runs_dir / DEAD_RUN / EVENTS_FILE).events
+    settled = [flat(dict(event)) for event in events if event["type"] == "settled"]
     assert [(event["fate"], event["version"]) for event in settled] == [
         ("landed", 1) if landed else ("not_landed", None)
     ]

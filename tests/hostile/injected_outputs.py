@@ -83,11 +83,7 @@ def report_pages(text: str) -> tuple[str, ...]:
 
 def injected_live_view(text: str) -> LiveView:
     plan = injected_plan(text)
-    events = [
-        {"type": kind, "table": table.ref.identifier, "kind": text, "status": text, "num_deleted": text}
-        for table in plan.tables
-        for kind in ("step_started", "step_finished", "deleting")
-    ]
+    events = [StepStarted(NOW_MS, table.ref.identifier, text, text, 1) for table in plan.tables]
     return live_view(text, text, plan, events, UTC, now_ms=NOW_MS)
 
 

@@ -62,6 +62,7 @@ from tests.support.runs.fake_lake import FakeLake
 from tests.support.runs.plain_verifier import PlainVerifier
 from tests.support.runs.planned_steps import compact, plan_all, plan_of
 from tests.support.tables.builders import NOW_MS
+from tests.support.writers import recorded_events
 
 UTC = timezone.utc
 RUN_ID = "20261121T220000Z-7f3a"
@@ -169,7 +170,7 @@ def test_nothing_in_a_run_folder_has_it(planted: PlantedSecret, tmp_path: Path) 
     journal = Journal.open(tmp_path / "runs", RUN_ID, lambda: NOW_MS)
     facts = tables[0].facts()
     journal.quarantine(facts, planted.text)
-    journal.verified(facts, "s.t0/compact", 2, "error", planted.text)
+    recorded_events.verified(journal, facts, "s.t0/compact", 2, "error", planted.text)
     journal.accept(facts, TableRecord(unproven_versions=(2,)), reason=planted.text, by="somebody")
     journal.folder.write_assertions("s.t0", {"success": False, "error": planted.text, "results": [{"x": planted.text}]})
     run_fleet(plan, lake, journal=journal, verifier=PlainVerifier())

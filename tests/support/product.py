@@ -113,7 +113,6 @@ from maintainer.execution.run.problem_of_error import problem_of
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.events.event_log import EVENTS_FILE, decode, read_events
 from maintainer.journal.events.event_log import encode as encode_event
-from maintainer.journal.events.intents import unfinished
 from maintainer.journal.folder.run_folder import new_run_id
 from maintainer.journal.journal import Journal
 from maintainer.journal.leases import LEASE_SECONDS, Leases
@@ -179,6 +178,7 @@ from maintainer.model.run.progress import (
     TableStarted,
 )
 from maintainer.model.run.results_document import run_from_json, run_to_json
+from maintainer.model.run.run_events import Intent
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
 from maintainer.model.table.files_seen import LayoutBoxes
 from maintainer.model.table.table_facts import (
@@ -265,3 +265,4 @@ from maintainer.verification.audit import audit
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
 from maintainer.verification.great_expectations_suite import validate_frame
 from maintainer.verification.verification_result import Pair, Verification
+from tests.support.writers.recorded_events import unfinished

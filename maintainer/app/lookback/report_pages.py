@@ -15,15 +15,16 @@ from maintainer.app.project_folders import Project
 from maintainer.app.running.verify_commits import past_verifications
 from maintainer.app.selection.recorded_tables import RecordedTable, TableIndex
 from maintainer.errors import ProjectError
-from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_event, read_events
+from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_event, read_events, run_events
 from maintainer.journal.folder.atomic_files import read_document, reading_runs
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.memory.past_runs import MAX_RUNS_READ, PLAN_FILE, RESULTS_FILE, PastRun, past_runs
-from maintainer.journal.memory.table_records import PlacedTable, remembered
+from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome
+from maintainer.model.run.progress import PlacedTable
 
 if TYPE_CHECKING:
     from maintainer.report.html.page import Served
@@ -213,6 +214,6 @@ def live_page(project: Project, folder: Path, tz: tzinfo, *, now_ms: int, served
         if not path.is_file():
             return None
         plan = from_json(read_document(path), where=str(path))
-        events = read_events(folder / EVENTS_FILE).events
+        events = run_events(folder / EVENTS_FILE, read_events(folder / EVENTS_FILE).events)
     name = project.loaded.project.name
     return render_live_page(live_view(name, folder.name, plan, events, tz, now_ms=now_ms), served)

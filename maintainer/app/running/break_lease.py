@@ -45,11 +45,8 @@ def break_leases_on(project: Project, journal: Journal, table: str, reason: str)
             if not holder.expires_at_ms or identity(table_ref(holder.table, project.root)) != table_key:
                 continue
             # Recorded first: a lease that is gone without a word is what nobody could explain.
-            journal.note(
-                "lease_broken",
-                table=holder.table, of_run=holder.run_id, host=holder.host, expires_at_ms=holder.expires_at_ms,
-                reason=reason,
-            )  # fmt: skip
+            what = f"of {holder.host}, until {holder.expires_at_ms}: {reason}"
+            journal.note("lease_broken", table=holder.table, of_run=holder.run_id, what=what)
             ended = break_lease(leases, name, journal.run_id)
             if ended is not None:
                 broken.append(ended)

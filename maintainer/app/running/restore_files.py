@@ -81,7 +81,7 @@ def undelete_run(
             error=failure,
         )
         _keep(journal, row, receipt)
-        journal.finished(None)
+        journal.finished()
 
 
 def _row(

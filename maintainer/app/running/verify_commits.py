@@ -15,7 +15,7 @@ from maintainer.app.engine_access import ProvingWorker
 from maintainer.app.project_folders import Project
 from maintainer.engine.protocols import SignOfLife
 from maintainer.engine.refusing_buckets import RefusingBuckets
-from maintainer.errors import MaintainerError, Refused
+from maintainer.errors import EnvironmentUnfit, MaintainerError, Refused
 from maintainer.errors.foreign_text import visible_json
 from maintainer.journal.folder.atomic_files import read_document, reading_runs
 from maintainer.journal.folder.run_folder import run_folders
@@ -35,7 +35,7 @@ from maintainer.model.run.commit_verdict import (
 )
 from maintainer.model.run.history_rows import VERIFY
 from maintainer.model.run.outcome import StepStatus, TableOutcome, TableStatus
-from maintainer.model.run.progress import ProgressSink, RunStarted, TableFinished
+from maintainer.model.run.progress import ProgressSink, RunStarted, TableFinished, Verified
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
 from maintainer.policy.project.table_search import TableProblem
 from maintainer.policy.table_names import identity
@@ -115,10 +115,10 @@ def verify_tables(project: Project, worker: ProvingWorker, journal: Journal, req
         request.on_table(answer)
     run = VerifyRun(journal.run_id, started_at_ms, (clock() - started_at_ms) / 1000, tuple(answers))
     journal.folder.write_document(VERIFICATION_FILE, verification_document(run))
-    journal.finished(None)
+    journal.finished()
     journal.close()
     # Where it cannot be written, the next command reads the run folders themselves.
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, EnvironmentUnfit):
         journal.update_state()
     return run
 
@@ -209,7 +209,9 @@ def _record(journal: Journal, facts: TableFacts, commit: CommitVerification) -> 
     if commit.kind == "rewrite":
         finding = None if commit.result is CheckResult.PROVEN else commit.worst(commit.result)
         detail = None if finding is None else f"{finding.name}: {finding.detail}"
-        journal.verified(facts, "verify", commit.version, _EVENT_RESULT[commit.result], detail)
+        result, seconds = _EVENT_RESULT[commit.result], commit.duration_seconds
+        about = Verified(journal.now_ms(), facts.ref.identifier, "verify", result, seconds, detail=detail)
+        journal.record(replace(about, version=commit.version, table_id=facts.table_id, location=facts.location))
     if not commit.content_is_wrong:
         return None
     return journal.quarantine(facts, f"{WRONG_CODE}: {wrong_text(commit)}", commit.version)

@@ -18,8 +18,9 @@ from maintainer.delta.storage.table_log import local_folder
 from maintainer.engine.protocols import TablePlaces
 from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.ledger.ledger_rows import LedgerRow
-from maintainer.journal.memory.table_records import PlacedTable, remembered
+from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Plan, TablePlan
+from maintainer.model.run.progress import PlacedTable
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.table_names import identity, table_ref
 

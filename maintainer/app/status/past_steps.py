@@ -12,9 +12,10 @@ from maintainer.app.selection.recorded_tables import CurrentTable, FoundBy, Reco
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.ledger.ledger_rows import LedgerRow
-from maintainer.journal.memory.table_records import PlacedTable, remembered
+from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.history_rows import HistoryRow
+from maintainer.model.run.progress import PlacedTable
 from maintainer.policy.table_names import identity
 
 MAX_PAST_STEPS = 10_000

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from maintainer.engine.protocols import Engine, TablePlaces
+from maintainer.errors import CommitConflict, EnvironmentUnfit, TableHot
 from maintainer.execution.fleet.results import Results, append_within
 from maintainer.execution.fleet.rollout import BatchSize, in_batches
 from maintainer.execution.fleet.worker_pool import Crew, Task
@@ -23,10 +24,19 @@ from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_pending import rows_wait
 from maintainer.journal.ledger.ledger_rows import LedgerSink, rows_of
-from maintainer.journal.memory.other_runs import RunsRead
+from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
+from maintainer.model.plan.steps import REWRITE_KINDS
 from maintainer.model.run.outcome import Preparation, RunEnd, RunOutcome, TableOutcome, TableStatus
-from maintainer.model.run.progress import LedgerAppending, ProgressSink, RunFinished, RunStarted, TableFinished
+from maintainer.model.run.progress import (
+    LedgerAppending,
+    PlacedTable,
+    ProgressSink,
+    RunFinished,
+    RunStarted,
+    TableFinished,
+)
+from maintainer.model.run.run_events import Listed
 from maintainer.model.table.table_facts import TableRef
 from maintainer.verification.verification_result import Verifier
 
@@ -161,7 +171,7 @@ class _Fleet:
             batches = [*batches[:-1], [*(batches[-1] if batches else ()), *of_ledger]] if of_ledger else batches
             workers = min(self._bounds.jobs, max(map(len, batches), default=0))
             context = self._context
-            context.emit(
+            context.tell(
                 RunStarted(
                     at_ms=self._started_at_ms,
                     run_id=context.run_id,
@@ -176,10 +186,8 @@ class _Fleet:
             waiting = {task.plan.ref for task in tasks}
             for table in self._plan.tables:
                 if table.observed is not None and table.observed.listed:
-                    where = table.observed.location
-                    context.journal.listed(
-                        table.ref.identifier, table.observed.table_id, where, self._plan.created_at_ms
-                    )
+                    where = (table.ref.identifier, table.observed.table_id, table.observed.location)
+                    context.journal.record(Listed(context.clock.now_ms(), *where, self._plan.created_at_ms))
                 if table.ref not in waiting:
                     self._finish(_without_steps(table))
             if tasks:
@@ -208,14 +216,15 @@ class _Fleet:
     def _finish(self, outcome: TableOutcome) -> None:
         """Record one table's outcome; called on the watching thread only."""
         self._results.finished(outcome)
+        event = table_finished(
+            outcome, self._context.clock.now_ms(), self._keys.get(outcome.ref), is_hot=outcome.ref in self._hot
+        )
         try:
-            key = self._keys.get(outcome.ref)
-            self._context.journal.table_finished(outcome, hot=outcome.ref in self._hot, key=key)
+            self._context.record(event)
             if outcome.steps:  # thousands of tables need nothing: one write at the end is enough for them
                 self._results.write_soon()
         except FolderUnwritable as error:
             self._context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
-        self._context.emit(TableFinished(self._context.clock.now_ms(), outcome))
 
     def _close(self) -> RunOutcome:
         """Give unfinished tables their status, and write the run's results and ledger rows."""
@@ -238,11 +247,11 @@ class _Fleet:
             )
             self._results.write(outcome)
             rows_known = of_ledger is None or rows_wait(context.journal.folder)
-            context.journal.finished(stop_reason, rows_known=rows_known)
+            context.journal.record(RunFinished(context.clock.now_ms(), outcome, rows_known))
         except FolderUnwritable as error:
             outcome = replace(outcome, problems=(*outcome.problems, problem_of(error)))
         context.journal.close()
-        with contextlib.suppress(OSError):  # the next run reads the folders instead
+        with contextlib.suppress(OSError, EnvironmentUnfit):  # the next run reads the folders instead
             context.journal.update_state()
         context.emit(RunFinished(context.clock.now_ms(), outcome))
         return outcome
@@ -252,7 +261,7 @@ class _Fleet:
         context, bounds, journal = self._context, self._bounds, self._context.journal
         rows = rows_of(self._plan, outcome)
         if rows and self._ledger is not None:
-            context.emit(LedgerAppending(context.clock.now_ms(), len(rows), bounds.ledger_seconds))
+            context.tell(LedgerAppending(context.clock.now_ms(), len(rows), bounds.ledger_seconds))
         problem = append_within(
             journal.folder, rows, self._ledger, clock=context.clock, switch=context.switch,
             limit_seconds=bounds.ledger_seconds, stop_grace_seconds=bounds.stop_grace_seconds,
@@ -262,7 +271,25 @@ class _Fleet:
         return problem
 
 
-def _task(table: TablePlan, runs: RunsRead, places: TablePlaces) -> Task | None:
+def table_finished(
+    outcome: TableOutcome, at_ms: int, place: PlacedTable | None, *, is_hot: bool = False
+) -> TableFinished:
+    """Return a table's end as an event. ``is_hot`` says that its plan left all rewrites to quieter hours."""
+    rewrites = [step for step in outcome.steps if step.kind in REWRITE_KINDS]
+    codes = {step.error.code for step in rewrites if step.error is not None}
+    table_id, location = place or (None, None)
+    return TableFinished(
+        at_ms,
+        outcome,
+        table_id,
+        location,
+        CommitConflict.default_code in codes,
+        is_hot or TableHot.default_code in codes,
+        any(step.commits for step in rewrites),
+    )
+
+
+def _task(table: TablePlan, runs: Remembered, places: TablePlaces) -> Task | None:
     """Return a worker's task for a table; None when the table needs no engine."""
     if table.observed is None or table.problem is not None:
         return None

@@ -25,7 +25,7 @@ from maintainer.execution.run.run_context import RunContext
 from maintainer.execution.table.table_run import num_batches, run_table, table_status
 from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.journal.folder.atomic_files import FolderUnwritable
-from maintainer.journal.memory.other_runs import TablePast
+from maintainer.journal.memory.table_records import TablePast
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import BatchStarted, RunStopping, StepHeartbeat, TableStarted
@@ -142,7 +142,7 @@ class Crew:
         # What runs, then what does not end when it is cancelled, then the ledger.
         for_ledger = 0.0 if switch.terminated else grace_seconds
         at_most_seconds = grace_seconds + bounds.hang_after(switch) + for_ledger
-        self.context.emit(RunStopping(self.context.clock.now_ms(), reason, grace_seconds, at_most_seconds))
+        self.context.tell(RunStopping(self.context.clock.now_ms(), reason, grace_seconds, at_most_seconds))
 
     def _catch_up(self) -> None:
         try:
@@ -178,7 +178,7 @@ class Crew:
             tables = "1 table" if failed == 1 else f"{failed} tables"
             self.context.switch.halt(f"{tables} failed before batch {number} of {self._num_batches}")
         elif self._num_batches > 1:
-            self.context.emit(BatchStarted(self.context.clock.now_ms(), number, self._num_batches, num_tables))
+            self.context.tell(BatchStarted(self.context.clock.now_ms(), number, self._num_batches, num_tables))
 
     def _hire(self) -> None:
         member = _Member(name=f"{self.context.run_id}-w{len(self._members)}")
@@ -195,7 +195,7 @@ class Crew:
                     plan = running.task.plan
                     self.results.began(plan.ref)
                     now_ms = self.context.clock.now_ms()
-                    self.context.emit(TableStarted(now_ms, plan.ref.identifier, len(plan.steps), plan.is_ledger))
+                    self.context.tell(TableStarted(now_ms, plan.ref.identifier, len(plan.steps), plan.is_ledger))
                     outcome = run_table(
                         TableWorker(plan, engine, self.context, running.control),
                         past=running.task.past,

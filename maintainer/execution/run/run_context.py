@@ -6,6 +6,7 @@ of our commits can make a customer's DELETE or MERGE fail, so after a few attemp
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 import time
@@ -15,11 +16,13 @@ from dataclasses import dataclass, field
 from maintainer.engine.protocols import TablePlaces
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.run.verifier_check import VerifierCheck
+from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.journal import Journal
 from maintainer.journal.leases import Leases
 from maintainer.journal.memory.other_runs import OtherRuns
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.progress import ProgressEvent, ProgressSink
+from maintainer.model.run.run_events import RunEvent, is_shown
 from maintainer.model.table.table_facts import TableRef
 from maintainer.verification.verification_result import Verifier
 
@@ -107,6 +110,23 @@ class RunContext:
     def run_id(self) -> str:
         """The run."""
         return self.journal.run_id
+
+    def record(self, event: RunEvent) -> None:
+        """Write an event into the run's record, then show it where it is one that is shown.
+
+        Raises:
+            FolderUnwritable: E651, see `Journal.record`. It is shown all the same.
+        """
+        try:
+            self.journal.record(event)
+        finally:
+            if is_shown(event):
+                self.emit(event)  # type: ignore[arg-type] # what is shown is a `ProgressEvent`
+
+    def tell(self, event: ProgressEvent) -> None:
+        """Record and show an event that nothing depends on: where it cannot be written, the next record says so."""
+        with contextlib.suppress(FolderUnwritable):
+            self.record(event)
 
 
 def number_steps(plan: Plan) -> dict[str, int]:

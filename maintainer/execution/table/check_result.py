@@ -44,18 +44,16 @@ def take_verification(
         Interrupted: It could not be checked because the table must end.
         FolderUnwritable: The result could not be kept, so the version counts as not proven.
     """
-    journal = worker.context.journal
     for document in verification.documents:
-        journal.folder.write_assertions(document.name, document.content)
+        worker.context.journal.folder.write_assertions(document.name, document.content)
     work.assertions.extend(verification.assertions)
     if verification.note:
         work.notes.append(verification.note)
-    journal.verified(facts, work.step_id, version, verification.verdict.value, verification.detail)
+    worker.context.record(check_event(worker, work, facts, verification, seconds, version))
     work.commits[:] = [
         replace(receipt, verdict=verification.verdict) if receipt.version == version else receipt
         for receipt in work.commits
     ]
-    worker.context.emit(_event(worker, work, verification, seconds))
     where = f"{facts.ref.identifier}@{verification.version_after if version is None else version}"
     match verification.verdict:
         case Verdict.FAIL if deletion is not None:
@@ -87,7 +85,15 @@ def take_verification(
             return
 
 
-def _event(worker: TableWorker, work: StepWork, verification: Verification, seconds: float) -> Verified:
+def check_event(
+    worker: TableWorker,
+    work: StepWork,
+    facts: TableFacts,
+    verification: Verification,
+    seconds: float,
+    version: int | None,
+) -> Verified:
+    """Return what a check found as an event."""
     return Verified(
         at_ms=worker.context.clock.now_ms(),
         table=worker.plan.ref.identifier,
@@ -102,6 +108,9 @@ def _event(worker: TableWorker, work: StepWork, verification: Verification, seco
         num_files_checked=verification.num_files_checked,
         assertions=verification.assertions,
         detail=verification.detail or verification.note,
+        version=version,
+        table_id=facts.table_id,
+        location=facts.location,
     )
 
 

@@ -25,9 +25,8 @@ from maintainer.execution.run.problem_of_error import problem_of
 from maintainer.execution.table.commit_conditions import check_quiet
 from maintainer.execution.table.deletion_record import deletion_receipt, fate_of, receipt_from_log
 from maintainer.execution.table.table_worker import StepWork, TableWorker
-from maintainer.journal.events.intents import Fate
-from maintainer.journal.events.unfinished_writes import Writing
 from maintainer.model.run.outcome import CommitReceipt, Proof, VacuumReceipt
+from maintainer.model.run.run_events import Fate, Intent, Result, Writing, named
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import PartitionValues, TableFacts
 
@@ -58,7 +57,7 @@ def attempt(
         MaintainerError: What the engine raised; the fate is in the journal.
         FolderUnwritable: INTENT could not be written (nothing was committed) or RESULT could not (it may have been).
     """
-    journal = worker.context.journal
+    journal, now_ms = worker.context.journal, worker.context.clock.now_ms
     stamp = CommitStamp(journal.run_id, work.step_id, batch, worker.plan.policy_digest)
     read_versions: list[int] = []
     proofs: list[Proof | None] = []
@@ -76,10 +75,9 @@ def attempt(
         work.unsettled = True
         worker.control.check_commit()
         num_files, size_bytes = figures
-        journal.intent(
-            stamp, facts, work.kind,
-            read_version=read_version, num_files=num_files, size_bytes=size_bytes, proof=proof,
-        )  # fmt: skip
+        proven = proof is not None and proof.holds
+        about = (now_ms(), *named(facts), stamp, work.kind)
+        journal.record(Intent(*about, read_version, proven, num_files, size_bytes, proof))
         read_versions.append(read_version)
         proofs.append(proof)
 
@@ -91,7 +89,7 @@ def attempt(
             raise
         fate, landed = _what_landed(worker, work, facts, stamp, read_versions[-1], error)
         work.unsettled = fate is Fate.UNKNOWN
-        journal.result(stamp, facts, work.kind, fate, receipt=landed, problem=problem_of(error))
+        journal.record(Result(now_ms(), *named(facts), stamp, work.kind, fate, landed, problem_of(error)))
         raise
     if isinstance(receipt, CommitReceipt):
         work.commits.append(receipt)
@@ -99,7 +97,7 @@ def attempt(
         work.vacuum = receipt
     work.unsettled = False
     if read_versions:
-        journal.result(stamp, facts, work.kind, fate_of(receipt), receipt=receipt)
+        journal.record(Result(now_ms(), *named(facts), stamp, work.kind, fate_of(receipt), receipt))
     return receipt
 
 
@@ -155,16 +153,9 @@ def recorded_writing(
         FolderUnwritable: E651, before anything was written, or after all of it was removed.
     """
     journal = worker.context.journal
-    writing = Writing(
-        journal.run_id,
-        work.step_id,
-        number,
-        worker.plan.ref.identifier,
-        facts.table_id,
-        facts.location,
-        tuple(sorted(partitions, key=repr)),
-    )
-    journal.writing(writing)
+    at_ms, sorted_partitions = worker.context.clock.now_ms(), tuple(sorted(partitions, key=repr))
+    writing = Writing(at_ms, *named(facts), journal.run_id, work.step_id, number, sorted_partitions)
+    journal.record(writing)
     try:
         yield
     except MaintainerError as error:

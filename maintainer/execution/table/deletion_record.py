@@ -8,12 +8,12 @@ from pathlib import Path
 
 from maintainer.engine.protocols import TableEngine
 from maintainer.errors import MaintainerError
-from maintainer.journal.events.event_log import EVENTS_FILE, read_events
-from maintainer.journal.events.intents import Fate, Intent
-from maintainer.journal.folder.atomic_files import read_document, reading_runs
+from maintainer.journal.events.earlier_runs import events_of_run
+from maintainer.journal.folder.atomic_files import read_document
 from maintainer.model.plan.plan_document import from_json
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.outcome import CommitReceipt, VacuumReceipt
+from maintainer.model.run.run_events import Deleting, Fate, Intent
 from maintainer.model.table.commit_records import CommitStamp, CommitsWanted
 from maintainer.model.table.table_facts import RemovedFile, TableFacts
 from maintainer.units import format_size
@@ -124,9 +124,8 @@ def began_to_delete(runs_dir: Path, intent: Intent) -> bool:
     Raises:
         EnvironmentUnfit: E641, its record cannot be read.
     """
-    with reading_runs(runs_dir):
-        events = read_events(runs_dir / intent.stamp.run_id / EVENTS_FILE).events
-    return any(event["type"] == "deleting" and event.get("step") == intent.stamp.step_id for event in events)
+    events = events_of_run(runs_dir, intent.stamp.run_id)
+    return any(isinstance(event, Deleting) and event.step_id == intent.stamp.step_id for event in events)
 
 
 def receipt_from_log(engine: TableEngine, facts: TableFacts, version: int, read_version: int) -> CommitReceipt:

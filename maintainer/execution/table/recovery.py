@@ -13,11 +13,10 @@ from dataclasses import replace
 
 from maintainer.engine.protocols import TablePlaces, is_one_place
 from maintainer.errors import CheckImpossible
-from maintainer.execution.table.check_result import take_verification
+from maintainer.execution.table.check_result import check_event, take_verification
 from maintainer.execution.table.deletion_record import fate_of, receipt_from_log, settled_deletion
 from maintainer.execution.table.table_worker import StepWork, TableWorker
-from maintainer.journal.events.intents import Fate, Intent
-from maintainer.journal.events.unfinished_writes import Writing
+from maintainer.model.run.run_events import Fate, Intent, Writing
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts, TableRecord
 from maintainer.units import count_of
@@ -163,10 +162,10 @@ def _check(
     started = clock.monotonic()
     try:
         verification = worker.context.verifier.version_pair(worker.engine.versions, facts, version, worker.plan.checks)
-        worker.context.journal.verified_earlier(
-            stamp, facts, version, verification.verdict.value, verification.detail, is_here
-        )
-        take_verification(worker, work, facts, verification, clock.monotonic() - started, version)
+        seconds = clock.monotonic() - started
+        event = check_event(worker, work, facts, verification, seconds, version)
+        worker.context.journal.verified_earlier(stamp, event, is_here)
+        take_verification(worker, work, facts, verification, seconds, version)
     except CheckImpossible as error:
         work.notes.append(f"version {version} is still not proven: {error.what}")
         return False

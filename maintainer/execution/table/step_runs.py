@@ -19,6 +19,7 @@ from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, V
 from maintainer.model.run.commit_verdict import lift_help
 from maintainer.model.run.outcome import CommitReceipt, StepStatus
 from maintainer.model.run.progress import Phase
+from maintainer.model.run.run_events import Deleting, named
 from maintainer.model.table.commit_records import MAINTENANCE
 from maintainer.model.table.table_facts import TableFacts, TableRecord
 from maintainer.planning.vacuum.vacuum_plan import unproven_text
@@ -229,7 +230,7 @@ def _guard(worker: TableWorker, work: StepWork, step: VacuumStep) -> DeletionGua
         work.num_deleted = max(work.num_deleted or 0, num_deleted)
         work.meter.files(work.num_deleted, len(step.files))
         try:
-            context.journal.deleting(facts, work.step_id, num_deleted, len(step.files))
+            context.record(Deleting(context.clock.now_ms(), *named(facts), work.step_id, num_deleted, len(step.files)))
         except FolderUnwritable as error:  # asked for by ``stop_reason`` before the next chunk
             context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
 

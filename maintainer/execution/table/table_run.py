@@ -34,7 +34,7 @@ from maintainer.execution.table.tables_without_steps import problem_without_step
 from maintainer.execution.table.zorder_loop import run_turns
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.leases import Lease
-from maintainer.journal.memory.other_runs import TablePast
+from maintainer.journal.memory.table_records import TablePast
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import Observed, Problem, TablePlan, TableState
 from maintainer.model.plan.steps import (
@@ -153,7 +153,7 @@ class _TableRun:
         if failure is not None:
             with contextlib.suppress(FolderUnwritable):  # said by whatever needs the folder next
                 self._worker.context.journal.note(
-                    "lease_left", table=self._plan.ref.identifier, found=failure.strerror or str(failure)
+                    "lease_left", table=self._plan.ref.identifier, what=failure.strerror or str(failure)
                 )
 
     def _run(self) -> TableOutcome:
@@ -194,7 +194,7 @@ class _TableRun:
             facts = work.facts = self._worker.engine.reader.facts(self._plan.ref)
             self._record, settled = settle(self._worker, self._past.open_intents, self._record, facts)
             for note in (*settled.notes, *remove_unfinished(self._worker, self._past.writings, facts)):
-                self._worker.context.journal.note("settled", table=self._plan.ref.identifier, text=note)
+                self._worker.context.journal.note("settled", table=self._plan.ref.identifier, what=note)
         except Exception as error:  # kept as the table's problem; other tables go on
             self._failed, self._problem = self._judge(error, work)
 
@@ -204,21 +204,13 @@ class _TableRun:
         work.meter.begin(Phase.READING_LOG)
         started_at_ms, started = context.clock.now_ms(), context.clock.monotonic()
         self._on_work(work)
-        context.emit(
-            StepStarted(
-                at_ms=started_at_ms,
-                table=self._plan.ref.identifier,
-                step_id=work.step_id,
-                kind=step.kind,
-                number=context.step_numbers.get(work.step_id, 0),
-                num_batches=num_batches(step),
-            )
-        )
+        number, batches = context.step_numbers.get(work.step_id, 0), num_batches(step)
+        begun = StepStarted(started_at_ms, self._plan.ref.identifier, work.step_id, step.kind, number, batches)
         problem: Problem | None = None
         try:
+            context.record(begun)
             self._worker.control.check()
             check_window(self._worker)
-            context.journal.step_started(self._plan.ref.identifier, work.step_id, work.kind)
             status = self._dispatch(step, work)
         except Exception as error:  # becomes the step's outcome; other tables go on
             status, problem = self._judge(error, work)
@@ -337,15 +329,14 @@ class _TableRun:
         """Record a step's outcome in the journal, the results and the events."""
         self._steps.append(outcome)
         context, table = self._worker.context, self._plan.ref.identifier
+        observed, number = self._plan.observed, context.step_numbers.get(outcome.step_id, 0)
+        key = (observed.table_id, observed.location) if observed is not None else (None, None)
         try:
-            observed = self._plan.observed
-            key = (observed.table_id, observed.location) if observed is not None else None
-            context.journal.step_finished(table, key, outcome)
+            context.record(StepFinished(context.clock.now_ms(), table, number, outcome, *key))
             self._on_step(outcome)
         except FolderUnwritable as error:
             context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
             self._problem = self._problem or problem_of(error)
-        context.emit(StepFinished(context.clock.now_ms(), table, context.step_numbers.get(outcome.step_id, 0), outcome))
 
 
 def num_batches(step: Step) -> int:

@@ -17,6 +17,7 @@ from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import LayoutFigures, TurnOutcome
 from maintainer.model.run.outcome import StepStatus
+from maintainer.model.run.run_events import Turned
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.curve.curve_files import Ranges, layout_figures
 from maintainer.planning.curve.layout_boxes import layout_boxes
@@ -66,7 +67,8 @@ def run_turns(worker: TableWorker, work: StepWork, step: ZOrderStep) -> StepStat
         finally:
             if len(work.commits) > landed and current.turn is not None:
                 work.turns.append(TurnOutcome(current.turn, work.commits[-1].version, figures))
-                worker.context.journal.turn(worker.plan.ref.identifier, work.step_id, work.turns[-1])
+                at_ms = worker.context.clock.now_ms()
+                worker.context.journal.record(Turned(at_ms, worker.plan.ref.identifier, work.step_id, work.turns[-1]))
         work.batches_done += 1
         spent_bytes += current.batches[0].size_bytes
     else:

@@ -1,1 +1,1 @@
-"""``events.jsonl``: the events of a run, and the intents among them that have no result yet."""
+"""``events.jsonl``: its lines, and what runs that are over left open or get added."""

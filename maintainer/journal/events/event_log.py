@@ -22,7 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from maintainer.errors.foreign_text import without_secrets
-from maintainer.journal.folder.atomic_files import PRIVATE_FILE, FolderUnwritable, try_lock
+from maintainer.journal.folder.atomic_files import PRIVATE_FILE, FolderUnwritable, try_lock, unreadable_state
+from maintainer.model.codec import DecodeError
+from maintainer.model.run.run_events import RunEvent, event_of
 
 EVENTS_FILE = "events.jsonl"
 ONE_WRITER = ".one_writer"
@@ -37,13 +39,18 @@ HERE = ".here"
 REOPENED = "reopened"
 """Type of the event that follows a torn line when another run goes on with the file."""
 
+OLD_RECORD_HELP = (
+    "with the version that wrote it, run `maintainer apply` until `maintainer status` shows no quarantine and nothing "
+    "that is not proven; then move its run folders and state.json away, together"
+)
+
 MAX_LINE_BYTES = 4 * 1024 * 1024
 """A line longer than this is damage, not an event: the longest we write names a few files and one error."""
 
 LAST_BYTES = 64 * 1024
 """So much of a record's end is read for its last event; a longer last line counts as unknown."""
 
-_WORDS = frozenset({"detail", "reason", "note", "stopped", "interrupted_by", "by"})
+_WORDS = frozenset({"detail", "reason", "note", "stopped", "interrupted_by", "by", "what"})
 """Fields in sentences; every other text is a name or a place, by which it is looked up again."""
 
 _EVENT_FILE = re.compile(r"events(\.\d{8}T\d{6}Z-[0-9a-z]{4})?\.jsonl")
@@ -53,7 +60,7 @@ Event = Mapping[str, Any]
 
 def encode(event: Event) -> bytes:
     """Return one line, checksum and newline included."""
-    event = {key: without_secrets(value) if key in _WORDS and value else value for key, value in event.items()}
+    event = {key: _clean(key, value) for key, value in event.items()}
     body = _canonical(event)
     return _canonical({**event, "crc": f"{zlib.crc32(body):08x}"}) + b"\n"
 
@@ -72,6 +79,31 @@ def decode(line: bytes) -> Event | None:
     if crc != f"{zlib.crc32(_canonical(event)):08x}" or not isinstance(event.get("type"), str):
         return None
     return event
+
+
+def _clean(key: str, value: Any) -> Any:  # noqa: ANN401 (a JSON value)
+    match value:
+        case str() if key in _WORDS:
+            return without_secrets(value)
+        case dict():
+            return {name: _clean(name, part) for name, part in value.items()}
+    return value
+
+
+def run_events(path: Path, lines: Iterable[Event]) -> tuple[RunEvent, ...]:
+    """Return the events of a record's lines.
+
+    Args:
+        path: The record, for the error.
+        lines: What was read of it.
+
+    Raises:
+        EnvironmentUnfit: E641, another version wrote it. It may hold a quarantine, or a version that is not proven.
+    """
+    try:
+        return tuple(map(event_of, lines))
+    except DecodeError as error:
+        raise unreadable_state(path, str(error), OLD_RECORD_HELP) from error
 
 
 def _canonical(event: Event) -> bytes:
@@ -271,7 +303,7 @@ class EventLog:
             try_lock(self._handle)  # shows that the run is alive; the record is written without it, too
             size = os.fstat(self._handle).st_size
             if size and os.pread(self._handle, 1, size - 1) != b"\n":
-                os.write(self._handle, b"\n" + encode({"type": REOPENED}))
+                os.write(self._handle, b"\n" + encode({"type": REOPENED, "at_ms": 0}))
         except OSError as error:
             raise FolderUnwritable.at(path, error) from error
 

@@ -90,6 +90,12 @@ def reading_runs(path: Path) -> Iterator[None]:
         ) from error
 
 
+def unreadable_state(path: Path, found: str, help: str) -> EnvironmentUnfit:
+    """Return the error for a part of the state that is there and not understood: nothing is acted on without it."""
+    what = "what earlier runs recorded cannot be read, so nothing is rewritten or deleted"
+    return EnvironmentUnfit(what, code="E641", where=str(path), found=found, help=help)
+
+
 @contextlib.contextmanager
 def writing(path: Path, what: str) -> Iterator[None]:
     """Turn a failure to write a file that the user asked for into our error; ``what`` names the file's content.

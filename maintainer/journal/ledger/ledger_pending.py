@@ -14,15 +14,17 @@ from dataclasses import asdict
 from pathlib import Path
 
 from maintainer.errors import EnvironmentUnfit, MaintainerError
-from maintainer.journal.events.event_log import EVENTS_FILE, append_event, is_alive, last_event
+from maintainer.journal.events.earlier_runs import add_event
+from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_event
 from maintainer.journal.folder.atomic_files import read_document, write_atomically
 from maintainer.journal.folder.run_folder import RunFolder, run_folders
-from maintainer.journal.ledger.ledger_rebuild import ROWS_KNOWN, missing_rows
+from maintainer.journal.ledger.ledger_rebuild import missing_rows
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow, LedgerSink
 from maintainer.journal.memory.past_runs import MAX_RUNS_READ, PLAN_FILE, RESULTS_FILE, read_record
 from maintainer.model.codec import decode
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.outcome import RunEnd
+from maintainer.model.run.run_events import LedgerRows
 
 MARK_FILE = "ledger.json"
 REBUILD_HELP = (
@@ -51,8 +53,7 @@ def keep_pending(folder: RunFolder, rows: tuple[LedgerRow, ...], *, by: str) -> 
     """
     data = "".join(row.to_json() + "\n" for row in rows)
     write_atomically(folder.path / PENDING_FILE, data.encode("utf-8", "surrogatepass"))
-    event = {"type": ROWS_KNOWN, "at_ms": time.time_ns() // 1_000_000, "num_rows": len(rows)}
-    append_event(folder.path / EVENTS_FILE, event, by=by)
+    add_event(folder.path.parent, folder.run_id, LedgerRows(time.time_ns() // 1_000_000, len(rows)), by=by)
 
 
 def rows_wait(folder: RunFolder) -> bool:
@@ -131,7 +132,7 @@ def _may_miss_rows(folder: Path) -> bool:
     if not all((folder / name).is_file() for name in (PLAN_FILE, RESULTS_FILE, EVENTS_FILE)):
         return False
     last = last_event(folder / EVENTS_FILE)
-    ended = last is not None and last["type"] in ("run_finished", ROWS_KNOWN) and last.get("rows_known", True)
+    ended = last is not None and last["type"] in ("run_finished", "ledger_rows") and last.get("rows_known", True)
     return not ended and not is_alive(folder / EVENTS_FILE)
 
 

@@ -20,11 +20,9 @@ from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.auto_compaction import STEP_KIND
 from maintainer.model.run.history_rows import BY_HOOK
 from maintainer.model.run.outcome import RunOutcome, StepStatus
+from maintainer.model.run.run_events import LedgerRows
 from maintainer.model.table.commit_records import CommitsRead, TableCommit
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-
-ROWS_KNOWN = "ledger_rows"
-"""Type of the event that says: the rows that follow from the events so far are in the folder, or in the ledger."""
 
 FROM_RUN_FOLDER = "run folder"
 """What ``source`` says of a row that was made from the run's folder; null in a row that its run appended."""
@@ -44,7 +42,7 @@ def recorded_rows(record: RunRecord, num_events: int | None = None) -> tuple[Led
         num_events: Only what the first so many events tell; None: all of them.
     """
     events = record.events[:num_events]
-    first = next((number for number, event in enumerate(events) if event["type"] == ROWS_KNOWN), None)
+    first = next((number for number, event in enumerate(events) if isinstance(event, LedgerRows)), None)
     outcome = record.outcome(num_events)
     rows = rows_of(record.plan, outcome)
     if first is not None:
@@ -55,7 +53,7 @@ def recorded_rows(record: RunRecord, num_events: int | None = None) -> tuple[Led
 
 def missing_rows(record: RunRecord) -> tuple[LedgerRow, ...]:
     """Return the rows of a run that are in no ledger and wait in no folder, as far as its record says."""
-    last = max((number for number, event in enumerate(record.events) if event["type"] == ROWS_KNOWN), default=None)
+    last = max((number for number, event in enumerate(record.events) if isinstance(event, LedgerRows)), default=None)
     step_ids = frozenset[str]() if last is None else {row.step_id for row in recorded_rows(record, last + 1)}
     return tuple(row for row in recorded_rows(record) if row.step_id not in step_ids)
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from maintainer.journal.events.event_log import Event
-
-_FAILED = frozenset({"failed", "verify_failed"})
-_WELL = frozenset({"done", "up_to_date"})
+from maintainer.model.run.outcome import TableStatus
+from maintainer.model.run.progress import TableFinished
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +30,22 @@ class Streak:
         """Whether there is anything to remember."""
         return bool(self.lost or self.failed or self.hot)
 
-    def after(self, event: Event) -> Streak:
-        """Return the streak after a ``table_finished`` event."""
-        at_ms, status = int(event.get("at_ms", 0)), event.get("status")
+    def after(self, event: TableFinished) -> Streak:
+        """Return the streak after another end of the table."""
+        at_ms, status = event.at_ms, event.outcome.status
         lost, last = self.lost, self.last_lost_at_ms
         hot, hot_since = self.hot, self.hot_since_ms
-        if event.get("lost") is True:
+        if event.lost:
             lost, last = lost + 1, at_ms
-        elif event.get("rewritten") is True:
+        elif event.rewritten:
             lost, last = 0, None
-        if event.get("rewritten") is True or status == "up_to_date":
+        if event.rewritten or status is TableStatus.UP_TO_DATE:
             hot, hot_since = 0, None
-        elif event.get("hot") is True:
+        elif event.hot:
             hot, hot_since = hot + 1, at_ms if hot_since is None else hot_since
         failed, failing_since = self.failed, self.failing_since_ms
-        if status in _FAILED:
+        if status in (TableStatus.FAILED, TableStatus.VERIFY_FAILED):
             failed, failing_since = failed + 1, at_ms if failing_since is None else failing_since
-        elif status in _WELL:
+        elif status in (TableStatus.DONE, TableStatus.UP_TO_DATE):
             failed, failing_since = 0, None
         return Streak(lost, last, failed, failing_since, hot, hot_since, at_ms)

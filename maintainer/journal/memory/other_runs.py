@@ -11,57 +11,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from maintainer.engine.protocols import TablePlaces
 from maintainer.journal.events.event_log import EVENTS_FILE, event_sizes, is_alive
-from maintainer.journal.events.intents import Intent, unfinished
-from maintainer.journal.events.unfinished_writes import Writing, unfinished_writings
 from maintainer.journal.folder.atomic_files import FolderUnwritable, reading_runs
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.memory.table_records import Remembered, remembered
-from maintainer.model.table.table_facts import TableRecord
 
 RECORDS_SECONDS = 30.0
 """So old may be what is known of other runs, where no lease says that another run had the table."""
-
-
-@dataclass(frozen=True, slots=True)
-class TablePast:
-    """What earlier runs left behind on one table.
-
-    Attributes:
-        record: What is remembered: versions not proven and quarantine hold deletion back.
-        open_intents: What runs that are over tried without saying how it ended.
-        writings: What they wrote and never tried to commit.
-    """
-
-    record: TableRecord = field(default_factory=TableRecord)
-    open_intents: tuple[Intent, ...] = ()
-    writings: tuple[Writing, ...] = ()
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether nothing has to be settled before the table is touched."""
-        return not (self.open_intents or self.writings or self.record.unproven_versions)
-
-
-@dataclass(frozen=True, slots=True)
-class RunsRead:
-    """What other runs recorded until a moment."""
-
-    records: Remembered = field(default_factory=Remembered)
-    open_intents: tuple[Intent, ...] = ()
-    writings: tuple[Writing, ...] = ()
-
-    def of_table(self, table_id: str, location: str, places: TablePlaces) -> TablePast:
-        """Return what concerns the table with this id at a location."""
-        return TablePast(
-            self.records.record_of(table_id, location, places),
-            tuple(intent for intent in self.open_intents if intent.table_id == table_id),
-            tuple(writing for writing in self.writings if writing.table_id == table_id),
-        )
 
 
 class OtherRuns:
@@ -86,13 +44,13 @@ class OtherRuns:
         self._refresh = refresh
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._read = RunsRead()
+        self._read = Remembered()
         self._sizes: dict[Path, int] = {}
         self._over: set[str] = set()
         self._absent: set[str] = set()
         self._read_at = 0.0
 
-    def read(self) -> RunsRead:
+    def read(self) -> Remembered:
         """Read all records.
 
         Raises:
@@ -101,7 +59,7 @@ class OtherRuns:
         with self._lock:
             return self._read_all()
 
-    def newest(self, previous_run: str | None, *, max_age_seconds: float = RECORDS_SECONDS) -> RunsRead:
+    def newest(self, previous_run: str | None, *, max_age_seconds: float = RECORDS_SECONDS) -> Remembered:
         """Return what is known of other runs, read again where they may have recorded more.
 
         Args:
@@ -138,16 +96,12 @@ class OtherRuns:
         before = {path: size for path, size in self._sizes.items() if path.parent == folder}
         return run_id in self._over and self._sizes_of(folder) == before
 
-    def _read_all(self) -> RunsRead:
+    def _read_all(self) -> Remembered:
         read_at = self._monotonic()
         with reading_runs(self._runs_dir):
             # Looked at first: what is written meanwhile is read now, and looked at once more.
             self._sizes, self._over = self._sizes_now(), self._over_now()
-            self._read = RunsRead(
-                remembered(self._runs_dir, except_run=self._run_id),
-                unfinished(self._runs_dir, except_run=self._run_id),
-                unfinished_writings(self._runs_dir, except_run=self._run_id),
-            )
+            self._read = remembered(self._runs_dir, except_run=self._run_id)
         self._read_at = read_at
         return self._read
 

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from maintainer.errors import MaintainerError
-from maintainer.journal.events.event_log import EVENTS_FILE, Event, is_alive, last_event, read_events
+from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_event, read_events, run_events
 from maintainer.journal.folder.atomic_files import read_document, reading_runs
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.memory.recorded_outcome import recorded_outcome
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json
 from maintainer.model.run.outcome import RunEnd, RunOutcome
+from maintainer.model.run.progress import RunFinished
 from maintainer.model.run.results_document import run_from_json
+from maintainer.model.run.run_events import RunEvent
 
 MAX_RUNS_READ = 1000
 """``history`` and ``status`` look at this many runs, newest first: two years of nights."""
@@ -41,19 +43,12 @@ class RunRecord:
 
     plan: Plan
     results: RunOutcome
-    events: tuple[Event, ...]
+    events: tuple[RunEvent, ...]
     end: RunEnd
 
     def outcome(self, num_events: int | None = None) -> RunOutcome:
-        """Return the outcome of the run by its first ``num_events`` events; None: all of them.
-
-        Raises:
-            ValueError: An event does not say what it must.
-        """
-        try:
-            return recorded_outcome(self.plan, self.results, self.events[:num_events], self.end)
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"an event of the run does not say what it must: {error!r}") from error
+        """Return the outcome of the run by its first ``num_events`` events; None: all of them."""
+        return recorded_outcome(self.plan, self.results, self.events[:num_events], self.end)
 
 
 def past_runs(runs_dir: Path) -> Iterator[PastRun | tuple[Path, str]]:
@@ -106,9 +101,9 @@ def _record(folder: Path, plan: Plan, results: RunOutcome) -> RunRecord:
     path = folder / EVENTS_FILE
     # Asked before the events are read: a run that ends in between has closed its record in what is read.
     alive = is_alive(path)
-    events = read_events(path).events
+    events = run_events(path, read_events(path).events)
     end = RunEnd.RUNNING if alive else RunEnd.DIED
-    if any(event["type"] == "run_finished" for event in events):
+    if any(isinstance(event, RunFinished) for event in events):
         end = RunEnd.FINISHED
     return RunRecord(plan, results, events, end)
 

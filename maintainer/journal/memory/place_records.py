@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from maintainer.engine.protocols import TablePlaces, is_one_place
-from maintainer.journal.events.event_log import Event
-from maintainer.journal.events.intents import DELETED, Fate, intent_of
-from maintainer.model.plan.steps import REWRITE_KINDS
+from maintainer.model.plan.steps import REWRITE_KINDS, StepKind
+from maintainer.model.run.outcome import CommitReceipt, StepOutcome, StepStatus, VacuumReceipt
+from maintainer.model.run.progress import StepFinished, Verified
+from maintainer.model.run.run_events import DELETED, Accepted, Fate, Listed, Quarantined, Result, RunEvent
 from maintainer.model.table.table_facts import TableRecord
 
 MAX_PROVEN_VERSIONS = 20
@@ -72,59 +73,46 @@ class PlaceRecord:
     last_listing_at_ms: int | None = None
     vacuumed_bytes: list[int] = field(default_factory=list)
 
-    def fold(self, event: Event, done_at_ms: int = 0, latest_ms: int = FAR_FUTURE_MS) -> None:
+    def fold(self, event: RunEvent, done_at_ms: int = 0, latest_ms: int = FAR_FUTURE_MS) -> None:
         """Take in an event of this table at this place; ``done_at_ms`` is when what it tells of was done.
 
         Nothing can have been done after ``latest_ms``: a later time is by a wrong clock and gives way to any other.
         """
-        kind, at_ms, version = event["type"], int(event.get("at_ms", 0)), event.get("version")
-        if kind == "intent":
-            intent = intent_of(event)
-            if intent is None and event.get("kind") in REWRITE_KINDS:
-                self.claim(int(event.get("read_version", -2)) + 1)
-        elif kind in ("result", "settled"):
-            self._take_result(event, done_at_ms, latest_ms)
-        elif kind == "listed":
-            self.last_listing_at_ms = later(self.last_listing_at_ms, int(event.get("listed_at_ms", 0)), latest_ms)
-        elif kind == "verified":
-            if event.get("result") == "pass" and isinstance(version, int):
+        match event:
+            case Result():
+                self._take_result(event, done_at_ms, latest_ms)
+            case Listed(listed_at_ms=listed_at_ms):
+                self.last_listing_at_ms = later(self.last_listing_at_ms, listed_at_ms, latest_ms)
+            case Verified(result="pass", version=int() as version):
                 self._prove(version)
-        elif kind == "step_finished":
-            if event.get("status") == "succeeded":
-                if event.get("kind") in REWRITE_KINDS:
+            case StepFinished(at_ms=at_ms, outcome=StepOutcome(status=StepStatus.SUCCEEDED, kind=kind)):
+                if kind in REWRITE_KINDS:
                     self.last_optimize_at_ms = later(self.last_optimize_at_ms, at_ms, latest_ms)
-                elif event.get("kind") == "vacuum":
+                elif kind is StepKind.VACUUM:
                     self.last_vacuum_at_ms = later(self.last_vacuum_at_ms, at_ms, latest_ms)
-        elif kind == "quarantined":
-            quarantine = Quarantine(str(event.get("reason")), at_ms, version if isinstance(version, int) else None)
-            self.quarantines[str(event.get("quarantine"))] = quarantine
-            while len(self.quarantines) > MAX_QUARANTINES:
-                over = next((each for each in self.quarantines if each in self.lifted), None)
-                del self.quarantines[over or next(iter(self.quarantines))]
-        elif kind == "accepted":
-            for each in event.get("versions") or ():
-                if isinstance(each, int):
-                    self._prove(each)
-        elif kind == "quarantine_lifted":
-            alone = event.get("alone") is True
-            named = {str(each): alone for each in event.get("quarantines") or ()}
-            self.lifted = dict([*{**self.lifted, **named}.items()][-MAX_LIFTED:])
+            case Quarantined():
+                self.quarantines[event.quarantine_id] = Quarantine(event.reason, event.at_ms, event.version)
+                while len(self.quarantines) > MAX_QUARANTINES:
+                    over = next((each for each in self.quarantines if each in self.lifted), None)
+                    del self.quarantines[over or next(iter(self.quarantines))]
+            case Accepted():
+                for version in event.versions:
+                    self._prove(version)
+                named = dict.fromkeys(event.quarantines, event.alone)
+                self.lifted = dict([*{**self.lifted, **named}.items()][-MAX_LIFTED:])
 
-    def _take_result(self, event: Event, done_at_ms: int, latest_ms: int) -> None:
-        """Take in how a commit or a deletion ended."""
-        kind, fate, version = event.get("kind"), event.get("fate"), event.get("version")
-        if kind in REWRITE_KINDS and fate == Fate.LANDED.value:
-            # A rewrite counts as unproven until a `verified` event says otherwise.
-            if isinstance(version, int):
-                self.claim(version)
-            if event.get("num_files_removed") or event.get("num_files_added"):
-                self.last_rewrite_at_ms = later(self.last_rewrite_at_ms, done_at_ms, latest_ms)
-        elif kind == "vacuum" and fate in DELETED:
-            deleted = event.get("bytes_deleted")
-            if isinstance(deleted, int) and event.get("num_files_deleted"):
-                self.vacuumed_bytes = [*self.vacuumed_bytes, deleted][-MAX_VACUUMS_REMEMBERED:]
-            if event.get("num_files_deleted") or event.get("num_files_emptied"):
-                self.last_delete_at_ms = later(self.last_delete_at_ms, done_at_ms, latest_ms)
+    def _take_result(self, event: Result, done_at_ms: int, latest_ms: int) -> None:
+        """Take in how a commit or a deletion ended; a rewrite counts as unproven until a check passed."""
+        match event.receipt:
+            case CommitReceipt() as commit if event.kind in REWRITE_KINDS and event.fate is Fate.LANDED:
+                self.claim(commit.version)
+                if commit.num_files_removed or commit.num_files_added:
+                    self.last_rewrite_at_ms = later(self.last_rewrite_at_ms, done_at_ms, latest_ms)
+            case VacuumReceipt() as vacuum if event.fate in DELETED:
+                if vacuum.num_files_deleted:
+                    self.vacuumed_bytes = [*self.vacuumed_bytes, vacuum.bytes_deleted][-MAX_VACUUMS_REMEMBERED:]
+                if vacuum.num_files_deleted or vacuum.num_files_emptied:
+                    self.last_delete_at_ms = later(self.last_delete_at_ms, done_at_ms, latest_ms)
 
     def claim(self, version: int) -> None:
         """Count a version as ours and not proven."""

@@ -1,8 +1,9 @@
-"""Read what past runs recorded of a table: last optimize and vacuum, versions not yet proven, quarantine.
+"""Read what past runs recorded of a table: last optimize and vacuum, versions not yet proven, quarantine, what is open.
 
 Every record is a fold over the events of runs. ``.maintainer/state.json`` keeps the fold of all finished runs, so that
-a nightly run reads one file and not a year of folders. It is rebuilt from the run folders when it is missing, damaged
-or of another format. Runs that did not close their record are read each time until their open intents are settled.
+a nightly run reads one file and not a year of folders. It is made from the run folders where there is none. One that
+is there and cannot be read stops whoever asks: it may hold a quarantine of a run whose folder is gone. Runs that did
+not close their record are read each time until what they left open is settled.
 
 A table is known by its id. A moved table leaves a record at its old place, and a copy has the id of its original, so
 records are kept for each place and combined by ``place_records``. Whatever cannot be read counts as not proven.
@@ -21,27 +22,32 @@ from pathlib import Path
 from typing import Any
 
 from maintainer.engine.protocols import TablePlaces, is_one_place
+from maintainer.journal.events.earlier_runs import open_intents, open_writings
 from maintainer.journal.events.event_log import (
     EVENTS_FILE,
-    Event,
+    OLD_RECORD_HELP,
     EventsRead,
     FileExtent,
     event_sizes,
     is_alive,
-    is_finished,
     read_events,
 )
-from maintainer.journal.events.intents import open_intents
+from maintainer.journal.events.event_log import run_events as events_of
+from maintainer.journal.folder.atomic_files import unreadable_state
 from maintainer.journal.folder.documents import MAX_TRIES, Document, Documents, LocalDocuments
 from maintainer.journal.folder.run_folder import RunFolder, run_folders
 from maintainer.journal.memory.failure_streaks import Streak
 from maintainer.journal.memory.place_records import PlaceRecord, bounded, table_record
 from maintainer.model.codec import decode, encode
 from maintainer.model.plan.steps import REWRITE_KINDS
+from maintainer.model.run.progress import OfTable, PlacedTable, RunFinished, TableFinished
+from maintainer.model.run.run_events import Intent, RunEvent, Writing, step_of
 from maintainer.model.table.table_facts import TableRecord
 
 STATE_FILE = "state.json"
 STATE_FORMAT = "6"
+
+DAMAGED_HELP = "bring it back from a backup; or, if no run folder was ever deleted, delete it: it is made again"
 
 CLOCK_TOLERANCE_MS = 5 * 60_000
 """Clocks of two machines may differ by so much; a time that is further ahead of ours is none."""
@@ -55,10 +61,27 @@ def latest_time_ms() -> int:
 MAX_PLACES_COUNTED = 20
 """Runs in a row are counted apart at so many places of a table, those seen last."""
 
-PlacedTable = tuple[str, str]
-"""A table's id, and the location where a run read it."""
-
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TablePast:
+    """What earlier runs left behind on one table.
+
+    Attributes:
+        record: What is remembered: versions not proven and quarantine hold deletion back.
+        open_intents: What runs that are over tried without saying how it ended.
+        writings: What they wrote and never tried to commit.
+    """
+
+    record: TableRecord = field(default_factory=TableRecord)
+    open_intents: tuple[Intent, ...] = ()
+    writings: tuple[Writing, ...] = ()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing has to be settled before the table is touched."""
+        return not (self.open_intents or self.writings or self.record.unproven_versions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +89,23 @@ class Remembered:
     """What past runs say: records and ``place_streaks`` by the table's id and location, and ``streaks`` by its id.
 
     ``keys`` has id and location of each table by the name that a policy gave it. The streak of a table that was never
-    read is kept by that name.
+    read is kept by that name. ``open_intents`` and ``writings`` are what runs that are over left open, oldest first.
     """
 
     tables: Mapping[str, Mapping[str, PlaceRecord]] = field(default_factory=dict)
     streaks: Mapping[str, Streak] = field(default_factory=dict)
     place_streaks: Mapping[str, Mapping[str, Streak]] = field(default_factory=dict)
     keys: Mapping[str, PlacedTable] = field(default_factory=dict)
+    open_intents: tuple[Intent, ...] = ()
+    writings: tuple[Writing, ...] = ()
+
+    def of_table(self, table_id: str, location: str, places: TablePlaces) -> TablePast:
+        """Return what concerns the table with this id at a location."""
+        return TablePast(
+            self.record_of(table_id, location, places),
+            tuple(intent for intent in self.open_intents if intent.table_id == table_id),
+            tuple(writing for writing in self.writings if writing.table_id == table_id),
+        )
 
     def streak_of(self, name: str, places: TablePlaces, key: PlacedTable | None = None) -> Streak:
         """Return the runs in a row of a table: of its id, and where it has a copy, of its place alone.
@@ -123,6 +156,41 @@ class Remembered:
         return max(held)[1] if held else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run's record. ``done_at_ms`` is when it recorded the last event of each of its steps."""
+
+    run_id: str
+    read: EventsRead
+    events: tuple[RunEvent, ...]
+    alive: bool
+    done_at_ms: Mapping[str | None, int]
+    open_intents: tuple[Intent, ...]
+    writings: tuple[Writing, ...]
+
+    @staticmethod
+    def of(folder: RunFolder) -> _Run:
+        path = folder.path / EVENTS_FILE
+        # First: a run that ends between the two has then written all that is read.
+        alive = is_alive(path)
+        read = read_events(path)
+        if not read.is_whole:
+            _log.warning("%s: %d damaged lines; what they recorded counts as not proven", folder.path, read.damaged)
+        events = events_of(path, read.events)
+        # What a later run found out was done before this run died.
+        done_at_ms = {step_of(event): event.at_ms for event in events if getattr(event, "by", None) is None}
+        return _Run(folder.run_id, read, events, alive, done_at_ms, open_intents(events), open_writings(events))
+
+    @property
+    def is_finished(self) -> bool:
+        return any(isinstance(event, RunFinished) for event in self.events)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing will be added: all it tried is settled, and the run closed its record or died."""
+        return not self.open_intents and (self.is_finished or not self.alive)
+
+
 @dataclass(slots=True)
 class _State:
     """The fold of the runs named in ``runs``, as ``state.json`` keeps it.
@@ -149,44 +217,43 @@ class _State:
                 record["unproven"] = sorted(record["unproven"])
         return document
 
-    def fold_run(self, read: EventsRead) -> None:
+    def fold_run(self, run: _Run) -> None:
         """Take in a run's events, and its open intents as versions not proven."""
-        self._fold(read.events, read)
-        self.claim_intents(read)
+        self._fold(run.events, run)
+        self.claim_intents(run)
 
-    def _fold(self, events: Iterable[Event], read: EventsRead) -> None:
-        done_at_ms: dict[str, int] = {}
+    def _fold(self, events: Iterable[RunEvent], run: _Run) -> None:
         latest_ms = latest_time_ms()
-        for event in read.events:
-            if "by" not in event:  # what a later run found out was done before this run died
-                done_at_ms[str(event.get("step"))] = int(event.get("at_ms", 0))
         for event in events:
-            key, step = _key_of(event), str(event.get("step"))
-            if event["type"] == "table_finished":
-                if isinstance(event.get("table"), str):
-                    self._count(event["table"], key, event)
-            elif key is not None:
-                self._place(*key).fold(event, done_at_ms.get(step, int(event.get("at_ms", 0))), latest_ms)
+            if isinstance(event, TableFinished):
+                self._count(event)
+            elif isinstance(event, OfTable) and event.place is not None:
+                done_at_ms = run.done_at_ms.get(step_of(event), event.at_ms)
+                self._place(*event.place).fold(event, done_at_ms, latest_ms)
 
-    def claim_intents(self, read: EventsRead) -> None:
+    def claim_intents(self, run: _Run) -> None:
         """Count the versions that open intents may have become as ours and not proven."""
-        for intent in open_intents(read.events):
+        for intent in run.open_intents:
             if intent.kind in REWRITE_KINDS:
                 self._place(intent.table_id, intent.location).claim(intent.read_version + 1)
 
-    def keep(self, run_id: str, read: EventsRead) -> None:
-        """Remember that a run was taken in; one that closed its record is not looked at again."""
-        self.runs.add(run_id)
-        self.unfinished.pop(run_id, None)
-        if not is_finished(read.events):
-            self.unfinished[run_id] = read.extent
+    def keep(self, run: _Run) -> None:
+        """Remember that a run was taken in; one that closed its record and left nothing is not looked at again.
 
-    def fold_grown(self, folder: RunFolder) -> EventsRead | None:
-        """Take in what a run that was thought to be over recorded since.
+        The version that an open intent may become is a guess and is not kept, and files that were written may still lie
+        there: such a record is read again until somebody has settled it.
+        """
+        self.runs.add(run.run_id)
+        self.unfinished.pop(run.run_id, None)
+        is_open = bool(run.open_intents or run.writings)
+        if is_open or not run.is_finished:
+            extent = run.read.extent
+            self.unfinished[run.run_id] = (
+                {name: replace(each, size_bytes=-1) for name, each in extent.items()} if is_open else extent
+            )
 
-        Returns:
-            The record, where an intent of it is open: the version that it may become is a guess and is not kept, so the
-            record is read again until somebody has asked the log.
+    def fold_grown(self, folder: RunFolder) -> _Run | None:
+        """Take in what a run that was thought to be over recorded since, and return its record where that was read.
 
         Raises:
             OSError: Its record cannot be read.
@@ -194,18 +261,16 @@ class _State:
         taken_in, path = self.unfinished.get(folder.run_id), folder.path / EVENTS_FILE
         if taken_in is None or event_sizes(path) == {name: extent.size_bytes for name, extent in taken_in.items()}:
             return None
-        read = read_events(path)
-        self._fold(read.after(taken_in), read)
-        self.keep(folder.run_id, read)
-        if not open_intents(read.events):
-            return None
-        self.unfinished[folder.run_id] = {name: replace(each, size_bytes=-1) for name, each in read.extent.items()}
-        return read
+        run = _Run.of(folder)
+        self._fold(events_of(path, run.read.after(taken_in)), run)
+        self.keep(run)
+        return run
 
     def _place(self, table_id: str, location: str) -> PlaceRecord:
         return self.tables.setdefault(table_id, {}).setdefault(location.rstrip("/"), PlaceRecord())
 
-    def _count(self, table: str, key: PlacedTable | None, event: Event) -> None:
+    def _count(self, event: TableFinished) -> None:
+        table, key = event.outcome.ref.identifier, event.place
         if key is not None:
             self.keys[table] = key
             if table in self.streaks:  # of runs in which the table could not be read
@@ -222,7 +287,7 @@ class _State:
         if key is not None:
             self._count_at_place(*key, event)
 
-    def _count_at_place(self, table_id: str, location: str, event: Event) -> None:
+    def _count_at_place(self, table_id: str, location: str, event: TableFinished) -> None:
         """Count a run at the place where it read the table.
 
         A place that is well is remembered only beside others: it says that there may be a copy.
@@ -240,9 +305,18 @@ def remembered(runs_dir: Path, *, except_run: str | None = None) -> Remembered:
 
     Raises:
         OSError: The runs folder cannot be listed or read.
+        EnvironmentUnfit: E641, another version wrote a record or ``state.json``, or the latter is damaged.
     """
-    state, _ = _current(runs_dir, _stored_fold(runs_dir), except_run)
-    return Remembered(state.tables, state.streaks, state.place_streaks, state.keys)
+    state, _, read = _current(runs_dir, LocalDocuments(runs_dir.parent).read(STATE_FILE), except_run)
+    dead = [run for run in read if not run.alive]
+    return Remembered(
+        state.tables,
+        state.streaks,
+        state.place_streaks,
+        state.keys,
+        tuple(intent for run in dead for intent in run.open_intents),
+        tuple(writing for run in dead for writing in run.writings),
+    )
 
 
 def update_state(
@@ -257,87 +331,68 @@ def update_state(
 
     Raises:
         OSError: It cannot be written; the next run reads the folders instead.
+        EnvironmentUnfit: E641, what is there cannot be read, and stays.
     """
     documents = documents or LocalDocuments(runs_dir.parent)
     for _ in range(MAX_TRIES):
         before = documents.read(STATE_FILE)
         refresh()
-        _, over = _current(runs_dir, before)
+        _, over, _ = _current(runs_dir, before)
         text = json.dumps(over.document(), indent=1, sort_keys=True)
         if documents.replace(STATE_FILE, text.encode() + b"\n", before):
             return
     raise OSError(0, f"other runs replaced {STATE_FILE} {MAX_TRIES} times while it was read")
 
 
-def _current(runs_dir: Path, stored_fold: Document | None, except_run: str | None = None) -> tuple[_State, _State]:
-    """The fold of all runs, and the fold of those that are over (what may be kept)."""
+def _current(
+    runs_dir: Path, stored_fold: Document | None, except_run: str | None = None
+) -> tuple[_State, _State, list[_Run]]:
+    """The fold of all runs, that of those that are over (what may be kept), and the records that were read for it."""
     folders = run_folders(runs_dir)
     names = {folder.run_id for folder in folders}
-    over = _load(stored_fold, runs_dir.parent / STATE_FILE) or _State()
-    still_open, grown = [], []
+    over = _load(stored_fold, runs_dir.parent / STATE_FILE)
+    read: list[_Run] = []
     for folder in folders:
         if folder.run_id == except_run:
             continue
         if folder.run_id in over.runs:
-            read_on = over.fold_grown(folder)
-            if read_on is not None:
-                grown.append(read_on)
+            grown = over.fold_grown(folder)
+            if grown is not None:
+                read.append(grown)
             continue
-        # First: a run that ends between the two has then written all that is read.
-        alive = is_alive(folder.path / EVENTS_FILE)
-        read = read_events(folder.path / EVENTS_FILE)
-        if not read.is_whole:
-            _log.warning("%s: %d damaged lines; what they recorded counts as not proven", folder.path, read.damaged)
-        if _is_over(read.events, alive=alive):
-            over.fold_run(read)
-            over.keep(folder.run_id, read)
-        else:
-            still_open.append(read)
+        run = _Run.of(folder)
+        read.append(run)
+        if run.is_over:
+            over.fold_run(run)
+            over.keep(run)
     over.runs &= names  # folders that were deleted need not be remembered; what they taught us stays
     over.unfinished = {run_id: taken_in for run_id, taken_in in over.unfinished.items() if run_id in names}
-    everything = deepcopy(over) if still_open or grown else over
-    for read in still_open:
-        everything.fold_run(read)
-    for read in grown:
-        everything.claim_intents(read)
-    return everything, over
+    open_runs = [run for run in read if run.open_intents or run.run_id not in over.runs]
+    everything = deepcopy(over) if open_runs else over
+    for run in open_runs:
+        if run.run_id in over.runs:
+            everything.claim_intents(run)
+        else:
+            everything.fold_run(run)
+    return everything, over, read
 
 
-def _key_of(event: Event) -> PlacedTable | None:
-    table_id, location = event.get("table_id"), event.get("location")
-    if isinstance(table_id, str) and isinstance(location, str):
-        return table_id, location.rstrip("/")
-    return None
+def _load(stored_fold: Document | None, path: Path) -> _State:
+    """The kept fold; an empty one where there is none.
 
-
-def _is_over(events: tuple[Event, ...], *, alive: bool) -> bool:
-    """Whether nothing will be added: all it tried is settled, and the run closed its record or died."""
-    if open_intents(events):
-        return False
-    return is_finished(events) or not alive
-
-
-def _stored_fold(runs_dir: Path) -> Document | None:
-    """``state.json`` beside the run folders; one that cannot be read is rebuilt."""
-    try:
-        return LocalDocuments(runs_dir.parent).read(STATE_FILE)
-    except OSError:
-        _log.warning("%s cannot be read; it is rebuilt from the run folders", runs_dir.parent / STATE_FILE)
-        return None
-
-
-def _load(stored_fold: Document | None, path: Path) -> _State | None:
-    """The kept fold, or None when it has to be rebuilt."""
+    Raises:
+        EnvironmentUnfit: E641, there is one, and it cannot be read.
+    """
     if stored_fold is None:
-        return None
+        return _State()
     try:
         document = json.loads(stored_fold.data)
         if document["format_version"] != STATE_FORMAT:
-            return None
+            found = f'format_version "{document["format_version"]}"; this version reads "{STATE_FORMAT}"'
+            raise unreadable_state(path, found, OLD_RECORD_HELP)
         state = decode(_State, document)
         if state.document() != document:
             raise ValueError("it lacks something")
         return state
-    except (ValueError, KeyError, TypeError):
-        _log.warning("%s cannot be read; it is rebuilt from the run folders", path)
-        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise unreadable_state(path, f"it is damaged: {error}", DAMAGED_HELP) from error

@@ -1,9 +1,8 @@
-"""Progress events of a run: a closed union of frozen values.
+"""What is shown while a run goes on: a closed union of frozen values, the part of a run's events that progress gets.
 
-This is their only definition: `maintainer.execution` emits them, `maintainer.report` renders them (neither imports the
-other), and the run folder keeps them as ``events.jsonl``. An event carries its own time in milliseconds since 1970 UTC,
-so that a renderer needs no clock. The emitter passes events on one at a time (a lock or a queue); a receiver must not
-raise.
+`maintainer.execution` records and sends them, `maintainer.report` renders them, and the run folder keeps all but
+heartbeats among the others of ``run_events``. An event carries its own time in milliseconds since 1970 UTC, so that a
+renderer needs no clock. The emitter passes events on one at a time (a lock or a queue); a receiver must not raise.
 """
 
 from __future__ import annotations
@@ -51,6 +50,25 @@ class StepProgress:
         if self.phase is Phase.WRITING:
             return self.bytes_done
         return self.bytes_total if self.phase in (Phase.PROVING, Phase.COMMITTING, Phase.CHECKPOINT) else 0
+
+
+PlacedTable = tuple[str, str]
+"""A table's id, and the location where a run read it."""
+
+
+class OfTable:
+    """An event of one table; its id and location are None where it was not read."""
+
+    __slots__ = ()
+    table_id: str | None
+    location: str | None
+
+    @property
+    def place(self) -> PlacedTable | None:
+        """Id and location, as records are kept by."""
+        if self.table_id is None or self.location is None:
+            return None
+        return self.table_id, self.location.rstrip("/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,28 +147,31 @@ class StepHeartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class StepFinished:
+class StepFinished(OfTable):
     """A step ended, however. Also sent, without a `StepStarted`, for steps that are skipped."""
 
     at_ms: int
     table: str
     number: int
     outcome: StepOutcome
+    table_id: str | None = None
+    location: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(OfTable):
     """A check after a commit ended. ``result`` is ``pass``, ``fail`` (checked, wrong) or ``error`` (could not check).
 
-    Rows are None where they were not counted, ``content_equal`` where content was not compared,
-    ``num_files_checked`` where files were not looked for. ``detail`` is a sentence for people, or None.
+    ``version`` is the commit that was checked, None for a deletion; ``by`` is the later run that checked it. Rows are
+    None where they were not counted, ``content_equal`` where content was not compared, ``num_files_checked`` where
+    files were not looked for. ``detail`` is a sentence for people, or None.
     """
 
     at_ms: int
     table: str
     step_id: str
     result: str
-    duration_seconds: float
+    duration_seconds: float = 0.0
     version_before: int | None = None
     version_after: int | None = None
     rows_before: int | None = None
@@ -159,14 +180,27 @@ class Verified:
     num_files_checked: int | None = None
     assertions: tuple[Assertion, ...] = ()
     detail: str | None = None
+    version: int | None = None
+    table_id: str | None = None
+    location: str | None = None
+    by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class TableFinished:
-    """A table ended; sent once for every selected table, also for those that were never started."""
+class TableFinished(OfTable):
+    """A table ended; sent once for every selected table, also for those that were never started.
+
+    ``lost`` says that another writer was there before a rewrite, ``hot`` that rewrites were left to quieter hours,
+    ``rewritten`` that one landed.
+    """
 
     at_ms: int
     outcome: TableOutcome
+    table_id: str | None = None
+    location: str | None = None
+    lost: bool = False
+    hot: bool = False
+    rewritten: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +227,14 @@ class LedgerAppending:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """Last event of a run, also of an interrupted one."""
+    """Last event of a run that closes its record, also of an interrupted one.
+
+    ``rows_known`` says that its rows are in the ledger or wait for it; else the next run makes them again.
+    """
 
     at_ms: int
     outcome: RunOutcome
+    rows_known: bool = True
 
 
 ProgressEvent = (

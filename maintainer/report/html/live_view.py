@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Any
 
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import BatchedStep
-from maintainer.model.run.outcome import StepStatus, TableStatus
+from maintainer.model.run.outcome import TableStatus
+from maintainer.model.run.progress import StepFinished, StepStarted, TableFinished
+from maintainer.model.run.run_events import Deleting, RecordOpened, RunEvent
 from maintainer.report.html.step_view import mood_of
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS
@@ -51,12 +52,12 @@ class _Progress:
     began_ms: int | None = None
     doing: str = ""
     doing_since_ms: int = 0
-    ended: Mapping[str, Any] | None = None
+    ended: TableStatus | None = None
     steps: tuple[str, ...] = ()
 
 
 def live_view(
-    project: str, run_id: str, plan: Plan, events: Iterable[Mapping[str, Any]], tz: tzinfo, *, now_ms: int
+    project: str, run_id: str, plan: Plan, events: Iterable[RunEvent], tz: tzinfo, *, now_ms: int
 ) -> LiveView:
     """Gather what a run is doing.
 
@@ -64,18 +65,19 @@ def live_view(
         project: The project's name.
         run_id: The run.
         plan: What it carries out.
-        events: Its record so far, in order. One that does not say what it must is passed over.
+        events: Its record so far, in order.
         tz: For times.
         now_ms: Now, for how long each step takes.
     """
     progress: dict[str, _Progress] = {}
     started_ms = plan.created_at_ms
     for event in events:
-        at_ms = event["at_ms"] if isinstance(event.get("at_ms"), int) else 0
-        if event.get("type") == "run_started":
-            started_ms = at_ms
-        elif isinstance(event.get("table"), str):
-            _take(progress.setdefault(event["table"], _Progress()), event, at_ms)
+        if isinstance(event, RecordOpened):
+            started_ms = event.at_ms
+        elif isinstance(event, StepStarted | Deleting | StepFinished):
+            _take(progress.setdefault(event.table, _Progress()), event)
+        elif isinstance(event, TableFinished):
+            progress.setdefault(event.outcome.ref.identifier, _Progress()).ended = event.outcome.status
     busy = [table for table in plan.user_tables if table.steps]
     tables = [_table(table, progress.get(table.ref.identifier, _Progress()), tz, now_ms) for table in busy]
     over = [table for table in busy if progress.get(table.ref.identifier, _Progress()).ended is not None]
@@ -96,35 +98,30 @@ def live_view(
 
 def _is_done(progress: _Progress) -> bool:
     """Whether a table ended with all that was planned; of another one it is not known here how much was rewritten."""
-    return progress.ended is not None and progress.ended.get("status") == TableStatus.DONE.value
+    return progress.ended is TableStatus.DONE
 
 
 def _planned_bytes(table: TablePlan) -> int:
     return sum(step.size_bytes for step in table.steps if isinstance(step, BatchedStep))
 
 
-def _take(progress: _Progress, event: Mapping[str, Any], at_ms: int) -> None:
-    match event.get("type"):
-        case "step_started":
+def _take(progress: _Progress, event: StepStarted | Deleting | StepFinished) -> None:
+    match event:
+        case StepStarted(at_ms=at_ms, kind=kind):
             progress.began_ms = at_ms if progress.began_ms is None else progress.began_ms
-            progress.doing, progress.doing_since_ms = step_word(str(event.get("kind"))), at_ms
-        case "deleting":
-            progress.doing = f"vacuum, {event.get('num_deleted')} of {event.get('num_files')} files deleted"
-        case "step_finished":
-            status = next((state for state in StepStatus if state.value == event.get("status")), None)
-            word = STEP_ENDS[status].word if status else "ended"
-            progress.steps = (*progress.steps, f"{step_word(str(event.get('kind')))} {word}")
+            progress.doing, progress.doing_since_ms = step_word(kind), at_ms
+        case Deleting(num_deleted=num_deleted, num_files=num_files):
+            progress.doing = f"vacuum, {num_deleted} of {num_files} files deleted"
+        case StepFinished(outcome=step):
+            progress.steps = (*progress.steps, f"{step_word(step.kind)} {STEP_ENDS[step.status].word}")
             progress.doing = ""
-        case "table_finished":
-            progress.ended = event
 
 
 def _table(table: TablePlan, progress: _Progress, tz: tzinfo, now_ms: int) -> LiveTable:
     name, planned = table.ref.identifier, ", ".join(step_word(step.kind) for step in table.steps)
     if progress.ended is not None:
-        status = next((state for state in TableStatus if state.value == progress.ended.get("status")), None)
-        word = TABLE_ENDS[status].text if status else "ended"
-        return LiveTable(name, word, mood_of(status) if status else "calm", ", ".join(progress.steps), "")
+        word = TABLE_ENDS[progress.ended].text
+        return LiveTable(name, word, mood_of(progress.ended), ", ".join(progress.steps), "")
     if progress.began_ms is None:
         return LiveTable(name, "waiting", "calm", planned, "")
     doing = progress.doing or "between two steps"

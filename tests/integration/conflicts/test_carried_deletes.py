@@ -23,6 +23,7 @@ from tests.support.product import (
     CommitConflict,
     DeltaEngine,
     DeltaTableEngine,
+    Intent,
     Journal,
     Lane,
     PartitionRewriteStep,
@@ -331,14 +332,14 @@ def test_one_delete_costs_a_run_nothing_and_a_second_one_makes_the_table_hot(
         partial(story.delete, "id < 25", lambda number: number < 25),
         partial(story.delete, "id = 30", lambda number: number == 30),
     ][:num_deletes]
-    intent = Journal.intent
+    record = Journal.record
 
-    def intent_then_delete(journal: Journal, *args: Any, **named: Any) -> None:
-        intent(journal, *args, **named)
-        if deletes:
+    def record_then_delete(journal: Journal, event: Any) -> None:
+        record(journal, event)
+        if deletes and isinstance(event, Intent):
             deletes.pop(0)()
 
-    monkeypatch.setattr(Journal, "intent", intent_then_delete)
+    monkeypatch.setattr(Journal, "record", record_then_delete)
     outcome = apply_once(lease, tmp_path, story.path)
     assert not deletes
     assert story.read() == story.rows

@@ -35,7 +35,7 @@ def quarantine(project: Path, path: Path) -> None:
     runs = project / ".maintainer" / "runs"
     journal = Journal.open(runs, "20261121T220001Z-0000", lambda: NOW_MS)
     journal.quarantine(facts, "V503: a row is missing")
-    journal.finished(None)
+    journal.finished()
     journal.close()
     update_state(runs)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pytest
 
+from tests.support.checker.truth_records import flat
 from tests.support.product import DeltaEngine, SessionLease, TableRef, VacuumQuestion, run
 from tests.support.tables.aged_tables import AgedTable, tree
 from tests.support.tables.delta_tables import DAY_MS, age, files_on_disk, forget_logs, spark_rows
@@ -173,7 +174,7 @@ def test_a_later_run_empties_the_trash(spark: SparkSession, project: Path, capsy
     # Nothing was committed, and no record claims a version.
     run_id = json.loads(out)["run_id"]
     lines = (project / ".maintainer" / "runs" / run_id / "events.jsonl").read_text(encoding="utf-8").splitlines()
-    (result,) = [event for event in map(json.loads, lines) if event["type"] == "result"]
+    (result,) = [flat(event) for event in map(json.loads, lines) if event["type"] == "result"]
     assert (result["fate"], result["version"], result["num_files_emptied"]) == ("no_commit", None, len(old))
     for ledger in ((), ("--ledger",)):
         code, out = command(project, capsys, "history", "lake/t", "-o", "json", *ledger)

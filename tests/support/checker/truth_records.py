@@ -156,7 +156,25 @@ def _event(line: bytes) -> dict[str, Any] | None:
     checksum = event.pop("crc", None)
     body = json.dumps(event, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     right = f"{zlib.crc32(body.encode('utf-8', 'surrogatepass')):08x}"
-    return event if checksum == right and isinstance(event.get("type"), str) else None
+    return flat(event) if checksum == right and isinstance(event.get("type"), str) else None
+
+
+def flat(event: dict[str, Any]) -> dict[str, Any]:
+    """An event with the fields of what is in it (the stamp, the receipt, the outcome) beside its own."""
+    receipt, proof = event.get("receipt") or {}, event.get("proof")
+    flat = {**(event.get("outcome") or {}), **receipt, **event.get("stamp", {}), **event}
+    for name, other in (("run", "run_id"), ("step", "step_id"), ("policy", "policy_digest")):
+        if other in flat:
+            flat[name] = flat[other]
+    if event["type"] == "table_finished":
+        flat["table"] = flat["ref"]["identifier"]
+    if event["type"] in ("result", "settled"):
+        flat["version"] = receipt.get("version", receipt.get("version_after"))
+    if proof is not None:
+        read, written = proof["read"], proof["written"]
+        flat["proof"] = {"rows_read": read["rows"], "rows_written": written["rows"]}
+        flat["proof"] |= {"sums_read": read["sums"], "sums_written": written["sums"]}
+    return flat
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from maintainer.delta.storage.file_store import LocalFiles
 from maintainer.delta.vacuum.vacuum_commits import VacuumCommits
 from maintainer.journal.journal import Journal
 from maintainer.journal.leases import Leases
+from maintainer.model.run.run_events import Intent, Result
 from tests.support.faults.fault_tables import SHAPES
 
 WAIT_SECONDS = 120.0
@@ -87,10 +88,10 @@ def _around(
     setattr(owner, name, counted)
 
 
-def _of_kind(seed: int) -> Callable[..., bool]:
-    """Whether a call of the journal's `intent` or `result` is about the kind of step that a seed means."""
+def _of_kind(event_class: type[Intent | Result], seed: int) -> Callable[..., bool]:
+    """Whether what the journal records is such an event about the kind of step that a seed means."""
     kinds = SHAPES[seed % len(SHAPES)].struck
-    return lambda journal, stamp, facts, step_kind, *args, **named: step_kind in kinds
+    return lambda journal, event: isinstance(event, event_class) and event.kind in kinds
 
 
 def _is_page(source: object, target: object, **named: object) -> bool:
@@ -100,14 +101,14 @@ def _is_page(source: object, target: object, **named: object) -> bool:
 POINTS: dict[str, Callable[[_Hold, int], None]] = {
     "policies loaded": lambda hold, seed: after(operations, "chosen_before_session", hold),
     "lease taken": lambda hold, seed: after(Leases, "acquire", hold),
-    "intent written": lambda hold, seed: after(Journal, "intent", hold, when=_of_kind(seed)),
+    "intent written": lambda hold, seed: after(Journal, "record", hold, when=_of_kind(Intent, seed)),
     "facts read": lambda hold, seed: before(step_runs, "step_now", hold, at_call=1 + seed % 2),
     "before the first file": lambda hold, seed: before(table_engine, "write_bins", hold),
     "files written": lambda hold, seed: before(table_engine, "prove_rewrite", hold),
     "middle of the proof": lambda hold, seed: before(rewrite_proof, "_prove_statistics", hold),
     "proven": lambda hold, seed: before(table_engine, "commit_rewrite", hold),
     "published": lambda hold, seed: None,  # in the JVM: see hold_commits.c
-    "before the result": lambda hold, seed: before(Journal, "result", hold, when=_of_kind(seed)),
+    "before the result": lambda hold, seed: before(Journal, "record", hold, when=_of_kind(Result, seed)),
     "before vacuum start": lambda hold, seed: before(VacuumCommits, "start", hold),
     "after vacuum start": lambda hold, seed: after(VacuumCommits, "start", hold),
     "middle of the deletion": lambda hold, seed: after(LocalFiles, "delete", hold, at_call=1 + seed % 2),

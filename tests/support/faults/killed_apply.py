@@ -13,6 +13,7 @@ from maintainer.cli.main import run
 from maintainer.delta.engine.ledger_table import LedgerTable
 from maintainer.delta.storage.file_store import LocalFiles
 from maintainer.journal.journal import Journal
+from maintainer.model.run.run_events import Result, RunEvent
 
 DELETIONS = 49
 
@@ -26,15 +27,16 @@ def die(*_: object, **__: object) -> NoReturn:
 def die_in_result(kind: str, number: int) -> None:
     """Die when the number-th result of a kind is about to be recorded: the commit has landed."""
     results: list[str] = []
-    real: Callable[..., None] = Journal.result
+    real: Callable[..., None] = Journal.record
 
-    def result(journal: Journal, stamp: Any, facts: Any, step_kind: str, *args: Any, **named: Any) -> None:
-        results.append(step_kind)
-        if results.count(kind) == number:
-            die()
-        real(journal, stamp, facts, step_kind, *args, **named)
+    def record(journal: Journal, event: RunEvent) -> None:
+        if isinstance(event, Result):
+            results.append(event.kind)
+            if results.count(kind) == number:
+                die()
+        real(journal, event)
 
-    setattr(Journal, "result", result)  # noqa: B010 (a method, replaced in this process alone)
+    setattr(Journal, "record", record)  # noqa: B010 (a method, replaced in this process alone)
 
 
 def die_after(owner: Any, name: str, calls: int) -> None:

@@ -14,6 +14,7 @@ from maintainer.delta.spark.spark_session import open_session
 from maintainer.delta.spark.start_conf import SessionOptions
 from maintainer.execution.fleet.fleet import run_fleet
 from maintainer.journal.journal import Journal
+from maintainer.model.run.run_events import Intent, Result, RunEvent
 from maintainer.model.table.table_facts import TableRef
 from tests.support.runs.plain_verifier import PlainVerifier
 from tests.support.runs.planned_steps import plan_all, plan_for
@@ -32,16 +33,16 @@ def die(*_: object, **__: object) -> NoReturn:
 def main(table: str, runs_dir: str, point: str) -> None:
     """Run the compaction; die at the point."""
     journal = Journal.open(Path(runs_dir), "20261121T210000Z-dead", lambda: NOW_MS)
-    written = journal.intent
+    written = journal.record
 
-    def intent_then_die(*args: object, **kwargs: object) -> None:
-        written(*args, **kwargs)  # type: ignore[arg-type]
-        die()
+    def record_or_die(event: RunEvent) -> None:
+        if isinstance(event, Result) and point == "before result":
+            die()
+        written(event)
+        if isinstance(event, Intent) and point == "after intent":
+            die()
 
-    if point == "after intent":
-        journal.intent = intent_then_die  # type: ignore[method-assign]
-    else:
-        journal.result = die  # type: ignore[method-assign]
+    journal.record = record_or_die  # type: ignore[method-assign]
     with open_session(SessionOptions(master="local[2]", app_name="victim")) as lease:
         engine = DeltaEngine(lease)
         with engine.worker("planner") as worker:

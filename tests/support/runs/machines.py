@@ -12,6 +12,7 @@ from maintainer.journal.store.published_run import PublishedRun
 from maintainer.journal.store.state_mirror import StateMirror
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts
+from tests.support.writers.recorded_events import intent
 
 
 def now_ms() -> int:
@@ -35,7 +36,7 @@ class Machine:
 
     def end(self, journal: Journal) -> None:
         """End a run as every command does; what could not be published is an error here."""
-        journal.finished(None)
+        journal.finished()
         journal.close()
         journal.update_state()
         assert self.run.end() is None
@@ -44,5 +45,5 @@ class Machine:
 def intend(journal: Journal, facts: TableFacts, *, step: str = "compact-0", batch: int = 0) -> CommitStamp:
     """Write the INTENT of a compaction."""
     stamp = CommitStamp(journal.run_id, step, batch, "policy")
-    journal.intent(stamp, facts, "compact", read_version=3, num_files=2, size_bytes=10, proof=None)
+    intent(journal, stamp, facts, "compact", read_version=3, num_files=2, size_bytes=10, proof=None)
     return stamp

@@ -32,8 +32,35 @@ def event(name: str, /, **fields: Any) -> dict[str, Any]:
 
 def event_line(fields: dict[str, Any]) -> str:
     """An event as a line, with its checksum."""
+    fields = _as_written(fields)
     body = json.dumps(fields, sort_keys=True, separators=(",", ":"))
     return json.dumps({**fields, "crc": f"{zlib.crc32(body.encode()):08x}"})
+
+
+def _as_written(fields: dict[str, Any]) -> dict[str, Any]:
+    """An event with its stamp, receipt and outcome as values of their own, as a record has them."""
+    event, kind = dict(fields), fields["type"]
+    if kind in ("intent", "result", "settled"):
+        names = {"run": "run_id", "step": "step_id", "batch": "batch", "policy": "policy_digest"}
+        event["stamp"] = {name: event.pop(key, None) for key, name in names.items()}
+        proof = event.get("proof")
+        if proof is not None:
+            read, written = (
+                {"rows": proof[f"rows_{which}"], "sums": proof[f"sums_{which}"]} for which in ("read", "written")
+            )
+            event["proof"] = {"read": read, "written": written}
+    if kind in ("result", "settled"):
+        own = ("type", "at_ms", "stamp", "kind", "table", "table_id", "location", "fate", "error", "detail", "by")
+        event["receipt"] = {name: event.pop(name) for name in list(event) if name not in own} or None
+    if kind in ("verified", "deleting") and "step" in event:
+        event["step_id"] = event.pop("step")
+    if kind == "step_finished":
+        event["outcome"] = {"step_id": event.pop("step"), "status": event.pop("status")}
+    if kind == "table_finished":
+        event["outcome"] = {"ref": {"identifier": event.pop("table")}, "status": event.pop("status")}
+    if kind == "run_finished":
+        event["outcome"] = {"run_id": event.pop("run"), "interrupted_by": event.pop("interrupted_by")}
+    return event
 
 
 @dataclass

@@ -94,7 +94,7 @@ def test_what_came_back_stands_in_the_run_folder_the_history_and_the_ledger(case
     )
     assert "3 files brought back" in render_history([history])
     kinds = [event["type"] for event in read_events(case.runs_dir / RUN_ID / EVENTS_FILE).events]
-    assert kinds == ["run_started", "note", "ledger_rows", "ledger_rows", "run_finished"]
+    assert kinds == ["record_opened", "note", "ledger_rows", "ledger_rows", "run_finished"]
     assert history_rows(case.runs_dir, failed=True) == ([], [])
     assert history_rows(case.runs_dir, of_table=lambda row: row.table == "lake/other") == ([], [])
 

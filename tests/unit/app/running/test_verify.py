@@ -29,12 +29,12 @@ from maintainer.cli.act.verify_and_undelete import _exit_code
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.protocols import VacuumQuestion
 from maintainer.errors import ExitCode, Refused, TableError
-from maintainer.journal.events.intents import Fate
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.commit_verdict import CheckResult, CommitCheck, CommitVerification, VerifyRun
 from maintainer.model.run.outcome import CommitReceipt
+from maintainer.model.run.run_events import Fate
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import (
@@ -51,6 +51,7 @@ from maintainer.report.run.verify_text import render_verify, verify_findings, ve
 from tests.support.http_receiver import http_receiver
 from tests.support.policies.projects import write_project
 from tests.support.tables.builders import NOW_MS, make_facts
+from tests.support.writers import recorded_events
 
 PROVEN, WRONG, NOT_CHECKED = CheckResult.PROVEN, CheckResult.WRONG, CheckResult.NOT_CHECKED
 SCHEMA = Path(__file__).resolve().parents[4] / "schemas" / "verification.schema.json"
@@ -143,13 +144,12 @@ class Bench:
 
     def unproven(self, version: int) -> None:
         """A run of ours that committed a version and could not check it."""
-        journal = self.journal()
-        facts = make_facts(name="a.t", location="mem:/a.t", table_id="id-a.t")
-        stamp = CommitStamp(journal.run_id, "a.t/compact", 0, "sha256:p")
-        journal.intent(stamp, facts, "compact", read_version=version - 1, num_files=1, size_bytes=1, proof=None)
-        journal.result(stamp, facts, "compact", Fate.LANDED, receipt=CommitReceipt(version, version - 1))
-        journal.verified(facts, "a.t/compact", version, "error", "storage did not answer")
-        journal.finished(None)
+        journal, facts = self.journal(), make_facts(name="a.t", location="mem:/a.t", table_id="id-a.t")
+        about = (journal, CommitStamp(journal.run_id, "a.t/compact", 0, "sha256:p"), facts, "compact")
+        recorded_events.intent(*about, read_version=version - 1)
+        recorded_events.result(*about, Fate.LANDED, receipt=CommitReceipt(version, version - 1))
+        recorded_events.verified(journal, facts, "a.t/compact", version, "error", "storage did not answer")
+        journal.finished()
         journal.close()
 
     def record(self) -> TableRecord:

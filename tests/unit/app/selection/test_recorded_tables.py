@@ -25,6 +25,7 @@ from maintainer.model.table.table_facts import TableRef
 from tests.support.policies.projects import write_project
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
+from tests.support.writers import recorded_events
 
 RUN, OLDER_RUN = "20261121T220000Z-7f3a", "20261120T220000Z-7f3a"
 
@@ -71,8 +72,8 @@ def write_run(
     step = replace(samples.properties_done(), step_id=f"{name}/set_properties", status=StepStatus.FAILED)
     outcome = TableOutcome(plan.ref, status, (step,))
     ended = replace(samples.good_run(), run_id=run_id, tables=(outcome,))
-    journal.table_finished(outcome, key=(observed.table_id, observed.location) if observed else None)
-    journal.finished(None)
+    recorded_events.table_finished(journal, outcome, key=(observed.table_id, observed.location) if observed else None)
+    journal.finished()
     journal.close()
     folder = root / ".maintainer" / "runs" / run_id
     (folder / "plan.json").write_text(to_json(sample_plans.plan(plan)))

@@ -15,11 +15,11 @@ import pytest
 
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.errors import CommitConflict
-from maintainer.journal.events.intents import Fate
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.run.outcome import CommitReceipt
+from maintainer.model.run.run_events import Fate
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import Protocol, TableFacts, TableRecord
 from maintainer.planning.plan_input import TableInput
@@ -36,6 +36,7 @@ from tests.support.tables.vacuum_cases import (
     vacuum_with_leftovers,
     wide_table,
 )
+from tests.support.writers import recorded_events
 
 
 class TestA16VectorsAndChangeData:
@@ -319,11 +320,11 @@ class TestA20UnprovenRewrites:
         """What the run folders say after a compaction that landed as version 2, and these checks of it."""
         journal = Journal.open(runs_dir, "20261121T220001Z-0000", now_ms)
         stamp = CommitStamp(journal.run_id, "t/compact", 0, "sha256:p")
-        journal.intent(stamp, facts, "compact", read_version=1, num_files=1, size_bytes=1, proof=None)
-        journal.result(stamp, facts, "compact", Fate.LANDED, receipt=CommitReceipt(2, 1))
+        recorded_events.intent(journal, stamp, facts, "compact", read_version=1, num_files=1, size_bytes=1, proof=None)
+        recorded_events.result(journal, stamp, facts, "compact", Fate.LANDED, receipt=CommitReceipt(2, 1))
         for table, version, result in proofs:
-            journal.verified(table, "t/compact", version, result, None)
-        journal.finished(None)
+            recorded_events.verified(journal, table, "t/compact", version, result, None)
+        journal.finished()
         journal.close()
         return remembered(runs_dir).record_of(facts.table_id, facts.location, StoragePlaces())
 

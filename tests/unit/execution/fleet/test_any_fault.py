@@ -14,7 +14,6 @@ from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.errors import CommitConflict, CommitNotLanded, CommitUnknown, EnvironmentUnfit, Interrupted
 from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
 from maintainer.execution.run.run_context import RetryBounds
-from maintainer.journal.events.intents import unfinished
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.run.outcome import RunOutcome, StepStatus, TableStatus
@@ -24,6 +23,7 @@ from tests.support.runs.plain_verifier import PlainVerifier
 from tests.support.runs.planned_steps import compact, plan_all, plan_of, vacuum
 from tests.support.suites.example_counts import examples
 from tests.support.tables.builders import NOW_MS
+from tests.support.writers.recorded_events import unfinished
 
 BOUNDS = FleetBounds(jobs=2, tick_seconds=0.002, retry=RetryBounds(first_pause_seconds=0.0))
 FAULTS: dict[str, Callable[[], Exception]] = {

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from maintainer.execution.run.cancellation import StopSwitch
-from maintainer.journal.events.event_log import EVENTS_FILE, read_events
+from maintainer.journal.events.event_log import EVENTS_FILE, read_events, run_events
 from maintainer.journal.memory.recorded_outcome import recorded_outcome
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.outcome import RunEnd, StepStatus, TableStatus
@@ -126,7 +126,7 @@ def test_a_deletion_that_did_not_come_back_is_interrupted_once_a_later_run_has_l
     run.lake.clear_hooks()
     run.switch, run.lake.cancel_events = StopSwitch(), {}
     run(plan_all(plan_of(table)))
-    events = read_events(folder.path / EVENTS_FILE).events
+    events = run_events(folder.path, read_events(folder.path / EVENTS_FILE).events)
     (step,) = recorded_outcome(plan, outcome, events, RunEnd.FINISHED).tables[0].steps
     assert step.vacuum is not None
     assert (step.status, step.vacuum.num_files_deleted) == (StepStatus.INTERRUPTED, 1)

@@ -21,6 +21,7 @@ from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import RunEnd, StepOutcome
+from tests.support.checker.truth_records import flat
 from tests.support.runs.fake_lake import FakeLake, Station
 from tests.support.runs.fake_table import FakeTable
 from tests.support.runs.plain_verifier import PlainVerifier
@@ -94,7 +95,7 @@ def moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Moment]:
 
     def append_and_keep(log: EventLog, event: Any, **options: Any) -> None:
         append(log, event, **options)
-        keep(f"{event['type']} {event.get('step', '')}")
+        keep(f"{event['type']} {flat(dict(event)).get('step', '')}")
 
     monkeypatch.setattr(EventLog, "append", append_and_keep)
 

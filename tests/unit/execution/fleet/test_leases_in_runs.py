@@ -144,7 +144,7 @@ def test_nothing_is_deleted_once_somebody_found_the_table_wrong(tmp_path: Path) 
     def verified(at: Station) -> None:
         journal = Journal.open(runs, SECOND, lambda: NOW_MS)
         journal.quarantine(table.facts(), "V507: version 1 was verified and is wrong", 1)
-        journal.finished(None)
+        journal.finished()
         journal.close()
 
     lake.at("write", verified, table="a", times=1)

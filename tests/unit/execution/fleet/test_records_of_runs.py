@@ -153,4 +153,4 @@ def test_a_signal_during_the_ledgers_append_is_in_every_record(run: Run) -> None
     (folder,) = [path for path in run.runs_dir.iterdir() if path.is_dir()]
     results = json.loads((folder / "results.json").read_text())
     (finished,) = [event for event in read_events(folder / "events.jsonl").events if event["type"] == "run_finished"]
-    assert results["interrupted_by"] == finished["interrupted_by"] == TERMINATED
+    assert results["interrupted_by"] == finished["outcome"]["interrupted_by"] == TERMINATED

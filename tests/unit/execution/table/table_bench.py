@@ -13,18 +13,18 @@ from maintainer.execution.run.run_context import Clock, Emitter, RetryBounds, Ru
 from maintainer.execution.table.table_run import run_table
 from maintainer.execution.table.table_worker import TableWorker
 from maintainer.journal.events.event_log import EVENTS_FILE, read_events
-from maintainer.journal.events.intents import unfinished
 from maintainer.journal.journal import Journal
-from maintainer.journal.memory.other_runs import TablePast
-from maintainer.journal.memory.table_records import remembered
+from maintainer.journal.memory.table_records import TablePast, remembered
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.run.outcome import TableOutcome
 from maintainer.model.run.progress import ProgressEvent
 from maintainer.model.table.table_facts import TableRecord
+from tests.support.checker.truth_records import flat
 from tests.support.runs.fake_lake import FakeLake
 from tests.support.runs.fake_table import FakeTable
 from tests.support.runs.plain_verifier import PlainVerifier
 from tests.support.tables.builders import NOW_MS
+from tests.support.writers.recorded_events import unfinished
 
 NO_WAITING = RetryBounds(first_pause_seconds=0.0)
 
@@ -50,7 +50,7 @@ class Bench:
         run_id = f"20261121T22000{self._number}Z-0000"
         self.journal = Journal.open(self.runs_dir, run_id, lambda: NOW_MS + self._number)
         context = RunContext(
-            self.journal, self.verifier, Clock(lambda: NOW_MS), Emitter(self.events.append), self.switch,
+            self.journal, self.verifier, Clock(self.journal.now_ms), Emitter(self.events.append), self.switch,
             self.places, self.retry,
         )  # fmt: skip
         past = TablePast(record or self.record(plan), unfinished(self.runs_dir, except_run=run_id))
@@ -67,7 +67,8 @@ class Bench:
         return remembered(self.runs_dir).record_of(observed.table_id, observed.location, self.places)
 
     def recorded(self, kind: str) -> list[Any]:
-        return [e for e in read_events(self.journal.folder.path / EVENTS_FILE).events if e["type"] == kind]
+        events = read_events(self.journal.folder.path / EVENTS_FILE).events
+        return [flat(dict(event)) for event in events if event["type"] == kind]
 
 
 @dataclass(frozen=True)

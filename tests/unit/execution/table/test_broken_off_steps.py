@@ -6,10 +6,10 @@ import pytest
 
 from maintainer.errors import Interrupted
 from maintainer.execution.run.cancellation import TableControl
-from maintainer.journal.events.intents import unfinished
 from maintainer.model.run.outcome import StepStatus, TableStatus
 from tests.support.runs.fake_lake import Station
 from tests.support.runs.planned_steps import compact, plan_of, vacuum
+from tests.support.writers.recorded_events import unfinished
 from tests.unit.execution.table.table_bench import Bench, statuses, three_files
 
 

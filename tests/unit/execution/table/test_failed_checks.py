@@ -126,6 +126,6 @@ def test_a_check_that_could_not_be_made_says_how_far_the_change_is_known_to_be_r
     # Whether the run that made it has proven it, a later one does not know.
     bench.run(plan_of(table))
     (note,) = bench.recorded("note")
-    assert note["text"].startswith(
+    assert note["what"].startswith(
         "version 3 is still not proven: committed, but the check that would prove it could not be made: "
     )

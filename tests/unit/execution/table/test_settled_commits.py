@@ -11,17 +11,19 @@ from maintainer.execution.run.run_context import Clock, Emitter, RunContext
 from maintainer.execution.table.recovery import MAX_VERSIONS_CHECKED, settle, versions_in_turn
 from maintainer.execution.table.table_worker import TableWorker
 from maintainer.journal.events.event_log import EVENTS_FILE, read_events
-from maintainer.journal.events.intents import unfinished
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.run.outcome import TableStatus, Verdict
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableRecord
+from tests.support.checker.truth_records import flat
 from tests.support.runs.fake_lake import Station
 from tests.support.runs.fake_table import FakeTable
 from tests.support.runs.planned_steps import compact, plan_of, vacuum
 from tests.support.tables.builders import NOW_MS
+from tests.support.writers import recorded_events
+from tests.support.writers.recorded_events import unfinished
 from tests.unit.execution.table.table_bench import NO_WAITING, Bench, PlacesLeft, statuses, three_files
 
 
@@ -80,7 +82,7 @@ def test_an_open_commit_of_the_original_is_looked_for_in_a_copy_and_stays_open(b
     assert bench.run(plan_of(copy)).status is TableStatus.UP_TO_DATE
     checked = [("pair", "copy", 2)] if copied == "after" else []
     assert [asked for asked in bench.verifier.asked if asked[1] == "copy"] == checked
-    (note,) = [event["text"] for event in bench.recorded("note") if "same table id" in event["text"]]
+    (note,) = [event["what"] for event in bench.recorded("note") if "same table id" in event["what"]]
     assert ("landed as version 2" in note) is (copied == "after")
     assert bench.record(plan_of(copy)).unproven_versions == (() if copied == "after" else (2,))
     # The table that it happened to answers for itself, and the run's record tells of no other.
@@ -102,7 +104,7 @@ def test_what_a_rewrite_that_did_not_land_may_have_left_is_told_when_it_is_settl
     bench.run(plan_of(table, compact(table)))
     bench.run(plan_of(table))
     first = read_events(bench.runs_dir / "20261121T220001Z-0000" / EVENTS_FILE).events
-    (settled,) = [event for event in first if event["type"] == "settled"]
+    (settled,) = [flat(dict(event)) for event in first if event["type"] == "settled"]
     assert (settled["fate"], settled["version"]) == ("not_landed", None)
     assert "begin with part-20261121T220001Z-0000-" in settled["detail"]
     assert "vacuum.deleteUntracked" in settled["detail"]
@@ -124,7 +126,7 @@ def test_an_open_commit_is_settled_where_its_table_was_moved_to(bench: Bench, st
     assert [(e["fate"], e["version"]) for e in bench.recorded("settled_earlier")] == [ended]
     assert unfinished(bench.runs_dir) == ()
     first = read_events(bench.runs_dir / "20261121T220001Z-0000" / EVENTS_FILE).events
-    (settled,) = [event for event in first if event["type"] == "settled"]
+    (settled,) = [flat(dict(event)) for event in first if event["type"] == "settled"]
     assert (settled["fate"], settled["version"]) == ended
     assert f"now at {moved.location}" in settled["detail"]
     checked = [(event["location"], event["version"]) for event in first if event["type"] == "verified"]
@@ -204,7 +206,7 @@ def test_versions_that_can_never_be_checked_keep_no_other_waiting(bench: Bench) 
     for _ in range(8):
         outcome = bench.run(plan_of(table), record=TableRecord(unproven_versions=(landed, *gone)))
         assert outcome.status is TableStatus.UP_TO_DATE
-        texts = [event["text"] for event in bench.recorded("note") if event["about"] == "settled"]
+        texts = [event["what"] for event in bench.recorded("note") if event["about"] == "settled"]
         assert len(texts) == MAX_VERSIONS_CHECKED + 1
         assert texts[-1] == "21 more versions of earlier runs not proven; a later run checks them"
     assert ("pair", "t", landed) in bench.verifier.asked
@@ -244,7 +246,7 @@ def test_a_commit_of_somebody_else_is_never_taken_for_ours(bench: Bench) -> None
     plan = plan_of(table)
     alive = Journal.open(bench.runs_dir, "20261121T210000Z-0000", lambda: NOW_MS)
     stamp = CommitStamp(alive.run_id, "t/compact", 0, "sha256:policy")
-    alive.intent(stamp, table.facts(), "compact", read_version=1, num_files=2, size_bytes=8, proof=None)
+    recorded_events.intent(alive, stamp, table.facts(), "compact", read_version=1)
     table.append(6)
     try:
         record = bench.record(plan)

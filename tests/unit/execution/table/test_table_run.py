@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from maintainer.journal.events.intents import unfinished
 from maintainer.model.plan.plan import Checks
 from maintainer.model.run.outcome import TableStatus
 from maintainer.model.run.progress import StepFinished, StepStarted, Verified
 from tests.support.runs.planned_steps import compact, plan_of, properties, vacuum
 from tests.support.tables.builders import NOW_MS
+from tests.support.writers.recorded_events import unfinished
 from tests.unit.execution.table.table_bench import Bench, statuses, three_files
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from maintainer.errors import CommitConflict, Interrupted
+from maintainer.execution.run.run_context import Clock
 from maintainer.execution.table import zorder_loop as turns
 from maintainer.execution.table.table_worker import StepWork
 from maintainer.model.plan.steps import Batch, SetPropertiesStep, ZOrderStep
@@ -73,7 +74,7 @@ class Table:
         work = StepWork("t/zorder", "zorder")
         engine = SimpleNamespace(reader=self, writer=self)
         plan = SimpleNamespace(ref=TableRef("t"), window_closes_ms=None)
-        context = SimpleNamespace(journal=SimpleNamespace(turn=lambda table, step_id, turn: None))
+        context = SimpleNamespace(journal=SimpleNamespace(record=lambda event: None), clock=Clock())
         worker: Any = SimpleNamespace(engine=engine, control=self, plan=plan, context=context)
         try:
             return turns.run_turns(worker, work, step), work

@@ -10,7 +10,6 @@ from maintainer.errors import CommitNotLanded, EnvironmentUnfit, MaintainerError
 from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.events.event_log import EVENTS_FILE, read_events
-from maintainer.journal.events.unfinished_writes import WRITTEN_OFF, unfinished_writings
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.outcome import RunOutcome, TableStatus
@@ -19,6 +18,7 @@ from tests.support.runs.fake_table import FakeTable
 from tests.support.runs.plain_verifier import PlainVerifier
 from tests.support.runs.planned_steps import compact, plan_all, plan_of
 from tests.support.tables.builders import NOW_MS
+from tests.support.writers.recorded_events import unfinished_writings
 from tests.unit.execution.fleet.run_in_memory import QUICK
 
 FIRST, SECOND, THIRD = (f"20261121T22000{number}Z-0000" for number in (1, 2, 3))
@@ -46,7 +46,7 @@ def test_what_a_killed_engine_left_is_removed_once_by_the_next_run(tmp_path: Pat
     assert done.tables[0].status is TableStatus.DONE
     assert lake.cleaned == [("a", FIRST, "a/compact[0]", ((),))]
     assert unfinished_writings(runs) == ()
-    assert [event["type"] for event in read_events(runs / FIRST / EVENTS_FILE).events].count(WRITTEN_OFF) == 1
+    assert [event["type"] for event in read_events(runs / FIRST / EVENTS_FILE).events].count("written_off") == 1
 
     start(lake, runs, THIRD, plan_all(plan_of(table)))
     assert len(lake.cleaned) == 1

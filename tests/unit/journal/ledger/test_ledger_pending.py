@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from maintainer.errors import EnvironmentUnfit
-from maintainer.journal.events.event_log import EVENTS_FILE, Event, EventLog, append_event
+from maintainer.journal.events.earlier_runs import add_event
+from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.ledger import ledger_pending
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE, check_mark, flush, keep_pending, read_mark
@@ -18,8 +19,11 @@ from maintainer.model.plan.plan import Problem
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.exit_codes import exit_code
-from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.progress import RunFinished
 from maintainer.model.run.results_document import run_to_json
+from maintainer.model.run.run_events import Fate, Intent, Result, RunEvent, Settled
+from maintainer.model.table.commit_records import CommitStamp
 from maintainer.policy.project.project_settings import may_be_there
 from maintainer.policy.table_names import table_ref
 from tests.support.runs.fake_lake import FakeLake
@@ -152,20 +156,21 @@ def test_what_was_settled_comes_with_the_rows_that_wait_of_the_same_run(
     results = RunOutcome(dead.run_id, NOW_MS, 3.0, (TableOutcome(plan.tables[0].ref, TableStatus.FAILED, (step,)),))
     (dead.path / PLAN_FILE).write_text(to_json(plan), encoding="utf-8")
     (dead.path / RESULTS_FILE).write_text(run_to_json(results), encoding="utf-8")
-    about = {"table": "t", "step": "t/compact", "kind": "compact", "batch": 0, "at_ms": NOW_MS}
+    stamp = CommitStamp(dead.run_id, "t/compact", 0, "sha256:p")
+    about = (NOW_MS, "t", "id-t", "mem:/lake/t", stamp, "compact")
 
-    def record(event: Event) -> None:
-        append_event(dead.path / EVENTS_FILE, event, by=dead.run_id)
+    def record(event: RunEvent) -> None:
+        add_event(dead.path.parent, dead.run_id, event, by=dead.run_id)
 
-    record({"type": "intent", **about, "read_version": 4})
-    record({"type": "result", **about, "fate": "unknown"})
+    record(Intent(*about, read_version=4, proven=True))
+    record(Result(*about, Fate.UNKNOWN))
     keep_pending(dead, rows_of(plan, results), by=dead.run_id)
-    record({"type": "run_finished", "at_ms": NOW_MS, "rows_known": True})
-    record({"type": "settled", **about, "fate": "landed", "version": 5, "by": later.run_id})
+    record(RunFinished(NOW_MS, results))
+    record(Settled(*about, Fate.LANDED, CommitReceipt(5, 4), by=later.run_id))
     sink = Sink(None)
     if killed_before:
         with monkeypatch.context() as patch:
-            patch.setattr(ledger_pending, "append_event", interrupted)
+            patch.setattr(ledger_pending, "add_event", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 flush(later, (), sink)
     assert flush(later, (), sink) is None

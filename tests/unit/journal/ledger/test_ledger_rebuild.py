@@ -10,7 +10,6 @@ from pathlib import Path
 from maintainer.journal.ledger.ledger_rebuild import (
     FROM_HISTORY,
     FROM_RUN_FOLDER,
-    ROWS_KNOWN,
     LedgerContents,
     Rebuilt,
     fill_up,
@@ -23,7 +22,16 @@ from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow
 from maintainer.journal.memory.past_runs import RunRecord
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.history_rows import BY_HOOK
-from maintainer.model.run.outcome import RunEnd, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.outcome import (
+    CommitReceipt,
+    RunEnd,
+    RunOutcome,
+    StepOutcome,
+    StepStatus,
+    TableOutcome,
+    TableStatus,
+)
+from maintainer.model.run.run_events import Fate, Intent, LedgerRows, Result, Settled
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, TableCommit
 from tests.support.policies.projects import loaded
 from tests.support.runs.fake_lake import FakeLake
@@ -192,20 +200,12 @@ def test_what_a_later_run_settles_repeats_neither_the_prediction_nor_the_time() 
     plan = plan_all(plan_of(table, compact(table)))
     step = StepOutcome("t/compact", StepKind.COMPACT, StepStatus.UNKNOWN, NOW_MS, 2.5)
     results = RunOutcome(OLD, NOW_MS, 3.0, (TableOutcome(plan.tables[0].ref, TableStatus.FAILED, (step,)),))
-    about = {"table": "t", "step": "t/compact", "kind": "compact", "batch": 0}
+    about = (NOW_MS, "t", "id-t", "mem:/lake/t", CommitStamp(OLD, "t/compact", 0, "sha256:p"), "compact")
     events = (
-        {"type": "intent", **about, "at_ms": NOW_MS, "read_version": 4},
-        {"type": "result", **about, "at_ms": NOW_MS, "fate": "unknown"},
-        {"type": ROWS_KNOWN, "at_ms": NOW_MS},
-        {
-            "type": "settled",
-            **about,
-            "at_ms": NOW_MS,
-            "fate": "landed",
-            "version": 5,
-            "num_files_removed": 2,
-            "by": "x",
-        },
+        Intent(*about, read_version=4, proven=True),
+        Result(*about, Fate.UNKNOWN),
+        LedgerRows(NOW_MS, 1),
+        Settled(*about, Fate.LANDED, CommitReceipt(5, 4, num_files_removed=2), by="x"),
     )
     first, settled = recorded_rows(RunRecord(plan, results, events, RunEnd.FINISHED))
     assert (first.step_id, first.version_after, first.num_files_removed) == ("t/compact", None, 0)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from maintainer.delta.log.table_place import StoragePlaces
-from maintainer.journal.events.intents import Fate
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered, update_state
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import CommitReceipt, Fingerprint, Proof, StepOutcome, StepStatus, VacuumReceipt
+from maintainer.model.run.run_events import Fate
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableRecord
 from tests.support.tables.builders import NOW_MS, make_facts
+from tests.support.writers import recorded_events
 
 FACTS = make_facts(name="t", location="mem:/t", table_id="id-t")
 PROOF = Proof(Fingerprint(5, (2**70,)), Fingerprint(5, (2**70,)), 5)
@@ -31,25 +32,29 @@ class Runs:
 
     def intent(self, journal: Journal, read_version: int = 1, kind: str = "compact") -> CommitStamp:
         stamp = CommitStamp(journal.run_id, f"t/{kind}", 0, "sha256:p")
-        journal.intent(stamp, FACTS, kind, read_version=read_version, num_files=2, size_bytes=10, proof=PROOF)
+        recorded_events.intent(
+            journal, stamp, FACTS, kind, read_version=read_version, num_files=2, size_bytes=10, proof=PROOF
+        )
         return stamp
 
     def landed(self, journal: Journal, version: int, *, verified: str | None = "pass", kind: str = "compact") -> None:
         stamp = self.intent(journal, version - 1, kind)
-        journal.result(stamp, FACTS, kind, Fate.LANDED, receipt=CommitReceipt(version, version - 1))
+        recorded_events.result(journal, stamp, FACTS, kind, Fate.LANDED, receipt=CommitReceipt(version, version - 1))
         if verified:
-            journal.verified(FACTS, f"t/{kind}", version, verified, None)
+            recorded_events.verified(journal, FACTS, f"t/{kind}", version, verified, None)
 
     def step(self, journal: Journal, kind: str, status: StepStatus = StepStatus.SUCCEEDED) -> None:
-        journal.step_finished("t", ("id-t", "mem:/t"), StepOutcome(f"t/{kind}", StepKind(kind), status, NOW_MS, 1.0))
+        recorded_events.step_finished(
+            journal, "t", ("id-t", "mem:/t"), StepOutcome(f"t/{kind}", StepKind(kind), status, NOW_MS, 1.0)
+        )
 
     def vacuumed(self, journal: Journal, num_bytes: int) -> None:
         stamp = self.intent(journal, kind="vacuum")
         receipt = VacuumReceipt(num_files_deleted=1, bytes_deleted=num_bytes)
-        journal.result(stamp, FACTS, "vacuum", Fate.LANDED, receipt=receipt)
+        recorded_events.result(journal, stamp, FACTS, "vacuum", Fate.LANDED, receipt=receipt)
 
     def end(self, journal: Journal) -> None:
-        journal.finished(None)
+        journal.finished()
         journal.close()
         update_state(self.runs_dir)
 

@@ -13,12 +13,14 @@ from maintainer.app.lookback.run_history import MAX_NAMED, in_a_row
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.failure_streaks import Streak
-from maintainer.journal.memory.table_records import PlacedTable, Remembered, remembered, update_state
+from maintainer.journal.memory.table_records import Remembered, remembered, update_state
 from maintainer.model.plan.plan import Problem
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.progress import PlacedTable
 from maintainer.model.table.table_facts import TableRef
 from tests.support.tables.builders import DAY_MS, NOW_MS
+from tests.support.writers import recorded_events
 
 DONE, FAILED, YIELDED, UP_TO_DATE, BLOCKED = (
     TableStatus.DONE, TableStatus.FAILED, TableStatus.YIELDED, TableStatus.UP_TO_DATE, TableStatus.BLOCKED
@@ -47,8 +49,8 @@ class Nights:
         run_id = f"202611{self.number:02}T220000Z-0000"
         journal = Journal.open(self.runs_dir, run_id, lambda: NOW_MS + self.number * DAY_MS)
         for table in tables:
-            journal.table_finished(table, key=key)
-        journal.finished(None)
+            recorded_events.table_finished(journal, table, key=key)
+        journal.finished()
         journal.close()
         update_state(self.runs_dir)
         return RunOutcome(run_id, NOW_MS, 1.0, tables)
@@ -90,13 +92,6 @@ def test_the_count_survives_the_runs_folders_and_is_made_again_without_the_index
     for folder in nights.runs_dir.iterdir():
         shutil.rmtree(folder)
     assert nights.streak().failed == 3
-
-
-def test_an_index_of_an_earlier_version_is_read(nights: Nights) -> None:
-    nights(ended("t", FAILED))
-    index = nights.runs_dir.parent / "state.json"
-    index.write_text('{"format_version": "1", "runs": [], "tables": {}}')
-    assert nights.streak().failed == 1
 
 
 def test_three_runs_in_a_row_are_named(nights: Nights) -> None:

@@ -14,7 +14,8 @@ from maintainer.errors import EnvironmentUnfit
 from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.journal import Journal
-from maintainer.journal.memory.other_runs import RECORDS_SECONDS, OtherRuns, RunsRead, TablePast
+from maintainer.journal.memory.other_runs import RECORDS_SECONDS, OtherRuns
+from maintainer.journal.memory.table_records import Remembered, TablePast
 from tests.support.runs.machines import Machine, now_ms
 from tests.support.tables.builders import NOW_MS
 from tests.unit.journal.memory.recorded_runs import FACTS, Runs
@@ -30,7 +31,7 @@ class Now:
         return self.seconds
 
 
-def past(read: RunsRead) -> TablePast:
+def past(read: Remembered) -> TablePast:
     return read.of_table("id-t", "mem:/t", StoragePlaces())
 
 

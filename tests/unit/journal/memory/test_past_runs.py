@@ -8,12 +8,12 @@ import pytest
 
 from maintainer.app.planning.run_statistics import past_lessons
 from maintainer.execution.table.deletion_record import planned_files
-from maintainer.journal.events.intents import Intent
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.memory.past_runs import read_record
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.run.results_document import run_to_json
+from maintainer.model.run.run_events import Intent
 from maintainer.model.table.commit_records import CommitStamp
 from tests.support.runs.fake_lake import FakeLake
 from tests.support.runs.planned_steps import plan_all, plan_of, vacuum
@@ -33,5 +33,5 @@ def test_the_record_of_a_table_with_any_name_is_read_back(tmp_path: Path, name: 
     assert names == [(name, False)]
     [step] = plan.tables[0].steps
     stamp = CommitStamp(outcome.run_id, plan.tables[0].step_id(step), 0, "sha256:0")
-    intent = Intent(stamp, NOW_MS, name, "id", "mem:/t", "vacuum", 1, proven=True)
+    intent = Intent(NOW_MS, name, "id", "mem:/t", stamp, "vacuum", 1, proven=True)
     assert [file.path for file in planned_files(tmp_path, intent) or ()] == ["x"]

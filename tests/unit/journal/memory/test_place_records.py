@@ -13,16 +13,17 @@ from hypothesis import strategies as st
 
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.protocols import is_one_place
-from maintainer.journal.events.intents import Fate
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.place_records import MAX_PLACES, MAX_QUARANTINES, PlaceRecord, Quarantine, bounded
 from maintainer.journal.memory.table_records import remembered, update_state
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import CommitReceipt, StepOutcome, StepStatus
+from maintainer.model.run.run_events import Fate
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts, TableRecord
 from tests.support.suites.example_counts import examples
 from tests.support.tables.builders import NOW_MS, make_facts
+from tests.support.writers import recorded_events
 from tests.unit.delta.log.test_table_place import table
 from tests.unit.journal.memory.recorded_runs import FACTS, Runs
 
@@ -55,7 +56,7 @@ class Lake:
 
     def optimized(self, path: Path) -> None:
         done = StepOutcome("t/compact", StepKind.COMPACT, StepStatus.SUCCEEDED, NOW_MS, 1.0)
-        self.run(path, lambda journal: journal.step_finished("t", ("id-t", f"file:{path}"), done))
+        self.run(path, lambda journal: recorded_events.step_finished(journal, "t", ("id-t", f"file:{path}"), done))
 
 
 def facts_at(path: Path) -> TableFacts:
@@ -188,11 +189,11 @@ def test_what_was_said_of_a_copy_that_is_gone_frees_nothing(lake: Lake) -> None:
 @pytest.mark.parametrize("change", [move, link_above, copy])
 def test_a_version_not_proven_counts_until_it_is_proven_there(lake: Lake, change: Callable[[Lake], Path]) -> None:
     first = lake.root / "lake" / "t"
-    lake.run(first, lambda journal: journal.verified(facts_at(first), "t/compact", 7, "pass", None))
+    lake.run(first, lambda journal: recorded_events.verified(journal, facts_at(first), "t/compact", 7, "pass", None))
     lake.run(first, lambda journal: landed(journal, first, 7))
     now = change(lake)
     assert lake.record(now).unproven_versions == (7,)
-    lake.run(now, lambda journal: journal.verified(facts_at(now), "t/settle", 7, "pass", None))
+    lake.run(now, lambda journal: recorded_events.verified(journal, facts_at(now), "t/settle", 7, "pass", None))
     assert lake.record(now).unproven_versions == ()
     if change is not move:
         assert lake.record(first).unproven_versions == ((7,) if change is copy else ())
@@ -201,7 +202,7 @@ def test_a_version_not_proven_counts_until_it_is_proven_there(lake: Lake, change
 def landed(journal: Journal, path: Path, version: int) -> None:
     stamp = CommitStamp(journal.run_id, "t/compact", 0, "sha256:p")
     receipt = CommitReceipt(version, version - 1)
-    journal.result(stamp, facts_at(path), "compact", Fate.LANDED, receipt=receipt)
+    recorded_events.result(journal, stamp, facts_at(path), "compact", Fate.LANDED, receipt=receipt)
 
 
 def test_the_schedule_moves_along_and_is_not_copied(lake: Lake) -> None:

@@ -14,15 +14,17 @@ from maintainer.engine.store.store_failures import StoreFailure
 from maintainer.engine.store.stored_object import ObjectBody
 from maintainer.errors import Refused
 from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_event, read_events
-from maintainer.journal.events.intents import Fate, unfinished
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.leases import current_holders
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE
 from maintainer.journal.memory.table_records import remembered
 from maintainer.journal.store import run_pulse, state_mirror
+from maintainer.model.run.run_events import Fate
 from maintainer.model.table.table_facts import TableRecord
 from tests.support.runs.machines import Machine, intend, now_ms
 from tests.support.tables.builders import make_facts, make_files
+from tests.support.writers import recorded_events
+from tests.support.writers.recorded_events import unfinished
 
 FACTS = make_facts(files=make_files(10))
 
@@ -92,7 +94,7 @@ def test_an_intent_is_on_the_store_when_it_is_written(machines: tuple[Machine, M
     intend(journal, FACTS)
     second.mirror.fetch(now_ms())
     events = read_events(second.mirror.runs_dir / journal.run_id / EVENTS_FILE).events
-    assert [event["type"] for event in events] == ["run_started", "intent"]
+    assert [event["type"] for event in events] == ["record_opened", "intent"]
     first.end(journal)
 
 
@@ -155,7 +157,7 @@ def test_what_a_run_publishes_after_it_was_thought_to_be_over_is_known_everywher
         (second.mirror.runs_dir / f"20991231T2359{number // 10:02}Z-{number:04}").mkdir()
         storage.write(f"runs/20991231T2359{number // 10:02}Z-{number:04}/notes.txt", b"a run")
     switch.away = False
-    away.finished(None)
+    away.finished()
     away.close()
     monkeypatch.undo()
     first.run._mirror.publish()
@@ -219,7 +221,7 @@ def test_a_store_that_goes_away_loses_nothing(storage: ObjectStorage, tmp_path: 
     journal = first.begin()
     stamp = intend(journal, FACTS)
     switch.away = True
-    journal.result(stamp, FACTS, "compact", Fate.NOT_LANDED)
+    recorded_events.result(journal, stamp, FACTS, "compact", Fate.NOT_LANDED)
     journal.quarantine(FACTS, "seen while the store was away")
     with pytest.raises(FolderUnwritable) as refused:
         intend(journal, FACTS, batch=1)
@@ -227,7 +229,7 @@ def test_a_store_that_goes_away_loses_nothing(storage: ObjectStorage, tmp_path: 
         "E681",
         "the store of the state cannot be reached, so nothing more is committed",
     )
-    journal.finished(None)
+    journal.finished()
     journal.close()
     with pytest.raises(StoreFailure):
         journal.update_state()
