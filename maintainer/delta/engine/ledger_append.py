@@ -95,7 +95,7 @@ def append_in_process(
         raise
     write_derived_checksum(jvm, storage, log, version)
     if by_kernel:
-        write_if_due(jvm, log, metadata, version, storage.root_uri)
+        write_if_due(jvm, storage, log, metadata, version, storage.root_uri)
     return True
 
 

@@ -100,7 +100,7 @@ class KernelCalls(Gateway):
         return rows
 
     def kernel_checkpoint(self, folder: TableFolder, version: int) -> None:
-        """Write the checkpoint of a version, and clean up the log as the table's properties say."""
+        """Write the checkpoint of a version; of a version that is asked for, Kernel never cleans up the log."""
         self.kernel_snapshot(folder, version).writeCheckpoint(self._kernel_engine(folder)[0])
 
     def _kernel_engine(self, folder: TableFolder) -> tuple[JavaObject, JavaObject]:

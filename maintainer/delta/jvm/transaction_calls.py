@@ -6,7 +6,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm.commit_store import CommitStoreCalls
@@ -295,6 +295,10 @@ class TransactionCalls(CommitStoreCalls):
         if int(snapshot.version()) != version or not checksum.isDefined():
             return None
         return bytes(self._in_delta("util.JsonUtils").mapper().writeValueAsBytes(checksum.get())) + b"\n"
+
+    def without_checksums(self) -> AbstractContextManager[None]:
+        """Within the block no commit of our session writes a checksum file: see ``derived_checksum``."""
+        return self.setting(WRITE_CHECKSUM, "false")
 
     def without_checksum(self, txn: JavaObject) -> None:
         """Let the commit of a transaction write no checksum file: see ``derived_checksum``."""

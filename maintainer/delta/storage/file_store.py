@@ -203,6 +203,10 @@ class FileStore(FileSource):
             FileExistsError: It is there.
         """
 
+    def replace(self, uri: str, data: bytes) -> None:
+        """Write a small file, whatever was there, where a rename is a copy: there that takes one request."""
+        raise NotImplementedError
+
     def here(self) -> FilesHere | None:
         """The way to open files in this process by paths; None where there is none."""
         return None

@@ -238,6 +238,10 @@ class ObjectFiles(FileStore):
 
         self._asked(written, lambda files: files.write(uri, data))
 
+    def replace(self, uri: str, data: bytes) -> None:
+        """See ``FileStore``."""
+        self._answered(lambda: self._bucket.storage.write(self._name(uri), data))
+
     def read_end(self, file: StoredFile, last_bytes: int) -> bytes:
         """See ``FileStore``. The end of a file which was fetched is there, once."""
         kept = _taken(_key_of_end(file.uri, file.size_bytes))

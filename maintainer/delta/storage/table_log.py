@@ -79,7 +79,11 @@ class TableLog:
 
     def checksum_uri(self, version: int) -> str:
         """The URI of the checksum file of a version."""
-        return f"{self._log_uri}/{checksum_name(version)}"
+        return self.log_file_uri(checksum_name(version))
+
+    def log_file_uri(self, name: str) -> str:
+        """The URI of a file in the log's folder."""
+        return f"{self._log_uri}/{name}"
 
     def log_files(self) -> dict[str, StoredFile]:
         """What lies in the log's folder, by URI: one request of a store for a thousand files."""

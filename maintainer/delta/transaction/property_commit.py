@@ -11,6 +11,7 @@ from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.commit_fate import commit_once
 from maintainer.delta.transaction.requirements import check_same_table
+from maintainer.delta.transaction.small_log_files import checksum_taken_over, write_derived_checksum
 from maintainer.engine.protocols import BeforeCommit
 from maintainer.errors import CommitConflict, CommitNotLanded, TableError
 from maintainer.model.plan.steps import SetPropertiesStep
@@ -48,10 +49,11 @@ def set_properties(
         if attempts == 1:
             before_commit(read_version, None)  # the caller's: what it raises says nothing about the table
         try:
-            with table_errors(where):
+            with table_errors(where), checksum_taken_over(jvm, storage):
                 version = commit_once(
                     jvm, storage, stamp, where, lambda: _change(jvm, facts.location, step), after_version=read_version
                 )
+            write_derived_checksum(jvm, storage, jvm.log_at(facts.location), version)
             break
         except CommitConflict:
             if attempts >= MAX_ATTEMPTS:

@@ -14,17 +14,21 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import tempfile
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.replay.log_state import LogState
+from maintainer.delta.log.replay.log_state import LogState, segment
 from maintainer.delta.log.replay.version_replay import IN_COMMIT_TIMESTAMPS
-from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.file_store import StoredFile, path_uri
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, LiveFilesReader
+from maintainer.model.table.log_names import LAST_CHECKPOINT, LOG_FOLDER, checkpoint_name
 from maintainer.model.table.table_facts import TableFacts
 
 _LOG = logging.getLogger(__name__)
@@ -187,6 +191,11 @@ def take_over_checksum(jvm: DeltaJvm, storage: TableStorage, txn: JavaObject) ->
         jvm.without_checksum(txn)
 
 
+def checksum_taken_over(jvm: DeltaJvm, storage: TableStorage) -> AbstractContextManager[None]:
+    """As ``take_over_checksum``, within a block in which a command of Delta's commits."""
+    return jvm.without_checksums() if _is_taken_over(jvm, storage) else contextlib.nullcontext()
+
+
 def write_derived_checksum(jvm: DeltaJvm, storage: TableStorage, log: JavaObject, version: int) -> None:
     """Write the checksum file of a version that we committed, as Delta derived it, where it was taken over.
 
@@ -211,6 +220,7 @@ def interval_of(metadata: dict[str, Any]) -> int:
 
 def write_if_due(
     jvm: DeltaJvm,
+    storage: TableStorage,
     log: JavaObject,
     metadata: dict[str, Any],
     version: int,
@@ -227,10 +237,31 @@ def write_if_due(
         return
     on_write()
     try:
-        jvm.kernel_checkpoint(jvm.folder_of_log(log), version)
+        if storage.files.renames_cheaply:
+            jvm.kernel_checkpoint(jvm.folder_of_log(log), version)
+        else:
+            _write_from_copy(jvm, storage, version)
     except Exception as error:
         _LOG.info("%s@%d: Delta writes the checkpoint, since Kernel did not: %s", where, version, error)
         try:
             jvm.checkpoint(log)
         except Exception as second:
             _LOG.info("%s@%d: no checkpoint was written: %s", where, version, second)
+
+
+def _write_from_copy(jvm: DeltaJvm, storage: TableStorage, version: int) -> None:
+    """Let Kernel write a checkpoint beside a copy of what it needs of the log, and put that onto the store.
+
+    On the store itself Kernel reads commit by commit, by two requests each, and what it writes is renamed.
+    """
+    listed = {file.name: file for file in storage.log_files().values() if not file.is_dir}
+    chosen = segment(listed, version)
+    needed = [listed[name] for name in (*chosen.checkpoint, *chosen.commits)]
+    with tempfile.TemporaryDirectory(prefix="maintainer-") as folder:
+        copy = Path(folder, LOG_FOLDER)
+        copy.mkdir()
+        for file, body in zip(needed, storage.files.read_many(needed), strict=True):
+            (copy / file.name).write_bytes(body)
+        jvm.kernel_checkpoint(jvm.folder_at(jvm.path(path_uri(folder))), version)
+        for name, write in ((checkpoint_name(version), storage.files.write), (LAST_CHECKPOINT, storage.files.replace)):
+            write(storage.log_file_uri(name), (copy / name).read_bytes())

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from typing import Any
+
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.commit_fate import commit_once
-from maintainer.delta.transaction.small_log_files import take_over_checksum, write_derived_checksum
+from maintainer.delta.transaction.small_log_files import (
+    is_kernels,
+    take_over_checksum,
+    write_derived_checksum,
+    write_if_due,
+)
 from maintainer.errors import CommitConflict, MaintainerError
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.table.commit_records import CommitStamp
@@ -16,8 +24,9 @@ MAX_START_ATTEMPTS = 3
 class VacuumCommits:
     """Makes the commits of one deletion."""
 
-    def __init__(self, jvm: DeltaJvm, storage: TableStorage, stamp: CommitStamp, where: str) -> None:
+    def __init__(self, jvm: DeltaJvm, storage: TableStorage, stamp: CommitStamp, where: str, num_files: int) -> None:
         self._jvm = jvm
+        self._num_files = num_files
         self._storage = storage
         self._stamp = stamp
         self._where = where
@@ -47,15 +56,23 @@ class VacuumCommits:
             return after_version
 
     def _commit(self, operation: JavaObject, metrics: dict[str, int], after_version: int) -> int:
-        jvm, storage = self._jvm, self._storage
+        jvm, storage, by_kernel = self._jvm, self._storage, False
+        metadata: dict[str, Any] = {}
 
         def attempt() -> int:
+            nonlocal metadata, by_kernel
             # Opened for each attempt: if our commit was overwritten, Delta's view of the log is dropped.
             txn = jvm.start_transaction(jvm.log_at(storage.root_uri))
             jvm.register_metrics(txn, metrics)
             take_over_checksum(jvm, storage, txn)
-            return jvm.commit(txn, jvm.seq(), operation, None)
+            metadata = jvm.metadata(txn)
+            by_kernel = is_kernels(metadata, jvm.protocol(txn), self._num_files)
+            with jvm.without_checkpoint(txn) if by_kernel else nullcontext():
+                return jvm.commit(txn, jvm.seq(), operation, None)
 
         version = commit_once(jvm, storage, self._stamp, self._where, attempt, after_version=after_version)
-        write_derived_checksum(jvm, storage, jvm.log_at(storage.root_uri), version)
+        log = jvm.log_at(storage.root_uri)
+        write_derived_checksum(jvm, storage, log, version)
+        if by_kernel:
+            write_if_due(jvm, storage, log, metadata, version, self._where)
         return version

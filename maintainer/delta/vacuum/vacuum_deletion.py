@@ -85,7 +85,7 @@ def vacuum(
         snapshot = jvm.update(log)
         storage = TableStorage(jvm, log)
         check_same_table(jvm, storage, facts, snapshot)
-        commits = VacuumCommits(jvm, storage, stamp, facts.ref.identifier)
+        commits = VacuumCommits(jvm, storage, stamp, facts.ref.identifier, len(facts.files))
         retention_ms = jvm.table_retention_ms(snapshot)
         read_version = int(snapshot.version())
     deletion = Deletion(storage, commits, facts, step, guard, tools, retention_ms, read_version)

@@ -29,6 +29,11 @@ def commit_name(version: int) -> str:
     return f"{version:020d}.json"
 
 
+def checkpoint_name(version: int) -> str:
+    """The name of a version's checkpoint that is one file."""
+    return f"{version:020d}.checkpoint.parquet"
+
+
 def checksum_name(version: int) -> str:
     """The name of a version's checksum file."""
     return f"{version:020d}.crc"

@@ -111,12 +111,33 @@ def test_behind_a_checkpoint_the_checksum_files_are_true_and_kernel_writes_the_n
     rows = project.rows("cut")
     done = rewritten(host, server, "cut", validated=True)
     assert (done["version"], done["verdict"], done["rows"]) == (4, "pass", 40)
+    # By Kernel beside a copy of the log: on the store nothing is renamed, and each file is one request.
+    written = [path.rpartition("/")[2] for method, path, _ in server.faults.requests if method == "PUT"]
+    log_files = [f"{4:020}.json", f"{4:020}.checkpoint.parquet", "_last_checkpoint", f"{4:020}.crc"]
+    assert [name for name in written if name in log_files] == log_files
+    reads = Counter(path for method, path, _ in requests_of_checks(server) if method == "GET" and "checkpoint" in path)
+    assert not reads, reads
     assert host.call(f"{WORK}validate", "s3a://lake/tables/cut", [3, 4]) == [True, True]
+    with store.open_input_stream(f"{log}/_last_checkpoint") as file:
+        assert json.loads(file.read())["version"] == 4
     assert (checksum(store, "cut", 3)["numFiles"], checksum(store, "cut", 4)["numFiles"]) == (4, 1)
     assert (checksum(store, "cut", 3)["setTransactions"], checksum(store, "cut", 3)["domainMetadata"]) == ([], [])
     checkpoint = pq.read_table(f"{log}/{4:020}.checkpoint.parquet", filesystem=store)
     assert len(checkpoint) - checkpoint["add"].null_count == 1
     assert project.rows("cut") == rows
+
+
+@pytest.mark.long
+def test_the_checksum_file_behind_an_alter_table_is_one_request_and_true(
+    server: S3Server, host: CommandHost, store: FileSystem, tmp_path: Path
+) -> None:
+    table(tmp_path, server, "altered", 3)
+    assert host.call(f"{WORK}alter", "s3a://lake/tables/altered", "delta.checkpointInterval", "50") == 3
+    names = Counter((method, path.rpartition("/")[2]) for method, path, _ in server.faults.requests)
+    written = {name: count for (method, name), count in names.items() if method == "PUT" and name.endswith(".crc")}
+    assert written == {f"{2:020}.crc": 1, f"{3:020}.crc": 1}
+    assert not [name for method, name in names if ".tmp" in name or (method == "DELETE" and "probe" not in name)]
+    assert host.call(f"{WORK}validate", "s3a://lake/tables/altered", [2, 3]) == [True, True]
 
 
 @pytest.mark.long

@@ -19,7 +19,7 @@ from maintainer.delta.verify.commit_proof import DeltaCommitProver
 from maintainer.errors import MaintainerError
 from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.plan import Checks
-from maintainer.model.plan.steps import Batch, VacuumStep
+from maintainer.model.plan.steps import Batch, SetPropertiesStep, VacuumStep
 from maintainer.model.run.outcome import Proof
 from maintainer.model.table.table_facts import TableRef
 from maintainer.model.table.table_features import keeps_row_ids
@@ -61,6 +61,15 @@ def rewrite(lease: SessionLease, location: str, server_url: str, validated: bool
             "jobs_of_checks": _num_jobs(engine.jvm.spark) - jobs,
             "settings": sorted(key for key, _ in settings.items() ^ dict(engine.jvm.spark.conf.getAll).items()),
         }  # fmt: skip
+
+
+def alter(lease: SessionLease, location: str, key: str, value: str) -> int:
+    """Set a property of a table whose log has no checksum file; returns the version."""
+    with DeltaEngine(lease).worker("store") as engine, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(small_log_files, "WRITERS_OWN_SECONDS", 0)
+        facts, step = engine.reader.facts(TableRef(location)), SetPropertiesStep(((key, None),), ((key, value),), ())
+        forget_logs(engine.jvm.spark)
+        return engine.writer.set_properties(facts, step, stamp("t/properties"), lambda *_: None).version
 
 
 def vacuum(

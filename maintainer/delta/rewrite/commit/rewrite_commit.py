@@ -125,7 +125,7 @@ def commit_rewrite(
     _check_where_it_landed(job, outcome.version, stamp)
     if job.checkpoint_is_kernels:
         write_if_due(
-            job.jvm, job.log, job.metadata, outcome.version, job.where,
+            job.jvm, job.storage, job.log, job.metadata, outcome.version, job.where,
             lambda: job.meter.begin(Phase.CHECKPOINT, job.batch.size_bytes),
         )  # fmt: skip
     job.remove_unneeded()
