@@ -46,9 +46,6 @@ _HEADING = ("TABLE", "STATE", "SMALL", "FILES", "SIZE", "OPTIMIZED", "VACUUMED",
 WIDTH = 100
 """Columns that a line of ``status`` takes at most, unless a single word is longer."""
 
-_LEAST_NEXT = 24
-"""Where fewer columns are left of a line, what is next stands below it."""
-
 
 _WORST_FIRST = ("problem", "failed", "quarantined", "blocked", "drift", "due", "hot", "suspended", "unsupported")
 

@@ -169,9 +169,11 @@ def _statements(tables: Sequence[TablePlan], options: PlanOptions) -> Iterator[S
     lost = _conflict(first, options)
     if lost is not None:
         yield Statement(Symbol.BLOCKED, "conflicts", (lost,))
-    entries = [entry for table in tables for entry in table.left_alone]
     yield from left_alone(
-        entries, verbose=options.verbose, with_times=options.tz is not None, is_aside=bool(first.steps)
+        *(table.left_alone for table in tables),
+        verbose=options.verbose,
+        with_times=options.tz is not None,
+        is_aside=bool(first.steps),
     )
 
 

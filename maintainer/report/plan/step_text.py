@@ -31,7 +31,7 @@ from maintainer.planning.selection.lane_choice import lanes_of
 from maintainer.report.document.blocks import Statement, Text, literal
 from maintainer.report.style import Symbol
 from maintainer.report.text_layout import columns, partition, printable, when
-from maintainer.units import count_of, format_duration, format_size, merged, named
+from maintainer.units import by_cause, count_of, format_duration, format_size, merged, named
 
 MAX_VALUE = 120
 """Characters of a property's value that a line shows."""
@@ -273,32 +273,32 @@ def shortened(text: str) -> str:
 
 
 def left_alone(
-    entries: Iterable[LeftAlone], *, verbose: bool = False, with_times: bool = True, is_aside: bool = False
+    *tables: Sequence[LeftAlone], verbose: bool = False, with_times: bool = True, is_aside: bool = False
 ) -> list[Statement]:
-    """Say what is left alone and why: by reason code, added up, what holds it back first; ``verbose`` says each."""
-    groups: dict[object, list[LeftAlone]] = {}
-    for number, entry in enumerate(entries):
-        groups.setdefault(number if verbose else entry.reason.code, []).append(entry)
-    if not verbose:
-        groups = dict(sorted(groups.items(), key=lambda item: item[0] not in HELD_BACK))
-    return [_left(members, with_times, is_aside) for members in groups.values()]
+    """Say what is left alone of one table, or of several together, and why.
+
+    It is added up by reason code, what holds it back first; ``verbose`` says each entry by itself.
+    """
+    entries = [(number, entry) for number, each in enumerate(tables) for entry in each]
+    if verbose:
+        return [_left([each], with_times, is_aside) for each in entries]
+    groups = by_cause(entries, lambda each: each[1].reason.code)
+    groups.sort(key=lambda group: group[0][1].reason.code not in HELD_BACK)
+    return [_left(members, with_times, is_aside) for members in groups]
 
 
-def _left(members: Sequence[LeftAlone], with_times: bool, is_aside: bool) -> Statement:
-    code, partitions = (
-        members[0].reason.code,
-        {member.partition_values for member in members if member.partition_values},
-    )
+def _left(members: Sequence[tuple[int, LeftAlone]], with_times: bool, is_aside: bool) -> Statement:
+    entries = [entry for _, entry in members]
+    code, only = entries[0].reason.code, entries[0].partition_values if len(entries) == 1 else None
+    num_partitions = len({(number, entry.partition_values) for number, entry in members if entry.partition_values})
     amount = how_much(
-        sum(member.num_files for member in members),
-        sum(member.size_bytes for member in members),
-        len(partitions) if len(members) > 1 else 0,
+        sum(entry.num_files for entry in entries),
+        sum(entry.size_bytes for entry in entries),
+        0 if only else num_partitions,
     )
-    if len(members) == 1 and members[0].partition_values:
-        amount = f"{partition(members[0].partition_values)}  {amount}".rstrip()
-    texts = list(dict.fromkeys(member.reason.text for member in members))
-    text = (None if with_times else _WITHOUT_TIMES.get(code)) or merged(texts)
-    reason = (with_code(code, text), places(member.reason.origin for member in members))
+    amount = f"{partition(only)}  {amount}".rstrip() if only else amount
+    text = (None if with_times else _WITHOUT_TIMES.get(code)) or merged([entry.reason.text for entry in entries])
+    reason = (with_code(code, text), places(entry.reason.origin for entry in entries))
     return Statement(Symbol.LEFT, "left alone", (amount,) if amount else (), (reason,), is_aside=is_aside)
 
 

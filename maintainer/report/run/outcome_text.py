@@ -287,7 +287,8 @@ MAX_WIDTH = 110
 def details(step: StepOutcome) -> list[str]:
     """Return what only who asks for everything reads: Delta's metrics, and what was wrong in the log."""
     wrong = [text for receipt in step.commits if receipt.proof for text in receipt.proof.source_statistics.wrong]
-    return [*metrics_lines(step), *(f"wrong in the log: {printable(text)}" for text in wrong)]
+    note = [printable(step.note)] if step.note else []
+    return [*note, *metrics_lines(step), *(f"wrong in the log: {printable(text)}" for text in wrong)]
 
 
 def metrics_lines(step: StepOutcome) -> list[str]:

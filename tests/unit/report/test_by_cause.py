@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from maintainer.model.plan.lanes import Codec
-from maintainer.model.plan.plan import Plan, Problem, TablePlan
+from maintainer.model.plan.plan import LeftAlone, Plan, Problem, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Batch, CompactStep
 from maintainer.model.run.commit_verdict import TableVerification, VerifyRun
@@ -87,6 +87,13 @@ def test_three_hundred_equal_tables_are_one_and_verbose_names_each(by_rule: bool
     rows = [line for line in render_plan_markdown(fleet).splitlines() if "`lake/t" in line]
     assert len(rows) == 1
     assert "300 tables of team-a: `lake/t000`, `lake/t001`, `lake/t002` and 297 more" in rows[0]
+
+
+def test_partitions_of_several_tables_are_counted_for_each() -> None:
+    reason = Reason(ReasonCode.HOT_PARTITION, "2 files written lately", "policies/lake.yml:14")
+    left = LeftAlone(reason, 2, MIB, (("day", "1"),))
+    tables = [replace(table, left_alone=(left,)) for table in equal_tables(5, by_rule=True)]
+    assert "10 files, 5 MiB in 5 partitions" in render_plan(replace(full_plan(), tables=tuple(tables)))
 
 
 def test_what_differs_in_more_than_figures_is_not_one() -> None:
