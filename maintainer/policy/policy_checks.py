@@ -8,8 +8,9 @@ may be missing, and rules may disagree.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 from maintainer.model.run.auto_compaction import DEFAULT_MAX_FILE_SIZE_BYTES
 from maintainer.model.table.store_kinds import CHEAP_RENAMES
@@ -23,6 +24,8 @@ from maintainer.policy.schema.schema_keys import dotted
 from maintainer.policy.setting_rules import Finding, Settings, check_settings
 from maintainer.policy.yaml.yaml_document import Document, Path
 from maintainer.units import UnitError, format_size
+
+_S = TypeVar("_S", TableSource, ProfileSource)
 
 _NOT_WRITTEN = "has no value and counts as not written: what defaults and rules say of it holds"
 
@@ -215,24 +218,27 @@ def _at(setting: Setting, code: str, message: str, help: str, severity: Severity
 
 def check_tables(tables: Iterable[TableSource]) -> Iterator[Diagnostic]:
     """Report every file whose table another file has already named, whatever the spelling."""
-    first: dict[str, TableSource] = {}
-    for table in sorted(tables, key=lambda table: table.document.file):
-        other = first.setdefault(table.key, table)
-        if other is not table:
-            alike = "" if other.written == table.written else f" (as `{other.written}`)"
-            place = f"{other.document.file}:{other.document.span_of(('table',)).line}"
-            message = f"`{table.written}` has a policy already{alike}"
-            yield table.document.error_at(("table",), "P350", message, f"one table, one file: the other is {place}")
+    for table, other in _second(tables, lambda table: table.key):
+        alike = "" if other.written == table.written else f" (as `{other.written}`)"
+        place = f"{other.document.file}:{other.document.span_of(('table',)).line}"
+        message = f"`{table.written}` has a policy already{alike}"
+        yield table.document.error_at(("table",), "P350", message, f"one table, one file: the other is {place}")
 
 
 def check_profiles(profiles: Iterable[ProfileSource]) -> Iterator[Diagnostic]:
     """Report every profile whose name another file has already taken."""
-    first: dict[str, ProfileSource] = {}
-    for profile in sorted(profiles, key=lambda profile: profile.document.file):
-        other = first.setdefault(profile.name, profile)
-        if other is not profile:
-            help = f"the other is {other.document.file}; a profile's name is its file's name, so rename one"
-            yield profile.document.error_at((), "P352", f"there are two profiles `{profile.name}`", help)
+    for profile, other in _second(profiles, lambda profile: profile.name):
+        help = f"the other is {other.document.file}; a profile's name is its file's name, so rename one"
+        yield profile.document.error_at((), "P352", f"there are two profiles `{profile.name}`", help)
+
+
+def _second(sources: Iterable[_S], key_of: Callable[[_S], str]) -> Iterator[tuple[_S, _S]]:
+    """Yield each file that has the key of an earlier one, with that one."""
+    first: dict[str, _S] = {}
+    for source in sorted(sources, key=lambda source: source.document.file):
+        other = first.setdefault(key_of(source), source)
+        if other is not source:
+            yield source, other
 
 
 def check_extends(tables: Iterable[TableSource], known: Iterable[str]) -> Iterator[Diagnostic]:

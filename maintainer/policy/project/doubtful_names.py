@@ -10,13 +10,12 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
-from typing import Any
 
 from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.policy.diagnostics import Diagnostic, Severity
 from maintainer.policy.resolve.resolve import Resolution, TableSource
 from maintainer.policy.table_names import name_parts
-from maintainer.policy.yaml.yaml_document import Document, Path
+from maintainer.policy.yaml.yaml_document import Document, Path, named_texts
 
 MAX_PARTS = 3
 """``catalog.database.table``; some catalogs have deeper namespaces."""
@@ -108,7 +107,9 @@ _ODD_ADDRESSES: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
 def check_addresses(documents: Mapping[str, Document]) -> Iterator[Diagnostic]:
     """Report addresses of tables, roots and the state that hardly lead to what was meant."""
     for document in documents.values():
-        for path, text in _addresses(document.data):
+        for path, text in named_texts(document.data):
+            if path[0] not in ("table", "state", "roots"):
+                continue
             if _NOT_FILLED_IN.match(text):
                 message = f"`{text[:60]}`: `~` and variables of a shell are not filled in here"
                 help = "write the whole path; in maintainer.yml also `${env:NAME}`"
@@ -123,37 +124,16 @@ def check_addresses(documents: Mapping[str, Document]) -> Iterator[Diagnostic]:
                 yield _warning(document, path, "P396", f"`{text[:60]}` is a pattern, and a root is one folder", help)
 
 
-def _addresses(data: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    roots = data.get("roots")
-    places: list[tuple[Path, object]] = [(("table",), data.get("table")), (("state",), data.get("state"))]
-    places += [(("roots", at), root) for at, root in enumerate(roots if isinstance(roots, list) else ())]
-    for path, text in places:
-        if isinstance(text, str):
-            yield path, text
-
-
 def check_letters(documents: Mapping[str, Document]) -> Iterator[Diagnostic]:
     """Report names of tables, owners and tags with letters that look like others, or with invisible characters."""
     for document in documents.values():
-        for path, text in _names(document.data):
-            odd = _odd_character(text)
+        for path, text in named_texts(document.data):
+            odd = None if path[0] == "state" else _odd_character(text)
             if odd is not None:
                 what = unicodedata.name(odd, "no name").lower()
                 message = f"`{text[:60]}` has the character U+{ord(odd):04X}, {what}"
                 help = "type the name again: it only looks like another name"
                 yield _warning(document, path, "P392", message, help)
-
-
-def _names(data: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    match = data.get("match")
-    inner = match if isinstance(match, dict) else {}
-    places: dict[Path, object] = {("table",): [data.get("table")], ("owner",): [data.get("owner")]}
-    lists: dict[Path, object] = {(key,): data.get(key) for key in ("tags", "roots", "databases")}
-    lists |= {("match", key): inner.get(key) for key in ("tables", "exclude", "tags")}
-    for path, items in (*places.items(), *lists.items()):
-        for at, item in enumerate(items if isinstance(items, list) else ()):
-            if isinstance(item, str):
-                yield (path if path in places else (*path, at)), item
 
 
 def _odd_character(text: str) -> str | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+
+from maintainer.policy.resolve.policy_fields import setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,23 +16,6 @@ class Prices:
     """
 
     currency: str = ""
-    scanned_tib: float | None = None
-    stored_gib_month: float | None = None
+    scanned_tib: float | None = setting(key="scannedTiB")
+    stored_gib_month: float | None = setting(key="storedGiBMonth")
     compute_hour: float | None = None
-
-
-def read_prices(data: Mapping[str, object]) -> Prices:
-    """Read the checked key ``prices``; without any price where it is left out."""
-    given = data.get("prices")
-    prices = given if isinstance(given, dict) else {}
-
-    def price(key: str) -> float | None:
-        value = prices.get(key)
-        return float(value) if isinstance(value, (int, float)) else None
-
-    return Prices(
-        currency=str(prices.get("currency") or ""),
-        scanned_tib=price("scannedTiB"),
-        stored_gib_month=price("storedGiBMonth"),
-        compute_hour=price("computeHour"),
-    )

@@ -22,19 +22,19 @@ from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic, nearest
 from maintainer.policy.project.notify_settings import Notify, notify_problems, read_notify
-from maintainer.policy.project.price_settings import Prices, read_prices
+from maintainer.policy.project.price_settings import Prices
 from maintainer.policy.project.spark_settings import read_spark_conf, spark_problems
 from maintainer.policy.project.state_settings import LEDGER_NAME, ledger_in, read_state, state_problems
 from maintainer.policy.project.storage_settings import storage_kinds
 from maintainer.policy.project.table_search import SearchPlaces, read_places
 from maintainer.policy.resolve.merge import built_in_layer
+from maintainer.policy.resolve.policy_fields import duration, policy_part, setting, size
 from maintainer.policy.resolve.resolve import Resolution, resolve
 from maintainer.policy.resolve.resolved import BUILT_IN
 from maintainer.policy.schema.schema_check import TEMPLATE
 from maintainer.policy.table_names import absolute_glob, name_matches, plain_name, table_ref
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_document import Path as DataPath
-from maintainer.units import parse_duration, parse_size
 
 EVERYBODY = "*"
 """Stands for every owner that has no budget under its own name."""
@@ -51,9 +51,9 @@ class Scorer(str, Enum):
 class Budget:
     """At most so much; None is no bound."""
 
-    size_bytes: int | None = None
-    num_files: int | None = None
-    seconds: float | None = None
+    size_bytes: int | None = size(key="maxBytes")
+    num_files: int | None = setting(key="maxFiles")
+    seconds: float | None = duration(key="maxTime")
 
     @property
     def bounded(self) -> bool:
@@ -119,12 +119,7 @@ def _inner(data: Mapping[str, object], key: str) -> dict[str, dict[str, object]]
 
 
 def _budget(data: Mapping[str, object]) -> Budget:
-    size, files, time = data.get("maxBytes"), data.get("maxFiles"), data.get("maxTime")
-    return Budget(
-        parse_size(size) if isinstance(size, (int, str)) else None,
-        files if isinstance(files, int) else None,
-        float(parse_duration(time)) if isinstance(time, str) else None,
-    )
+    return policy_part(Budget, "", data)
 
 
 _VARIABLE = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}")
@@ -147,17 +142,17 @@ class ProjectSettings:
 
     state: str
     timezone: str = "UTC"
-    max_plan_age_seconds: int = 86_400
-    max_failures: int | None = None
-    max_bytes: int | None = None
-    max_files: int | None = None
-    timeout_seconds: int | None = None
+    max_plan_age_seconds: int = duration("24h")
+    max_failures: int | None = setting(key="limits.maxFailures")
+    max_bytes: int | None = size(key="limits.maxBytes")
+    max_files: int | None = setting(key="limits.maxFiles")
+    timeout_seconds: int | None = duration(key="limits.timeout")
     batches: tuple[int | str, ...] = ()
     environments: tuple[str, ...] = ()
     environment: str | None = None
     engine: str | None = None
     single_writer: bool = False
-    scratch_bytes: int | None = None
+    scratch_bytes: int | None = size(key="limits.maxScratch")
     budgets: Budgets = field(default_factory=Budgets)
     notify: Notify | None = None
     spark_conf: tuple[tuple[str, str], ...] = field(default=(), repr=False)
@@ -192,7 +187,6 @@ def project_settings(
         ProjectError: E627, the environment that was asked for is not in the file.
     """
     data = document.data if document else {}
-    limits = data.get("limits") or {}
     environments = data.get("environments") or {}
     if env is not None and env not in environments:
         near = nearest(env, environments)
@@ -206,25 +200,19 @@ def project_settings(
         )
     chosen = environments.get(env) or {} if env is not None else {}
     state, places = read_state(data, chosen, root), read_places(data, chosen, root)
-    return ProjectSettings(
+    return policy_part(
+        ProjectSettings,
+        "",
+        {**data, **{f"limits.{key}": value for key, value in (data.get("limits") or {}).items()}},
         state=state,
-        timezone=data.get("timezone") or "UTC",
-        max_plan_age_seconds=parse_duration(data.get("maxPlanAge") or "24h"),
-        max_failures=limits.get("maxFailures"),
-        max_bytes=parse_size(limits["maxBytes"]) if limits.get("maxBytes") else None,
-        max_files=limits.get("maxFiles"),
-        timeout_seconds=parse_duration(limits["timeout"]) if limits.get("timeout") else None,
-        batches=tuple(data.get("batches") or ()),
         environments=tuple(sorted(environments)),
         environment=env,
         engine=chosen.get("engine") or data.get("engine"),
-        single_writer=bool(data.get("singleWriter")),
-        scratch_bytes=parse_size(limits["maxScratch"]) if limits.get("maxScratch") else None,
         budgets=read_budgets(data.get("budget"), root),
         notify=read_notify(data),
         spark_conf=read_spark_conf(data),
         name=data.get("name") or root.name,
-        prices=read_prices(data),
+        prices=policy_part(Prices, "", data.get("prices") or {}),
         places=places,
         storage=storage_kinds(data, (*locations, *places.roots, state)),
     )

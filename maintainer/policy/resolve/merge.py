@@ -117,25 +117,19 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
-    """What one file says at one level: leaves, and the maps that it wrote (also empty ones)."""
-
-    level: Level
-    file: str
-    leaves: Mapping[Keys, Setting]
-    maps: Mapping[Keys, Origin]
-
-
-@dataclass(frozen=True, slots=True)
 class Merged:
-    """The outcome of merging: the winning leaf of each key, and the place of each map that exists."""
+    """Leaves, and the place of each map that was written, also of an empty one: of a file, or of all levels merged."""
 
     leaves: Mapping[Keys, Setting]
     maps: Mapping[Keys, Origin]
 
     def get(self, dotted: str) -> Setting | None:
-        """Return the winning setting of a dotted key, None if nobody set it."""
+        """Return the setting of a dotted key, None if nobody set it."""
         return self.leaves.get(tuple(dotted.split(".")))
+
+
+Layer = Merged
+"""What one file says at one level."""
 
 
 def document_layer(document: Document, level: Level, base: Path = ()) -> Layer:
@@ -149,14 +143,14 @@ def document_layer(document: Document, level: Level, base: Path = ()) -> Layer:
         for key in SETTING_KEYS:
             if key in data:
                 _flatten(document, level, (*base, key), (key,), data[key], leaves, maps)
-    return Layer(level, document.file, leaves, maps)
+    return Layer(leaves, maps)
 
 
 def built_in_layer(values: Mapping[str, object]) -> Layer:
     """Make a level from dotted keys and values that no file holds."""
     leaves = {tuple(key.split(".")): Setting(value, Level.BUILT_IN, BUILT_IN) for key, value in values.items()}
     maps = {keys[:end]: BUILT_IN for keys in leaves for end in range(1, len(keys))}
-    return Layer(Level.BUILT_IN, BUILT_IN.file, leaves, maps)
+    return Layer(leaves, maps)
 
 
 def merge(layers: Iterable[Layer]) -> Merged:

@@ -75,7 +75,9 @@ def defaults_of(kind: Any, section: str) -> dict[str, object]:  # noqa: ANN401
 
 
 def policy_part(kind: Callable[..., _T], section: str, values: Mapping[str, object], **given: object) -> _T:
-    """Build a part of a policy from checked values in base units; what nobody set has the field's own default.
+    """Build a part of a policy, or of the project's settings, from checked values, as written or in base units.
+
+    What nobody set has the field's own default.
 
     Args:
         kind: The dataclass.
@@ -85,7 +87,7 @@ def policy_part(kind: Callable[..., _T], section: str, values: Mapping[str, obje
     """
     for name, key, read in _readers(kind):
         dotted = ".".join(filter(None, (section, key)))
-        if name not in given and dotted in values:
+        if name not in given and values.get(dotted) is not None:
             given[name] = read(values[dotted])
     return kind(**given)
 
@@ -93,7 +95,7 @@ def policy_part(kind: Callable[..., _T], section: str, values: Mapping[str, obje
 @lru_cache(maxsize=64)
 def _readers(kind: Any) -> tuple[tuple[str, str, Callable[[Any], object]], ...]:  # noqa: ANN401
     hints = get_type_hints(kind)
-    return tuple((field.name, field_key(field), _reader(hints[field.name])) for field in dataclasses.fields(kind))
+    return tuple((one.name, field_key(one), _reader(hints[one.name], one)) for one in dataclasses.fields(kind))
 
 
 def field_key(field: dataclasses.Field[Any]) -> str:
@@ -102,7 +104,10 @@ def field_key(field: dataclasses.Field[Any]) -> str:
     return str(field.metadata.get("key", re.sub(r"_([a-z])", lambda match: match[1].upper(), key)))
 
 
-def _reader(hint: Any) -> Callable[[Any], object]:  # noqa: ANN401
+def _reader(hint: Any, field: dataclasses.Field[Any] | None = None) -> Callable[[Any], object]:  # noqa: ANN401
+    form = field.metadata.get("said", {}).get("form") if field is not None else None
+    if form in _QUANTITIES:
+        return _QUANTITIES[form]
     options = [option for option in get_args(hint) if option is not NoneType]
     if get_origin(hint) is tuple:
         read = _reader(options[0])
@@ -115,6 +120,14 @@ def _reader(hint: Any) -> Callable[[Any], object]:  # noqa: ANN401
     if kind is float or (isinstance(kind, type) and issubclass(kind, enum.Enum)):
         return kind
     return lambda value: value
+
+
+def _seconds(value: str | int) -> int:
+    """Read a duration, if it was not read before."""
+    return parse_duration(value) if isinstance(value, str) else value
+
+
+_QUANTITIES: dict[str, Callable[[Any], object]] = {"size": parse_size, "duration": _seconds}
 
 
 @lru_cache(maxsize=1024)

@@ -20,9 +20,6 @@ from maintainer.units import format_duration, format_size
 
 NOT_SET = "not set"
 
-_SILENT = frozenset({"table", "file", "digest", "origins", "ruleLine", "sizes", "managedFrom"})
-"""Fields of a policy that are no keys of a policy file."""
-
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 PolicyValues = tuple[tuple[str, str], ...]
@@ -45,9 +42,8 @@ def policy_values(policy: ResolvedPolicy) -> PolicyValues:
     """Return every value that a policy sets, or has by default."""
     written: dict[str, str] = {}
     for key, value in written_settings(policy):
-        if key.partition(".")[0] not in _SILENT:
-            # Two expectations of one type on one column differ in their arguments only.
-            written[key] = value if key not in written else f"{written[key]}; {value}"
+        # Two expectations of one type on one column differ in their arguments only.
+        written[key] = value if key not in written else f"{written[key]}; {value}"
     for least, of_size in policy.sizes[1:]:
         for change in value_changes(policy_values(policy.sizes[0][1]), policy_values(of_size)):
             written[f"{change.key} from {format_size(least)} on"] = change.now
@@ -64,6 +60,8 @@ def value_changes(before: PolicyValues, now: PolicyValues) -> tuple[ValueChange,
 def written_settings(part: object, section: str = "") -> Iterator[tuple[str, str]]:
     """Yield every value that a policy, or a part of one, sets: its dotted key, and the value in words."""
     for field in dataclasses.fields(part):  # type: ignore[arg-type]
+        if not field.metadata:
+            continue  # no key of a policy file
         name, value = field_key(field), getattr(part, field.name)
         key = ".".join(filter(None, (section, name)))
         if dataclasses.is_dataclass(value) and not isinstance(value, Predicate):

@@ -59,10 +59,19 @@ from maintainer.policy.yaml.yaml_document import Document
 
 
 @dataclass(frozen=True)
-class TableSource:
+class _Source:
+    document: Document
+
+    @property
+    def tags(self) -> frozenset[str] | None:
+        """The tags that the file itself sets; None where it says nothing about tags."""
+        return tags_of(self.document.data.get("tags"))
+
+
+@dataclass(frozen=True)
+class TableSource(_Source):
     """A file with ``table:``. ``written`` is the name as the file has it."""
 
-    document: Document
     ref: TableRef
     written: str
 
@@ -74,11 +83,6 @@ class TableSource:
     def layer(self) -> Layer:
         """Return the file's settings. Not kept: they take more room than the file, and are read once."""
         return document_layer(self.document, Level.TABLE)
-
-    @property
-    def tags(self) -> frozenset[str] | None:
-        """The tags that the file itself sets; None where it says nothing about tags."""
-        return tags_of(self.document.data.get("tags"))
 
     @property
     def extends(self) -> tuple[str, ...]:
@@ -94,10 +98,9 @@ class TableSource:
 
 
 @dataclass(frozen=True)
-class RuleSource:
+class RuleSource(_Source):
     """A file with ``match:``. ``manages``: it manages the tables that it matches, also those without a file."""
 
-    document: Document
     match: TableMatch
     priority: int
     manages: bool = False
@@ -130,17 +133,10 @@ class RuleSource:
         at = next((at for at, glob in enumerate(self.match.exclude) if name_matches(name, (glob,))), None)
         return None if at is None else self.document.span_of(("match", "exclude", at)).line
 
-    @property
-    def tags(self) -> frozenset[str] | None:
-        """The tags that the rule sets; None where it says nothing about tags."""
-        return tags_of(self.document.data.get("tags"))
-
 
 @dataclass(frozen=True)
-class ProfileSource:
+class ProfileSource(_Source):
     """A file in ``_profiles/``; its name is the file's, without folder and ending."""
-
-    document: Document
 
     @property
     def name(self) -> str:
@@ -151,11 +147,6 @@ class ProfileSource:
     def layer(self) -> Layer:
         """The profile's settings."""
         return document_layer(self.document, Level.PROFILE)
-
-    @property
-    def tags(self) -> frozenset[str] | None:
-        """The tags that the profile sets; None where it says nothing about tags."""
-        return tags_of(self.document.data.get("tags"))
 
 
 def table_source(document: Document, root: Path) -> TableSource:

@@ -227,22 +227,10 @@ _FOR_PEOPLE = frozenset({"$schema", "$id", "title", "description", "default", "d
 _FOR_EDITORS = frozenset({"not", "dependencies"})
 """Keywords that editors need; `schema_check` says the same for each kind of file in better words."""
 
-_KEYWORDS = (
-    {"type", "enum", "const", "examples"}
-    | {"pattern", "minimum", "maximum", "minLength", "maxLength"}
-    | {"items", "minItems", "maxItems", "uniqueItems"}
-    | {"properties", "additionalProperties", "required", "propertyNames", "minProperties", "maxProperties"}
-)
-"""Keywords for which `schema_check` has words; so it has for those that begin with ``x-``."""
-
 
 @lru_cache(maxsize=8)
 def schema_validator(name: str) -> Any:  # noqa: ANN401 (jsonschema's own class, imported late)
-    """Return jsonschema's validator of one of our schema files. An integer is never a boolean or ``1.0``.
-
-    Raises:
-        ValueError: The schema has a keyword for which we have no words.
-    """
+    """Return jsonschema's validator of one of our schema files. An integer is never a boolean or ``1.0``."""
     import jsonschema
 
     draft = jsonschema.Draft7Validator
@@ -268,8 +256,6 @@ def _without_references(schema: JsonObject, name: str) -> JsonObject:
         if keyword in ("pattern", "minimum") and schema.get("x-format") in ("size", "duration"):
             # For editors, which know no ``x-format``: ours accepts a little more, and says what is wrong.
             continue
-        if keyword not in _KEYWORDS and not keyword.startswith("x-"):
-            raise ValueError(f"{name} uses a keyword that is not known: {keyword}")
         if keyword == "properties":
             value = {key: _without_references(inner, name) for key, inner in value.items()}
         elif keyword == "pattern":

@@ -29,7 +29,7 @@ from maintainer.policy.schema.schema_keys import (
     written,
 )
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROFILE_FOLDER, PROJECT_FILE, TEST_FOLDER
-from maintainer.policy.yaml.yaml_document import Document, Path, plain_scalar
+from maintainer.policy.yaml.yaml_document import Document, Path, named_texts, plain_scalar
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -338,15 +338,8 @@ TEMPLATE = re.compile(r"\$\{(?!env:)[^{}]*\}|\{\{[^{}]*\}\}|\{%.*?%\}")
 
 def _unfilled(data: dict[str, Any]) -> Iterator[tuple[Path, str]]:
     """Yield the names of tables, owners and tags that hold a template, and the template."""
-    match = data.get("match")
-    texts: dict[Path, object] = {("table",): data.get("table"), ("owner",): data.get("owner")}
-    lists: dict[Path, object] = {("tags",): data.get("tags")}
-    if isinstance(match, dict):
-        lists.update({("match", key): match.get(key) for key in ("tables", "exclude", "tags")})
-    for path, items in lists.items():
-        texts.update({(*path, at): item for at, item in enumerate(items if isinstance(items, list) else [])})
-    for path, text in texts.items():
-        if isinstance(text, str) and (template := TEMPLATE.search(text)):
+    for path, text in named_texts(data):
+        if path[0] in ("table", "owner", "tags", "match") and (template := TEMPLATE.search(text)):
             yield path, template[0]
 
 

@@ -20,19 +20,9 @@ FORBIDDEN = re.compile(
 )
 """Neither a file nor what its escapes stand for (``"\\0"``, ``"\\x1b"``) may hold one of these."""
 
-_WORDS: dict[str, bool | None] = {
-    "": None,
-    "~": None,
-    "null": None,
-    "Null": None,
-    "NULL": None,
-    "true": True,
-    "True": True,
-    "TRUE": True,
-    "false": False,
-    "False": False,
-    "FALSE": False,
-}
+_WORDS: dict[str, bool | None] = {"": None, "~": None}
+for _word, _value in (("null", None), ("true", True), ("false", False)):
+    _WORDS |= dict.fromkeys((_word, _word.title(), _word.upper()), _value)
 _MAYBE_NUMBER = frozenset("0123456789+-.")
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
@@ -213,6 +203,18 @@ class Document:
         """Return an error about the value at ``path``, or about the key that names it."""
         span = self.key_span_of(path) if at_key else self.span_of(path)
         return Diagnostic(code, Severity.ERROR, message, self.file, span, help)
+
+
+def named_texts(data: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Yield the texts of a file that name something: a table, a place, an owner, tags, databases; and where each is."""
+    match = data.get("match")
+    inner = match if isinstance(match, dict) else {}
+    values: dict[Path, object] = {(key,): data.get(key) for key in ("table", "state", "owner")}
+    lists: dict[Path, object] = {(key,): data.get(key) for key in ("tags", "roots", "databases")}
+    lists |= {("match", key): inner.get(key) for key in ("tables", "exclude", "tags")}
+    for path, items in lists.items():
+        values |= {(*path, at): item for at, item in enumerate(items if isinstance(items, list) else ())}
+    yield from ((path, text) for path, text in values.items() if isinstance(text, str))
 
 
 _last_asked: dict[str, tuple[Document, tuple[dict[Path, Span], dict[Path, Span]]]] = {}

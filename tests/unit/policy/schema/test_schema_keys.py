@@ -10,7 +10,15 @@ import pytest
 from maintainer.policy.resolve import merge as builtin
 from maintainer.policy.resolve.merge import SETTING_KEYS
 from maintainer.policy.schema.formats import check_format, schema_validator
-from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, describe, key_names, load_schema, shown
+from maintainer.policy.schema.schema_keys import (
+    POLICY_SCHEMA,
+    PROJECT_SCHEMA,
+    TESTS_SCHEMA,
+    describe,
+    key_names,
+    load_schema,
+    shown,
+)
 
 
 def schema_of(name: str) -> dict[str, Any]:
@@ -55,12 +63,24 @@ def test_the_defaults_in_the_schema_are_those_that_hold() -> None:
     assert scalars == built_in
 
 
-def test_a_keyword_that_is_not_checked_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from maintainer.policy.schema import formats as module
+WORDED = {"type", "enum", "const", "examples", "pattern", "minimum", "maximum", "minLength", "maxLength", "items"} | {
+    "minItems", "maxItems", "uniqueItems", "properties", "additionalProperties", "required", "propertyNames",
+    "minProperties", "maxProperties", "x-format", "x-unit", "x-default", "x-aboveZero",
+}  # fmt: skip
+"""Keywords for which `schema_check` has words, or that have no rule."""
 
-    monkeypatch.setattr(module, "load_schema", lambda name: {"type": "object", "oneOf": []})
-    with pytest.raises(ValueError, match="oneOf"):
-        schema_validator.__wrapped__("x.json")
+
+def keywords_in(schema: dict[str, Any]) -> set[str]:
+    inner = [value for name, value in schema.items() if isinstance(value, dict) and name != "properties"]
+    inner += schema.get("properties", {}).values()
+    return {*schema, *(keyword for value in inner for keyword in keywords_in(value))}
+
+
+@pytest.mark.parametrize("name", [POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA])
+def test_every_keyword_of_a_schema_that_is_checked_has_words(name: str) -> None:
+    keywords = keywords_in(schema_validator(name).schema)
+    assert {"pattern", "enum", "properties"} < keywords
+    assert keywords <= WORDED
 
 
 def test_a_schema_that_is_missing_says_to_install_again() -> None:
