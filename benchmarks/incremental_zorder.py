@@ -35,7 +35,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.line_plot import line_plot
-from maintainer.cli.demo.lineitem import generator
+from examples.demo.lineitem import generator
 from maintainer.model.plan.zorder_turn import Strategy, ZOrderSettings
 from maintainer.model.table.table_facts import DataFile, FileRange
 from maintainer.planning.curve.curve import bit_order, cut_curve

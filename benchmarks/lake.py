@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from maintainer.cli.demo.demo_session import age_table, commit_files, data_files
+from examples.demo.demo_session import age_table, commit_files, data_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

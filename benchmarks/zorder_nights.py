@@ -43,7 +43,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.zorder_report import EVERY, WHOLE, Night, nights_of, report
-from maintainer.cli.demo.lineitem import generate
+from examples.demo.lineitem import generate
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.plan.zorder_turn import Strategy

@@ -3,6 +3,10 @@
 Tests below `fault`, `integration`, `contract`, `model` and `hostile` import the package from here only.
 """
 
+from examples.demo import flights
+from examples.demo.demo_lake import claim_folder
+from examples.demo.demo_proof import compare, look_up, read_content, rows_that_differ
+from examples.demo.demo_session import append, data_files, newest_version, quoted
 from maintainer.app import operations
 from maintainer.app.planning.make_plan import PlanRequest, make_plan
 from maintainer.app.planning.read_table import plan_beside_writers, read_for_planning
@@ -13,10 +17,6 @@ from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.metrics_endpoint import DEFAULT_HOST, metrics_endpoint
 from maintainer.cli.act.run_commands import WatchOutput
 from maintainer.cli.context import CliContext
-from maintainer.cli.demo import flights
-from maintainer.cli.demo.demo_lake import claim_folder
-from maintainer.cli.demo.demo_proof import compare, look_up, read_content, rows_that_differ
-from maintainer.cli.demo.demo_session import append, data_files, newest_version, quoted
 from maintainer.cli.main import job, run
 from maintainer.delta.commands import command_selection
 from maintainer.delta.commands.command_engine import CommandEngine, CommandTableEngine

@@ -1,21 +1,21 @@
-"""``maintainer demo``: build a small lake of real data and walk through everything on it."""
+"""``maintainer demo``: build a small lake of real data and walk through everything on it.
+
+Data and tour are in ``examples/demo`` of the repository, and not in the package.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import traceback
-from collections.abc import Iterator
+import importlib
+import sys
 from pathlib import Path
 
 import click
 
+import maintainer
 from maintainer.cli.context import CliContext
-from maintainer.cli.demo import demo_lake as lake
-from maintainer.cli.demo.lineitem import DEFAULT_SCALE
-from maintainer.cli.demo.tour import Screen, Tour
-from maintainer.errors import EnvironmentUnfit, MaintainerError, NotSupportedYet
-from maintainer.errors.foreign_text import without_secrets
+from maintainer.errors import EnvironmentUnfit, NotSupportedYet
+
+DEFAULT_SCALE = 0.05
 
 
 @click.command("demo")
@@ -45,59 +45,15 @@ def demo_command(context: CliContext, folder: Path, keep: bool, scale: float) ->
     """
     if context.env is not None:
         raise NotSupportedYet("the demo's project has no environments", help="leave --env out")
-    screen = Screen(context.color)
-    screen.say(f"The demo's folder: {folder.resolve()}")
-    lake.check_sources(scale)
-    demo = lake.claim_folder(folder, keep=keep)
-    screen.say("Spark starts now; the first time, Delta's JARs are fetched.")
-    # What follows takes a second to import: the first lines stand before it.
-    from maintainer.cli.main import run
-    from maintainer.cli.options import stage_lines
-    from maintainer.delta.spark.spark_session import open_session, worker_session
-    from maintainer.delta.spark.start_conf import SessionOptions
-
-    options = SessionOptions(app_name="maintainer demo", stages=stage_lines())
-    with working_directory(demo.root), open_session(options) as lease:
-        screen.say(f"Spark runs after {lease.start_seconds:.1f} s, on {lease.cores} cores")
-        try:
-            return Tour(worker_session(lease), demo, run, screen, scale=scale, fresh=not keep).walk()
-        except MaintainerError:
-            raise
-        except Exception as error:
-            # Caught here: an exception of Spark can only say what it is while Spark runs.
-            raise _stopped(error, demo.root) from error
-
-
-def _stopped(error: Exception, root: Path) -> MaintainerError:
-    """Return the error for what Spark refused to the demo itself, outside of any command."""
-    place = root / "demo-error.txt"
-    with contextlib.suppress(OSError):
-        place.write_text(without_secrets("".join(traceback.format_exception(error))), encoding="utf-8")
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return MaintainerError(
-        f"the demo stopped: {type(error).__name__}",
-        code="E664",
-        where=str(place),
-        found="\n".join(lines[:3]),
-        help="check the room on the disk and run it again; maintainer doctor checks the rest",
-    )
-
-
-@contextlib.contextmanager
-def working_directory(folder: Path) -> Iterator[None]:
-    """Work in a folder, so that the command lines shown can be typed there as they are."""
-    before = Path.cwd()
-    try:
-        os.chdir(folder)
-    except OSError as error:
+    repository = Path(maintainer.__file__).resolve().parents[1]
+    if not (repository / "examples" / "demo" / "walk.py").is_file():
         raise EnvironmentUnfit(
-            "the demo's folder cannot be entered",
-            code="E663",
-            where=str(folder),
-            found=error.strerror or str(error),
-            help="name another one: maintainer demo --dir FOLDER",
-        ) from error
-    try:
-        yield
-    finally:
-        os.chdir(before)
+            "the demo is not beside this installation",
+            code="E660",
+            where=str(repository / "examples" / "demo"),
+            help="get the repository of maintainer and run `make demo` in it; the package does not carry the demo",
+        )
+    if str(repository) not in sys.path:
+        sys.path.append(str(repository))
+    code: int = importlib.import_module("examples.demo.walk").walk(context, folder, keep=keep, scale=scale)
+    return code

@@ -38,7 +38,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 @cache
 def modules() -> tuple[tuple[str, ast.Module], ...]:
-    paths = sorted((ROOT / "maintainer").rglob("*.py"))
+    paths = sorted([*(ROOT / "maintainer").rglob("*.py"), *(ROOT / "examples" / "demo").rglob("*.py")])
     return tuple((str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))) for path in paths)
 
 

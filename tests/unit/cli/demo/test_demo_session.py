@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from maintainer.cli.demo.demo_session import age_action, age_table
+from examples.demo.demo_session import age_action, age_table
 
 TEN_DAYS = timedelta(days=10)
 TEN_DAYS_MS = 864_000_000

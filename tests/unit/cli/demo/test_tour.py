@@ -13,10 +13,10 @@ from typing import Any, cast
 
 import pytest
 
-from maintainer.cli.demo import tour as tour_module
-from maintainer.cli.demo.demo_lake import TABLES, DemoFolder
-from maintainer.cli.demo.demo_proof import Comparison, Content, Lookup
-from maintainer.cli.demo.tour import Screen, Tour, places
+from examples.demo import tour as tour_module
+from examples.demo.demo_lake import TABLES, DemoFolder
+from examples.demo.demo_proof import Comparison, Content, Lookup
+from examples.demo.tour import Screen, Tour, places
 
 BEFORE = Content(1, 10, ("7", "8"))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from maintainer.cli.demo.demo_session import newest_version, quoted, read_table
+from examples.demo.demo_session import newest_version, quoted, read_table
 
 if TYPE_CHECKING:
     from maintainer.delta.spark.spark_session import SparkSession as Session

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from maintainer.cli.demo import flights, lineitem
+from examples.demo import flights, lineitem
 from maintainer.errors import EnvironmentUnfit, ProjectError
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from maintainer.cli.demo.demo_session import append, delete_rows, describe, persisted
+from examples.demo.demo_session import append, delete_rows, describe, persisted
+from maintainer.cli.setup.demo_command import DEFAULT_SCALE
 from maintainer.errors import EnvironmentUnfit, ProjectError
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ GENERATOR_TIMEOUT_SECONDS = 300.0
 
 MIN_SCALE = 0.01
 MAX_SCALE = 1.0
-DEFAULT_SCALE = 0.05
 
 LINEITEM_LOADS = 30
 ORDER_LOADS = 6

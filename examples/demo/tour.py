@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from maintainer.cli.demo.demo_lake import SMALL_TABLES, TABLES, DemoFolder, build
-from maintainer.cli.demo.demo_proof import Content, Lookup, compare, look_up, read_content
-from maintainer.cli.demo.demo_session import newest_version
+from examples.demo.demo_lake import SMALL_TABLES, TABLES, DemoFolder, build
+from examples.demo.demo_proof import Content, Lookup, compare, look_up, read_content
+from examples.demo.demo_session import newest_version
 from maintainer.errors import ExitCode
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from maintainer.cli.demo.demo_session import age_table, append, describe, persisted
+from examples.demo.demo_session import age_table, append, describe, persisted
 from maintainer.errors import EnvironmentUnfit
 
 if TYPE_CHECKING:
