@@ -21,6 +21,7 @@ _STATUS = re.compile(
     r"modification_time=(?P<time>\d+);.*?isSymlink=(?P<link>true|false)",
     re.DOTALL,
 )
+_S3_ERROR = re.compile(r"S3Error\(Key=.*, Code=(\w+), Message=(.*)\)", re.DOTALL)
 _NEXT_STATUS = re.compile(r", (?=\w*FileStatus\{path=)")
 
 
@@ -80,7 +81,7 @@ class HadoopFiles(FileStore):
             for start in range(0, len(uris), page):
                 answer = bulk.bulkDelete(self._jvm.path_list(uris[start : start + page]))
                 errors.update(
-                    (one_spelling(str(answer[i].getKey().toUri().toString())), str(answer[i].getValue()))
+                    (one_spelling(str(answer[i].getKey().toUri().toString())), why_kept(str(answer[i].getValue())))
                     for i in range(len(answer))
                 )
             return errors
@@ -139,6 +140,11 @@ class HadoopFiles(FileStore):
             # Hadoop's local file system follows links even where it is asked not to.
             is_symlink=bool(status.isSymlink()) or (uri.startswith("file:") and os.path.islink(local_path(uri))),
         )
+
+
+def why_kept(answer: str) -> str:
+    """What a store answered for one key of a deletion of many, in its own words."""
+    return _S3_ERROR.sub(r"\1: \2", answer)
 
 
 def _folder_of(file: StoredFile) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ import pytest
 from deltalake import write_deltalake
 
 from tests.support.runs.command_host import CommandHost
-from tests.support.stores.s3_projects import S3Project, project_beside, uri
-from tests.support.stores.s3_server import S3Server
+from tests.support.stores.s3_projects import S3Project, project_beside, s3_host, uri
+from tests.support.stores.s3_server import S3Server, s3_server
 from tests.support.stores.store_rewrites import BEGUN, CHECKED, COMMITTED, INTENT
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
@@ -90,6 +91,38 @@ def test_few_files_in_many_partitions_go_by_few_requests(host: CommandHost, serv
     by_reader, whole = requests_between(server, INTENT, COMMITTED), requests_between(server, BEGUN, CHECKED)
     assert 0 < by_reader.total() <= 2 + 2, by_reader
     assert whole.total() - by_reader.total() <= MAX_OTHERS, whole - by_reader
+
+
+@pytest.mark.long
+def test_a_file_that_the_store_keeps_is_named_and_recorded_and_the_others_go(tmp_path: Path) -> None:
+    """S3 answers a deletion of many for each key. The server may not delete in one folder."""
+    policy = "vacuum: {retention: 1s, allowShortRetention: true, allowLargeDelete: true}"
+    retention = {"delta.deletedFileRetentionDuration": "interval 1 second"}
+    with s3_server("lake", obeys_modes=True) as server, s3_host(server, tmp_path) as host:
+        project = project_beside(tmp_path, server, "kept", policy, host)
+        for rows in ([0, 1, 2], [3]):
+            write_deltalake(
+                uri("kept"), pa.table({"id": rows, "p": rows}), mode="append", partition_by=["p"],
+                storage_options=project.options, configuration=dict(retention),
+            )  # fmt: skip
+        project.table("kept").delete("p < 3")
+        before, live = data_files(project, "kept"), set(project.table("kept").file_uris())
+        (kept,) = (file for file in before if "/p=1/" in file)
+        time.sleep(2)
+        folder = server.folder / "tables" / "kept" / "p=1"
+        folder.chmod(0o555)
+        done = project.run("apply", "--yes", "-o", "json")
+        assert data_files(project, "kept") == live | {kept}
+        (step,) = (step for table in done.document["tables"] for step in table["steps"])
+        assert (done.returncode, step["status"], step["vacuum"]["num_files_deleted"]) == (1, "incomplete", 2), done.out
+        (named,) = step["vacuum"]["remaining"]
+        assert named.startswith(f"p=1/{kept.rpartition('/')[2]} (InternalError: "), named
+        assert named.endswith("permission denied)"), named
+        (end,) = [commit for commit in project.table("kept").history() if commit["operation"] == "VACUUM END"]
+        assert (end["operationParameters"]["status"], end["operationMetrics"]["numDeletedFiles"]) == ("FAILED", "2")
+        folder.chmod(0o755)
+        assert project.run("apply", "--yes").returncode == 0
+        assert data_files(project, "kept") == live
 
 
 def test_an_add_that_our_replay_forgets_stops_the_deletion(host: CommandHost, server: S3Server, tmp_path: Path) -> None:

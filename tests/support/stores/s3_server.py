@@ -18,6 +18,7 @@ from tests.support.stores.sick_store import StoreFaults
 from tests.support.stores.store_servers import versitygw
 
 ACCESS_KEY, SECRET_KEY, REGION = "key", "secret", "us-east-1"
+NOBODY = 65534
 CONDITIONS = ("if-none-match", "if-match")
 MEMORY = Path("/dev/shm")
 MEMORY_BYTES = 4 << 30
@@ -30,12 +31,14 @@ class S3Server:
     """A server of its own process and the relay before it, which has the faults and lists the requests.
 
     Attributes:
+        folder: Where the bucket's objects are files.
         own_url: The server without the relay: nothing that comes this way is listed or made sick, and it answers while
             another thread holds Python's lock.
     """
 
-    def __init__(self, port: int, *, keeps_conditions: bool = True) -> None:
+    def __init__(self, port: int, folder: Path, *, keeps_conditions: bool = True) -> None:
         self._port = port
+        self.folder = folder
         self.own_url = f"http://127.0.0.1:{port}"
         self._keeps_conditions = keeps_conditions
         self.faults = StoreFaults()
@@ -97,21 +100,25 @@ class S3Server:
 
 
 @contextmanager
-def s3_server(bucket: str, *, keeps_conditions: bool = True, keeps_versions: bool = False) -> Iterator[S3Server]:
+def s3_server(
+    bucket: str, *, keeps_conditions: bool = True, keeps_versions: bool = False, obeys_modes: bool = False
+) -> Iterator[S3Server]:
     """Serve a bucket, empty at first, for the time of a block; nothing of it is left behind.
 
     Args:
         bucket: Its name.
         keeps_conditions: Without them a write with a condition is a plain one.
         keeps_versions: With them each write is answered with a version, as by many a bucket.
+        obeys_modes: It does not run as root, so that it deletes nothing in a folder that may not be written.
     """
     folder = Path(tempfile.mkdtemp(prefix="s3-server-", dir=_place()))
     versions = folder / "versions" if keeps_versions else None
     if versions is not None:
         versions.mkdir()
     try:
-        with versitygw(folder / "buckets", bucket, ACCESS_KEY, SECRET_KEY, versions) as port:
-            server = S3Server(port, keeps_conditions=keeps_conditions)
+        user = NOBODY if obeys_modes and os.geteuid() == 0 else None
+        with versitygw(folder / "buckets", bucket, ACCESS_KEY, SECRET_KEY, versions, user=user) as port:
+            server = S3Server(port, folder / "buckets" / bucket, keeps_conditions=keeps_conditions)
             if keeps_versions:
                 server.keep_versions(bucket)
             try:

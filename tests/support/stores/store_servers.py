@@ -123,10 +123,13 @@ def azurite(container: str) -> Iterator[str]:
 
 
 @contextmanager
-def versitygw(folder: Path, bucket: str, key: str, secret: str, versions: Path | None = None) -> Iterator[int]:
+def versitygw(
+    folder: Path, bucket: str, key: str, secret: str, versions: Path | None = None, *, user: int | None = None
+) -> Iterator[int]:
     """Serve a new bucket for the time of a block, and give the port; objects are files of ``folder/BUCKET``.
 
-    Buckets can keep the versions of their objects where there is a folder for them.
+    Buckets can keep the versions of their objects where there is a folder for them. ``user`` is another one as whom the
+    server runs.
 
     Raises:
         NotInstalled: The server cannot be had here; there is no other in its place.
@@ -135,11 +138,14 @@ def versitygw(folder: Path, bucket: str, key: str, secret: str, versions: Path |
     accounts = folder.with_name(f"{folder.name}-accounts")
     for made in (folder / bucket, accounts):
         made.mkdir(parents=True)
+    if user is not None:
+        for made in (folder.parent, folder, folder / bucket, accounts):
+            os.chown(made, user, -1)
     # Without a folder for accounts it answers an unknown access key as if something were not there.
     options = ("--quiet", "--keep-alive", "--port", f"127.0.0.1:{port}", "--iam-dir", str(accounts))
     kept = () if versions is None else ("--versioning-dir", str(versions))
     command = (str(program), *options, "posix", *kept, str(folder))
-    with _running(command, port, {"ROOT_ACCESS_KEY": key, "ROOT_SECRET_KEY": secret}):
+    with _running(command, port, {"ROOT_ACCESS_KEY": key, "ROOT_SECRET_KEY": secret}, user):
         yield port
 
 
@@ -179,9 +185,11 @@ def _free_port() -> int:
 
 
 @contextmanager
-def _running(command: tuple[str, ...], port: int, environ: dict[str, str] | None = None) -> Iterator[None]:
+def _running(
+    command: tuple[str, ...], port: int, environ: dict[str, str] | None = None, user: int | None = None
+) -> Iterator[None]:
     process = subprocess.Popen(
-        command, env={**os.environ, **(environ or {})}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command, env={**os.environ, **(environ or {})}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, user=user
     )
     try:
         end = time.monotonic() + START_SECONDS
