@@ -94,40 +94,31 @@ def _table(table: Table, style: Style) -> Iterator[str]:
     if table.heading:
         rows, roles = [list(table.heading), *rows], [Role.BOLD, *roles]
     if table.width is not None:
-        rows, last = [row[:-1] for row in rows], [row[-1] for row in rows]
-        names = _first_column([row[0] for row in rows], [row[1:] for row in rows], table)
-        yield from _with_last_below(names, last, roles, table.width, style)
+        yield from _with_last_below(rows, roles, table, style)
         return
     for line, role in zip(columns(rows, right=table.right, gap=table.gap), roles, strict=True):
         yield style.paint(line, role) if role else line
 
 
-def _first_column(names: Sequence[str], figures: Sequence[Sequence[str]], table: Table) -> list[tuple[str, str]]:
-    """Return what stands before the last cell: a name with its figures, or, above them, a name that is too wide."""
-    shown = columns(figures, right=frozenset(place - 1 for place in table.right), gap=table.gap)
-    wide = max(map(display_width, shown))
-    room = (table.width or 0) - wide - 2
-    width = max((display_width(name) for name in names if display_width(name) <= room), default=0)
-    return [
-        ("" if display_width(name) <= width else name, f"{pad(name if display_width(name) <= width else '', width)}"
-         f"  {pad(line, wide)}")
-        for name, line in zip(names, shown, strict=True)
-    ]  # fmt: skip
-
-
 def _with_last_below(
-    heads: Sequence[tuple[str, str]], last: Sequence[str], roles: Sequence[Role | None], width: int, style: Style
+    rows: Sequence[Sequence[str]], roles: Sequence[Role | None], table: Table, style: Style
 ) -> Iterator[str]:
-    for (name, head), text, role in zip(heads, last, roles, strict=True):
-        if name:
+    """Yield rows of at most ``table.width``: a name, figures, and the last cell beside them or below."""
+    most = table.width or WIDTH
+    figures = columns([row[1:-1] for row in rows], right=frozenset(place - 1 for place in table.right))
+    wide = max(map(display_width, figures))
+    width = max((size for size in (display_width(row[0]) for row in rows) if size <= most - wide - 2), default=0)
+    for (name, *_, last), figure, role in zip(rows, figures, roles, strict=True):
+        if display_width(name) > width:  # it has a line of its own, and is whole
             yield name
-        left = width - display_width(head) - 2
-        if role is Role.BOLD or (text and left >= _LEAST_LAST and display_width(text) <= left):
-            line = f"{head}  {text}".rstrip()
-            yield style.paint(line, role) if role else line
-        else:
-            yield head.rstrip()
-            yield from textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="    ")
+            name = ""
+        head = f"{pad(name, width)}  {pad(figure, wide)}"
+        left = most - display_width(head) - 2
+        fits = role is Role.BOLD or (left >= _LEAST_LAST and display_width(last) <= left)
+        line = f"{head}  {last if fits else ''}".rstrip()
+        yield style.paint(line, role) if role else line
+        if not fits:
+            yield from textwrap.wrap(last, most, initial_indent="    ", subsequent_indent="    ")
 
 
 def _subjects(block: Subjects, style: Style) -> Iterator[str]:

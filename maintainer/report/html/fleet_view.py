@@ -10,9 +10,9 @@ from maintainer.journal.ledger.ledger_rows import proof_of
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome, TableOutcome
-from maintainer.report.document.blocks import FOLD, Findings, Table, first_names
+from maintainer.report.document.blocks import FOLD, Findings, first_names
 from maintainer.report.html.charts import Column
-from maintainer.report.html.gains import Amount, Tile, amounts, gain_tiles, layout_gain
+from maintainer.report.html.gains import Tile, amounts, gain_tiles, layout_gain
 from maintainer.report.html.predictions import predictions
 from maintainer.report.html.run_view import (
     BAD,
@@ -20,6 +20,7 @@ from maintainer.report.html.run_view import (
     NO_PROJECT,
     NO_QUARANTINE,
     PROOF_WORDS,
+    PageView,
     ReportProject,
     worst_first,
 )
@@ -102,22 +103,13 @@ class FleetTable:
 
 
 @dataclass(frozen=True, slots=True)
-class FleetView:
+class FleetView(PageView):
     """All runs of the report."""
 
-    project: str
     span: str
-    verdict: str
-    mood: str
-    tiles: tuple[Tile, ...]
-    amounts: tuple[Amount, ...]
-    proof: tuple[str, ...]
-    proof_mood: str
-    findings: Findings
     nights: tuple[NightView, ...]
     tables: tuple[FleetTable, ...]
     folded: tuple[FleetTable, ...]
-    predictions: Table
     unread: tuple[str, ...]
 
 

@@ -100,31 +100,36 @@ class TableView:
 
 
 @dataclass(frozen=True, slots=True)
-class RunView:
-    """One run. ``proof`` says in plain sentences how it is known that no row was lost.
+class PageView:
+    """What a page of one run and one of many have. ``proof`` says in plain sentences how no row is known to be lost."""
 
-    ``folded`` has one row for tables of which the same is said, ``alike`` are the anchors of those that are like one
-    before them, ``pictured`` is the anchor of the table whose layout is
-    in sight.
-    """
-
-    run_id: str
     project: str
-    started: str
-    facts: tuple[tuple[str, str], ...]
-    tiles: tuple[Tile, ...]
-    amounts: tuple[Amount, ...]
     verdict: str
     mood: str
+    tiles: tuple[Tile, ...]
+    amounts: tuple[Amount, ...]
     proof: tuple[str, ...]
     proof_mood: str
     findings: Findings
+    predictions: Table
+
+
+@dataclass(frozen=True, slots=True)
+class RunView(PageView):
+    """One run.
+
+    ``folded`` has one row for tables of which the same is said, ``alike`` are the anchors of those that are like one
+    before them, ``pictured`` is the anchor of the table whose layout is in sight.
+    """
+
+    run_id: str
+    started: str
+    facts: tuple[tuple[str, str], ...]
     tables: tuple[TableView, ...]
     folded: tuple[TableView, ...]
     alike: frozenset[str]
     whole: tuple[TableView, ...]
     pictured: str
-    predictions: Table
 
 
 def run_view(
