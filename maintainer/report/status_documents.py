@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, fields
 
 from maintainer.errors.foreign_text import visible_json
@@ -127,36 +127,35 @@ FIGURES: tuple[tuple[str, str, Callable[[StatusRow], float | None]], ...] = (
 """The gauges of a table: name, what it says, and the figure; None where it is not known."""
 
 
+Series = tuple[str, str, list[tuple[dict[str, str], float]]]
+"""A gauge: its name, what it says, and a value for each set of labels."""
+
+
+def status_series(rows: Sequence[StatusRow]) -> Iterator[Series]:
+    """Yield the gauges of tables; those of our ledger have names of their own, so that sums are of the user's tables."""
+    of_user, of_ledger = ([row for row in rows if row.is_ledger is kind] for kind in (False, True))
+    for prefix, shown in (("maintainer_table", of_user), *([("maintainer_ledger", of_ledger)] if of_ledger else [])):
+        for name, help_text, figure in FIGURES:
+            known = [(_labels(row), value) for row in shown if (value := figure(row)) is not None]
+            yield f"{prefix}_{name}", help_text, known
+        states = [({**_labels(row), "state": state}, float(row.state == state)) for row in shown for state in STATES]
+        yield f"{prefix}_state", "1 for the state that the table is in.", states
+
+
 def status_prometheus(rows: Sequence[StatusRow], at_ms: int) -> str:
     """Return rows in the text exposition format, version 0.0.4; ``at_ms`` is the time of the look."""
-    lines = _series([row for row in rows if not row.is_ledger], "maintainer_table")
-    of_ledger = [row for row in rows if row.is_ledger]
-    if of_ledger:  # under names of its own, so that a sum over tables is one over the user's
-        lines += _series(of_ledger, "maintainer_ledger")
-    lines += _head("maintainer_status_timestamp_seconds", "When the tables were looked at.")
-    lines.append(f"maintainer_status_timestamp_seconds {_number(at_ms / 1000)}")
+    looked: Series = ("maintainer_status_timestamp_seconds", "When the tables were looked at.", [({}, at_ms / 1000)])
+    lines: list[str] = []
+    for name, help_text, samples in (*status_series(rows), looked):
+        lines += [f"# HELP {name} {help_text}", f"# TYPE {name} gauge"]
+        for labels, value in samples:
+            pairs = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+            lines.append(f"{name}{f'{{{pairs}}}' if pairs else ''} {_number(value)}")
     return "\n".join(lines) + "\n"
 
 
-def _series(rows: Sequence[StatusRow], prefix: str) -> list[str]:
-    lines: list[str] = []
-    for name, help_text, figure in FIGURES:
-        lines += _head(f"{prefix}_{name}", help_text)
-        samples = [(row, value) for row in rows if (value := figure(row)) is not None]
-        lines += [f"{prefix}_{name}{_labels(row)} {_number(value)}" for row, value in samples]
-    lines += _head(f"{prefix}_state", "1 for the state that the table is in.")
-    for row in rows:
-        lines += [f"{prefix}_state{_labels(row, state=state)} {int(row.state == state)}" for state in STATES]
-    return lines
-
-
-def _head(name: str, help_text: str) -> list[str]:
-    return [f"# HELP {name} {help_text}", f"# TYPE {name} gauge"]
-
-
-def _labels(row: StatusRow, **more: str) -> str:
-    pairs = {"table": row.table, "owner": row.owner or "", **more}
-    return "{" + ",".join(f'{key}="{_escaped(value)}"' for key, value in pairs.items()) + "}"
+def _labels(row: StatusRow) -> dict[str, str]:
+    return {"table": row.table, "owner": row.owner or ""}
 
 
 def _escaped(value: str) -> str:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from datetime import datetime, timezone
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from maintainer.app.running.restore_files import past_undeletes
 from maintainer.app.running.verify_commits import past_verifications
@@ -21,15 +20,15 @@ from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome
+from maintainer.report.text_layout import UTC, when
 from maintainer.units import count_of
-
-if TYPE_CHECKING:
-    pass
 
 NAMED_AFTER_RUNS = 3
 MAX_NAMED = 50
 CODE = "C717"
 UNREAD_CODE = "E643"
+_FAILED_HELP = "`maintainer history --failed` shows why; `suspend:` keeps a table out until it is fixed"
+_LOST_HELP = "give the table a `window:`, `quietFor:` or `skipNewestPartitions:`"
 HOT_HELP = (
     "run it when its writers rest (`window:`), or partition it and name the partition in their predicates: "
     "`optimize.where:` and `skipNewestPartitions:` leave theirs out"
@@ -49,20 +48,15 @@ def in_a_row(runs_dir: Path, outcome: RunOutcome) -> list[Problem]:
     for table in outcome.tables:
         name = table.ref.identifier
         streak = records.streak_of(name, places)
-        if streak.failed >= NAMED_AFTER_RUNS:
-            since = datetime.fromtimestamp((streak.failing_since_ms or 0) / 1000, tz=timezone.utc)
-            what = f"failed in {count_of(streak.failed, 'run')} in a row, since {since:%Y-%m-%d %H:%M} UTC"
-            help_text = "`maintainer history --failed` shows why; `suspend:` keeps a table out until it is fixed"
-            problems.append(Problem(CODE, what, name, help_text))
-        if streak.lost >= NAMED_AFTER_RUNS:
-            what = f"another writer won in {count_of(streak.lost, 'run')} in a row"
-            problems.append(
-                Problem(CODE, what, name, "give the table a `window:`, `quietFor:` or `skipNewestPartitions:`")
-            )
-        if streak.hot >= NAMED_AFTER_RUNS:
-            since = datetime.fromtimestamp((streak.hot_since_ms or 0) / 1000, tz=timezone.utc)
-            what = f"waiting: hot in {count_of(streak.hot, 'run')} in a row, since {since:%Y-%m-%d %H:%M} UTC"
-            problems.append(Problem(CODE, what, name, HOT_HELP))
+        for number, since_ms, what, help_text in (
+            (streak.failed, streak.failing_since_ms, "failed in {}", _FAILED_HELP),
+            (streak.lost, None, "another writer won in {}", _LOST_HELP),
+            (streak.hot, streak.hot_since_ms, "waiting: hot in {}", HOT_HELP),
+        ):
+            if number >= NAMED_AFTER_RUNS:
+                said = what.format(f"{count_of(number, 'run')} in a row")
+                since = "" if since_ms is None else f", since {when(since_ms, UTC)}"
+                problems.append(Problem(CODE, f"{said}{since}", name, help_text))
     if len(problems) > MAX_NAMED:
         num_more = len(problems) - MAX_NAMED
         help_text = "`maintainer history --failed` shows them all"
@@ -156,23 +150,10 @@ def _unread(folder: Path, why: str) -> Problem:
 
 def history_row(row: LedgerRow) -> HistoryRow:
     """Return a row of the ledger as `history` shows it."""
-    return HistoryRow(
-        at_ms=row.started_at_ms,
-        table=row.table,
-        step=row.kind,
-        status=row.status,
-        run_id=row.run_id,
-        version_before=row.version_before,
-        version_after=row.version_after,
-        num_files_removed=row.num_files_removed,
-        num_files_added=row.num_files_added,
-        bytes_removed=row.bytes_removed,
-        bytes_added=row.bytes_added,
-        duration_seconds=row.duration_seconds,
-        proof=None if row.proof_result == "none" else row.proof_result,
-        reason=row.reason,
-        error_code=row.error_code,
-        error=row.error,
-        policy_file=row.policy_file,
-        git_commit=row.git_commit,
-    )
+    same = {name: getattr(row, name) for name in _SAME}
+    proof = None if row.proof_result == "none" else row.proof_result
+    return HistoryRow(at_ms=row.started_at_ms, step=row.kind, proof=proof, **same)
+
+
+_SAME = {field.name for field in fields(HistoryRow)} & {field.name for field in fields(LedgerRow)}
+"""What a row of the history and one of the ledger call by one name."""

@@ -6,7 +6,7 @@ The figures of tables are those that ``status -o prometheus`` writes. Whatever i
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -30,8 +30,10 @@ from maintainer.model.run.progress import (
     TableStarted,
 )
 from maintainer.report.run.outcome_text import proven
-from maintainer.report.status_documents import FIGURES, STATES
+from maintainer.report.status_documents import status_series
 from maintainer.report.text_layout import printable
+
+LABELS = ("table", "owner", "state")
 
 STEP_SECONDS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 10_800.0)
 """Bounds of the histogram of steps."""
@@ -166,30 +168,12 @@ class _TableFigures(Collector):
         """Return the gauges; called by whoever reads the metrics, on a thread of the server."""
         with self._lock:
             rows, at_ms = tuple(self._rows.values()), self._at_ms
-        yield from _gauges("maintainer_table", [row for row in rows if not row.is_ledger])
-        yield from _gauges("maintainer_ledger", [row for row in rows if row.is_ledger])
+        for name, help_text, samples in status_series(rows):
+            gauge = GaugeMetricFamily(name, help_text, labels=LABELS if name.endswith("_state") else LABELS[:2])
+            for labels, value in samples:
+                gauge.add_metric([printable(text) for text in labels.values()], value)
+            yield gauge
         looked = GaugeMetricFamily("maintainer_status_timestamp_seconds", "When a table was last looked at.")
         if at_ms is not None:
             looked.add_metric((), at_ms / 1000)
         yield looked
-
-
-def _gauges(prefix: str, rows: Sequence[StatusRow]) -> Iterator[Metric]:
-    for name, help_text, figure in FIGURES:
-        gauge = GaugeMetricFamily(f"{prefix}_{name}", help_text, labels=("table", "owner"))
-        for row in rows:
-            value = figure(row)
-            if value is not None:
-                gauge.add_metric(_labels(row), value)
-        yield gauge
-    states = GaugeMetricFamily(
-        f"{prefix}_state", "1 for the state that the table is in.", labels=("table", "owner", "state")
-    )
-    for row in rows:
-        for state in STATES:
-            states.add_metric((*_labels(row), state), float(row.state == state))
-    yield states
-
-
-def _labels(row: StatusRow) -> tuple[str, str]:
-    return (printable(row.table), printable(row.owner or ""))
