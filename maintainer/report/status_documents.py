@@ -132,7 +132,7 @@ Series = tuple[str, str, list[tuple[dict[str, str], float]]]
 
 
 def status_series(rows: Sequence[StatusRow]) -> Iterator[Series]:
-    """Yield the gauges of tables; those of our ledger have names of their own, so that sums are of the user's tables."""
+    """Yield the gauges of tables; those of our ledger have names of their own: sums are of the user's tables."""
     of_user, of_ledger = ([row for row in rows if row.is_ledger is kind] for kind in (False, True))
     for prefix, shown in (("maintainer_table", of_user), *([("maintainer_ledger", of_ledger)] if of_ledger else [])):
         for name, help_text, figure in FIGURES:
