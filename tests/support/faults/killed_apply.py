@@ -13,7 +13,7 @@ from maintainer.cli.main import run
 from maintainer.delta.engine.ledger_table import LedgerTable
 from maintainer.delta.storage.file_store import LocalFiles
 from maintainer.journal.journal import Journal
-from maintainer.model.run.run_events import Result, RunEvent
+from maintainer.model.run.run_events import Intent, Result, RunEvent
 
 DELETIONS = 49
 
@@ -39,15 +39,15 @@ def die_in_result(kind: str, number: int) -> None:
     setattr(Journal, "record", record)  # noqa: B010 (a method, replaced in this process alone)
 
 
-def die_after(owner: Any, name: str, calls: int) -> None:
-    """Die when a method has been called so often."""
+def die_after(owner: Any, name: str, calls: int, of: type | None = None) -> None:
+    """Die when a method has been called so often; with ``of``, with such an argument."""
     real: Callable[..., Any] = getattr(owner, name)
     lock, done = threading.Lock(), [0]
 
     def method(*args: Any, **named: Any) -> Any:
         with lock:
             result = real(*args, **named)
-            done[0] += 1
+            done[0] += of is None or isinstance(args[-1], of)
             if done[0] == calls:
                 die()
         return result
@@ -59,11 +59,11 @@ def main(project: str, point: str) -> int:
     """Apply; die at the point."""
     match point:
         case "first intent":
-            die_after(Journal, "intent", 1)
+            die_after(Journal, "record", 1, Intent)
         case "properties landed":
             die_in_result("set_properties", 1)
         case "compact tried":
-            die_after(Journal, "intent", 2)
+            die_after(Journal, "record", 2, Intent)
         case "compact landed":
             die_in_result("compact", 1)
         case "49 deleted":
