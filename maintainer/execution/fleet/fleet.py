@@ -152,6 +152,7 @@ class _Fleet:
         self._context = context
         self._bounds = bounds
         self._ledger = ledger
+        self._preparation = preparation
         self._started_at_ms = context.clock.now_ms()
         self._started = context.clock.monotonic()
         self._keys = {
@@ -181,6 +182,7 @@ class _Fleet:
                     run_folder=os.fspath(context.journal.folder.path),
                     planned_bytes=sum(step.size_bytes for step in self._plan.rewrites),
                     timeout_seconds=self._bounds.run_timeout_seconds,
+                    preparation=self._preparation,
                 )
             )
             waiting = {task.plan.ref for task in tasks}

@@ -28,7 +28,7 @@ from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.memory.table_records import TablePast
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
-from maintainer.model.run.progress import BatchStarted, RunStopping, StepHeartbeat, TableStarted
+from maintainer.model.run.progress import BatchStarted, RunStopping, StepFinished, StepHeartbeat, TableStarted
 
 MAX_GIVEN_UP = 8
 """Threads that may be given up in one run; after that something is wrong with the engine and nothing new is started."""
@@ -299,7 +299,12 @@ class Crew:
                 return
             member.given_up = True
         running.control.abandon()
-        self._end(_hung(running, self.results, self.bounds.hang_after(self.context.switch)))
+        outcome = _hung(running, self.results, self.bounds.hang_after(self.context.switch))
+        known = len(self.results.steps_so_far(outcome.ref))
+        for step in outcome.steps[known:]:
+            number, now_ms = self.context.step_numbers.get(step.step_id, 0), self.context.clock.now_ms()
+            self.context.tell(StepFinished(now_ms, outcome.ref.identifier, number, step))
+        self._end(outcome)
         if sum(member.given_up for member in self._members) >= MAX_GIVEN_UP:
             self.context.switch.halt(f"{MAX_GIVEN_UP} tables did not end when cancelled")
         elif (self._waiting or self._batches) and self.context.switch.halt_reason is None:

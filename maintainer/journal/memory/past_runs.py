@@ -1,7 +1,7 @@
 """Read past runs from their folders: the plan of each, and its outcome.
 
-A run that closed its record is read from ``results.json``. For any other run the events are read as well
-(``recorded_outcome``), so that a commit that landed right before a kill is reported too.
+A run that closed its record is read from ``results.json``, which is the same in less to read. Any other one is read
+from its events (``recorded_outcome``), so that a commit that landed right before a kill is reported too.
 """
 
 from __future__ import annotations
@@ -39,16 +39,15 @@ class PastRun:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What a run's folder holds: the plan, the results as they were last written, and all events."""
+    """What a run's folder holds: the plan, and all events."""
 
     plan: Plan
-    results: RunOutcome
     events: tuple[RunEvent, ...]
     end: RunEnd
 
     def outcome(self, num_events: int | None = None) -> RunOutcome:
         """Return the outcome of the run by its first ``num_events`` events; None: all of them."""
-        return recorded_outcome(self.plan, self.results, self.events[:num_events], self.end)
+        return recorded_outcome(self.plan, self.events[:num_events], self.end)
 
 
 def past_runs(runs_dir: Path) -> Iterator[PastRun | tuple[Path, str]]:
@@ -78,12 +77,12 @@ def read_run(folder: Path) -> PastRun:
         ValueError: The results are damaged.
         MaintainerError: The plan is damaged.
     """
-    plan, results = _plan(folder), _results(folder)
     path = folder / EVENTS_FILE
     last = last_event(path)
     if not path.is_file() or (last is not None and last["type"] == "run_finished"):
-        return PastRun(folder, plan, results)
-    return PastRun(folder, plan, _record(folder, plan, results).outcome())
+        return PastRun(folder, _plan(folder), run_from_json(read_document(folder / RESULTS_FILE)))
+    record = read_record(folder)
+    return PastRun(folder, record.plan, record.outcome())
 
 
 def read_record(folder: Path) -> RunRecord:
@@ -91,13 +90,8 @@ def read_record(folder: Path) -> RunRecord:
 
     Raises:
         OSError: A file cannot be read.
-        ValueError: The results are damaged.
-        MaintainerError: The plan is damaged.
+        MaintainerError: The plan is damaged, or E641, another version wrote the events.
     """
-    return _record(folder, _plan(folder), _results(folder))
-
-
-def _record(folder: Path, plan: Plan, results: RunOutcome) -> RunRecord:
     path = folder / EVENTS_FILE
     # Asked before the events are read: a run that ends in between has closed its record in what is read.
     alive = is_alive(path)
@@ -105,13 +99,9 @@ def _record(folder: Path, plan: Plan, results: RunOutcome) -> RunRecord:
     end = RunEnd.RUNNING if alive else RunEnd.DIED
     if any(isinstance(event, RunFinished) for event in events):
         end = RunEnd.FINISHED
-    return RunRecord(plan, results, events, end)
+    return RunRecord(_plan(folder), events, end)
 
 
 def _plan(folder: Path) -> Plan:
     path = folder / PLAN_FILE
     return from_json(read_document(path), where=str(path))
-
-
-def _results(folder: Path) -> RunOutcome:
-    return run_from_json(read_document(folder / RESULTS_FILE))

@@ -1,8 +1,8 @@
-"""Read the outcome of a run from its record: its results and its events.
+"""Fold the events of a run into what came of it.
 
-``results.json`` is complete when a run closes its record. A killed run leaves that of the step before; what happened
-since is in ``events.jsonl``: each INTENT before its commit, each RESULT after it, and what later runs found out. A
-commit that nobody has looked up yet is *unknown*, never guessed.
+The same events give the outcome of a run that closed its record, that goes on, and that was killed: each INTENT is
+recorded before its commit, each RESULT after it, and beside them what later runs found out. A commit that nobody has
+looked up yet is *unknown*, never guessed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.steps import Step, StepKind
 from maintainer.model.plan.zorder_turn import TurnOutcome
 from maintainer.model.run.outcome import (
+    Assertion,
     CommitReceipt,
+    Preparation,
     RunEnd,
     RunOutcome,
     StepOutcome,
@@ -24,24 +26,23 @@ from maintainer.model.run.outcome import (
     VacuumReceipt,
     Verdict,
 )
-from maintainer.model.run.progress import StepFinished, TableFinished, Verified
+from maintainer.model.run.progress import RunFinished, RunStarted, RunStopping, StepFinished, TableFinished, Verified
 from maintainer.model.run.run_events import (
     DELETED,
     Deleting,
     Fate,
     Intent,
+    RecordOpened,
     Result,
     RunEvent,
     Settled,
     Turned,
     step_of,
 )
+from maintainer.model.table.table_facts import TableRef
 
 DIED_CODE = "C712"
 DIED_HELP = "run `maintainer apply`: it finds out what is not known yet, and goes on"
-
-_ENDED = frozenset({TableStatus.INTERRUPTED, TableStatus.NOT_REACHED})
-"""What ``results.json`` says of tables while a run goes on: their events know better."""
 
 
 @dataclass(slots=True)
@@ -55,11 +56,14 @@ class _StepRecord:
     num_deleted: int | None = None
     turns: list[TurnOutcome] = field(default_factory=list)
     checks: dict[int | None, Verified] = field(default_factory=dict)
+    assertions: list[Assertion] = field(default_factory=list)
     finished: StepFinished | None = None
 
     def take(self, event: RunEvent) -> None:
         if getattr(event, "by", None) is None:  # what a later run found out took none of this step's time
             self.last_at_ms = max(self.last_at_ms, event.at_ms)
+            if isinstance(event, Verified):
+                self.assertions.extend(event.assertions)
         match event:
             case Intent(stamp=stamp):
                 self.intents[stamp.batch] = event
@@ -72,7 +76,7 @@ class _StepRecord:
                 self.turns.append(turn)
             case Verified(version=version):
                 self.checks[version] = event
-            case StepFinished():
+            case StepFinished() if self.finished is None:  # a worker that was given up may come back with another end
                 self.finished = event
 
     @property
@@ -90,15 +94,12 @@ class _StepRecord:
 
         return replace(step, commits=tuple(replace(receipt, verdict=verdict(receipt)) for receipt in step.commits))
 
-    def landed(self, *kinds: type[Result]) -> list[Result]:
+    @property
+    def landed(self) -> list[Result]:
         """Results and settlements of what landed or was deleted, in the order of the batches."""
-        return [
-            result
-            for _, result in sorted(self.fates.items())
-            if isinstance(result, kinds or Result) and result.fate in DELETED
-        ]
+        return [result for _, result in sorted(self.fates.items()) if result.fate in DELETED]
 
-    def commits(self, results: list[Result]) -> tuple[CommitReceipt, ...]:
+    def commits(self, results: Iterable[Result]) -> tuple[CommitReceipt, ...]:
         """Receipts of commits, with the proof that their INTENT has."""
         return tuple(
             replace(receipt, proof=receipt.proof or (intent.proof if intent else None))
@@ -110,73 +111,77 @@ class _StepRecord:
 
 @dataclass(slots=True)
 class _Record:
-    """The events of a run about its steps and tables."""
+    """The events of a run about its steps and tables, and about itself."""
 
-    steps: dict[str, _StepRecord] = field(default_factory=dict)
-    tables: dict[str, TableOutcome] = field(default_factory=dict)
+    run_id: str = ""
+    started_at_ms: int = 0
     last_at_ms: int = 0
+    preparation: Preparation = Preparation()  # noqa: RUF009 (frozen)
+    stopped_by: str | None = None
+    finished: RunOutcome | None = None
+    steps: dict[str, _StepRecord] = field(default_factory=dict)
+    tables: dict[TableRef, TableOutcome] = field(default_factory=dict)
 
-    @staticmethod
-    def of(events: Iterable[RunEvent]) -> _Record:
-        record = _Record()
-        for event in events:
-            record._take(event)
-        return record
-
-    def _take(self, event: RunEvent) -> None:
+    def take(self, event: RunEvent) -> None:
         if getattr(event, "by", None) is None:
             self.last_at_ms = max(self.last_at_ms, event.at_ms)
-        step_id = step_of(event)
-        if isinstance(event, TableFinished):
-            self.tables[event.outcome.ref.identifier] = event.outcome
-        elif step_id is not None:
-            self.steps.setdefault(step_id, _StepRecord(event.at_ms, event.at_ms)).take(event)
+        match event:
+            case RecordOpened(at_ms=at_ms, run_id=run_id):
+                self.run_id, self.started_at_ms = run_id, at_ms
+            case RunStarted(at_ms=at_ms, preparation=preparation):
+                self.started_at_ms, self.preparation = at_ms, preparation
+            case RunStopping(reason=reason):
+                self.stopped_by = reason
+            case TableFinished(outcome=table):
+                self.tables[table.ref] = table
+            case RunFinished(outcome=run):
+                self.finished = run
+            case _ if (step_id := step_of(event)) is not None:
+                self.steps.setdefault(step_id, _StepRecord(event.at_ms, event.at_ms)).take(event)
+
+    def run(self, end: RunEnd) -> RunOutcome:
+        """The run without its tables."""
+        if self.finished is not None:
+            return replace(self.finished, end=end)
+        seconds = (self.last_at_ms - self.started_at_ms) / 1000
+        return RunOutcome(
+            self.run_id, self.started_at_ms, seconds, (), self.stopped_by, end, preparation=self.preparation
+        )
 
 
-def recorded_outcome(plan: Plan, results: RunOutcome, events: Iterable[RunEvent], end: RunEnd) -> RunOutcome:
+def recorded_outcome(plan: Plan, events: Iterable[RunEvent], end: RunEnd) -> RunOutcome:
     """Return what came of a run.
 
     Args:
         plan: As it was applied.
-        results: As ``results.json`` has them, which may be of an earlier moment.
-        events: The run's record.
+        events: The run's record, or its beginning.
         end: Whether the run closed its record, still goes on, or died.
     """
-    record = _Record.of(events)
-    stored = {table.ref: table for table in results.tables}
-    tables = tuple(
-        _table(table, stored.get(table.ref), record, end) for table in plan.tables if table.ref in stored or table.steps
-    )
-    duration = results.duration_seconds
-    if end is RunEnd.DIED:
-        duration = max(duration, (record.last_at_ms - results.started_at_ms) / 1000)
-    return replace(results, tables=tables, end=end, duration_seconds=duration)
+    record = _Record()
+    for event in events:
+        record.take(event)
+    return replace(record.run(end), tables=tuple(_table(table, record, end) for table in plan.tables))
 
 
-def _table(plan: TablePlan, stored: TableOutcome | None, record: _Record, end: RunEnd) -> TableOutcome:
-    stored_steps = {step.step_id: step for step in stored.steps} if stored else {}
+def _table(plan: TablePlan, record: _Record, end: RunEnd) -> TableOutcome:
     steps: list[StepOutcome] = []
     began = False
     for planned in plan.steps:
         step_id = plan.step_id(planned)
-        before, record_of_step = stored_steps.get(step_id), record.steps.get(step_id)
-        if before is not None:
-            steps.append(before if record_of_step is None else record_of_step.judged(_amended(before, record_of_step)))
-        elif record_of_step is not None and (record_of_step.intents or record_of_step.finished):
-            steps.append(record_of_step.judged(_of_record(step_id, planned, record_of_step)))
-        began = began or record_of_step is not None
-    if stored is not None and (end is RunEnd.FINISHED or stored.status not in _ENDED):
-        return replace(stored, steps=tuple(steps))
-    finished = record.tables.get(plan.ref.identifier)
+        step = record.steps.get(step_id)
+        began = began or step is not None
+        if step is not None and (step.intents or step.finished):
+            steps.append(step.judged(_step(step_id, planned, step)))
+    finished = record.tables.get(plan.ref)
     if finished is not None:
-        status, problem = finished.status, finished.problem
-    elif began:
-        status, problem = TableStatus.INTERRUPTED, _why(end, "while this table was worked on")
+        table = replace(finished, steps=tuple(steps))
     else:
-        status, problem = TableStatus.NOT_REACHED, _why(end, "before this table was started")
+        status = TableStatus.INTERRUPTED if began else TableStatus.NOT_REACHED
+        problem = _why(end, "while this table was worked on" if began else "before this table was started")
+        table = TableOutcome(plan.ref, status, tuple(steps), problem, plan.policy_file, plan.owner)
     if any(step.status is StepStatus.VERIFY_FAILED for step in steps):
-        status = TableStatus.VERIFY_FAILED
-    return TableOutcome(plan.ref, status, tuple(steps), problem, plan.policy_file, plan.owner)
+        return replace(table, status=TableStatus.VERIFY_FAILED)
+    return table
 
 
 def _why(end: RunEnd, when: str) -> Problem:
@@ -186,35 +191,31 @@ def _why(end: RunEnd, when: str) -> Problem:
     return Problem(code, f"the run was killed, or its machine went down, {when}", help=DIED_HELP)
 
 
-def _amended(step: StepOutcome, record: _StepRecord) -> StepOutcome:
-    """Add what later runs found out to a step as its run recorded it."""
-    later = record.landed(Settled)
+def _step(step_id: str, planned: Step, record: _StepRecord) -> StepOutcome:
+    """Make the outcome of a step: as its run saw it end, and what later runs found out; or as it was broken off."""
+    if record.finished is None:
+        return _broken_off(step_id, planned, record)
+    own = [result for result in record.landed if not isinstance(result, Settled)]
+    assertions, commits = tuple(record.assertions), record.commits(own)
+    step = replace(record.finished.outcome, commits=commits, assertions=assertions)
     settled = [result for result in record.fates.values() if isinstance(result, Settled)]
+    later = [result for result in record.landed if isinstance(result, Settled)]
     if not later:
         if step.status is StepStatus.UNKNOWN and settled and not record.unsettled:
             note = "a later run found that the commit did not land"
             return replace(step, status=StepStatus.FAILED, note=_joined(step.note, note))
         return step
     status = StepStatus.INTERRUPTED if step.status is StepStatus.UNKNOWN else step.status
-    last = later[-1]
-    if isinstance(last.receipt, VacuumReceipt):
-        detail = last.detail if isinstance(last, Settled) else None
-        return replace(step, status=status, vacuum=last.receipt, note=_joined(step.note, detail))
+    if isinstance(later[-1].receipt, VacuumReceipt):
+        return replace(step, status=status, vacuum=later[-1].receipt, note=_joined(step.note, later[-1].detail))
     versions = {receipt.version for receipt in step.commits}
     receipts = tuple(receipt for receipt in record.commits(later) if receipt.version not in versions)
     note = "; ".join(f"a later run found that version {receipt.version} landed" for receipt in receipts)
     return replace(step, status=status, commits=(*step.commits, *receipts), note=_joined(step.note, note or None))
 
 
-def _of_record(step_id: str, planned: Step, record: _StepRecord) -> StepOutcome:
-    """Make the outcome of a step without results: its run died before it ended, or before they were written."""
-    landed = record.landed()
-    commits = record.commits(landed)
-    vacuum = next((result.receipt for result in reversed(landed) if isinstance(result.receipt, VacuumReceipt)), None)
-    turns = _turns(record, commits)
-    if record.finished is not None:
-        assertions = tuple(assertion for check in record.checks.values() for assertion in check.assertions)
-        return replace(record.finished.outcome, commits=commits, vacuum=vacuum, assertions=assertions, turns=turns)
+def _broken_off(step_id: str, planned: Step, record: _StepRecord) -> StepOutcome:
+    """Make the outcome of a step in which its run died, or goes on."""
     status = StepStatus.INTERRUPTED
     failed = next((check for check in record.checks.values() if check.result == Verdict.FAIL), None)
     if failed is not None:
@@ -227,6 +228,8 @@ def _of_record(step_id: str, planned: Step, record: _StepRecord) -> StepOutcome:
             status = StepStatus.UNKNOWN
             what += "; whether its last commit landed is not known yet"
         error = Problem(DIED_CODE, what, help=DIED_HELP)
+    commits = record.commits(record.landed)
+    receipts = (result.receipt for result in reversed(record.landed))
     return StepOutcome(
         step_id=step_id,
         kind=planned.kind,
@@ -234,9 +237,9 @@ def _of_record(step_id: str, planned: Step, record: _StepRecord) -> StepOutcome:
         started_at_ms=record.started_at_ms,
         duration_seconds=(record.last_at_ms - record.started_at_ms) / 1000,
         commits=commits,
-        vacuum=vacuum,
+        vacuum=next((receipt for receipt in receipts if isinstance(receipt, VacuumReceipt)), None),
         error=error,
-        turns=turns,
+        turns=_turns(record, commits),
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from maintainer.model.closed_types import TextEnum
-from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, TableOutcome
+from maintainer.model.run.outcome import Assertion, Preparation, RunOutcome, StepOutcome, TableOutcome
 
 
 class Phase(TextEnum):
@@ -76,7 +76,7 @@ class RunStarted:
     """First event of a run. ``num_workers`` tables run at once.
 
     ``num_tables``, ``num_steps`` and ``planned_bytes``, which the plan's rewrites read, leave our own ledger out.
-    ``timeout_seconds`` bounds the whole run, None does not.
+    ``timeout_seconds`` bounds the whole run, None does not; ``preparation`` came before it.
     """
 
     at_ms: int
@@ -87,6 +87,7 @@ class RunStarted:
     run_folder: str
     planned_bytes: int = 0
     timeout_seconds: float | None = None
+    preparation: Preparation = Preparation()  # noqa: RUF009 (frozen)
 
 
 @dataclass(frozen=True, slots=True)

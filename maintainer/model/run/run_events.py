@@ -3,9 +3,9 @@
 ``events.jsonl`` keeps all but heartbeats, and recovery reads them; ``progress`` has the part that is shown meanwhile.
 An event that concerns one table names it, with its id and location where it was read.
 
-What a line leaves out stands in lines before it: the end of a step is kept without its commits, the end of a table
-without its steps, the end of a run without its tables. A field may be added with a default. A line of an unknown type,
-or one that lacks a field without a default, was written by another version and is never passed over.
+What a line leaves out stands in lines before it: the end of a step is kept without its commits and checks, that of a
+table without its steps, that of a run without its tables. A field may be added with a default. A line of an unknown
+type, or one that lacks a field without a default, was written by another version and is never passed over.
 """
 
 from __future__ import annotations
@@ -289,7 +289,8 @@ def event_of(line: Mapping[str, Any]) -> Any:  # noqa: ANN401 (a `RunEvent`, whi
 def _kept(event: RunEvent) -> RunEvent:
     match event:
         case StepFinished(outcome=step):
-            return replace(event, outcome=replace(step, commits=(), vacuum=None, assertions=(), turns=()))
+            vacuum = step.vacuum and replace(step.vacuum, remaining=step.vacuum.remaining[:MAX_PATHS])
+            return replace(event, outcome=replace(step, commits=(), vacuum=vacuum, assertions=()))
         case TableFinished(outcome=table):
             return replace(event, outcome=replace(table, steps=()))
         case RunFinished(outcome=run):

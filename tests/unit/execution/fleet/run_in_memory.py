@@ -9,10 +9,12 @@ from typing import Any
 from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.run.run_context import Clock, RetryBounds
+from maintainer.journal.events.event_log import read_events, run_events
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.journal import Journal
+from maintainer.journal.memory.recorded_outcome import recorded_outcome
 from maintainer.model.plan.plan import Plan, TablePlan
-from maintainer.model.run.outcome import RunOutcome, TableStatus
+from maintainer.model.run.outcome import RunEnd, RunOutcome, TableStatus
 from maintainer.model.run.progress import ProgressEvent, TableFinished
 from maintainer.model.run.results_document import run_from_json
 from tests.support.runs.fake_lake import FakeLake
@@ -54,6 +56,8 @@ class Run:
         outcomes = [event.outcome for event in self.events if isinstance(event, TableFinished)]
         assert sorted(outcomes[-len(plan.tables) :], key=lambda table: table.ref) == list(outcome.tables)
         assert run_from_json((self.folder.path / "results.json").read_text()) == outcome
+        path = self.folder.path / "events.jsonl"
+        assert recorded_outcome(plan, run_events(path, read_events(path).events), RunEnd.FINISHED) == outcome
         return outcome
 
     def _keep(self, event: ProgressEvent) -> None:

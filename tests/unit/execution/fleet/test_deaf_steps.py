@@ -127,7 +127,7 @@ def test_a_deletion_that_did_not_come_back_is_interrupted_once_a_later_run_has_l
     run.switch, run.lake.cancel_events = StopSwitch(), {}
     run(plan_all(plan_of(table)))
     events = run_events(folder.path, read_events(folder.path / EVENTS_FILE).events)
-    (step,) = recorded_outcome(plan, outcome, events, RunEnd.FINISHED).tables[0].steps
+    (step,) = recorded_outcome(plan, events, RunEnd.FINISHED).tables[0].steps
     assert step.vacuum is not None
     assert (step.status, step.vacuum.num_files_deleted) == (StepStatus.INTERRUPTED, 1)
     come_back(release)

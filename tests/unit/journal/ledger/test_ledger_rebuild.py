@@ -31,6 +31,7 @@ from maintainer.model.run.outcome import (
     TableOutcome,
     TableStatus,
 )
+from maintainer.model.run.progress import StepFinished, TableFinished
 from maintainer.model.run.run_events import Fate, Intent, LedgerRows, Result, Settled
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, TableCommit
 from tests.support.policies.projects import loaded
@@ -204,10 +205,12 @@ def test_what_a_later_run_settles_repeats_neither_the_prediction_nor_the_time() 
     events = (
         Intent(*about, read_version=4, proven=True),
         Result(*about, Fate.UNKNOWN),
+        StepFinished(NOW_MS, "t", 1, step),
+        TableFinished(NOW_MS, results.tables[0]),
         LedgerRows(NOW_MS, 1),
         Settled(*about, Fate.LANDED, CommitReceipt(5, 4, num_files_removed=2), by="x"),
     )
-    first, settled = recorded_rows(RunRecord(plan, results, events, RunEnd.FINISHED))
+    first, settled = recorded_rows(RunRecord(plan, events, RunEnd.FINISHED))
     assert (first.step_id, first.version_after, first.num_files_removed) == ("t/compact", None, 0)
     assert (settled.step_id, settled.version_after, settled.num_files_removed) == ("t/compact#settled", 5, 2)
     assert (first.predicted_files_removed, first.duration_seconds) == (2, 2.5)

@@ -9,7 +9,7 @@ import pytest
 from maintainer.app.planning.run_statistics import past_lessons
 from maintainer.execution.table.deletion_record import planned_files
 from maintainer.journal.folder.run_folder import RunFolder
-from maintainer.journal.memory.past_runs import read_record
+from maintainer.journal.memory.past_runs import read_run
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.run.results_document import run_to_json
@@ -27,8 +27,8 @@ def test_the_record_of_a_table_with_any_name_is_read_back(tmp_path: Path, name: 
     folder = RunFolder.create(tmp_path, outcome.run_id)
     folder.write_plan(to_json(plan))
     folder.write_results(run_to_json(outcome))
-    record = read_record(folder.path)
-    assert (record.plan, record.results) == (plan, outcome)
+    past = read_run(folder.path)
+    assert (past.plan, past.outcome) == (plan, outcome)
     names = [(lesson.table.ref.identifier, lesson.waits) for run in past_lessons(tmp_path) for lesson in run.tables]
     assert names == [(name, False)]
     [step] = plan.tables[0].steps
