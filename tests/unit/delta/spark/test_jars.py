@@ -8,11 +8,12 @@ from __future__ import annotations
 import hashlib
 import stat
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from maintainer.delta.spark import jar_fetch, jars
+from maintainer.delta.spark import jars
 from maintainer.delta.spark.installed_versions import Versions
 from maintainer.delta.spark.java_home import Java
 from maintainer.delta.spark.pinned_jars import DELTA_JARS, Jar
@@ -24,7 +25,7 @@ CONTENT = {jar.file_name: f"bytes of {jar.artifact}".encode() for jar in DELTA_J
 @pytest.fixture(autouse=True)
 def small_jars(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pin digests of small files instead of the real ones."""
-    pinned = tuple(Jar(jar.artifact, hashlib.sha256(CONTENT[jar.file_name]).hexdigest()) for jar in DELTA_JARS)
+    pinned = tuple(replace(jar, sha256=hashlib.sha256(CONTENT[jar.file_name]).hexdigest()) for jar in DELTA_JARS)
     monkeypatch.setattr(jars, "DELTA_JARS", pinned)
 
 
@@ -131,7 +132,7 @@ def test_resolver_that_brings_nothing_is_a_failure(tmp_path: Path, versions: Ver
 
 
 def test_fetch_has_a_limit(tmp_path: Path, versions: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jar_fetch, "FETCH_TIMEOUT_SECONDS", 0.3)
+    monkeypatch.setattr(jars, "FETCH_TIMEOUT_SECONDS", 0.3)
     with pytest.raises(EnvironmentUnfit) as caught:
         jars.ensure_jars(resolver(tmp_path, "exec sleep 20"), versions, env_for(tmp_path))
     assert "no answer within" in (caught.value.found or "")
@@ -183,9 +184,9 @@ def test_folder_that_cannot_be_made(tmp_path: Path, versions: Versions) -> None:
 
 
 def test_resolver_knows_only_the_central_repository_and_its_own_cache(tmp_path: Path) -> None:
-    artifact = Jar("name", "digest", "1", "org")
+    artifact = Jar("org", "name", "1", None, "digest")
     java = Java(Path("/jdk/bin/java"), "17", 17, "r")
-    command = jar_fetch.ivy_command([artifact], java, Path("/s/ivy.jar"), tmp_path, {})
+    command = jars.ivy_command([artifact], java, Path("/s/ivy.jar"), tmp_path, {})
     settings = Path(command[command.index("-settings") + 1]).read_text()
     assert settings.count("<ibiblio ") == 1
     assert "://" not in settings
@@ -195,7 +196,7 @@ def test_resolver_knows_only_the_central_repository_and_its_own_cache(tmp_path: 
 
 def test_proxy_variables_are_followed(tmp_path: Path) -> None:
     env = {"https_proxy": "http://proxy.example:3128", "NO_PROXY": "localhost,.corp.example"}
-    command = jar_fetch.ivy_command([], Java(Path("j"), "17", 17, "r"), Path("i"), tmp_path, env)
+    command = jars.ivy_command([], Java(Path("j"), "17", 17, "r"), Path("i"), tmp_path, env)
     assert "-Dhttps.proxyHost=proxy.example" in command
     assert "-Dhttps.proxyPort=3128" in command
     assert "-Dhttp.nonProxyHosts=localhost|*.corp.example" in command
@@ -203,5 +204,5 @@ def test_proxy_variables_are_followed(tmp_path: Path) -> None:
 
 def test_own_settings_file_is_used(tmp_path: Path) -> None:
     env = {"MAINTAINER_IVY_SETTINGS": "/etc/mirror.xml"}
-    command = jar_fetch.ivy_command([], Java(Path("j"), "17", 17, "r"), Path("i"), tmp_path, env)
+    command = jars.ivy_command([], Java(Path("j"), "17", 17, "r"), Path("i"), tmp_path, env)
     assert command[command.index("-settings") + 1] == "/etc/mirror.xml"
