@@ -6,11 +6,13 @@ import re
 import sys
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from maintainer.cli.context import warn
+from maintainer.model.plan.lanes import SourceStatistics
 from maintainer.model.run.outcome import Assertion, TableOutcome, TableStatus, Verdict
 from maintainer.model.run.progress import (
     LedgerAppending,
@@ -18,6 +20,7 @@ from maintainer.model.run.progress import (
     ProgressEvent,
     RunStarted,
     RunStopping,
+    StepFinished,
     StepHeartbeat,
     StepProgress,
     StepStarted,
@@ -31,7 +34,7 @@ from maintainer.report.style import Style
 from maintainer.units import format_size
 from tests.support.runs import sample_runs as samples
 from tests.support.runs.sample_plans import TEN_PM, full_plan
-from tests.support.runs.sample_runs import RUN, progress_events
+from tests.support.runs.sample_runs import RUN, compact_done, progress_events
 from tests.support.suites.golden_text import assert_golden
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -92,6 +95,20 @@ def test_colour_only_repeats_what_the_words_say() -> None:
     painted = piped(progress_events(), Style(color=True))
     assert "\x1b[1;31mFAIL" in painted
     assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == piped(progress_events())
+
+
+def test_what_is_wrong_in_many_places_is_one_short_line_and_whole_when_all_is_asked_for() -> None:
+    wrong = SourceStatistics.of(90, [f"part-{number}.parquet: wrong" for number in range(15)])
+    step = compact_done()
+    proofs = [replace(each.proof, source_statistics=wrong) for each in step.commits if each.proof]
+    commits = tuple(replace(each, proof=proof) for each, proof in zip(step.commits, proofs, strict=True))
+    ended = StepFinished(TEN_PM, "a.b", 1, replace(step, commits=commits, note=wrong.note))
+    (line,) = piped([ended]).splitlines()
+    assert "wrong in 15 places" in line
+    assert line.count("parquet") == 2
+    stream = io.StringIO()
+    play(ProgressText(stream, verbose=True), [ended])
+    assert all(f"part-{number}.parquet" in stream.getvalue() for number in range(15))
 
 
 def test_a_pipeline_hears_at_most_once_in_thirty_seconds() -> None:

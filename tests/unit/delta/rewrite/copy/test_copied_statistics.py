@@ -179,6 +179,6 @@ def test_many_findings_are_counted_and_some_are_kept() -> None:
     many = SourceStatistics.of(90, [f"f{number}: x" for number in range(30)])
     both = many + SourceStatistics.of(10, ["last: x"])
     assert (both.num_computed, both.num_wrong, len(both.wrong)) == (100, 31, MAX_SOURCE_FINDINGS)
-    assert str(both.note).endswith("f19: x; and 11 more")
+    assert str(both.note).endswith("f0: x; f1: x; and 29 more")
     assert "in 31 places" in str(both.note)
     assert NOTHING_JUDGED.note is None
