@@ -208,7 +208,12 @@ _BAD = frozenset({"verify_failed", "failed", "incomplete", "unknown"})
 
 
 def render_history(
-    rows: Sequence[HistoryRow], style: Style = PLAIN, *, tz: tzinfo = UTC, one_table: bool = False
+    rows: Sequence[HistoryRow],
+    style: Style = PLAIN,
+    *,
+    tz: tzinfo = UTC,
+    one_table: bool = False,
+    verbose: bool = False,
 ) -> str:
     """Return rows as text in the order given, ending in a newline.
 
@@ -217,16 +222,21 @@ def render_history(
         style: Colour or none.
         tz: Zone of the times; the heading names it.
         one_table: All rows are of one table: the column of its name is left out.
+        verbose: A line for each step of ours, also where a run did the same to many tables.
     """
     if not rows:
         return "No step fits.\n"
     links = map(Line, _links(rows, one_table))
-    return terminal_text([history_table(rows, tz=tz, one_table=one_table), *links], style)
+    shown = folded(rows, of_tables=not one_table and not verbose)
+    return terminal_text([_table_of_steps(shown, tz, one_table), *links], style)
 
 
 def history_table(rows: Sequence[HistoryRow], *, tz: tzinfo = UTC, one_table: bool = False) -> Table:
     """Return a row for each step, or for several commits of others that are alike."""
-    rows = folded(rows)
+    return _table_of_steps(folded(rows), tz, one_table)
+
+
+def _table_of_steps(rows: Sequence[HistoryRow], tz: tzinfo, one_table: bool) -> Table:
     zones = {f"{moment(row.at_ms, tz):%Z}" for row in rows}
     # One zone stands in the heading; two (summer time came or went) stand with each time.
     zone = zones.pop() if len(zones) == 1 else None
@@ -250,12 +260,21 @@ def no_steps(num_runs: int) -> str:
     return f"No steps are recorded: {count_of(num_runs, 'run')}, and none of them had anything to do.\n"
 
 
-def folded(rows: Sequence[HistoryRow]) -> list[HistoryRow]:
+def folded(rows: Sequence[HistoryRow], *, of_tables: bool = False) -> list[HistoryRow]:
     """Join commits of others that follow one another with one operation by one writer, where they are ``FOLD`` or more.
 
-    A stream that appends every minute is one line then. Maintenance is never joined, nor is anything of ours.
+    A stream that appends every minute is one line then. Maintenance is never joined, nor is anything of ours on one
+    table; ``of_tables`` joins steps of one run that went well in the same way on different tables.
     """
     result: list[HistoryRow] = []
+    if of_tables:
+        groups = by_cause(rows, _of_one_run, at_least=FOLD)
+        rows = [
+            replace(_added_up(alike), table=count_of(len({row.table for row in alike}), "table"))
+            if len(alike) > 1
+            else alike[0]
+            for alike in groups
+        ]
     for _, group in itertools.groupby(enumerate(rows), key=lambda pair: _folds_as(*pair)):
         alike = [row for _, row in group]
         if len(alike) < FOLD:
@@ -264,18 +283,32 @@ def folded(rows: Sequence[HistoryRow]) -> list[HistoryRow]:
         newest, oldest = alike[0], alike[-1]
         result.append(
             replace(
-                newest,
+                _added_up(alike),
                 step=f"{newest.step} x{len(alike):,}",
                 version_before=None if oldest.version_after is None else oldest.version_after - 1,
-                num_files_removed=sum(row.num_files_removed for row in alike),
-                num_files_added=sum(row.num_files_added for row in alike),
-                bytes_removed=sum(row.bytes_removed for row in alike),
-                bytes_added=sum(row.bytes_added for row in alike),
-                duration_seconds=None,
+                version_after=newest.version_after,
                 reason=APPENDED if newest.reason == APPENDED else None,
             )
         )
     return result
+
+
+def _added_up(rows: Sequence[HistoryRow]) -> HistoryRow:
+    seconds = [row.duration_seconds for row in rows]
+    sums = {name: sum(getattr(row, name) for row in rows) for name in _SUMMED}
+    took = sum(each for each in seconds if each is not None) if rows[0].run_id else None
+    return replace(rows[0], version_before=None, version_after=None, duration_seconds=took, **sums)
+
+
+_SUMMED = ("num_files_removed", "num_files_added", "bytes_removed", "bytes_added")
+
+
+def _of_one_run(row: HistoryRow) -> Hashable:
+    """Return what steps of a run share that went well in the same way; None for what stays by itself."""
+    went_well = row.status in ("succeeded", "nothing_left") and row.proof in (None, "pass")
+    if row.run_id is None or not went_well or row.error or row.step in (UNDELETE, VERIFY) or _is_without_folder(row):
+        return None
+    return (row.run_id, row.step, row.status, row.proof, row.git_commit)
 
 
 def _folds_as(number: int, row: HistoryRow) -> tuple[object, ...]:

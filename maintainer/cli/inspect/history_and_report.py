@@ -69,7 +69,8 @@ def history_command(
     elif output == "csv":
         click.echo(history_csv(rows), nl=False)
     else:
-        text = render_history(rows, Style(context.color), tz=local_zone(), one_table=table is not None)
+        style, verbose = Style(context.color), context.verbosity > 0
+        text = render_history(rows, style, tz=local_zone(), one_table=table is not None, verbose=verbose)
         if not rows and not (since or failed or ledger):
             text = no_steps(len(run_folders(project.past_runs_dir)))
         click.echo(text, nl=False)

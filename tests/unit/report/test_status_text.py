@@ -138,6 +138,18 @@ def test_commits_of_others_that_are_alike_are_one_line_and_maintenance_never_is(
     assert "1 -> 5" in lines[5]
 
 
+def test_what_a_run_did_alike_to_many_tables_is_one_line() -> None:
+    rows = [replace(HISTORY[0], table=f"t{number}", duration_seconds=2.0) for number in range(30)]
+    failed = replace(HISTORY[1], table="t30")
+    heading, line, *others = render_history([*rows, failed]).splitlines()
+    assert heading.startswith("WHEN")
+    assert "30 tables" in line
+    assert f"{30 * 1204:,} -> {30 * 151:,} files" in line
+    assert "1m" in line
+    assert len(others) == 1
+    assert len(render_history([*rows, failed], verbose=True).splitlines()) == 32
+
+
 def test_the_newest_of_our_rows_says_how_to_go_on() -> None:
     ours = replace(HISTORY[0], policy_file="policies/orders.yml", git_commit="3f2c1a9")
     text = render_history([write(9), ours], one_table=True)
