@@ -154,22 +154,15 @@ def _from_file(name: str, root: Path) -> list[str]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ProjectError(
-            f"the file of selectors cannot be read: {reason}",
-            code="E622",
-            where=str(path),
-            help="`@file` names a text file with one selector a line",
-        ) from error
+        help = "`@file` names a text file with one selector a line"
+        message = f"the file of selectors cannot be read: {reason}"
+        raise ProjectError(message, code="E622", where=str(path), help=help) from error
     selectors = [text for line in lines if (text := line.partition("#")[0].strip().replace("\\ ", " "))]
     nested = [text for text in selectors if text.startswith("@")]
     if nested:
-        raise ProjectError(
-            "a file of selectors names another one",
-            code="E622",
-            where=str(path),
-            found=nested[0],
-            help="put its lines into this file, or name both on the command line",
-        )
+        help = "put its lines into this file, or name both on the command line"
+        message = "a file of selectors names another one"
+        raise ProjectError(message, code="E622", where=str(path), found=nested[0], help=help)
     return selectors
 
 
@@ -255,11 +248,8 @@ def _answerable(term: Term, context: SelectorContext) -> None:
         Method.DRIFTED: LOOKS_HELP,
         Method.UNMANAGED: "`maintainer inventory --unmanaged` lists such tables",
     }
-    raise ProjectError(
-        f"`maintainer {context.command}` cannot select by `{term.text}`",
-        code="E624",
-        help=helps.get(term.method),
-    )
+    help = helps.get(term.method)
+    raise ProjectError(f"`maintainer {context.command}` cannot select by `{term.text}`", code="E624", help=help)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,12 +315,8 @@ def _nothing(terms: tuple[Term, ...], policies: Sequence[Selectable], context: S
                 hints.append("A space in a name is written `\\ `, between quotes of the shell.")
     if sum(term.method is Method.TABLE for term in terms) > 1:
         hints.append("A comma means and: put a space between several tables.")
-    return ProjectError(
-        f"`{text}` selects nothing",
-        code="E623",
-        found=text,
-        help=" ".join([*hints, "`maintainer list` shows all tables; --allow-empty if nothing is right"]),
-    )
+    help = " ".join([*hints, "`maintainer list` shows all tables; --allow-empty if nothing is right"])
+    return ProjectError(f"`{text}` selects nothing", code="E623", found=text, help=help)
 
 
 def _known(method: Method, policies: Sequence[Selectable]) -> set[str]:

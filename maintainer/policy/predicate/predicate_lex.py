@@ -111,12 +111,8 @@ def _unreadable(text: str, position: int) -> PredicateError:
         return PredicateError("comments are not part of the grammar", position, 2, "write YAML comments")
     number = re.match(r"[0-9][\w.]*", rest)
     if number:
-        return PredicateError(
-            f"`{number.group()}` is not a number",
-            position,
-            number.end(),
-            "write digits, as in 42 or 1.5; text in '...'",
-        )
+        help = "write digits, as in 42 or 1.5; text in '...'"
+        return PredicateError(f"`{number.group()}` is not a number", position, number.end(), help)
     word = re.match(r"\w+", rest)
     if word:
         return PredicateError(
@@ -133,12 +129,9 @@ def unquoted(token: Token) -> str:
     """
     inner = token.text[1:-1].replace("''", "'")
     if "\\" in inner:
-        raise PredicateError(
-            "a backslash in a text means different things to different engines",
-            token.offset,
-            len(token.text),
-            "choose the partitions by another column or by a range",
-        )
+        message = "a backslash in a text means different things to different engines"
+        help = "choose the partitions by another column or by a range"
+        raise PredicateError(message, token.offset, len(token.text), help)
     return inner
 
 

@@ -97,12 +97,9 @@ def _policies_in(project: LoadedProject, old_root: Path, ref: str) -> tuple[Reso
         old = load_project(old_root, paths_from=project.root)  # the environment is new
     errors = [finding for finding in old.diagnostics if finding.is_error]
     if errors:
-        raise ProjectError(
-            f"the policies at `{ref}` have errors, so nothing can be compared with them: {errors[0].message}",
-            code="E626",
-            where=f"{ref}:{errors[0].file}:{errors[0].span.line}",
-            help="compare with a commit whose policies are valid",
-        )
+        help = "compare with a commit whose policies are valid"
+        message = f"the policies at `{ref}` have errors, so nothing can be compared with them: {errors[0].message}"
+        raise ProjectError(message, code="E626", where=f"{ref}:{errors[0].file}:{errors[0].span.line}", help=help)
     # Tables that rules manage are compared by what is there now: how they were then, nobody knows.
     return replace(old, search=project.search).resolved()
 
@@ -151,12 +148,8 @@ def _git(root: Path, *arguments: str, ref: str) -> bytes:
 
 
 def _git_error(what: str, ref: str) -> ProjectError:
-    return ProjectError(
-        what,
-        code="E625",
-        found=f"--since {ref}",
-        help="name a commit, branch or tag of this repository; in CI fetch the whole history (`fetch-depth: 0`)",
-    )
+    help = "name a commit, branch or tag of this repository; in CI fetch the whole history (`fetch-depth: 0`)"
+    return ProjectError(what, code="E625", found=f"--since {ref}", help=help)
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,11 +128,9 @@ class LoadedProject:
         errors = [finding for finding in self.diagnostics if finding.is_error]
         if errors:
             first, others = errors[0], len(errors) - 1
-            raise PolicyErrors(
-                f"{first.message} [{first.code}]" + (f", and {others} more" if others else ""),
-                where=f"{first.file}:{first.span.line}:{first.span.column}",
-                help="`maintainer validate` shows every error with its place",
-            )
+            help = "`maintainer validate` shows every error with its place"
+            message = f"{first.message} [{first.code}]" + (f", and {others} more" if others else "")
+            raise PolicyErrors(message, where=f"{first.file}:{first.span.line}:{first.span.column}", help=help)
 
     @cached_property
     def resolutions(self) -> tuple[Resolution, ...]:

@@ -190,12 +190,9 @@ def table_called(written: str, named: Sequence[TableRef], search: TableSearch | 
         return next(iter(refs.values()), None)
     names = sorted(ref.identifier for ref in refs.values())
     more = f", and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
-    raise ProjectError(
-        f"the names of {len(names):,} tables end with `{written}`",
-        code="E613",
-        found=", ".join(names[:MAX_NAMED]) + more,
-        help="write more of the name",
-    )
+    help = "write more of the name"
+    message = f"the names of {len(names):,} tables end with `{written}`"
+    raise ProjectError(message, code="E613", found=", ".join(names[:MAX_NAMED]) + more, help=help)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,12 +50,9 @@ def find_files(root: Path) -> ProjectFiles:
         )
     folder = root / POLICY_FOLDER
     if not has_project_file and not folder.is_dir():
-        raise ProjectError(
-            "this is not a project: neither maintainer.yml nor policies/ is here",
-            code="E611",
-            where=str(root),
-            help="run `maintainer init` to make a project here, or name one with `--project DIR`",
-        )
+        help = "run `maintainer init` to make a project here, or name one with `--project DIR`"
+        message = "this is not a project: neither maintainer.yml nor policies/ is here"
+        raise ProjectError(message, code="E611", where=str(root), help=help)
     findings: list[Diagnostic] = []
     policies: list[Path] = []
     profiles: list[Path] = []
@@ -63,12 +60,9 @@ def find_files(root: Path) -> ProjectFiles:
         in_profiles = PROFILE_FOLDER in path.relative_to(folder).parts[:-1]
         (profiles if in_profiles else policies).append(path)
         if len(policies) + len(profiles) > MAX_FILES:
-            raise ProjectError(
-                f"there are more than {MAX_FILES:,} policy files",
-                code="E614",
-                where=str(folder),
-                help="let rules (`match:`) name many tables at once, or cut the fleet into several projects",
-            )
+            help = "let rules (`match:`) name many tables at once, or cut the fleet into several projects"
+            message = f"there are more than {MAX_FILES:,} policy files"
+            raise ProjectError(message, code="E614", where=str(folder), help=help)
     return ProjectFiles(
         project_file if has_project_file else None, tuple(sorted(policies)), tuple(sorted(profiles)), tuple(findings)
     )
@@ -115,12 +109,9 @@ def find_tests(root: Path) -> tuple[Path, ...]:
     """
     paths = tuple(sorted(_yaml_files(root / POLICY_FOLDER / TEST_FOLDER, root, [])))
     if len(paths) > MAX_FILES:
-        raise ProjectError(
-            f"there are more than {MAX_FILES:,} files of tests",
-            code="E614",
-            where=TEST_FOLDER,
-            help="a file may have up to 200 tests",
-        )
+        help = "a file may have up to 200 tests"
+        message = f"there are more than {MAX_FILES:,} files of tests"
+        raise ProjectError(message, code="E614", where=TEST_FOLDER, help=help)
     return paths
 
 
@@ -130,12 +121,9 @@ def _yaml_files(folder: Path, root: Path, findings: list[Diagnostic]) -> Iterato
         return
     for count, (parent, folders, files) in enumerate(os.walk(folder, followlinks=False)):
         if count >= MAX_FOLDERS:
-            raise ProjectError(
-                f"there are more than {MAX_FOLDERS:,} folders",
-                code="E614",
-                where=str(folder),
-                help="keep only policies under policies/, or cut the fleet into several projects",
-            )
+            help = "keep only policies under policies/, or cut the fleet into several projects"
+            message = f"there are more than {MAX_FOLDERS:,} folders"
+            raise ProjectError(message, code="E614", where=str(folder), help=help)
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != TEST_FOLDER)
         findings.extend(_link(Path(parent, name), root) for name in folders if Path(parent, name).is_symlink())
         findings.extend(_folder_like_a_file(Path(parent, name), root) for name in folders if _is_policy(name))
@@ -171,11 +159,6 @@ def _about(path: Path, root: Path, code: str, message: str, help: str) -> Diagno
 
 
 def _link(folder: Path, root: Path) -> Diagnostic:
-    return Diagnostic(
-        "P355",
-        Severity.ERROR,
-        "this folder is a symbolic link; its files are not read",
-        folder.relative_to(root).as_posix(),
-        START_OF_FILE,
-        "put the files themselves into the project",
-    )
+    help = "put the files themselves into the project"
+    message = "this folder is a symbolic link; its files are not read"
+    return Diagnostic("P355", Severity.ERROR, message, folder.relative_to(root).as_posix(), START_OF_FILE, help)

@@ -116,11 +116,8 @@ def _refused_number(text: str) -> Refusal | None:
         meant = match[1].removeprefix("+") + match[2]
         time = re.fullmatch(r"(0[0-9])([0-5][0-9])", text)
         or_time = f", `{time[1]}:{time[2]}` for a time of day" if time else ""
-        return Refusal(
-            "Y117",
-            f"`{text[:40]}` is octal to some readers of YAML and decimal to others",
-            f"write `{meant[:40]}`{or_time}, or put it in quotes if it is text",
-        )
+        help = f"write `{meant[:40]}`{or_time}, or put it in quotes if it is text"
+        return Refusal("Y117", f"`{text[:40]}` is octal to some readers of YAML and decimal to others", help)
     if _OTHER_BASE.fullmatch(text):
         help = "write it as a decimal number, or put it in quotes if it is text"
         if len(text) < 20:

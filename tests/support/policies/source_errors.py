@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -140,9 +140,11 @@ def made_errors() -> Iterator[MadeError]:
             for line in tree.body
             if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name)
         }
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
         for node in ast.walk(tree):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in classes):
                 continue
+            local = {**constants, **_texts_before(node, functions)}
             kind = node.func.id
             if kind in words_itself():
                 continue
@@ -158,6 +160,19 @@ def made_errors() -> Iterator[MadeError]:
                 place=f"{name}:{node.lineno}",
                 kind=kind,
                 code=None if code is None or not CODE.fullmatch(code) else code,
-                message=text_of(named["what"], constants),
-                help=text_of(named["help"], constants) if "help" in named else None,
+                message=text_of(named["what"], local),
+                help=text_of(named["help"], local) if "help" in named else None,
             )
+
+
+def _texts_before(call: ast.Call, functions: Sequence[ast.FunctionDef]) -> dict[str, ast.expr]:
+    """What names of the function around a call stand for there, where a text was put into them right before."""
+    around = [one for one in functions if one.lineno <= call.lineno <= (one.end_lineno or 0)]
+    assigned = [
+        (line.lineno, line.targets[0].id, line.value)
+        for one in around
+        for line in ast.walk(one)
+        if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name) and line.lineno < call.lineno
+        if line.targets[0].id in ("message", "help", "what") and call.lineno - line.lineno < 6
+    ]
+    return {name: value for _, name, value in sorted(assigned, key=lambda one: one[0])}
