@@ -1,8 +1,9 @@
 """Writes what the schemas of policy files say of settings: ``python -m tools.policy_schema`` from the repository root.
 
-The settings are fields of `policy_settings` and of `ResolvedPolicy`; a field's text is the one below it. What stands
-around them (`table`, `match`, `manage`, `priority`, `extends`; the keys of the project) is written by hand in the same
-files. A test holds the committed files and the models together.
+The settings are fields of `policy_settings` and of `ResolvedPolicy`; a field's text is the one below it. The defaults
+of maintainer.yml are those of `ProjectSettings`. What stands around them (`table`, `match`, `manage`, `priority`,
+`extends`; bounds and texts of the project's keys) is written by hand in the same files. A test holds the committed
+files and the models together.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from maintainer.policy.predicate.partition_predicate import Predicate
-from maintainer.policy.resolve.policy_fields import field_key
+from maintainer.policy.project.project_settings import Budgets, ProjectSettings
+from maintainer.policy.project.state_settings import DEFAULT_STATE
+from maintainer.policy.resolve.policy_fields import defaults_of, field_key
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
 SCHEMAS = Path(__file__).parent.parent / "schemas"
@@ -152,6 +155,12 @@ def documents() -> Iterator[tuple[str, dict[str, Any]]]:
     for name in IN_PLACE:
         policy["properties"][name] = in_defaults[name] = settings.pop(name)
     policy["definitions"] = settings
+    keys = project["properties"]
+    keys["state"]["default"] = DEFAULT_STATE
+    defaults = {**defaults_of(ProjectSettings, ""), **defaults_of(Budgets, "budget")}
+    for name, default in defaults.items():
+        first, *rest = name.split(".")
+        functools.reduce(lambda at, key: at["properties"][key], rest, keys[first])["default"] = default
     yield POLICY, policy
     yield PROJECT, project
 

@@ -248,8 +248,8 @@ def _answerable(term: Term, context: SelectorContext) -> None:
         Method.DRIFTED: LOOKS_HELP,
         Method.UNMANAGED: "`maintainer inventory --unmanaged` lists such tables",
     }
-    help = helps.get(term.method)
-    raise ProjectError(f"`maintainer {context.command}` cannot select by `{term.text}`", code="E624", help=help)
+    message = f"`maintainer {context.command}` cannot select by `{term.text}`"
+    raise ProjectError(message, code="E624", help=helps.get(term.method))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from pathlib import Path
 
 from maintainer.errors import ProjectError
@@ -75,7 +76,7 @@ class Budgets:
     run: Budget = field(default_factory=Budget)
     owners: tuple[tuple[str, Budget], ...] = ()
     tables: tuple[tuple[str, Budget], ...] = ()
-    scorer: Scorer = Scorer.BENEFIT
+    scorer: Scorer = setting(Scorer.BENEFIT)
 
     @property
     def bounded(self) -> bool:
@@ -105,21 +106,15 @@ class Budgets:
 def read_budgets(data: Mapping[str, object] | None, root: Path) -> Budgets:
     """Read the checked key ``budget`` of maintainer.yml; relative path globs start at the project's root."""
     data = data or {}
-    return Budgets(
-        run=_budget(data),
-        owners=tuple((owner, _budget(share)) for owner, share in _inner(data, "owners").items()),
-        tables=tuple((absolute_glob(glob, root), _budget(share)) for glob, share in _inner(data, "tables").items()),
-        scorer=Scorer(data.get("scorer") or Scorer.BENEFIT.value),
-    )
+    budget = partial(policy_part, Budget, "")
+    owners = tuple((owner, budget(share)) for owner, share in _inner(data, "owners").items())
+    tables = tuple((absolute_glob(glob, root), budget(share)) for glob, share in _inner(data, "tables").items())
+    return policy_part(Budgets, "", data, run=budget(data), owners=owners, tables=tables)
 
 
 def _inner(data: Mapping[str, object], key: str) -> dict[str, dict[str, object]]:
     shares = data.get(key)
     return {name: share or {} for name, share in shares.items()} if isinstance(shares, dict) else {}
-
-
-def _budget(data: Mapping[str, object]) -> Budget:
-    return policy_part(Budget, "", data)
 
 
 _VARIABLE = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}")
@@ -141,7 +136,7 @@ class ProjectSettings:
     """
 
     state: str
-    timezone: str = "UTC"
+    timezone: str = setting("UTC")
     max_plan_age_seconds: int = duration("24h")
     max_failures: int | None = setting(key="limits.maxFailures")
     max_bytes: int | None = size(key="limits.maxBytes")
@@ -151,7 +146,7 @@ class ProjectSettings:
     environments: tuple[str, ...] = ()
     environment: str | None = None
     engine: str | None = None
-    single_writer: bool = False
+    single_writer: bool = setting(False)
     scratch_bytes: int | None = size(key="limits.maxScratch")
     budgets: Budgets = field(default_factory=Budgets)
     notify: Notify | None = None

@@ -49,6 +49,8 @@ def _spelled(default: object, words: Mapping[object, str]) -> object:
             return [_spelled(item, words) for item in default] or None
         case bool() | int() | float():
             return words.get(default, default)
+        case str():
+            return default or None
         case _:
             return None
 
@@ -69,8 +71,8 @@ def defaults_of(kind: Any, section: str) -> dict[str, object]:  # noqa: ANN401
     """Return what holds in a section where nobody writes the key, as a policy file has it, by dotted key."""
     defaults: dict[str, object] = {}
     for one in dataclasses.fields(kind):
-        if one.metadata["default"] not in (None, []) and "note" not in one.metadata["said"]:
-            defaults.setdefault(f"{section}.{field_key(one)}", one.metadata["default"])
+        if one.metadata.get("default") not in (None, []) and "note" not in one.metadata["said"]:
+            defaults.setdefault(".".join(filter(None, (section, field_key(one)))), one.metadata["default"])
     return defaults
 
 
