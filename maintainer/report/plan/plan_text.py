@@ -43,7 +43,7 @@ from maintainer.report.plan.step_text import (
     step_word,
 )
 from maintainer.report.style import PLAIN, Role, Style, Symbol
-from maintainer.report.text_layout import UTC, short_commit, when
+from maintainer.report.text_layout import UTC, short_commit, short_share, when
 from maintainer.units import by_cause, count_of, format_duration, format_size, merged
 
 
@@ -206,24 +206,11 @@ WORTH_A_LINE = 0.01
 """A plan says nothing of less than this; `why` does."""
 
 
-def share(ratio: float) -> str:
-    """Print a probability or a share in per cent.
-
-    >>> share(0.0), share(0.002), share(0.118), share(0.999)
-    ('0 %', 'less than 1 %', '12 %', 'more than 99 %')
-    """
-    if ratio <= 0:
-        return "0 %"
-    if ratio < WORTH_A_LINE:
-        return "less than 1 %"
-    return f"{ratio:.0%}".replace("%", " %") if ratio < 0.995 else "more than 99 %"
-
-
 def conflict_line(rhythm: WriterRhythm | None, lost_ratio: float) -> str | None:
     """Say how much of a rewrite is expected to be lost to other writers; None for less than ``WORTH_A_LINE``."""
     if lost_ratio < WORTH_A_LINE:
         return None
-    text = f"{share(lost_ratio)} of this is expected to be lost to other writers"
+    text = f"{short_share(lost_ratio)} of this is expected to be lost to other writers"
     if rhythm is None or not rhythm.num_taking:
         return f"{text}, as past runs were"
     return f"{text}: {_seen(rhythm)}"
@@ -238,7 +225,7 @@ def rhythm_lines(rhythm: WriterRhythm, lost_ratio: float) -> list[str]:
         lines.append(
             f"most from {busiest:02d}:00 to {(busiest + 1) % 24:02d}:00 UTC: {most:,} of {rhythm.num_taking:,}"
         )
-    lines.append(f"chance that they make a rewrite useless if it runs now: {share(lost_ratio)}")
+    lines.append(f"chance that they make a rewrite useless if it runs now: {short_share(lost_ratio)}")
     return lines
 
 

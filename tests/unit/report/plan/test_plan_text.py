@@ -17,7 +17,7 @@ from maintainer.model.run.auto_compaction import AutoCompactSwitch, SwitchSource
 from maintainer.model.table.commit_records import WriterRhythm
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.plan.plan_markdown import MARKER, render_plan_markdown
-from maintainer.report.plan.plan_text import PlanOptions, conflict_line, render_plan, rhythm_lines, share
+from maintainer.report.plan.plan_text import PlanOptions, conflict_line, render_plan, rhythm_lines
 from maintainer.report.plan.why_text import render_why
 from maintainer.report.style import Style
 from tests.support.runs import sample_plans
@@ -249,40 +249,25 @@ BUSY = WriterRhythm(0, 4 * DAY_MS + 4 * 3_600_000, 100, (0, 14, *[0] * 12, 11, *
 APPENDS = WriterRhythm(0, 7 * DAY_MS, 1)
 
 
-@pytest.mark.parametrize(
-    ("ratio", "text"),
-    [
-        (0.0, "0 %"),
-        (0.0099, "less than 1 %"),
-        (0.01, "1 %"),
-        (0.118, "12 %"),
-        (0.99, "99 %"),
-        (0.999, "more than 99 %"),
-    ],
-)
-def test_shares_are_never_more_exact_than_they_are(ratio: float, text: str) -> None:
-    assert share(ratio) == text
-
-
 def test_why_says_what_was_seen_and_when() -> None:
     assert rhythm_lines(BUSY, 0.004) == [
         "100 commits of others in 4d 4h, 25 of them took or replaced live files",
         "most from 01:00 to 02:00 UTC: 14 of 25",
-        "chance that they make a rewrite useless if it runs now: less than 1 %",
+        "chance that they make a rewrite useless if it runs now: <1%",
     ]
     assert rhythm_lines(APPENDS, 0.0) == [
         "1 commit of others in 7d, none of them took or replaced live files",
-        "chance that they make a rewrite useless if it runs now: 0 %",
+        "chance that they make a rewrite useless if it runs now: 0%",
     ]
 
 
 def test_a_plan_has_a_line_where_it_is_worth_one() -> None:
     assert conflict_line(BUSY, 0.009) is None
-    assert conflict_line(APPENDS, 0.5) == "50 % of this is expected to be lost to other writers, as past runs were"
+    assert conflict_line(APPENDS, 0.5) == "50% of this is expected to be lost to other writers, as past runs were"
     plan = sample_plans.full_plan()
     table = replace(next(table for table in plan.tables if table.steps), writers=BUSY)
     line = (
-        "      ! conflicts   12 % of this is expected to be lost to other writers: "
+        "      ! conflicts   12% of this is expected to be lost to other writers: "
         "100 commits of others in 4d 4h, 25 of them took or replaced live files"
     )
     options = PlanOptions(lost_ratios={table.ref: 0.118})
