@@ -107,7 +107,8 @@ from maintainer.errors import (
     VerificationFailed,
 )
 from maintainer.errors.foreign_text import visible_json, without_secrets
-from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
+from maintainer.execution.fleet.fleet import run_fleet
+from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.run.problem_of_error import problem_of
 from maintainer.execution.run.run_context import Clock

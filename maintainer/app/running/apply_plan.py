@@ -18,7 +18,8 @@ from maintainer.engine.protocols import Engine, SignOfLife, TableReader
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.engine.worker_names import worker_name
 from maintainer.errors import MaintainerError, Refused
-from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
+from maintainer.execution.fleet.fleet import run_fleet
+from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.run.problem_of_error import problem_of
 from maintainer.execution.run.run_context import Clock

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 from maintainer.engine.protocols import Engine, TablePlaces
 from maintainer.errors import CommitConflict, EnvironmentUnfit, TableHot
+from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.fleet.results import Results, append_within
-from maintainer.execution.fleet.rollout import BatchSize, in_batches
+from maintainer.execution.fleet.rollout import in_batches
 from maintainer.execution.fleet.worker_pool import Crew, Task
 from maintainer.execution.run.cancellation import RETRY_THE_REST, StopSwitch, signals_stop
 from maintainer.execution.run.problem_of_error import problem_of
-from maintainer.execution.run.run_context import Clock, Emitter, RetryBounds, RunContext, number_steps
+from maintainer.execution.run.run_context import Clock, Emitter, RunContext, number_steps
 from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.journal import Journal
@@ -39,54 +40,6 @@ from maintainer.model.run.progress import (
 from maintainer.model.run.run_events import Listed
 from maintainer.model.table.table_facts import TableRef
 from maintainer.verification.verification_result import Verifier
-
-
-@dataclass(frozen=True, slots=True)
-class FleetBounds:
-    """Limits of a run. Times in seconds.
-
-    ``max_failures`` tables that fail while they run keep further ones from being started (None: no bound;
-    ``fail_fast`` means 1). Tables that could not even be planned are not counted.
-    ``batches`` are sizes of the batches in which tables are started (see ``in_batches``); a table that failed keeps the
-    next batch from being opened, unless ``max_failures`` allows more.
-    After a stop, running commits get ``stop_grace_seconds`` to end by themselves, then their Spark jobs are cancelled;
-    what has not ended ``hang_grace_seconds`` after that is given up and reported as such. At the end the ledger has
-    ``ledger_seconds``, after a stop the grace period. After SIGTERM the two periods are ``terminate_...`` and the
-    ledger is left to the next run: whoever sends it kills what is still there, Kubernetes after 30 seconds.
-    """
-
-    jobs: int = 1
-    fail_fast: bool = False
-    max_failures: int | None = None
-    run_timeout_seconds: float | None = None
-    batches: tuple[BatchSize, ...] = ()
-    heartbeat_seconds: float = 1.0
-    stop_grace_seconds: float = 10.0
-    hang_grace_seconds: float = 30.0
-    terminate_grace_seconds: float = 5.0
-    terminate_hang_seconds: float = 4.0
-    tick_seconds: float = 0.2
-    ledger_seconds: float = 300.0
-    retry: RetryBounds = field(default_factory=RetryBounds)
-
-    def __post_init__(self) -> None:
-        if self.jobs < 1 or (self.max_failures is not None and self.max_failures < 1):
-            raise ValueError("jobs and max_failures are at least 1")
-
-    @property
-    def failures_allowed(self) -> int | None:
-        """Failed tables after which no further one is started."""
-        return 1 if self.fail_fast else self.max_failures
-
-    def grace_after(self, switch: StopSwitch) -> float:
-        """Return how long running tables may go on after a stop; 0 when asked twice."""
-        if switch.urgent:
-            return 0.0
-        return self.terminate_grace_seconds if switch.terminated else self.stop_grace_seconds
-
-    def hang_after(self, switch: StopSwitch) -> float:
-        """Return how long a cancelled table may take to end before it is given up."""
-        return self.terminate_hang_seconds if switch.terminated else self.hang_grace_seconds
 
 
 def run_fleet(
@@ -235,7 +188,7 @@ class _Fleet:
         for table in self._plan.tables:
             if not self._results.has(table.ref):
                 problem = Problem("C713", f"not started: {why or 'no worker was left'}", help=RETRY_THE_REST)
-                self._finish(_ended(table, TableStatus.NOT_REACHED, problem))
+                self._finish(TableOutcome.of(table, TableStatus.NOT_REACHED, problem=problem))
         outcome = self._results.outcome(context.switch.stop_reason, end=RunEnd.FINISHED)
         try:
             self._results.write(outcome)
@@ -303,8 +256,4 @@ def _task(table: TablePlan, runs: Remembered, places: TablePlaces) -> Task | Non
 
 def _without_steps(table: TablePlan) -> TableOutcome:
     """The outcome of a table for which nothing is run."""
-    return _ended(table, status_without_steps(table), problem_without_steps(table))
-
-
-def _ended(table: TablePlan, status: TableStatus, problem: Problem | None) -> TableOutcome:
-    return TableOutcome(table.ref, status, (), problem, table.policy_file, table.owner)
+    return TableOutcome.of(table, status_without_steps(table), problem=problem_without_steps(table))

@@ -19,7 +19,7 @@ from maintainer.execution.run.run_context import Clock, RunContext
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.ledger.ledger_pending import LATER, flush
 from maintainer.journal.ledger.ledger_rows import LedgerRow, LedgerSink
-from maintainer.model.plan.plan import Plan, Problem
+from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.run.outcome import Preparation, RunEnd, RunOutcome, StepOutcome, TableOutcome, TableStatus
 from maintainer.model.run.results_document import run_from_fragments, table_to_json
 from maintainer.model.table.table_facts import TableRef
@@ -99,7 +99,7 @@ class Results:
     def outcome(self, interrupted_by: str | None, *, end: RunEnd = RunEnd.RUNNING) -> RunOutcome:
         """Return the run as it is now, every table of the plan once and in its order."""
         with self._lock:
-            tables = tuple(self._table(table.ref, table.policy_file, table.owner) for table in self._plan.tables)
+            tables = tuple(self._table(table) for table in self._plan.tables)
         return RunOutcome(
             run_id=self._context.run_id,
             started_at_ms=self._started_at_ms,
@@ -110,15 +110,16 @@ class Results:
             preparation=self._preparation,
         )
 
-    def _table(self, ref: TableRef, policy_file: str, owner: str | None) -> TableOutcome:
+    def _table(self, table: TablePlan) -> TableOutcome:
+        ref = table.ref
         if ref in self._done:
             return self._done[ref]
         if ref in self._running:
             problem = Problem("C712", "the run ended while this table was worked on", help=RETRY_THE_REST)
-            return TableOutcome(ref, TableStatus.INTERRUPTED, tuple(self._running[ref]), problem, policy_file, owner)
+            return TableOutcome.of(table, TableStatus.INTERRUPTED, self._running[ref], problem)
         if ref not in self._untouched:
             problem = Problem("C713", "the run ended before this table was started", help=RETRY_THE_REST)
-            self._untouched[ref] = TableOutcome(ref, TableStatus.NOT_REACHED, (), problem, policy_file, owner)
+            self._untouched[ref] = TableOutcome.of(table, TableStatus.NOT_REACHED, problem=problem)
         return self._untouched[ref]
 
     def write(self, outcome: RunOutcome | None = None) -> None:

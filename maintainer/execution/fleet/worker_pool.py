@@ -15,11 +15,11 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from maintainer.engine.protocols import Engine, TableEngine
+from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.fleet.results import Results
-from maintainer.execution.run.cancellation import RETRY_THE_REST, StopSwitch, TableControl
+from maintainer.execution.run.cancellation import RETRY_THE_REST, TableControl
 from maintainer.execution.run.problem_of_error import problem_of
 from maintainer.execution.run.run_context import RunContext
 from maintainer.execution.table.table_run import num_batches, run_table, table_status
@@ -32,22 +32,6 @@ from maintainer.model.run.progress import BatchStarted, RunStopping, StepFinishe
 
 MAX_GIVEN_UP = 8
 """Threads that may be given up in one run; after that something is wrong with the engine and nothing new is started."""
-
-
-class CrewBounds(Protocol):
-    """The limits that the crew keeps; see ``FleetBounds``."""
-
-    @property
-    def failures_allowed(self) -> int | None: ...  # noqa: D102
-    @property
-    def run_timeout_seconds(self) -> float | None: ...  # noqa: D102
-    @property
-    def heartbeat_seconds(self) -> float: ...  # noqa: D102
-    @property
-    def tick_seconds(self) -> float: ...  # noqa: D102
-
-    def grace_after(self, switch: StopSwitch) -> float: ...  # noqa: D102
-    def hang_after(self, switch: StopSwitch) -> float: ...  # noqa: D102
 
 
 CANCEL_AGAIN_SECONDS = 1.0
@@ -95,7 +79,7 @@ class Crew:
 
     engine: Engine
     context: RunContext
-    bounds: CrewBounds
+    bounds: FleetBounds
     results: Results
     finish: Callable[[TableOutcome], None]
     _waiting: deque[Task] = field(default_factory=deque)
@@ -212,7 +196,7 @@ class Crew:
                 member.problem = problem_of(error)
                 running_now, member.running = member.running, None
             if running_now is not None:
-                self._end(_broken(running_now.task.plan, self.results, member.problem))
+                self._end(self._broken(running_now.task.plan, member.problem))
 
     def _end(self, outcome: TableOutcome) -> None:
         """Hand over an outcome. Failures are counted here, before the next table is taken, so that a bound is exact."""
@@ -334,18 +318,16 @@ class Crew:
             )
         )
 
+    def _broken(self, plan: TablePlan, problem: Problem) -> TableOutcome:
+        return TableOutcome.of(plan, TableStatus.FAILED, self.results.steps_so_far(plan.ref), problem)
+
     def _report_broken_workers(self) -> None:
         """Fail the tables that could not start because no worker did, with the reason."""
         problem = next((member.problem for member in self._members if member.problem is not None), None)
         if problem is None or self.context.switch.halt_reason is not None:
             return
         for task in (*self._waiting, *(task for batch in self._batches for task in batch)):
-            self.finish(_broken(task.plan, self.results, problem))
-
-
-def _broken(plan: TablePlan, results: Results, problem: Problem) -> TableOutcome:
-    steps = results.steps_so_far(plan.ref)
-    return TableOutcome(plan.ref, TableStatus.FAILED, steps, problem, plan.policy_file, plan.owner)
+            self.finish(self._broken(task.plan, problem))
 
 
 def _hung(running: _Running, results: Results, seconds: float) -> TableOutcome:
@@ -375,4 +357,4 @@ def _hung(running: _Running, results: Results, seconds: float) -> TableOutcome:
         else:
             steps.append(StepOutcome(step_id, step.kind, StepStatus.SKIPPED, 0, 0.0))
     ended_as = table_status(plan, tuple(steps), status)
-    return TableOutcome(plan.ref, ended_as, tuple(steps), problem, plan.policy_file, plan.owner)
+    return TableOutcome.of(plan, ended_as, steps, problem)

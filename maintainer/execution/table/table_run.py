@@ -170,22 +170,14 @@ class _TableRun:
             else:
                 outcome = self._run_step(step)
             self._keep(outcome)
-        return TableOutcome(
-            ref=self._plan.ref,
-            status=table_status(self._plan, tuple(self._steps), self._failed),
-            steps=tuple(self._steps),
-            problem=self._problem or problem_without_steps(self._plan),
-            policy_file=self._plan.policy_file,
-            owner=self._plan.owner,
-        )
+        status = table_status(self._plan, tuple(self._steps), self._failed)
+        return TableOutcome.of(self._plan, status, self._steps, self._problem or problem_without_steps(self._plan))
 
     def _refused(self, problem: Problem) -> TableOutcome:
         """Refuse the table if it came into quarantine after the plan was saved, or another run works on it."""
         for step in self._plan.steps:
             self._keep(self._skipped(step, f"the table is blocked ({problem.code})"))
-        return TableOutcome(
-            self._plan.ref, TableStatus.BLOCKED, tuple(self._steps), problem, self._plan.policy_file, self._plan.owner
-        )
+        return TableOutcome.of(self._plan, TableStatus.BLOCKED, self._steps, problem)
 
     def _settle(self) -> None:
         """Settle the past first. If that fails, every step is skipped and the table carries the reason."""

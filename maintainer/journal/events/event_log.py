@@ -191,11 +191,6 @@ def event_sizes(path: Path) -> dict[str, int]:
     return sizes
 
 
-def is_finished(events: Iterable[Event]) -> bool:
-    """Return whether a run closed its record: the last thing that it writes."""
-    return any(event["type"] == "run_finished" for event in events)
-
-
 def _time_of(event: Event) -> int:
     at_ms = event.get("at_ms")
     return at_ms if isinstance(at_ms, int) else 0

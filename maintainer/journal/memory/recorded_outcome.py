@@ -178,7 +178,7 @@ def _table(plan: TablePlan, record: _Record, end: RunEnd) -> TableOutcome:
     else:
         status = TableStatus.INTERRUPTED if began else TableStatus.NOT_REACHED
         problem = _why(end, "while this table was worked on" if began else "before this table was started")
-        table = TableOutcome(plan.ref, status, tuple(steps), problem, plan.policy_file, plan.owner)
+        table = TableOutcome.of(plan, status, steps, problem)
     if any(step.status is StepStatus.VERIFY_FAILED for step in steps):
         return replace(table, status=TableStatus.VERIFY_FAILED)
     return table

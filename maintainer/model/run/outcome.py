@@ -10,7 +10,7 @@ from maintainer.errors.foreign_text import without_secrets
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.codec import DecimalText
 from maintainer.model.plan.lanes import NOTHING_JUDGED, LaneUse, SourceStatistics
-from maintainer.model.plan.plan import BUILT_IN_POLICY, Problem
+from maintainer.model.plan.plan import BUILT_IN_POLICY, Problem, TablePlan
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.plan.zorder_turn import LayoutChange, TurnOutcome
 from maintainer.model.run.optimize_metrics import NO_FILES, FileSizeMetrics, OptimizeMetrics
@@ -313,6 +313,13 @@ class TableOutcome:
     problem: Problem | None = None
     policy_file: str = ""
     owner: str | None = None
+
+    @staticmethod
+    def of(
+        plan: TablePlan, status: TableStatus, steps: Iterable[StepOutcome] = (), problem: Problem | None = None
+    ) -> TableOutcome:
+        """Return the end of a planned table."""
+        return TableOutcome(plan.ref, status, tuple(steps), problem, plan.policy_file, plan.owner)
 
     @property
     def is_ledger(self) -> bool:

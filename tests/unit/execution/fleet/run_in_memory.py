@@ -6,7 +6,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
+from maintainer.execution.fleet.fleet import run_fleet
+from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.run.run_context import Clock, RetryBounds
 from maintainer.journal.events.event_log import read_events, run_events

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.errors import CommitConflict, CommitNotLanded, CommitUnknown, EnvironmentUnfit, Interrupted
-from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
+from maintainer.execution.fleet.fleet import run_fleet
+from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.run_context import RetryBounds
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from maintainer.app.lookback.run_history import history_rows
-from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
+from maintainer.execution.fleet.fleet import run_fleet
+from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.journal.events.event_log import EventLog
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow

@@ -13,7 +13,8 @@ import pytest
 from maintainer.app.project_folders import Project
 from maintainer.app.running.apply_plan import check_run_limits
 from maintainer.errors import CommitNotLanded, ExitCode, Refused
-from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
+from maintainer.execution.fleet.fleet import run_fleet
+from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import BUILT_IN_POLICY, Plan, Problem
 from maintainer.model.plan.reasons import Reason, ReasonCode

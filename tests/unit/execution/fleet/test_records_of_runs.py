@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from maintainer.errors import CommitNotLanded
-from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
+from maintainer.execution.fleet.fleet import run_fleet
+from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.cancellation import TERMINATED
 from maintainer.journal.events.event_log import read_events
 from maintainer.journal.journal import Journal

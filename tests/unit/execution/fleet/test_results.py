@@ -11,7 +11,8 @@ import pytest
 
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.execution.fleet import results
-from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
+from maintainer.execution.fleet.fleet import run_fleet
+from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.fleet.results import Results
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.run.run_context import Clock, Emitter, RunContext

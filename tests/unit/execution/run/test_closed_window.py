@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from maintainer.errors import ExitCode
-from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
+from maintainer.execution.fleet.fleet import run_fleet
+from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.run_context import Clock, RetryBounds
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered, update_state

@@ -13,7 +13,8 @@ import pytest
 from maintainer.app.lookback.run_history import in_a_row
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.errors import ExitCode, TableHot
-from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
+from maintainer.execution.fleet.fleet import run_fleet
+from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.cancellation import StopSwitch, TableControl
 from maintainer.execution.run.run_context import Clock, RetryBounds, RunContext
 from maintainer.execution.table.commit_conditions import check_quiet

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from maintainer.errors import CommitNotLanded, EnvironmentUnfit, MaintainerError
-from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
+from maintainer.execution.fleet.fleet import run_fleet
+from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.events.event_log import EVENTS_FILE, read_events
 from maintainer.journal.journal import Journal
