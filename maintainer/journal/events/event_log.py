@@ -317,6 +317,8 @@ class EventLog:
                     help="make the folder writable and give it space, then run apply again",
                 )  # fmt: skip
             try:
+                if len(line) > MAX_LINE_BYTES:  # whoever reads it would take it for damage
+                    raise OSError(0, f"an event of {len(line):,} bytes is too long for a record")
                 if os.write(self._handle, line) != len(line):
                     raise OSError("a record was cut short: the disk is full")
                 if durable:

@@ -29,20 +29,18 @@ class Fingerprint:
     def __add__(self, other: Fingerprint) -> Fingerprint:
         if len(self.sums) != len(other.sums):
             raise ValueError("fingerprints of different kinds")
-        sums = tuple(a + b for a, b in zip(self.sums, other.sums, strict=True))
-        return Fingerprint(self.rows + other.rows, sums)
+        return Fingerprint(self.rows + other.rows, tuple(a + b for a, b in zip(self.sums, other.sums, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
     """What was read against what was written, measured before the commit unless ``after_commit``.
 
-    ``rows_in_log`` is what the log said the read files hold (deletion vectors taken off), None where it could
-    not say. ``uncovered_columns`` are columns the fingerprint cannot cover (named in every report). ``findings`` are
-    other things that are wrong, each in a sentence. ``lanes`` are those in which the bins were written.
-    ``carried_versions`` are commits of others that deleted rows of the read files before ours: the new files have these
-    rows soft-deleted, and all figures are without them. ``source_statistics`` are of the files whose rows were
-    read one file by one.
+    ``rows_in_log`` is what the log said the read files hold (deletion vectors taken off), None where it could not say.
+    ``uncovered_columns`` are columns the fingerprint cannot cover (named in every report). ``findings`` are other
+    things that are wrong, each in a sentence. ``lanes`` are those in which the bins were written. ``carried_versions``
+    are commits of others that deleted rows of the read files before ours: the new files have these rows soft-deleted,
+    and all figures are without them. ``source_statistics`` are of the files whose rows were read one file by one.
     """
 
     read: Fingerprint
@@ -75,12 +73,12 @@ class FileFigures:
     def of(files: Iterable[DataFile]) -> FileFigures:
         """Add them up."""
         listed = tuple(files)
-        counts = [file.live_records for file in listed]
+        unknown = any(file.live_records is None for file in listed)
         return FileFigures(
             len(listed),
             sum(file.size_bytes for file in listed),
             sum(file.deletion_vector is not None for file in listed),
-            None if None in counts else sum(count or 0 for count in counts),
+            None if unknown else sum(file.live_records or 0 for file in listed),
         )
 
 
@@ -96,8 +94,7 @@ class PlanDifference:
     left: FileFigures = FileFigures()
 
     def __str__(self) -> str:
-        beyond, missed = self.beyond.num_files, self.left.num_files
-        return f"it took {beyond} files beside the plan and left {missed} of it"
+        return f"it took {self.beyond.num_files} files beside the plan and left {self.left.num_files} of it"
 
 
 class Verdict(TextEnum):
@@ -143,9 +140,9 @@ class VacuumReceipt:
 
     ``stopped`` says why it ended before all files were tried. ``trash`` is the folder that the files were moved to,
     None where they were deleted. ``num_files_emptied`` files of earlier runs went from the trash. ``version_before`` is
-    the version that it read, ``version_after`` its last commit, None without one. ``oldest_version``
-    is the oldest version whose files were checked afterwards: all of them were there. ``num_vanished`` files in the
-    same folders, not needed and not planned, went meanwhile: somebody else deletes there.
+    the version that it read, ``version_after`` its last commit, None without one. ``oldest_version`` is the oldest
+    version whose files were checked afterwards: all of them were there. ``num_vanished`` files in the same folders, not
+    needed and not planned, went meanwhile: somebody else deletes there.
     """
 
     num_files_deleted: int
@@ -174,8 +171,7 @@ class VacuumReceipt:
     @property
     def changed_table(self) -> bool:
         """Whether a file went, from the table or from its trash, or the log has a commit of the deletion."""
-        num_removed = self.num_files_deleted + self.num_files_emptied
-        return num_removed > 0 or self.version_after is not None
+        return self.num_files_deleted + self.num_files_emptied > 0 or self.version_after is not None
 
 
 @dataclass(frozen=True, slots=True)

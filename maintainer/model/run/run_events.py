@@ -25,7 +25,7 @@ from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import PartitionValues, TableFacts
 
 MAX_PATHS = 100
-"""Files that an event names, of those that a deletion left."""
+"""Files and findings that an event names, of those that a deletion left or a proof has."""
 
 
 class Fate(TextEnum):
@@ -297,6 +297,8 @@ def _kept(event: RunEvent) -> RunEvent:
             return replace(event, outcome=replace(run, tables=()))
         case Result(receipt=VacuumReceipt() as receipt):
             return replace(event, receipt=replace(receipt, remaining=receipt.remaining[:MAX_PATHS]))
+        case Result(receipt=CommitReceipt(proof=Proof() as proof) as receipt):
+            return replace(event, receipt=replace(receipt, proof=replace(proof, findings=proof.findings[:MAX_PATHS])))
         case Writing(partitions=partitions):
             return replace(event, partitions=partitions[:MAX_PARTITIONS])
     return event

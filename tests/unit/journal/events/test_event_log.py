@@ -92,6 +92,15 @@ def test_after_a_failed_write_nothing_more_is_written(tmp_path: Path, monkeypatc
     assert [event["type"] for event in read_events(path).events] == ["one", "two"]
 
 
+def test_a_line_that_nobody_would_read_back_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "e"
+    log = EventLog(path)
+    with pytest.raises(FolderUnwritable) as caught:
+        log.append({"type": "one", "table": "x" * (4 * 1024 * 1024)})
+    assert (caught.value.code, log.failed) == ("E651", True)
+    assert read_events(path).events == ()
+
+
 def test_each_refusal_after_a_failed_write_says_why_the_first_one_failed() -> None:
     full = Path("/dev/full")
     if not full.exists():
