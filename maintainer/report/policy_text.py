@@ -88,7 +88,10 @@ def explain_text(resolution: Resolution, style: Style = PLAIN, *, is_there: bool
         lines.append("no file names this table and no rule manages it: nothing is done to it. Rules would give it this")
     lines += _value_lines(resolution, _keys(resolution), style)
     if policy.vacuum is None:
-        lines.append("vacuum: nothing is deleted, because no file has a `vacuum:` map")
+        small = " of a smaller table" if any(of_size.vacuum for _, of_size in policy.sizes) else ""
+        lines.append(
+            f"vacuum: nothing{small} is deleted, because no file has a `vacuum:` map" + (" for it" * bool(small))
+        )
     for least, of_size in resolution.sizes[1:]:
         lines.append(f"if the table has {format_size(least)} or more (`match.minSize`, measured when planning):")
         changed = [key for key in _keys(of_size) if of_size.values[key] != resolution.values.get(key)]

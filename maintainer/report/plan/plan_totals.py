@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from maintainer.model.plan.plan import Plan, TablePlan, TableState
+from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.report.plan.step_text import step_word
 from maintainer.units import count_of, format_size, named
@@ -59,13 +60,17 @@ def tables_line(totals: Totals) -> str:
     return f"{text}; {', '.join(rest)}"
 
 
+def _is_too_small(table: TablePlan) -> bool:
+    return any(entry.reason.code is ReasonCode.BELOW_MIN_SIZE for entry in table.left_alone)
+
+
 MAX_TABLES_NAMED = 12
 """Tables named in one line; the rest is counted."""
 
 
 def rule_lines(plan: Plan) -> list[str]:
     """Say how many tables rules manage, which of them are new, and which are gone; nothing where no rule does."""
-    managed = [table for table in plan.tables if table.rule_line is not None]
+    managed = [table for table in plan.tables if table.rule_line is not None and not _is_too_small(table)]
     lines = []
     if managed:
         lines.append(f"Managed by rules, without a file of their own: {count_of(len(managed), 'table')}.")

@@ -20,6 +20,7 @@ from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from maintainer.policy.project.policy_project import load_project
 from maintainer.report.plan.counterfactuals import what_would_change
+from maintainer.report.plan.plan_totals import rule_lines
 from maintainer.report.plan.why_text import render_why
 from tests.support.policies.projects import write_project
 from tests.support.tables.builders import NOW_MS, make_facts, make_files
@@ -82,6 +83,7 @@ def test_a_managing_rule_leaves_a_smaller_table_alone_and_says_by_how_much(tmp_p
     assert what_would_change(small, look.policy, NOW_MS)
     assert "below match.minSize, 100 MiB" in render_why(small, look.policy, at_ms=NOW_MS)
     assert status_row(look, ()).state == "ok"
+    assert "Managed by rules, without a file of their own: 1 table." in rule_lines(plan)
 
 
 def test_of_several_managing_rules_the_one_for_its_size_manages(tmp_path: Path) -> None:

@@ -95,6 +95,7 @@ def test_explain_shows_both_sides_of_the_size(tmp_path: Path) -> None:
     assert ["optimize.maxThreads", "8", "built-in"] in [line.split() for line in lines[:start]]
     changed = [line.split() for line in lines[start + 1 : -1]]
     assert ["optimize.maxThreads", "10", "policies/a.yml:5"] in changed
+    assert "vacuum: nothing of a smaller table is deleted, because no file has a `vacuum:` map for it" in lines[:start]
     sections = {words[0].partition(".")[0] for words in changed}
     assert sections == {"optimize", "vacuum"}
     (of_size,) = explain_json(resolution)["sizes"]
