@@ -6,8 +6,10 @@ file where there were rows; its proof is present and holds. Reads nothing and wo
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from maintainer.model.plan.steps import Batch
-from maintainer.model.run.outcome import Assertion, CommitReceipt, FileFigures, Verdict
+from maintainer.model.run.outcome import Assertion, CommitReceipt, FileFigures, Proof, Verdict
 from maintainer.verification.verification_result import Pair
 
 
@@ -31,17 +33,22 @@ def pairs_of(batch: Batch, receipt: CommitReceipt) -> tuple[Pair, ...]:
     proof = receipt.proof
     if proof is None:
         return (*pairs, Pair("rows read", None, "rows written", None))
-    pairs.append(Pair("rows read", str(proof.read.rows), "rows written", str(proof.written.rows)))
     total = _now(batch, receipt, "live_records")
     if total is not None:
         # The log's own counts, taken from the plan and not from the engine that measured.
         pairs.append(Pair("rows by the log", str(total), "rows read from files", str(proof.read.rows)))
-    sums = max(len(proof.read.sums), len(proof.written.sums))
-    for index in range(sums):
-        read = str(proof.read.sums[index]) if index < len(proof.read.sums) else None
-        written = str(proof.written.sums[index]) if index < len(proof.written.sums) else None
-        pairs.append(Pair(f"hash sum {index + 1} read", read, f"hash sum {index + 1} written", written))
+    if proof.after_commit or proof.read != proof.written:
+        pairs += _content_pairs(proof)
     return tuple(pairs)
+
+
+def _content_pairs(proof: Proof) -> list[Pair]:
+    """Pair rows and hash sums; what was proven equal before the commit cannot differ here, and is no check any more."""
+    pairs = [Pair("rows read", str(proof.read.rows), "rows written", str(proof.written.rows))]
+    for number, (read, written) in enumerate(zip_longest(proof.read.sums, proof.written.sums), start=1):
+        sums = [None if figure is None else str(figure) for figure in (read, written)]
+        pairs.append(Pair(f"hash sum {number} read", sums[0], f"hash sum {number} written", sums[1]))
+    return pairs
 
 
 def _now(batch: Batch, receipt: CommitReceipt, figure: str) -> int | None:

@@ -221,7 +221,7 @@ def test_a_row_that_is_lost_is_found_by_the_proof(contract: ContractLake) -> Non
     assert receipt.proof is not None
     assert not receipt.proof.holds
     assert (receipt.proof.read.rows, receipt.proof.written.rows) == (5, 4)
-    assert "has 4 rows, the log says 5" in receipt.proof.findings[0]
+    assert "numRecords says 5, it holds 4 rows" in receipt.proof.findings[0]
     failed = {assertion.expectation for assertion in audit(batch, receipt) if assertion.outcome == "fail"}
     assert {"audit: rows read = rows written", "audit: the proof found nothing wrong"} <= failed
 

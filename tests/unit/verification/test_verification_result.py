@@ -34,6 +34,15 @@ def test_an_honest_commit_passes() -> None:
     assert all(pair.holds for pair in pairs_of(BATCH, RECEIPT))
 
 
+def test_what_was_proven_before_the_commit_is_no_check_after_it() -> None:
+    """It cannot fail any more; a command's proof comes after its commit, and decides here."""
+    counted = {assertion.expectation.removeprefix("audit: ") for assertion in audit(BATCH, RECEIPT)}
+    after = replace(RECEIPT, proof=replace(GOOD, after_commit=True))
+    of_content = {"rows read = rows written", *(f"hash sum {n} read = hash sum {n} written" for n in (1, 2))}
+    assert {assertion.expectation.removeprefix("audit: ") for assertion in audit(BATCH, after)} == counted | of_content
+    assert not counted & of_content
+
+
 @pytest.mark.parametrize(
     ("forged", "expected"),
     [
