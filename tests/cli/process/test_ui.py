@@ -16,7 +16,10 @@ import pytest
 
 from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
 from maintainer.model.plan.plan_document import to_json
+from maintainer.model.plan.steps import StepKind
+from maintainer.model.run.progress import StepStarted
 from maintainer.model.run.results_document import run_to_json
+from maintainer.model.run.run_events import RecordOpened, line_of
 from tests.support.policies.projects import write_project
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
@@ -94,13 +97,12 @@ def test_a_run_that_goes_on_is_shown_while_it_works(root: Path) -> None:
     folder.mkdir()
     log = EventLog(folder / EVENTS_FILE)
     try:
-        log.append({"type": "run_started", "at_ms": sample_plans.TEN_PM, "run": LATER}, durable=True)
+        log.append(line_of(RecordOpened(sample_plans.TEN_PM, LATER, 1)), durable=True)
         with served(root) as (_, port):
             assert "A run begins" in ask(port, "/live")[1]
             (folder / "plan.json").write_text(to_json(sample_plans.full_plan()))
             name = sample_plans.orders().ref.identifier
-            started = {"table": name, "step": f"{name}/compact", "kind": "compact"}
-            log.append({"type": "step_started", "at_ms": sample_plans.TEN_PM, **started})
+            log.append(line_of(StepStarted(sample_plans.TEN_PM, name, f"{name}/compact", StepKind.COMPACT, 1)))
             page = ask(port, "/live")[1]
             assert '<span class="work">working</span></td><td class="what">compact</td>' in page
             assert '<meta http-equiv="refresh" content="3">' in page
