@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from maintainer.journal.ledger.ledger_rows import LEDGER_COLUMNS, STARTED_AT, Le
 from maintainer.model.table.table_facts import TableRef
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 ATTEMPTS = 4
 """Tries of one append: two runs that make the table at the same moment conflict once."""
@@ -102,15 +102,7 @@ class LedgerTable:
         """
         if not rows:
             return
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                self._write(rows, f"maintainer-ledger-{run_id}-{_digest(rows)}", 1)
-                return
-            except Exception as error:  # every kind of engine error, sorted out below
-                if attempt < ATTEMPTS and (isinstance(error, CommitConflict) or is_conflict(describe(error))):
-                    time.sleep(0.2 * attempt * (0.5 + random.random()))
-                    continue
-                raise_from(self._error(error), error)
+        self._append(rows, f"maintainer-ledger-{run_id}-{_digest(rows)}", 1)
 
     def rows(
         self, *, table: str | None = None, table_id: str | None = None, limit: int = MAX_ROWS_READ
@@ -127,42 +119,35 @@ class LedgerTable:
         """
         from pyspark.sql import functions
 
-        try:
-            if not self._exists():
-                return ()
-            frame = self._jvm.spark.read.format("delta").load(self._location)
+        def newest(frame: DataFrame) -> list[Row]:
             if table is not None:
                 named = functions.col("table") == functions.lit(table)
                 frame = frame.where(named | (functions.col("table_id") == functions.lit(table_id)))
-            newest = frame.orderBy(functions.col("started_at").desc(), functions.col("step_id").desc())
-            newest_rows = newest.limit(max(0, min(limit, MAX_ROWS_READ))).collect()
-        except Exception as error:  # see append
-            raise_from(self._error(error), error)
-        return tuple(_row_of(row.asDict()) for row in newest_rows)
+            in_order = frame.orderBy(functions.col("started_at").desc(), functions.col("step_id").desc())
+            return in_order.limit(max(0, min(limit, MAX_ROWS_READ))).collect()
+
+        return tuple(_row_of(row.asDict()) for row in self._ask(newest))
 
     def steps_of(self, run_id: str) -> frozenset[str]:
         """Ids of the steps of a run that have rows; see ``LedgerSink.steps_of``."""
         from pyspark.sql import functions
 
-        try:
-            if not self._exists():
-                return frozenset()
-            frame = self._jvm.spark.read.format("delta").load(self._location)
-            steps = frame.where(functions.col("run_id") == functions.lit(run_id)).select("step_id").distinct()
-            return frozenset(str(row[0]) for row in steps.limit(MAX_ROWS_READ).collect())
-        except Exception as error:  # see append
-            raise_from(self._error(error), error)
+        def steps(frame: DataFrame) -> list[Row]:
+            of_run = frame.where(functions.col("run_id") == functions.lit(run_id))
+            return of_run.select("step_id").distinct().limit(MAX_ROWS_READ).collect()
+
+        return frozenset(str(row[0]) for row in self._ask(steps))
 
     def contents(self) -> LedgerContents:
         """Which rows there are, by run and step, and at which version; see ``LedgerStore.contents``."""
-        try:
-            if not self._exists():
-                return LedgerContents(-1, frozenset())
-            version = self._version()
-            frame = self._jvm.spark.read.format("delta").option("versionAsOf", version).load(self._location)
-            keys = frame.select("run_id", "step_id").distinct().limit(MAX_KEYS_READ + 1).collect()
-        except Exception as error:  # see append
-            raise_from(self._error(error), error)
+        versions: list[int] = []
+
+        def keys_of(_: DataFrame) -> list[Row]:
+            versions.append(self._version())
+            frame = self._jvm.spark.read.format("delta").option("versionAsOf", versions[0]).load(self._location)
+            return frame.select("run_id", "step_id").distinct().limit(MAX_KEYS_READ + 1).collect()
+
+        keys = self._ask(keys_of)
         if len(keys) > MAX_KEYS_READ:
             raise EnvironmentUnfit(
                 "the ledger is too large to be compared row by row",
@@ -172,23 +157,45 @@ class LedgerTable:
                 allowed=f"{MAX_KEYS_READ:,}",
                 help="it is not lost: nothing needs to be rebuilt",
             )
-        return LedgerContents(version, frozenset((str(key[0]), str(key[1])) for key in keys))
+        return LedgerContents(versions[0] if versions else -1, frozenset((str(key[0]), str(key[1])) for key in keys))
 
     def append_missing(self, rows: Sequence[LedgerRow], *, after_version: int) -> None:
         """Append rows that were missing at a version; see ``LedgerStore.append_missing``.
 
         The version is the number in the idempotency token: of two rebuilds from the same version, only one appends.
         """
+        # Where another rebuild was first, the caller compares again.
+        self._append(
+            rows, "maintainer-ledger-rebuild", after_version + 1, lambda: self.contents().version > after_version
+        )
+
+    def _append(
+        self, rows: Sequence[LedgerRow], token: str, number: int, is_beaten: Callable[[], bool] | None = None
+    ) -> None:
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                self._write(rows, "maintainer-ledger-rebuild", after_version + 1)
-                return
-            except Exception as error:  # see append
-                if isinstance(error, CommitConflict) or is_conflict(describe(error)):
-                    if attempt == ATTEMPTS or self.contents().version > after_version:
-                        return  # another rebuild was first; the caller compares again
-                    continue
-                raise_from(self._error(error), error)
+                return self._write(rows, token, number)
+            except Exception as error:  # every kind of engine error, sorted out below
+                if not (isinstance(error, CommitConflict) or is_conflict(describe(error))):
+                    raise_from(self._error(error), error)
+                if is_beaten is not None and (attempt == ATTEMPTS or is_beaten()):
+                    return None
+                if attempt == ATTEMPTS:
+                    raise_from(self._error(error), error)
+                time.sleep(0.2 * attempt * (0.5 + random.random()))
+
+    def _ask(self, question: Callable[[DataFrame], list[Row]]) -> list[Row]:
+        """Ask the ledger; no rows where there is none yet.
+
+        Raises:
+            MaintainerError: It is there and cannot be read.
+        """
+        try:
+            if not self._exists():
+                return []
+            return question(self._jvm.spark.read.format("delta").load(self._location))
+        except Exception as error:  # every kind of engine error, sorted out below
+            raise_from(self._error(error), error)
 
     def _version(self) -> int:
         from delta.tables import DeltaTable

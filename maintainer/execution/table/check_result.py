@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 from maintainer.errors import CheckImpossible, Interrupted, VerificationFailed
 from maintainer.errors.missing_files import files_gone_help
@@ -12,6 +13,7 @@ from maintainer.model.run.progress import Verified
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.verification.verification_result import Verification
 
+_FIGURES = {field.name for field in fields(Verification)} & {field.name for field in fields(Verified)}
 _NEXT_APPLY_HELP = "the files that it replaced are not deleted until this check was made; the next apply makes it"
 
 
@@ -94,23 +96,17 @@ def check_event(
     version: int | None,
 ) -> Verified:
     """Return what a check found as an event."""
+    figures: dict[str, Any] = {name: getattr(verification, name) for name in _FIGURES}
     return Verified(
-        at_ms=worker.context.clock.now_ms(),
-        table=worker.plan.ref.identifier,
-        step_id=work.step_id,
-        result=verification.verdict.value,
-        duration_seconds=seconds,
-        version_before=verification.version_before,
-        version_after=verification.version_after,
-        rows_before=verification.rows_before,
-        rows_after=verification.rows_after,
-        content_equal=verification.content_equal,
-        num_files_checked=verification.num_files_checked,
-        assertions=verification.assertions,
-        detail=verification.detail or verification.note,
+        worker.context.clock.now_ms(),
+        worker.plan.ref.identifier,
+        work.step_id,
+        verification.verdict.value,
+        seconds,
         version=version,
         table_id=facts.table_id,
         location=facts.location,
+        **{**figures, "detail": verification.detail or verification.note},
     )
 
 

@@ -19,6 +19,7 @@ from maintainer.delta.storage.failures.throwable import Failure
 from maintainer.delta.transaction.commit_fate import not_landed, settle
 from maintainer.engine.process_loss import is_engine_lost
 from maintainer.errors import CommitNotLanded, CommitUnknown, EnvironmentUnfit, Interrupted, TableError
+from maintainer.journal.ledger.ledger_rows import LedgerRow
 
 
 class Py4JNetworkError(Exception):
@@ -87,7 +88,8 @@ def _looking_at_the_ledger(error: Exception) -> None:
 
 
 def _appending(error: Exception) -> None:
-    LedgerTable(cast(Any, Broken(error)), "lake/ledger").append("r", (cast(Any, Broken(error)),))
+    row = LedgerRow(run_id="r", table="t", step_id="t/compact", kind="compact", status="succeeded", reason="")
+    LedgerTable(cast(Any, Broken(error)), "lake/ledger").append("r", (row,))
 
 
 PLACES = [_in_block, _reading_the_ledger, _looking_at_the_ledger, _appending]
