@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from maintainer.model.run.auto_compaction import DEFAULT_MAX_FILE_SIZE_BYTES
-from maintainer.model.table.store_kinds import CHEAP_RENAMES
+from maintainer.model.table.store_kinds import store_kind
 from maintainer.policy.diagnostics import Diagnostic, Severity, did_you_mean, nearest
 from maintainer.policy.predicate.predicate_lex import PredicateError
 from maintainer.policy.resolve.merge import SETTING_KEYS, TAGS, Keys, Layer, Level, Merged, Setting, base_value, spelled
@@ -75,8 +75,8 @@ def check_effective(resolution: Resolution) -> Iterator[Diagnostic]:
 def _trash(resolution: Resolution) -> Iterator[Diagnostic]:
     """Warn of a trash on an object store, which `plan` refuses; a name's place only the catalog knows."""
     table, setting = resolution.policy.table, resolution.merged.get("vacuum.trash")
-    scheme = table.location.partition("://")[0].lower() if table.is_path and "://" in table.location else "file"
-    if setting is not None and setting.document is not None and scheme not in CHEAP_RENAMES:
+    is_copied = table.is_path and not store_kind(table.location).renames_cheaply
+    if setting is not None and setting.document is not None and is_copied:
         message = f"vacuum.trash of `{table}`: there is no trash on an object store, and `plan` will refuse it"
         yield _at(
             setting, "P307", message, "remove it for this table; it is for local disks and HDFS", Severity.WARNING

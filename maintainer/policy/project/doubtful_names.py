@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 
 from maintainer.model.table.log_names import LOG_FOLDER
+from maintainer.model.table.store_kinds import SERVED_SCHEMES
 from maintainer.policy.diagnostics import Diagnostic, Severity
 from maintainer.policy.resolve.resolve import Resolution, TableSource
 from maintainer.policy.table_names import name_parts
@@ -77,7 +78,7 @@ _ODD_ADDRESSES: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
     for pattern, what, help in (
         (r"[A-Z]:[\\/]|.*\\", "has a backslash or a drive of Windows", "write the path that Spark knows, with slashes"),
         (
-            r"(?:s3a?|gs|abfss?):/(?:[^/]|//)",
+            rf"(?:{'|'.join(sorted(SERVED_SCHEMES))}):/(?:[^/]|//)",
             "does not have two slashes and then the bucket",
             "write an address like `s3://bucket/orders`",
         ),
