@@ -81,7 +81,7 @@ def test_it_is_known_without_java_while_a_table_by_path_is_planned(tmp_path: Pat
         code, said = plan(on_metastore(tmp_path, port), JAVA_HOME=str(tmp_path / "no-java"))
     assert code == 1, said
     assert said.count("the catalog does not answer") == said.count("E647") == 1, said
-    assert "the same of 4 more tables: sales.b, sales.c, sales.d, sales.e" in said
+    assert "sales.a, sales.b, sales.c and 2 more" in said
     assert said.index("[1/6] lake/t  changes") < said.index("[2/6] sales.")
     assert len(times) == 2  # it may be one of several machines behind an address
 
@@ -99,7 +99,7 @@ def test_a_store_where_nobody_listens_is_known_without_java_while_a_table_by_pat
     assert code == 1, said
     assert said.count(f"the storage cannot be reached (found: {address}: Connection refused)") == 1, said
     assert said.count("T435") == 1
-    assert "the same of 2 more tables: s3://bucket/b, s3://bucket/c" in said
+    assert "s3://bucket/a, s3://bucket/b, s3://bucket/c" in said
     assert said.index("[1/4] lake/t  changes") < said.index("[2/4] s3://bucket/")
 
 
@@ -111,7 +111,7 @@ def test_hives_own_client_waits_for_it_once(tmp_path: Path) -> None:
     assert code == 1, said
     assert "the catalog does not answer (found: Read timed out)" in said
     assert said.count("E647") == 1, said
-    assert "the same of 4 more tables" in said
+    assert "5 tables" in said
     assert "[1/6] lake/t  changes" in said
     # Hive asks who we are, and then for the database: two answers that do not come, for whatever name is first.
     asked = times[1:]
