@@ -12,6 +12,7 @@ import pytest
 from tests.support.checker.truth_fixture import pytest_runtest_makereport, truth_is_left_behind
 from tests.support.product import SessionLease, worker_session
 from tests.support.suites.small_row_groups import small_row_groups_are_copied
+from tests.support.suites.store_lake import is_on_store, lake_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,8 +44,11 @@ def spark(lease: SessionLease) -> SparkSession:
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Path:
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """An empty folder for this test's tables."""
+    if is_on_store():
+        request.getfixturevalue("lease")
+        return lake_of(tmp_path.name)
     folder = tmp_path / "lake"
     folder.mkdir()
     return folder

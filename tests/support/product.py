@@ -48,6 +48,7 @@ from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.log.table_updates import read_updates
 from maintainer.delta.log.write_history import paths_of_rewrites, paths_of_zorder
+from maintainer.delta.proof.row_comparison import FileSet, measure_both
 from maintainer.delta.rewrite import bin_writer, proof_parts, spark_lane
 from maintainer.delta.rewrite.bin_writer import write_bins
 from maintainer.delta.rewrite.commit import rewrite_commit

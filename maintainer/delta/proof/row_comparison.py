@@ -186,6 +186,8 @@ class _Measurement:
             measured = self._with_bounds(measured, f"{own}file", group)
             names = [text.rpartition(" AS ")[2] for text in sums]
             sides.append(measured.selectExpr(f"{own}file AS file", *names, *figures_of_file(group, f"{own}b")))
+        if not sides:  # all rows of a batch were soft-deleted, so nothing was written
+            return {}
         both = sides[0] if len(sides) == 1 else sides[0].unionAll(sides[1])
         # Adaptive execution would make two jobs of it, and there is nothing to adapt: it ends in a row for each file.
         with changed_settings(self._spark, {"spark.sql.adaptive.enabled": "false"}):

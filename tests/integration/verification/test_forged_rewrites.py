@@ -7,6 +7,7 @@ the faults of one table.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -98,10 +99,16 @@ def _log(path: Path) -> list[str]:
 
 
 def _caught(job: RewriteJob, forgery: Forgery) -> MaintainerError | None:
+    forged = replace(job, written=forgery.written, timings=RewriteTimings())
+    for adds in (job.sources, [file.add for file in forgery.written]):
+        with suppress(Exception):  # on a store what is read here is what was fetched; what cannot be is not there
+            forged.fetch(adds)
     try:
-        prove_rewrite(replace(job, written=forgery.written, timings=RewriteTimings()))
+        prove_rewrite(forged)
     except MaintainerError as error:
         return error
+    finally:
+        forged.close()
     return None
 
 

@@ -15,6 +15,7 @@ import pytest
 from tests.support.product import (
     DeltaEngine,
     DeltaJvm,
+    FileSet,
     Fingerprint,
     ObservedRows,
     Proof,
@@ -24,6 +25,7 @@ from tests.support.product import (
     TableStorage,
     VerificationFailed,
     WrittenFile,
+    measure_both,
 )
 from tests.support.tables.delta_tables import bytes_of, compaction, forge_commit, forget_logs, no_intent, stamp
 
@@ -238,3 +240,18 @@ def test_rows_are_added_up_on_their_way_and_read_again_where_that_does_not_fit(
     if said != "the truth":
         with DeltaEngine(lease).worker("observed") as engine:
             _assert_proven(engine.writer.rewrite(facts, step, batch, stamp(), no_intent).proof)
+
+
+@pytest.mark.every_run
+def test_files_whose_rows_were_all_deleted_are_measured_though_nothing_was_written(
+    spark: SparkSession, lease: SessionLease, lake: Path
+) -> None:
+    path = lake / "t"
+    spark.range(10).coalesce(1).write.format("delta").save(str(path))
+    lines = (path / "_delta_log" / f"{0:020}.json").read_text(encoding="utf-8").splitlines()
+    adds = tuple(action["add"] for action in map(json.loads, lines) if "add" in action)
+    with DeltaEngine(lease).worker("nothing") as engine:
+        log = engine.jvm.log_at(f"file:{path}")
+        snapshot = engine.jvm.update(log)
+        measured = measure_both(engine.jvm, log, FileSet(snapshot, adds), FileSet(snapshot, ()), adds, [])
+    assert (measured.read.rows, measured.written.rows, len(measured.sources), measured.files) == (10, 0, 1, ())

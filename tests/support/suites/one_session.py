@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.support.suites.store_lake import is_on_store, served_lake
 
 if TYPE_CHECKING:
     from maintainer.delta.spark.spark_session import SessionLease
@@ -24,6 +28,10 @@ def lease(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SessionLease]:
     log = tmp_path_factory.mktemp("engine") / "spark.log"
     options = SessionOptions(master="local[2]", conf=(("spark.driver.memory", "2g"),), log_path=log, app_name="tests")
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    with open_session(options) as lease:
+    with ExitStack() as stack:
+        if is_on_store():
+            conf = stack.enter_context(served_lake())
+            options = replace(options, conf=(*options.conf, *conf.items()), storage=("s3",))
+        lease = stack.enter_context(open_session(options))
         assert not lease.borrowed
         yield lease
