@@ -122,7 +122,8 @@ def make_optimize(
     batch_size: int = 1 << 40,
     **others: Any,
 ) -> OptimizePolicy:
-    """Bins of 100 bytes and small files under 75, so that a test's sizes can be read at a glance."""
+    """Bins of 100 bytes and small files under 75, so that a test's sizes can be read at a glance; no table rests."""
+    others.setdefault("quiet_after_updates_seconds", 0)
     return OptimizePolicy(min_size, max_size, max_threads, max_deleted_rows_ratio, batch_size, **others)
 
 
