@@ -36,7 +36,7 @@ TWICE = {"T404", "T406", "T407"}
 """They end a night only where somebody asked for the table."""
 
 
-PACKAGE = DOCS.parent / "maintainer"
+PACKAGE, DEMO = DOCS.parent / "maintainer", DOCS.parent / "examples" / "demo"
 PAGE = (DOCS / "nightly-codes.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| ([A-Z]\d{3}[^|]*) \| ([^|]*) \| ([^|]*) \|", PAGE, flags=re.MULTILINE)
 WARNINGS = {"C717", "E654", "E657", "E680", "E686"}
@@ -83,8 +83,8 @@ def raised_with() -> dict[str, set[tuple[type[MaintainerError], bool]]]:
             raised.setdefault(kind.default_code, set()).add((kind, True))
     for code, kind in NOT_BY_KEYWORD.items():
         raised.setdefault(code, set()).add((kind, True))
-    for file in PACKAGE.rglob("*.py"):
-        in_table = file.relative_to(PACKAGE).parts[0] not in BEFORE_TABLES
+    for file in (*PACKAGE.rglob("*.py"), *DEMO.rglob("*.py")):
+        in_table = DEMO not in file.parents and file.relative_to(PACKAGE).parts[0] not in BEFORE_TABLES
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in known:
                 for keyword in node.keywords:

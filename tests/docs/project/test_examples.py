@@ -107,8 +107,8 @@ def test_files_beside_one_another_fit() -> None:
     assert (EXAMPLES / entry).is_file()
     readme = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     files = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.rglob("*") if path.is_file()}
-    whole = {name for name in files if name.startswith("many-tables/")}
-    assert files - {"README.md"} - whole | {"many-tables"} == set(re.findall(r"\]\(([^)]+)\)", readme))
+    whole = {name for name in files if name.startswith(("many-tables/", "demo/"))}
+    assert files - {"README.md"} - whole | {"many-tables", "demo"} == set(re.findall(r"\]\(([^)]+)\)", readme))
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.py")), ids=lambda file: file.name)
