@@ -165,37 +165,29 @@ def as_table_error(error: BaseException, where: str) -> MaintainerError:
             return cause
     conditions = {failure.condition for failure in chain}
     found = _engine_message(chain)
+
+    def refusal(what: str, *, code: str, help: str, allowed: str | None = None) -> TableError:
+        return TableError(what, code=code, where=where, found=found, allowed=allowed, help=help)
+
     is_unknown_feature = any(_UNKNOWN_FEATURE.match(condition) for condition in conditions)
     if any(_OF_CATALOG.match(condition) for condition in conditions) or (
         is_unknown_feature and _FEATURE_OF_CATALOG.search(found.rpartition(": ")[2])
     ):
-        return TableError(
+        return refusal(
             "the table is managed by its catalog: Delta refuses maintenance from outside",
-            code="T407",
-            where=where,
-            found=found,
-            help="leave it to the catalog, and remove the table from the policies",
-        )
+            code="T407", help="leave it to the catalog, and remove the table from the policies",
+        )  # fmt: skip
     if is_unknown_feature or any(failure.type_name == "InvalidProtocolVersionException" for failure in chain):
-        return TableError(
-            "the table needs a feature that this version of Delta does not know",
-            code="T404",
-            where=where,
-            found=found,
-            allowed="features of Delta 4.4.0",
-            help="the table is left as it is; remove it from the policies to silence this",
-        )
+        return refusal(
+            "the table needs a feature that this version of Delta does not know", allowed="features of Delta 4.4.0",
+            code="T404", help="the table is left as it is; remove it from the policies to silence this",
+        )  # fmt: skip
     if conditions & _NO_SUCH:
-        return TableError("there is no such table", code="T401", where=where, found=found, help=NO_TABLE_HELP)
+        return refusal("there is no such table", code="T401", help=NO_TABLE_HELP)
     if conditions & _NOT_A_TABLE:
-        return TableError("this is not a Delta table", code="T402", where=where, found=found, help=NOT_DELTA_HELP)
-    return TableError(
-        "the table's log cannot be read",
-        code="T403",
-        where=where,
-        found=found,
-        help=DAMAGED_LOG_HELP if _is_about_the_log(error, chain) else UNKNOWN_CAUSE_HELP,
-    )
+        return refusal("this is not a Delta table", code="T402", help=NOT_DELTA_HELP)
+    way_out = DAMAGED_LOG_HELP if _is_about_the_log(error, chain) else UNKNOWN_CAUSE_HELP
+    return refusal("the table's log cannot be read", code="T403", help=way_out)
 
 
 def is_store_silent(error: BaseException) -> bool:

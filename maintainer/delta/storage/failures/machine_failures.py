@@ -96,40 +96,23 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
     text = "\n".join(failure.message for failure in chain)
     kinds = {failure.type_name for failure in chain}
     innermost = next((failure.message for failure in reversed(chain) if failure.message), "")
+
+    def unfit(what: str, *, code: str, help: str) -> EnvironmentUnfit:
+        return EnvironmentUnfit(what, code=code, where=where, found=innermost, help=help)
+
     if _FULL.search(text):
-        return EnvironmentUnfit(
-            "storage is full",
-            code="E631",
-            where=where,
-            found=innermost,
-            help="free space, then run `maintainer apply` again",
-        )
+        return unfit("storage is full", code="E631", help="free space, then run `maintainer apply` again")
     if _TOO_MANY_FILES.search(text):
-        return EnvironmentUnfit(
-            "this process has too many files open",
-            code="E636",
-            where=where,
-            found=innermost,
-            help="raise the limit (`ulimit -n 65536`), or work on fewer tables at once with -j",
-        )
+        way_out = "raise the limit (`ulimit -n 65536`), or work on fewer tables at once with -j"
+        return unfit("this process has too many files open", code="E636", help=way_out)
     if kinds & _OUT_OF_MEMORY:
-        return EnvironmentUnfit(
-            "Spark ran out of memory",
-            code="E637",
-            where=where,
-            found=innermost,
-            help="pass --conf spark.driver.memory=8g, or make batches smaller: `optimize.batchSize` in the policy",
-        )
+        way_out = "pass --conf spark.driver.memory=8g, or make batches smaller: `optimize.batchSize` in the policy"
+        return unfit("Spark ran out of memory", code="E637", help=way_out)
     if (misfit := next((failure for failure in chain if failure.type_name in _LINKAGE), None)) is not None:
         return _jars_unfit(where, f"{misfit.type_name}: {misfit.message}")
     if kinds & _NO_CONNECTOR or ("ClassNotFoundException" in kinds and _CONNECTOR_CLASS.search(text)):
-        return TableError(
-            "Spark has no connector for this storage",
-            code="T436",
-            where=where,
-            found=innermost,
-            help=_connector_help(text),
-        )
+        what, way_out = "Spark has no connector for this storage", _connector_help(text)
+        return TableError(what, code="T436", where=where, found=innermost, help=way_out)
     if (answered := store_error(chain, where)) is not None:
         return answered
     if kinds & _TLS:
@@ -150,15 +133,11 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
         help_text = f"{PATH_STYLE}; else {away.help}"
         return StoreRefusal(away.what, code=away.code, where=where, found=found, help=help_text)
     if _DENIED.search(text) or kinds & _PERMISSION:
-        return TableError(
-            "permission denied on the table's storage",
-            code="T405",
-            where=where,
-            found=innermost,
-            help="mount the storage for writing, or leave the table out of the policies"
-            if _READ_ONLY in text
-            else "give this user read and write access to the table's folder",
-        )
+        way_out = "give this user read and write access to the table's folder"
+        if _READ_ONLY in text:
+            way_out = "mount the storage for writing, or leave the table out of the policies"
+        what = "permission denied on the table's storage"
+        return TableError(what, code="T405", where=where, found=innermost, help=way_out)
     return client_error(chain, where)
 
 
@@ -276,10 +255,4 @@ def missing_file_error(chain: Sequence[Failure], where: str) -> TableError | Non
     file = file_that_failed(chain)
     if file is None or not is_missing(chain):
         return None
-    return TableError(
-        "a data file of the table is missing",
-        code="T422",
-        where=where,
-        found=file,
-        help=MISSING_HELP,
-    )
+    return TableError("a data file of the table is missing", code="T422", where=where, found=file, help=MISSING_HELP)

@@ -82,52 +82,34 @@ def store_error(chain: Sequence[Failure], where: str) -> TableError | None:
         return None
     is_s3 = "s3" in text.lower() or "AWS" in text
     credentials = S3_CREDENTIALS if is_s3 else _OTHER_CREDENTIALS
-    answer = _answer(chain)
+
+    def refusal(what: str, *, code: str, help: str) -> StoreRefusal:
+        return StoreRefusal(what, code=code, where=where, found=_answer(chain), help=help)
+
     if _NO_CREDENTIALS.search(text):
-        return StoreRefusal(
-            "there are no credentials for the object store",
-            code="T441",
-            where=where,
-            found=answer,
-            help=credentials,
-        )
+        return refusal("there are no credentials for the object store", code="T441", help=credentials)
     if _WRONG_CREDENTIALS.search(text):
-        refusal = StoreRefusal(
-            "the object store does not accept these credentials",
-            code="T440",
-            where=where,
-            found=answer,
-            help="set the clock of this machine: sudo timedatectl set-ntp true" if _CLOCK in text else credentials,
-        )
-        refusal.may_pass = _EXPIRED.search(text) is not None
-        return refusal
+        way_out = "set the clock of this machine: sudo timedatectl set-ntp true" if _CLOCK in text else credentials
+        wrong = refusal("the object store does not accept these credentials", code="T440", help=way_out)
+        wrong.may_pass = _EXPIRED.search(text) is not None
+        return wrong
     if _NO_BUCKET.search(text):
-        return StoreRefusal(
+        address = f", or the address of the store: `spark.hadoop.fs.s3a.endpoint`; {PATH_STYLE}" if is_s3 else ""
+        return refusal(
             "there is no such bucket or container on the object store",
-            code="T442",
-            where=where,
-            found=answer,
-            help=f"correct {_NAME_OF_THE_BUCKET}"
-            + (f", or the address of the store: `spark.hadoop.fs.s3a.endpoint`; {PATH_STYLE}" if is_s3 else ""),
-        )
+            code="T442", help=f"correct {_NAME_OF_THE_BUCKET}{address}",
+        )  # fmt: skip
     if _REGION.search(text):
         region = _REGION_NAMED.search(text)
         name = region[1] if region else "REGION_OF_THE_BUCKET"
-        return StoreRefusal(
+        return refusal(
             "the bucket is in another region than the one that was asked",
-            code="T443",
-            where=where,
-            found=answer,
-            help=f"maintainer.yml: `spark: {{conf: {{spark.hadoop.fs.s3a.endpoint.region: {name}}}}}`",
-        )
+            code="T443", help=f"maintainer.yml: `spark: {{conf: {{spark.hadoop.fs.s3a.endpoint.region: {name}}}}}`",
+        )  # fmt: skip
     if _BUSY.search(text) or any(failure.type_name == StoreBusy.__name__ for failure in chain):
-        return TableError(
-            "the object store answers that it is too busy, or fails",
-            code="T444",
-            where=where,
-            found=answer,
-            help="run the command again later, or with fewer tables at once: -j 1",
-        )
+        way_out = "run the command again later, or with fewer tables at once: -j 1"
+        what = "the object store answers that it is too busy, or fails"
+        return TableError(what, code="T444", where=where, found=_answer(chain), help=way_out)
     return None
 
 
