@@ -140,14 +140,14 @@ def test_commits_of_others_that_are_alike_are_one_line_and_maintenance_never_is(
 
 def test_what_a_run_did_alike_to_many_tables_is_one_line() -> None:
     rows = [replace(HISTORY[0], table=f"t{number}", duration_seconds=2.0) for number in range(30)]
-    failed = replace(HISTORY[1], table="t30")
-    heading, line, *others = render_history([*rows, failed]).splitlines()
+    failed = [replace(HISTORY[0], table=f"f{number}", proof="fail") for number in range(3)]
+    heading, line, *others = render_history([*rows, *failed]).splitlines()
     assert heading.startswith("WHEN")
     assert "30 tables" in line
     assert f"{30 * 1204:,} -> {30 * 151:,} files" in line
     assert "1m" in line
-    assert len(others) == 1
-    assert len(render_history([*rows, failed], verbose=True).splitlines()) == 32
+    assert [row.table in other for row, other in zip(failed, others, strict=True)] == [True] * 3
+    assert len(render_history([*rows, *failed], verbose=True).splitlines()) == 34
 
 
 def test_the_newest_of_our_rows_says_how_to_go_on() -> None:
