@@ -40,8 +40,8 @@ REOPENED = "reopened"
 """Type of the event that follows a torn line when another run goes on with the file."""
 
 OLD_RECORD_HELP = (
-    "with the version that wrote it, run `maintainer apply` until `maintainer status` shows no quarantine and nothing "
-    "that is not proven; then move its run folders and state.json away, together"
+    "let `maintainer apply` of the version that wrote it end well first: it settles what that run left open and takes "
+    "it into state.json, and its lines are not read again"
 )
 
 MAX_LINE_BYTES = 4 * 1024 * 1024

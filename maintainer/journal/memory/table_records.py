@@ -25,7 +25,6 @@ from maintainer.engine.protocols import TablePlaces, is_one_place
 from maintainer.journal.events.earlier_runs import open_intents, open_writings
 from maintainer.journal.events.event_log import (
     EVENTS_FILE,
-    OLD_RECORD_HELP,
     EventsRead,
     FileExtent,
     event_sizes,
@@ -47,6 +46,7 @@ from maintainer.model.table.table_facts import TableRecord
 STATE_FILE = "state.json"
 STATE_FORMAT = "6"
 
+OLD_STATE_HELP = "use the version that wrote it, and keep it: it says what is in quarantine and what is not proven"
 DAMAGED_HELP = "bring it back from a backup; or, if no run folder was ever deleted, delete it: it is made again"
 
 CLOCK_TOLERANCE_MS = 5 * 60_000
@@ -389,7 +389,7 @@ def _load(stored_fold: Document | None, path: Path) -> _State:
         document = json.loads(stored_fold.data)
         if document["format_version"] != STATE_FORMAT:
             found = f'format_version "{document["format_version"]}"; this version reads "{STATE_FORMAT}"'
-            raise unreadable_state(path, found, OLD_RECORD_HELP)
+            raise unreadable_state(path, found, OLD_STATE_HELP)
         state = decode(_State, document)
         if state.document() != document:
             raise ValueError("it lacks something")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from maintainer.errors import EnvironmentUnfit
-from maintainer.journal.events.event_log import EVENTS_FILE, append_event
+from maintainer.journal.events.event_log import EVENTS_FILE, append_event, encode
 from maintainer.journal.memory.table_records import update_state
 from tests.unit.journal.memory.recorded_runs import Runs
 
@@ -54,3 +54,14 @@ def test_a_record_of_another_version_is_never_taken_for_empty(runs: Runs, line: 
         runs.record()
     assert (caught.value.code, caught.value.where) == ("E641", str(path))
     assert "the version that wrote it" in (caught.value.help or "")
+
+
+def test_a_run_of_another_version_that_closed_its_record_is_not_read_again(runs: Runs) -> None:
+    journal = runs.start()
+    runs.landed(journal, 2, verified="error")
+    runs.end(journal)
+    path = journal.folder.path / EVENTS_FILE
+    path.write_bytes(encode({"type": "run_started", "at_ms": 0}) + encode({"type": "run_finished", "at_ms": 1}))
+    assert runs.record().unproven_versions == (2,)
+    runs.end(runs.start())
+    assert runs.record().unproven_versions == (2,)
