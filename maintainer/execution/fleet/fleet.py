@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from maintainer.engine.protocols import Engine, TablePlaces
@@ -90,63 +90,51 @@ def run_fleet(
         journal.close()
 
 
+@dataclass
 class _Fleet:
-    def __init__(
-        self,
-        plan: Plan,
-        engine: Engine,
-        context: RunContext,
-        bounds: FleetBounds,
-        ledger: LedgerSink | None,
-        preparation: Preparation,
-    ) -> None:
-        self._plan = plan
-        self._engine = engine
-        self._context = context
-        self._bounds = bounds
-        self._ledger = ledger
-        self._preparation = preparation
-        self._started_at_ms = context.clock.now_ms()
-        self._started = context.clock.monotonic()
-        self._keys = {
-            table.ref: (table.observed.table_id, table.observed.location)
-            for table in plan.tables
-            if table.observed is not None
-        }
-        self._hot = frozenset(table.ref for table in plan.tables if table.hot is not None)
-        self._results = Results(plan, context, self._started_at_ms, self._started, preparation)
+    plan: Plan
+    engine: Engine
+    context: RunContext
+    bounds: FleetBounds
+    ledger: LedgerSink | None
+    preparation: Preparation
+
+    def __post_init__(self) -> None:
+        self.started_at_ms, self.started = self.context.clock.now_ms(), self.context.clock.monotonic()
+        self.plans = {table.ref: table for table in self.plan.tables}
+        self.results = Results(self.plan, self.context, self.started_at_ms, self.started, self.preparation)
 
     def run(self) -> RunOutcome:
-        with signals_stop(self._context.switch):
+        with signals_stop(self.context.switch):
             tasks = self._prepare()
             of_ledger = [task for task in tasks if task.plan.is_ledger]
-            batches = in_batches([task for task in tasks if not task.plan.is_ledger], self._bounds.batches)
+            batches = in_batches([task for task in tasks if not task.plan.is_ledger], self.bounds.batches)
             # Last, so that it is not what a first small batch tries out.
             batches = [*batches[:-1], [*(batches[-1] if batches else ()), *of_ledger]] if of_ledger else batches
-            workers = min(self._bounds.jobs, max(map(len, batches), default=0))
-            context = self._context
+            workers = min(self.bounds.jobs, max(map(len, batches), default=0))
+            context = self.context
             context.tell(
                 RunStarted(
-                    at_ms=self._started_at_ms,
+                    at_ms=self.started_at_ms,
                     run_id=context.run_id,
-                    num_tables=len(self._plan.user_tables),
+                    num_tables=len(self.plan.user_tables),
                     num_steps=len(context.step_numbers),
                     num_workers=workers,
                     run_folder=os.fspath(context.journal.folder.path),
-                    planned_bytes=sum(step.size_bytes for step in self._plan.rewrites),
-                    timeout_seconds=self._bounds.run_timeout_seconds,
-                    preparation=self._preparation,
+                    planned_bytes=sum(step.size_bytes for step in self.plan.rewrites),
+                    timeout_seconds=self.bounds.run_timeout_seconds,
+                    preparation=self.preparation,
                 )
             )
             waiting = {task.plan.ref for task in tasks}
-            for table in self._plan.tables:
+            for table in self.plan.tables:
                 if table.observed is not None and table.observed.listed:
                     where = (table.ref.identifier, table.observed.table_id, table.observed.location)
-                    context.journal.record(Listed(context.clock.now_ms(), *where, self._plan.created_at_ms))
+                    context.journal.record(Listed(context.clock.now_ms(), *where, self.plan.created_at_ms))
                 if table.ref not in waiting:
                     self._finish(_without_steps(table))
             if tasks:
-                Crew(self._engine, context, self._bounds, self._results, self._finish).run(batches, workers)
+                Crew(self.engine, context, self.bounds, self.results, self._finish).run(batches, workers)
             return self._close()
 
     def _prepare(self) -> list[Task]:
@@ -155,52 +143,52 @@ class _Fleet:
         Raises:
             MaintainerError: See ``run_fleet``.
         """
-        assert self._context.other_runs is not None
-        runs, places = self._context.other_runs.read(), self._context.places
-        tasks = [task for table in self._plan.tables if (task := _task(table, runs, places)) is not None]
+        assert self.context.other_runs is not None
+        runs, places = self.context.other_runs.read(), self.context.places
+        tasks = [task for table in self.plan.tables if (task := _task(table, runs, places)) is not None]
         if any(task.plan.steps for task in tasks):
             expectations = {expectation for task in tasks for expectation in task.plan.checks.expectations}
-            check = partial(self._context.verifier.preflight, tuple(sorted(expectations, key=repr)))
+            check = partial(self.context.verifier.preflight, tuple(sorted(expectations, key=repr)))
             if expectations:  # one that is wrong refuses the run as a whole
                 check()
             else:
-                self._context.verifier_check.start(check)
-        self._results.write()
+                self.context.verifier_check.start(check)
+        self.results.write()
         return tasks
 
     def _finish(self, outcome: TableOutcome) -> None:
         """Record one table's outcome; called on the watching thread only."""
-        self._results.finished(outcome)
-        event = table_finished(
-            outcome, self._context.clock.now_ms(), self._keys.get(outcome.ref), is_hot=outcome.ref in self._hot
-        )
+        self.results.finished(outcome)
+        planned = self.plans[outcome.ref]
+        place = None if planned.observed is None else (planned.observed.table_id, planned.observed.location)
+        event = table_finished(outcome, self.context.clock.now_ms(), place, is_hot=planned.hot is not None)
         try:
-            self._context.record(event)
+            self.context.record(event)
             if outcome.steps:  # thousands of tables need nothing: one write at the end is enough for them
-                self._results.write_soon()
+                self.results.write_soon()
         except FolderUnwritable as error:
-            self._context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
+            self.context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
 
     def _close(self) -> RunOutcome:
         """Give unfinished tables their status, and write the run's results and ledger rows."""
-        context = self._context
+        context = self.context
         why = context.switch.halt_reason
-        for table in self._plan.tables:
-            if not self._results.has(table.ref):
+        for table in self.plan.tables:
+            if not self.results.has(table.ref):
                 problem = Problem("C713", f"not started: {why or 'no worker was left'}", help=RETRY_THE_REST)
                 self._finish(TableOutcome.of(table, TableStatus.NOT_REACHED, problem=problem))
-        outcome = self._results.outcome(context.switch.stop_reason, end=RunEnd.FINISHED)
+        outcome = self.results.outcome(context.switch.stop_reason, end=RunEnd.FINISHED)
         try:
-            self._results.write(outcome)
+            self.results.write(outcome)
             of_ledger = self._append_to_ledger(outcome)
             stop_reason = context.switch.stop_reason  # a signal may have come meanwhile: every record says the same
             outcome = replace(
                 outcome,
                 interrupted_by=stop_reason,
                 problems=() if of_ledger is None else (of_ledger,),
-                duration_seconds=context.clock.monotonic() - self._started,
+                duration_seconds=context.clock.monotonic() - self.started,
             )
-            self._results.write(outcome)
+            self.results.write(outcome)
             rows_known = of_ledger is None or rows_wait(context.journal.folder)
             context.journal.record(RunFinished(context.clock.now_ms(), outcome, rows_known))
         except FolderUnwritable as error:
@@ -213,12 +201,12 @@ class _Fleet:
 
     def _append_to_ledger(self, outcome: RunOutcome) -> Problem | None:
         """Append the run's rows. A ledger that cannot be written fails no table; the next run tries again."""
-        context, bounds, journal = self._context, self._bounds, self._context.journal
-        rows = rows_of(self._plan, outcome)
-        if rows and self._ledger is not None:
+        context, bounds, journal = self.context, self.bounds, self.context.journal
+        rows = rows_of(self.plan, outcome)
+        if rows and self.ledger is not None:
             context.tell(LedgerAppending(context.clock.now_ms(), len(rows), bounds.ledger_seconds))
         problem = append_within(
-            journal.folder, rows, self._ledger, clock=context.clock, switch=context.switch,
+            journal.folder, rows, self.ledger, clock=context.clock, switch=context.switch,
             limit_seconds=bounds.ledger_seconds, stop_grace_seconds=bounds.stop_grace_seconds,
         )  # fmt: skip
         if problem is not None:

@@ -13,6 +13,7 @@ lands twice.
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass, field
 
 from maintainer.execution.run.cancellation import RETRY_THE_REST, StopSwitch
 from maintainer.execution.run.run_context import Clock, RunContext
@@ -37,32 +38,25 @@ STALE_AFTER_SECONDS = 300.0
 """In larger runs a write is due as well when the file has missed something for so long: people look at it."""
 
 
+@dataclass
 class Results:
     """Collects outcomes from all threads. Unfinished tables count as interrupted or not reached, as after a kill."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        context: RunContext,
-        started_at_ms: int,
-        started: float,
-        preparation: Preparation = Preparation(),  # noqa: B008 (frozen)
-    ) -> None:
-        self._plan = plan
-        self._preparation = preparation
-        self._context = context
-        self._started_at_ms = started_at_ms
-        self._started = started
-        self._lock = threading.Lock()
-        self._done: dict[TableRef, TableOutcome] = {}
-        self._running: dict[TableRef, list[StepOutcome]] = {}
-        self._write_lock = threading.Lock()
-        self._untouched: dict[TableRef, TableOutcome] = {}
-        self._texts: dict[TableRef, tuple[TableOutcome, str]] = {}
-        self._missed = 0
-        self._ended = False
-        self._next_write = 0.0
-        self._stale_at = 0.0
+    plan: Plan
+    context: RunContext
+    started_at_ms: int
+    started: float
+    preparation: Preparation = Preparation()  # noqa: RUF009 (frozen)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _done: dict[TableRef, TableOutcome] = field(default_factory=dict)
+    _running: dict[TableRef, list[StepOutcome]] = field(default_factory=dict)
+    _write_lock: threading.Lock = field(default_factory=threading.Lock)
+    _untouched: dict[TableRef, TableOutcome] = field(default_factory=dict)
+    _texts: dict[TableRef, tuple[TableOutcome, str]] = field(default_factory=dict)
+    _missed: int = 0
+    _ended: bool = False
+    _next_write: float = 0.0
+    _stale_at: float = 0.0
 
     def began(self, ref: TableRef) -> None:
         """Record that a worker took the table."""
@@ -99,15 +93,15 @@ class Results:
     def outcome(self, interrupted_by: str | None, *, end: RunEnd = RunEnd.RUNNING) -> RunOutcome:
         """Return the run as it is now, every table of the plan once and in its order."""
         with self._lock:
-            tables = tuple(self._table(table) for table in self._plan.tables)
+            tables = tuple(self._table(table) for table in self.plan.tables)
         return RunOutcome(
-            run_id=self._context.run_id,
-            started_at_ms=self._started_at_ms,
-            duration_seconds=self._context.clock.monotonic() - self._started,
+            run_id=self.context.run_id,
+            started_at_ms=self.started_at_ms,
+            duration_seconds=self.context.clock.monotonic() - self.started,
             tables=tables,
             interrupted_by=interrupted_by,
             end=end,
-            preparation=self._preparation,
+            preparation=self.preparation,
         )
 
     def _table(self, table: TablePlan) -> TableOutcome:
@@ -136,11 +130,11 @@ class Results:
                 return  # a worker that was given up came back: the run's end stands
             self._ended = outcome is not None
             self._missed = 0
-            started = self._context.clock.monotonic()
-            outcome = outcome or self.outcome(self._context.switch.stop_reason)
+            started = self.context.clock.monotonic()
+            outcome = outcome or self.outcome(self.context.switch.stop_reason)
             text = run_from_fragments(outcome, (self._text(table) for table in outcome.tables))
-            self._context.journal.folder.write_results(text)
-            ended = self._context.clock.monotonic()
+            self.context.journal.folder.write_results(text)
+            ended = self.context.clock.monotonic()
             pause = 0.0 if self._few else (ended - started) * WRITE_AT_MOST_EACH
             self._next_write = ended + pause
             self._stale_at = ended + STALE_AFTER_SECONDS
@@ -161,15 +155,15 @@ class Results:
         Raises:
             FolderUnwritable: E651.
         """
-        now = self._context.clock.monotonic()
+        now = self.context.clock.monotonic()
         if not self._missed or now < self._next_write:
             return
-        if self._few or self._missed >= len(self._plan.tables) / TABLES_A_WRITE or now >= self._stale_at:
+        if self._few or self._missed >= len(self.plan.tables) / TABLES_A_WRITE or now >= self._stale_at:
             self.write()
 
     @property
     def _few(self) -> bool:
-        return len(self._plan.tables) <= FEW_TABLES
+        return len(self.plan.tables) <= FEW_TABLES
 
     def _text(self, table: TableOutcome) -> str:
         """A table's text, kept as long as its outcome is the same object."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from maintainer.engine.process_loss import ENGINE_GONE, engine_gone, is_engine_lost
 from maintainer.errors import (
@@ -79,32 +79,31 @@ def run_table(
     return _TableRun(worker, past, on_step, on_work).run()
 
 
+@dataclass
 class _TableRun:
-    def __init__(
-        self, worker: TableWorker, past: TablePast, on_step: StepDone, on_work: Callable[[StepWork], None]
-    ) -> None:
-        self._worker = worker
-        self._plan = worker.plan
-        self._past = past
-        self._record = past.record
-        self._on_step = on_step
-        self._on_work = on_work
-        self._steps: list[StepOutcome] = []
-        self._problem: Problem | None = None
-        self._failed: StepStatus | None = None
+    worker: TableWorker
+    past: TablePast
+    on_step: StepDone
+    on_work: Callable[[StepWork], None]
+    steps: list[StepOutcome] = field(default_factory=list)
+    problem: Problem | None = None
+    failed: StepStatus | None = None
+
+    def __post_init__(self) -> None:
+        self.plan, self.record = self.worker.plan, self.past.record
 
     def run(self) -> TableOutcome:
-        leases, observed = self._worker.context.leases, self._plan.observed
+        leases, observed = self.worker.context.leases, self.plan.observed
         if leases is None or observed is None or self._in_quarantine is not None:
             return self._run()
         try:
-            lease = leases.acquire(observed.table_id, self._plan.ref.identifier)
+            lease = leases.acquire(observed.table_id, self.plan.ref.identifier)
         except Refused as error:
             return self._refused(problem_of(error))
         except FolderUnwritable as error:
-            self._worker.context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
+            self.worker.context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
             return self._refused(problem_of(error))
-        self._worker = replace(self._worker, lease=lease)
+        self.worker = replace(self.worker, lease=lease)
         try:
             self._read_past_again(observed, lease)
             return self._run()
@@ -114,24 +113,24 @@ class _TableRun:
     @property
     def _in_quarantine(self) -> Problem | None:
         """Why the table is refused, where it would be changed and is in quarantine."""
-        if self._record.quarantined is None or not self._plan.steps:
+        if self.record.quarantined is None or not self.plan.steps:
             return None
-        why = f"the table is in quarantine: {self._record.quarantined}"
-        return Problem("A411", why, self._plan.ref.identifier, LIFT_HELP)
+        why = f"the table is in quarantine: {self.record.quarantined}"
+        return Problem("A411", why, self.plan.ref.identifier, LIFT_HELP)
 
     def _read_past_again(self, observed: Observed, lease: Lease) -> None:
         """Take in what other runs recorded of the table since this run began: nobody else works on it now."""
-        context = self._worker.context
+        context = self.worker.context
         if context.other_runs is None:
             return
         try:
             runs = context.other_runs.newest(lease.previous_run)
-            self._past = runs.of_table(observed.table_id, observed.location, context.places)
+            self.past = runs.of_table(observed.table_id, observed.location, context.places)
         except Exception as error:  # kept as the table's problem; other tables go on
-            work = StepWork(f"{self._plan.ref.identifier}/settle", "settle")
-            self._failed, self._problem = self._judge(error, work)
+            work = StepWork(f"{self.plan.ref.identifier}/settle", "settle")
+            self.failed, self.problem = self._judge(error, work)
             return
-        self._record = self._past.record
+        self.record = self.past.record
 
     def _record_now(self) -> TableRecord:
         """What is remembered of the table right before files are deleted, less what this run has proven.
@@ -139,70 +138,70 @@ class _TableRun:
         Raises:
             MaintainerError: What other runs recorded cannot be read; nothing may be deleted.
         """
-        context, observed = self._worker.context, self._plan.observed
+        context, observed = self.worker.context, self.plan.observed
         if context.other_runs is None or observed is None:
-            return self._record
+            return self.record
         runs = context.other_runs.newest(None, max_age_seconds=0.0)
         record = runs.of_table(observed.table_id, observed.location, context.places).record
-        proven = set(self._past.record.unproven_versions) - set(self._record.unproven_versions)
-        unproven = ({*record.unproven_versions} - proven) | {*self._record.unproven_versions}
+        proven = set(self.past.record.unproven_versions) - set(self.record.unproven_versions)
+        unproven = ({*record.unproven_versions} - proven) | {*self.record.unproven_versions}
         return replace(record, unproven_versions=tuple(sorted(unproven)))
 
     def _note_left_lease(self, failure: OSError | None) -> None:
         """Record that the lease could not be given back: until it ends by itself it names a run that is over."""
         if failure is not None:
             with contextlib.suppress(FolderUnwritable):  # said by whatever needs the folder next
-                self._worker.context.journal.note(
-                    "lease_left", table=self._plan.ref.identifier, what=failure.strerror or str(failure)
+                self.worker.context.journal.note(
+                    "lease_left", table=self.plan.ref.identifier, what=failure.strerror or str(failure)
                 )
 
     def _run(self) -> TableOutcome:
         quarantine = self._in_quarantine
         if quarantine is not None:
             return self._refused(quarantine)
-        if self._failed is None and self._record.quarantined is None and not self._past.is_settled:
+        if self.failed is None and self.record.quarantined is None and not self.past.is_settled:
             self._settle()
-        for step in self._plan.steps:
-            blocker = next((step for step in self._steps if step.status not in _GOES_ON), None)
-            if self._failed is not None or blocker is not None:
+        for step in self.plan.steps:
+            blocker = next((step for step in self.steps if step.status not in _GOES_ON), None)
+            if self.failed is not None or blocker is not None:
                 unsettled = "what an earlier run left is not settled"
                 outcome = self._skipped(step, f"{blocker.kind} ended {blocker.status.value}" if blocker else unsettled)
             else:
                 outcome = self._run_step(step)
             self._keep(outcome)
-        status = table_status(self._plan, tuple(self._steps), self._failed)
-        return TableOutcome.of(self._plan, status, self._steps, self._problem or problem_without_steps(self._plan))
+        status = table_status(self.plan, tuple(self.steps), self.failed)
+        return TableOutcome.of(self.plan, status, self.steps, self.problem or problem_without_steps(self.plan))
 
     def _refused(self, problem: Problem) -> TableOutcome:
         """Refuse the table if it came into quarantine after the plan was saved, or another run works on it."""
-        for step in self._plan.steps:
+        for step in self.plan.steps:
             self._keep(self._skipped(step, f"the table is blocked ({problem.code})"))
-        return TableOutcome.of(self._plan, TableStatus.BLOCKED, self._steps, problem)
+        return TableOutcome.of(self.plan, TableStatus.BLOCKED, self.steps, problem)
 
     def _settle(self) -> None:
         """Settle the past first. If that fails, every step is skipped and the table carries the reason."""
-        work = StepWork(f"{self._plan.ref.identifier}/settle", "settle")
+        work = StepWork(f"{self.plan.ref.identifier}/settle", "settle")
         try:
-            facts = work.facts = self._worker.engine.reader.facts(self._plan.ref)
-            self._record, settled = settle(self._worker, self._past.open_intents, self._record, facts)
-            for note in (*settled.notes, *remove_unfinished(self._worker, self._past.writings, facts)):
-                self._worker.context.journal.note("settled", table=self._plan.ref.identifier, what=note)
+            facts = work.facts = self.worker.engine.reader.facts(self.plan.ref)
+            self.record, settled = settle(self.worker, self.past.open_intents, self.record, facts)
+            for note in (*settled.notes, *remove_unfinished(self.worker, self.past.writings, facts)):
+                self.worker.context.journal.note("settled", table=self.plan.ref.identifier, what=note)
         except Exception as error:  # kept as the table's problem; other tables go on
-            self._failed, self._problem = self._judge(error, work)
+            self.failed, self.problem = self._judge(error, work)
 
     def _run_step(self, step: Step) -> StepOutcome:
-        context = self._worker.context
-        work = StepWork(self._plan.step_id(step), step.kind, meter=self._worker.engine.meter)
+        context = self.worker.context
+        work = StepWork(self.plan.step_id(step), step.kind, meter=self.worker.engine.meter)
         work.meter.begin(Phase.READING_LOG)
         started_at_ms, started = context.clock.now_ms(), context.clock.monotonic()
-        self._on_work(work)
+        self.on_work(work)
         number, batches = context.step_numbers.get(work.step_id, 0), num_batches(step)
-        begun = StepStarted(started_at_ms, self._plan.ref.identifier, work.step_id, step.kind, number, batches)
+        begun = StepStarted(started_at_ms, self.plan.ref.identifier, work.step_id, step.kind, number, batches)
         problem: Problem | None = None
         try:
             context.record(begun)
-            self._worker.control.check()
-            check_window(self._worker)
+            self.worker.control.check()
+            check_window(self.worker)
             status = self._dispatch(step, work)
         except Exception as error:  # becomes the step's outcome; other tables go on
             status, problem = self._judge(error, work)
@@ -227,34 +226,34 @@ class _TableRun:
     def _metrics(self, step: Step, work: StepWork, started_at_ms: int) -> OptimizeMetrics | None:
         if work.facts is None or not isinstance(step, RewriteStep):
             return None
-        ended_at_ms = self._worker.context.clock.now_ms()
+        ended_at_ms = self.worker.context.clock.now_ms()
         return rewrite_metrics(
-            self._plan, step, work.facts, work.rewritten, started_at_ms=started_at_ms, ended_at_ms=ended_at_ms
+            self.plan, step, work.facts, work.rewritten, started_at_ms=started_at_ms, ended_at_ms=ended_at_ms
         )
 
     def _dispatch(self, step: Step, work: StepWork) -> StepStatus:
         match step:
             case SetPropertiesStep():
-                status = run_properties(self._worker, work, step)
+                status = run_properties(self.worker, work, step)
                 if status is StepStatus.SUCCEEDED:
                     # Our own properties may have raised the protocol; later steps must find that and nothing else.
-                    facts = self._worker.engine.reader.facts(self._plan.ref)
-                    self._worker = replace(self._worker, plan=with_protocol(self._worker.plan, facts))
+                    facts = self.worker.engine.reader.facts(self.plan.ref)
+                    self.worker = replace(self.worker, plan=with_protocol(self.worker.plan, facts))
                 return status
             case ZOrderStep(settings=ZOrderSettings()):
-                return run_turns(self._worker, work, step)
+                return run_turns(self.worker, work, step)
             case ZOrderStep():
-                return run_full_zorder(self._worker, work, step)
+                return run_full_zorder(self.worker, work, step)
             case BatchedStep():
-                return run_rewrite(self._worker, work, step)
+                return run_rewrite(self.worker, work, step)
             case VacuumStep():
-                return run_vacuum(self._worker, work, step, self._record_now())
+                return run_vacuum(self.worker, work, step, self._record_now())
             case _:
                 assert_never(step)
 
     def _judge(self, error: Exception, work: StepWork) -> tuple[StepStatus, Problem]:
         """Return the status that an error gives a step, and stop what else must stop because of it."""
-        context, control = self._worker.context, self._worker.control
+        context, control = self.worker.context, self.worker.control
         problem = problem_of(error)
         if problem.code == ENGINE_GONE or is_engine_lost(error):
             # Every other table would meet the same: they are not reached, and the cause is said once.
@@ -263,7 +262,7 @@ class _TableRun:
             context.switch.halt(f"{problem.code}: {problem.what}")
         match error:
             case VerificationFailed():
-                context.switch.verification_failed(self._plan.ref.identifier, is_shared=error.is_shared)
+                context.switch.verification_failed(self.plan.ref.identifier, is_shared=error.is_shared)
                 self._quarantine(work, f"{problem.code}: {problem.what}")
                 return StepStatus.VERIFY_FAILED, problem
             case FolderUnwritable():
@@ -276,7 +275,7 @@ class _TableRun:
             case _ if work.unsettled:  # whatever ended it: nobody knows what became of its INTENT
                 return StepStatus.UNKNOWN, problem
             case _ if control.timed_out:
-                seconds = self._plan.timeout_seconds
+                seconds = self.plan.timeout_seconds
                 return StepStatus.FAILED, Problem("C711", f"not done within {seconds} s: {problem.what}", problem.where,
                                                   "raise limits.timeout, or make batches smaller")  # fmt: skip
             case Interrupted():
@@ -296,39 +295,39 @@ class _TableRun:
     def _quarantine(self, work: StepWork, reason: str) -> None:
         if work.facts is not None:
             try:
-                self._worker.context.journal.quarantine(work.facts, reason, work.wrong_version)
+                self.worker.context.journal.quarantine(work.facts, reason, work.wrong_version)
             except FolderUnwritable as error:
-                self._worker.context.switch.halt(str(error), hold_deletions=True)
+                self.worker.context.switch.halt(str(error), hold_deletions=True)
 
     def _keep_traceback(self, error: Exception) -> None:
-        text = f"{self._plan.ref.identifier}\n" + "".join(traceback.format_exception(error))
+        text = f"{self.plan.ref.identifier}\n" + "".join(traceback.format_exception(error))
         try:
-            self._worker.context.journal.folder.write_traceback(text)
+            self.worker.context.journal.folder.write_traceback(text)
         except FolderUnwritable as unwritable:
-            self._worker.context.switch.halt(str(unwritable), hold_deletions=True)
+            self.worker.context.switch.halt(str(unwritable), hold_deletions=True)
 
     def _skipped(self, step: Step, why: str) -> StepOutcome:
         return StepOutcome(
-            step_id=self._plan.step_id(step),
+            step_id=self.plan.step_id(step),
             kind=step.kind,
             status=StepStatus.SKIPPED,
-            started_at_ms=self._worker.context.clock.now_ms(),
+            started_at_ms=self.worker.context.clock.now_ms(),
             duration_seconds=0.0,
             note=f"skipped: {why}",
         )
 
     def _keep(self, outcome: StepOutcome) -> None:
         """Record a step's outcome in the journal, the results and the events."""
-        self._steps.append(outcome)
-        context, table = self._worker.context, self._plan.ref.identifier
-        observed, number = self._plan.observed, context.step_numbers.get(outcome.step_id, 0)
+        self.steps.append(outcome)
+        context, table = self.worker.context, self.plan.ref.identifier
+        observed, number = self.plan.observed, context.step_numbers.get(outcome.step_id, 0)
         key = (observed.table_id, observed.location) if observed is not None else (None, None)
         try:
             context.record(StepFinished(context.clock.now_ms(), table, number, outcome, *key))
-            self._on_step(outcome)
+            self.on_step(outcome)
         except FolderUnwritable as error:
             context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
-            self._problem = self._problem or problem_of(error)
+            self.problem = self.problem or problem_of(error)
 
 
 def num_batches(step: Step) -> int:
