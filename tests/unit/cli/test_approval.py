@@ -89,7 +89,7 @@ def test_what_is_wrong_with_a_table_is_said_in_full_once_unless_somebody_decides
     plan = sample_plans.plan(sample_plans.orders(), sample_plans.gone())
     assert RunOutput(CliContext(tmp_path), project, "text", ask=ask).agrees_to(plan)
     shown = capsys.readouterr().err
-    assert "x T401        no table `crm.gone` in the catalog\n" in shown
+    assert "x error T401  no table `crm.gone` in the catalog\n" in shown
     assert ("help: check the name, or drop the file\n" in shown) is ask
 
 
