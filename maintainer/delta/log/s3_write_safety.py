@@ -23,6 +23,7 @@ from maintainer.model.table.store_kinds import S3_SCHEMES
 SINGLE_WRITER = "spark.maintainer.singleWriter"
 """Our own setting of a worker's session: ``singleWriter: true`` of maintainer.yml."""
 
+_TWO_DRIVERS = "nothing is written here: two drivers may overwrite one another's commits"
 _CANNOT = {
     NO_CONDITIONAL_WRITES: "the connector has no conditional writes, or `fs.s3a.create.conditional.enabled` is off",
     IGNORES_CONDITION: "the server writes over an object although it is asked not to (`If-None-Match: *`)",
@@ -65,37 +66,28 @@ def refuse_unsafe_log_store(
 def _refuse_renaming(store: str | None, where: str) -> None:
     what = "nothing is written here: a commit of ours could overwrite the commit of another writer"
     if store == NO_HARD_LINKS:
-        raise Refused(
-            what,
-            code="A433",
-            where=where,
-            found="the file system has no hard links",
-            help="keep the table on a file system with hard links; `singleWriter: true` in maintainer.yml says that "
-            "nobody else writes during a run",
+        way_out = (
+            "keep the table on a file system with hard links; `singleWriter: true` in maintainer.yml says that nobody "
+            "else writes during a run"
         )
+        raise Refused(what, code="A433", where=where, found="the file system has no hard links", help=way_out)
     if store in RENAMING_STORES:
-        raise Refused(
-            what,
-            code="A433",
-            where=where,
-            found=f"spark.delta.logStore.class is {store}",
-            help="remove that setting from the session; `singleWriter: true` in maintainer.yml says that nobody else "
-            "writes during a run",
+        way_out = (
+            "remove that setting from the session; `singleWriter: true` in maintainer.yml says that nobody else writes "
+            "during a run"
         )
+        raise Refused(what, code="A433", where=where, found=f"spark.delta.logStore.class is {store}", help=way_out)
 
 
 def _refuse_on_google(setting: Callable[[str], str | None], where: str) -> None:
     """Refuse a store that renames: Google's connector writes over what is there. Delta's own for ``gs`` creates."""
     for key in ("spark.delta.logStore.gs.impl", "spark.delta.logStore.class"):
         if setting(key) in _RENAMING_ON_GOOGLE:
-            raise Refused(
-                "nothing is written here: two drivers may overwrite one another's commits",
-                code="A432",
-                where=where,
-                found=f"{key} is {setting(key)}",
-                help="remove that setting: Delta's own store for `gs://` never replaces a commit; or write "
-                "`singleWriter: true` in maintainer.yml if nobody else writes during a run",
+            way_out = (
+                "remove that setting: Delta's own store for `gs://` never replaces a commit; or write "
+                "`singleWriter: true` in maintainer.yml if nobody else writes during a run"
             )
+            raise Refused(_TWO_DRIVERS, code="A432", where=where, found=f"{key} is {setting(key)}", help=way_out)
 
 
 def _refuse_on_s3(store: str | None, scheme: str, setting: Callable[[str], str | None], where: str) -> None:
@@ -108,12 +100,9 @@ def _refuse_on_s3(store: str | None, scheme: str, setting: Callable[[str], str |
         found = f"{key} is not set, and maintainer cannot set it in this session"
     else:
         return
-    raise Refused(
-        "nothing is written here: two drivers may overwrite one another's commits",
-        code="A432",
-        where=where,
-        found=found,
-        help=f"maintainer.yml: `spark: {{packages: [io.delta:delta-storage-s3-dynamodb:4.4.0], conf: {{{key}: "
+    way_out = (
+        f"maintainer.yml: `spark: {{packages: [io.delta:delta-storage-s3-dynamodb:4.4.0], conf: {{{key}: "
         "io.delta.storage.S3DynamoDBLogStore}}`, and the same for every writer; or `singleWriter: true` if nobody else "
-        "writes during a run",
+        "writes during a run"
     )
+    raise Refused(_TWO_DRIVERS, code="A432", where=where, found=found, help=way_out)

@@ -41,29 +41,21 @@ def settle(find: Callable[[], int | None], error: BaseException, *, where: str) 
     Raises:
         CommitUnknown: C703, the log could not be read, or the commit may still be under way and is not there yet.
     """
+
+    def unknown(why: str, found: str) -> CommitUnknown:
+        return CommitUnknown(
+            f"it is not known whether the commit landed: {why}", where=where, found=found,
+            help="nothing was removed; the next run looks for the commit in the table's history",
+        )  # fmt: skip
+
     try:
         version = find()
     except BaseException as second:
-        raise CommitUnknown(
-            "it is not known whether the commit landed: the log cannot be read",
-            where=where,
-            found=f"{safe_message(error)}; then {safe_message(second)}",
-            help="nothing was removed; the next run looks for the commit in the table's history",
-        ) from error
+        raise unknown("the log cannot be read", f"{safe_message(error)}; then {safe_message(second)}") from error
     if version is None and (is_engine_lost(error) or not isinstance(error, Exception)):
-        raise CommitUnknown(
-            "it is not known whether the commit landed: the connection broke while it was running",
-            where=where,
-            found=safe_message(error),
-            help="nothing was removed; the next run looks for the commit in the table's history",
-        ) from error
+        raise unknown("the connection broke while it was running", safe_message(error)) from error
     if version is None and not isinstance(error, MaintainerError) and is_unanswered(describe(error)):
-        raise CommitUnknown(
-            "it is not known whether the commit landed: the storage did not answer, and the log does not have it yet",
-            where=where,
-            found=safe_message(error),
-            help="nothing was removed; the next run looks for the commit in the table's history",
-        ) from error
+        raise unknown("the storage did not answer, and the log does not have it yet", safe_message(error)) from error
     return version
 
 

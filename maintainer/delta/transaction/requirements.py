@@ -139,19 +139,13 @@ def refuse_irregular_files(storage: TableStorage, paths: Iterable[str], where: s
         return
     others = [path for path in paths if _is_something_else(local_path(storage.uri(path)))]
     if others:
-        is_single = len(others) == 1
-        noun = (
-            "live file of the table is not a regular file"
-            if is_single
-            else "live files of the table are not regular files"
-        )
+        noun = "live file of the table is not a regular file"
+        if len(others) > 1:
+            noun = "live files of the table are not regular files"
         raise TableError(
-            f"{len(others)} {noun} but a pipe, a folder or a device",
-            code="T422",
-            where=where,
-            found="\n".join(others[:MAX_NAMED]),
-            help=f"bring the file back from a backup; {RESTORE_TAKES_BACK}",
-        )
+            f"{len(others)} {noun} but a pipe, a folder or a device", code="T422", where=where,
+            found="\n".join(others[:MAX_NAMED]), help=f"bring the file back from a backup; {RESTORE_TAKES_BACK}",
+        )  # fmt: skip
 
 
 def _is_something_else(path: str) -> bool:
