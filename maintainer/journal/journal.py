@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from maintainer.journal.events.earlier_runs import add_event, tried_at
@@ -44,15 +44,20 @@ from maintainer.model.table.table_facts import TableFacts, TableRecord
 NowMs = Callable[[], int]
 
 
+@dataclass(eq=False)
 class Journal:
-    """Writes one run's folder. Open it before anything is touched, close it when the run is over."""
+    """Writes one run's folder. Open it before anything is touched, close it when the run is over.
 
-    def __init__(self, folder: RunFolder, log: EventLog, now_ms: NowMs, publisher: Publisher | None = None) -> None:
-        self.folder = folder
-        self.publisher = publisher
-        self._log = log
-        self._now_ms = now_ms
-        self._opened_at_ms = now_ms()
+    ``now_ms`` is the time of the record, milliseconds since 1970 UTC.
+    """
+
+    folder: RunFolder
+    _log: EventLog
+    now_ms: NowMs
+    publisher: Publisher | None = None
+
+    def __post_init__(self) -> None:
+        self._opened_at_ms = self.now_ms()
 
     @staticmethod
     def open(
@@ -91,10 +96,6 @@ class Journal:
                 "the run folder cannot be written", code="E650", where=error.where, found=error.found, help=error.help
             ) from error
         return journal
-
-    def now_ms(self) -> int:
-        """Return the time of the record, milliseconds since 1970 UTC."""
-        return self._now_ms()
 
     @property
     def run_id(self) -> str:
@@ -159,7 +160,7 @@ class Journal:
             FolderUnwritable: E651. The next run looks for the files once more.
         """
         place = (writing.table, writing.table_id, writing.location)
-        event = WrittenOff(self._now_ms(), *place, writing.run_id, writing.step_id, writing.batch)
+        event = WrittenOff(self.now_ms(), *place, writing.run_id, writing.step_id, writing.batch)
         if writing.run_id == self.run_id:
             self.record(event)
         else:
@@ -180,7 +181,7 @@ class Journal:
             FolderUnwritable: E651.
         """
         quarantine_id = f"{self.run_id}/{secrets.token_hex(4)}"
-        self.record(Quarantined(self._now_ms(), *named(facts), quarantine_id, reason, version))
+        self.record(Quarantined(self.now_ms(), *named(facts), quarantine_id, reason, version))
         return quarantine_id
 
     def accept(self, facts: TableFacts, record: TableRecord, *, reason: str, by: str) -> None:
@@ -199,7 +200,7 @@ class Journal:
         """
         lifted = tuple(each for each, _ in record.quarantines)
         alone = not record.seen_elsewhere
-        self.record(Accepted(self._now_ms(), *named(facts), record.unproven_versions, lifted, alone, reason, by))
+        self.record(Accepted(self.now_ms(), *named(facts), record.unproven_versions, lifted, alone, reason, by))
 
     def settled(
         self, intent: Intent, fate: Fate, receipt: CommitReceipt | VacuumReceipt | None, *, detail: str | None = None
@@ -215,7 +216,7 @@ class Journal:
         Raises:
             FolderUnwritable: The record could not be written; the table must not be touched.
         """
-        now, stamp, place = self._now_ms(), intent.stamp, (intent.table, intent.table_id, intent.location)
+        now, stamp, place = self.now_ms(), intent.stamp, (intent.table, intent.table_id, intent.location)
         event = Settled(now, *place, stamp, intent.kind, fate, receipt, None, detail, self.run_id)
         add_event(self.runs_dir, stamp.run_id, event, by=self.run_id)
         self.record(SettledEarlier(now, *place, stamp.run_id, stamp.step_id, stamp.batch, fate, event.version))
@@ -244,7 +245,7 @@ class Journal:
         Raises:
             FolderUnwritable: E651.
         """
-        self.record(Note(self._now_ms(), about, **fields))
+        self.record(Note(self.now_ms(), about, **fields))
 
     def finished(self) -> None:
         """Durably record the end of a run that carries out no plan.
@@ -252,7 +253,7 @@ class Journal:
         Raises:
             FolderUnwritable: E651.
         """
-        now = self._now_ms()
+        now = self.now_ms()
         seconds = (now - self._opened_at_ms) / 1000
         self.record(RunFinished(now, RunOutcome(self.run_id, self._opened_at_ms, seconds, ())))
 

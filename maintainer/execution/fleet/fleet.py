@@ -132,7 +132,8 @@ class _Fleet:
                     where = (table.ref.identifier, table.observed.table_id, table.observed.location)
                     context.journal.record(Listed(context.clock.now_ms(), *where, self.plan.created_at_ms))
                 if table.ref not in waiting:
-                    self._finish(_without_steps(table))
+                    status, problem = status_without_steps(table), problem_without_steps(table)
+                    self._finish(TableOutcome.of(table, status, problem=problem))
             if tasks:
                 Crew(self.engine, context, self.bounds, self.results, self._finish).run(batches, workers)
             return self._close()
@@ -240,8 +241,3 @@ def _task(table: TablePlan, runs: Remembered, places: TablePlaces) -> Task | Non
     # In quarantine nothing is settled: the version that failed its check would fail again and halt every later run.
     owes = past.record.quarantined is None and (past.open_intents or past.record.unproven_versions)
     return Task(table, past) if table.steps or owes else None
-
-
-def _without_steps(table: TablePlan) -> TableOutcome:
-    """The outcome of a table for which nothing is run."""
-    return TableOutcome.of(table, status_without_steps(table), problem=problem_without_steps(table))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from maintainer.journal.events.event_log import EVENTS_FILE, event_sizes, is_alive
@@ -22,6 +23,7 @@ RECORDS_SECONDS = 30.0
 """So old may be what is known of other runs, where no lease says that another run had the table."""
 
 
+@dataclass(eq=False)
 class OtherRuns:
     """The records of all runs but one. Used from several threads.
 
@@ -32,23 +34,16 @@ class OtherRuns:
         monotonic: The clock, seconds.
     """
 
-    def __init__(
-        self,
-        runs_dir: Path,
-        run_id: str,
-        refresh: Callable[[], None] = lambda: None,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._runs_dir = runs_dir
-        self._run_id = run_id
-        self._refresh = refresh
-        self._monotonic = monotonic
-        self._lock = threading.Lock()
-        self._read = Remembered()
-        self._sizes: dict[Path, int] = {}
-        self._over: set[str] = set()
-        self._absent: set[str] = set()
-        self._read_at = 0.0
+    runs_dir: Path
+    run_id: str
+    refresh: Callable[[], None] = lambda: None
+    monotonic: Callable[[], float] = time.monotonic
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _read: Remembered = field(default_factory=Remembered)
+    _sizes: dict[Path, int] = field(default_factory=dict)
+    _over: set[str] = field(default_factory=set)
+    _absent: set[str] = field(default_factory=set)
+    _read_at: float = 0.0
 
     def read(self) -> Remembered:
         """Read all records.
@@ -71,20 +66,20 @@ class OtherRuns:
             FolderUnwritable: Another run had the table, and its record cannot be fetched.
         """
         with self._lock:
-            is_known = previous_run is None or previous_run == self._run_id or self._is_read(previous_run)
-            if is_known and self._monotonic() - self._read_at < max_age_seconds:
+            is_known = previous_run is None or previous_run == self.run_id or self._is_read(previous_run)
+            if is_known and self.monotonic() - self._read_at < max_age_seconds:
                 return self._read
             try:
-                self._refresh()
+                self.refresh()
             except FolderUnwritable:
                 if not is_known or not max_age_seconds:
                     raise
-            with reading_runs(self._runs_dir):
+            with reading_runs(self.runs_dir):
                 unchanged = (self._sizes_now(), self._over_now()) == (self._sizes, self._over)
-            if previous_run is not None and not (self._runs_dir / previous_run).is_dir():
+            if previous_run is not None and not (self.runs_dir / previous_run).is_dir():
                 self._absent.add(previous_run)  # deleted: nothing of it can be read, now or later
             if unchanged:
-                self._read_at = self._monotonic()
+                self._read_at = self.monotonic()
                 return self._read
             return self._read_all()
 
@@ -92,21 +87,21 @@ class OtherRuns:
         """Whether a run was over when its record was read, and added nothing to it since."""
         if run_id in self._absent:
             return True
-        folder = self._runs_dir / run_id
+        folder = self.runs_dir / run_id
         before = {path: size for path, size in self._sizes.items() if path.parent == folder}
         return run_id in self._over and self._sizes_of(folder) == before
 
     def _read_all(self) -> Remembered:
-        read_at = self._monotonic()
-        with reading_runs(self._runs_dir):
+        read_at = self.monotonic()
+        with reading_runs(self.runs_dir):
             # Looked at first: what is written meanwhile is read now, and looked at once more.
             self._sizes, self._over = self._sizes_now(), self._over_now()
-            self._read = remembered(self._runs_dir, except_run=self._run_id)
+            self._read = remembered(self.runs_dir, except_run=self.run_id)
         self._read_at = read_at
         return self._read
 
     def _folders(self) -> list[Path]:
-        return [folder.path for folder in run_folders(self._runs_dir) if folder.run_id != self._run_id]
+        return [folder.path for folder in run_folders(self.runs_dir) if folder.run_id != self.run_id]
 
     def _over_now(self) -> set[str]:
         return {path.name for path in self._folders() if not is_alive(path / EVENTS_FILE)}
