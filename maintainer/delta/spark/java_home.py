@@ -118,6 +118,12 @@ def inspect_java(env: Mapping[str, str] | None = None) -> Java:
             E603 a runtime without the module ``jdk.incubator.vector``.
     """
     executable = locate_java(env)
+
+    def unfit(what: str, *, code: str, found: str, allowed: str = "Java 17 or 21") -> EnvironmentUnfit:
+        return EnvironmentUnfit(
+            what, code=code, where=str(executable), found=found, allowed=allowed, help=install_hint()
+        )
+
     with_module, output = _run(executable, [f"--add-modules={VECTOR_MODULE}", "-version"], env)
     if with_module < 0:
         # Nothing is known of this Java: another question might be answered, and be taken for one about the module.
@@ -134,33 +140,14 @@ def inspect_java(env: Mapping[str, str] | None = None) -> Java:
         exit_code = with_module
     parsed = parse_version(output)
     if exit_code != 0 or parsed is None:
-        raise EnvironmentUnfit(
-            "the Java that was found does not run",
-            code="E601",
-            where=str(executable),
-            found=_first_line(output) or f"exit code {exit_code} and no output",
-            allowed="Java 17 or 21",
-            help=install_hint(),
-        )
+        said = _first_line(output) or f"exit code {exit_code} and no output"
+        raise unfit("the Java that was found does not run", code="E601", found=said)
     version, major = parsed
     if major not in SUPPORTED_MAJORS:
-        raise EnvironmentUnfit(
-            f"Spark 4.1 does not run on Java {major}",
-            code="E602",
-            where=str(executable),
-            found=f"Java {version}",
-            allowed="Java 17 or 21",
-            help=install_hint(),
-        )
+        raise unfit(f"Spark 4.1 does not run on Java {major}", code="E602", found=f"Java {version}")
     if with_module != 0:
-        raise EnvironmentUnfit(
-            f"this Java has no module {VECTOR_MODULE}, which Spark needs to start",
-            code="E603",
-            where=str(executable),
-            found=f"a trimmed runtime of Java {version}",
-            allowed="a complete Java 17 or 21",
-            help=install_hint(),
-        )
+        what = f"this Java has no module {VECTOR_MODULE}, which Spark needs to start"
+        raise unfit(what, code="E603", found=f"a trimmed runtime of Java {version}", allowed="a complete Java 17 or 21")
     return Java(executable, version, major, _runtime_name(output))
 
 
