@@ -53,7 +53,7 @@ def with_site_links(markdown: str, source: Path) -> tuple[str, list[Path]]:
 def page_of_folder(folder: Path) -> str:
     """Show all text files of a folder on one page, folders below it first named by their path."""
     parts = [f"# {folder.relative_to(ROOT).as_posix()}"]
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+    for file in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
         language = {".yml": "yaml", ".json": "json", ".py": "python"}.get(file.suffix, "text")
         code = f"````{language}\n{file.read_text(encoding='utf-8')}\n````"
         parts.append(f"## `{file.relative_to(folder).as_posix()}`\n\n{code}")

@@ -85,11 +85,17 @@ def raised_with() -> dict[str, set[tuple[type[MaintainerError], bool]]]:
         raised.setdefault(code, set()).add((kind, True))
     for file in (*PACKAGE.rglob("*.py"), *DEMO.rglob("*.py")):
         in_table = DEMO not in file.parents and file.relative_to(PACKAGE).parts[0] not in BEFORE_TABLES
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in known:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        makers = known | {
+            node.name: known[node.returns.id]
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef) and isinstance(node.returns, ast.Name) and node.returns.id in known
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in makers:
                 for keyword in node.keywords:
                     if keyword.arg == "code" and isinstance(keyword.value, ast.Constant):
-                        raised.setdefault(str(keyword.value.value), set()).add((known[node.func.id], in_table))
+                        raised.setdefault(str(keyword.value.value), set()).add((makers[node.func.id], in_table))
             elif isinstance(node, ast.ClassDef) and node.name not in known:
                 bases = [known[base.id] for base in node.bases if isinstance(base, ast.Name) and base.id in known]
                 values = [line.value for line in node.body if isinstance(line, ast.Assign)]

@@ -6,14 +6,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import maintainer
 from examples.demo import flights, lineitem
 from examples.demo.demo_lake import MARKER, PROJECT, TABLES, claim_folder
-from maintainer.cli.context import CliContext
-from maintainer.cli.setup.demo_command import demo_command
-from maintainer.errors import EnvironmentUnfit, ProjectError
+from maintainer.cli.main import run
+from maintainer.errors import EnvironmentUnfit, ExitCode, ProjectError
 
 
 def test_a_new_folder_is_made(tmp_path: Path) -> None:
@@ -112,11 +110,11 @@ def test_every_table_has_exactly_one_policy() -> None:
     assert sorted(line.split("#")[0].strip() for line in named) == sorted(f"table: lake/{name}" for name in TABLES)
 
 
-def test_an_installation_without_the_demo_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installation_without_the_demo_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(maintainer, "__file__", str(tmp_path / "site-packages" / "maintainer" / "__init__.py"))
-    done = CliRunner().invoke(
-        demo_command, ["--dir", str(tmp_path / "demo")], obj=CliContext(tmp_path), standalone_mode=False
-    )
-    assert isinstance(done.exception, EnvironmentUnfit)
-    assert (done.exception.code, "make demo" in str(done.exception.help)) == ("E660", True)
+    assert run(["demo", "--dir", str(tmp_path / "demo")]) == ExitCode.USAGE
+    told = capsys.readouterr().err
+    assert ("error[E660]" in told, "make demo" in told) == (True, True)
     assert not (tmp_path / "demo").exists()
