@@ -80,7 +80,8 @@ from maintainer.delta.spark.spark_session import (
 from maintainer.delta.spark.start_conf import SessionOptions
 from maintainer.delta.storage.failures.machine_failures import storage_error
 from maintainer.delta.storage.failures.throwable import Failure
-from maintainer.delta.storage.file_store import LocalFiles, StoredFile, java_quote
+from maintainer.delta.storage.file_store import StoredFile, java_quote
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.table_log import LogEntry, TableLog
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader

@@ -6,19 +6,15 @@ All engines use it, whether they read Delta's snapshot or the log's files.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from maintainer.delta.log.conflicting_commit import vector_id
 from maintainer.delta.log.schema_names import PHYSICAL_NAME
+from maintainer.delta.log.statistics_text import num_records
 from maintainer.delta.storage.log_paths import partition_spelling as one_spelling
 from maintainer.model.table.table_facts import DataFile, DeletionVector, PartitionValues, Protocol
-
-_RECORDS_FIRST = re.compile(r'\{"numRecords":(\d{1,18})[,}]')
-"""How Delta writes statistics. Anything else is parsed in full."""
-_MAX_EXACT_FLOAT = 2.0**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,33 +66,6 @@ def to_physical(schema: dict[str, Any], column: str) -> str:
         if field["name"].lower() == column.lower():
             return str(field["metadata"].get(PHYSICAL_NAME, field["name"]))
     return column
-
-
-def num_records(stats: str | None) -> int | None:
-    """Return the record count of an action's statistics; None without one, or where readers find no number.
-
-    Parses only what it must.
-    """
-    if not stats:
-        return None
-    first = _RECORDS_FIRST.match(stats)
-    if first:
-        return int(first.group(1))
-    try:
-        count = whole_count(json.loads(stats).get("numRecords"))
-    except (ValueError, AttributeError):
-        return None
-    return count if count is not None and count >= 0 else None
-
-
-def whole_count(value: object) -> int | None:
-    """Return a count of an action's statistics; None for what is no whole number: a text, a fraction, a truth value.
-
-    Some writers write 12 as ``12.0``.
-    """
-    if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < _MAX_EXACT_FLOAT else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def live_rows(adds: Iterable[Mapping[str, Any]]) -> int | None:

@@ -8,13 +8,12 @@ can read is unknown: it is neither zero nor wrong.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from maintainer.delta.log.actions import whole_count
+from maintainer.delta.log.statistics_text import named_in, statistics_in, value_at, whole_count
 from maintainer.delta.proof.statistics_figures import FileFigures, StatisticsColumn
 from maintainer.model.table.statistics_writers import EXACT_WRITERS
 
@@ -140,15 +139,6 @@ def _of_presence(stats: Mapping[str, Any], column: StatisticsColumn, values: int
             yield True, f"{side} of {column.name} is missing"
 
 
-def statistics_in(text: object) -> Mapping[str, Any] | None:
-    """The statistics of an action; None where there are none, or no JSON object."""
-    try:
-        stats = json.loads(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
-    return stats if isinstance(stats, Mapping) else None
-
-
 def unknown_names(stats: Mapping[str, Any], columns: tuple[StatisticsColumn, ...]) -> list[str]:
     """Names in the statistics that no stored column of the table has."""
     columns_by_name = {column.physical for column in columns}
@@ -156,21 +146,3 @@ def unknown_names(stats: Mapping[str, Any], columns: tuple[StatisticsColumn, ...
     return sorted(
         {".".join(path) for side in sides for path in named_in(stats.get(side)) if path not in columns_by_name}
     )
-
-
-def value_at(tree: object, path: Sequence[str]) -> object | None:
-    """The value of nested maps at a path, None where there is none."""
-    for name in path:
-        if not isinstance(tree, Mapping):
-            return None
-        tree = tree.get(name)
-    return tree
-
-
-def named_in(tree: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The paths of all leaves of nested maps."""
-    if isinstance(tree, Mapping):
-        for name, value in tree.items():
-            yield from named_in(value, (*path, name))
-    elif path:
-        yield path

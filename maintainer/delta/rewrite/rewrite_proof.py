@@ -16,10 +16,11 @@ from typing import Any
 from maintainer.delta.jvm import JavaObject
 from maintainer.delta.log.actions import to_physical
 from maintainer.delta.log.staged_file import WrittenFile, widened
+from maintainer.delta.log.statistics_text import statistics_in
 from maintainer.delta.proof.proof_actions import Expected, check_adds, check_removes, check_sizes
 from maintainer.delta.proof.row_comparison import FileSet, rows_by_file
 from maintainer.delta.proof.statistics_figures import FileFigures, StatisticsColumn, statistics_columns
-from maintainer.delta.proof.statistics_verdict import Strictness, judge, statistics_in, unknown_names
+from maintainer.delta.proof.statistics_verdict import Strictness, judge, unknown_names
 from maintainer.delta.rewrite.proof_parts import ProofPart, figures_of_files, lane_uses, parts_of
 from maintainer.delta.rewrite.rewrite_job import Carried, RewriteJob
 from maintainer.errors import MaintainerError, TableError, VerificationFailed

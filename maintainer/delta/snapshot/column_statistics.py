@@ -9,7 +9,7 @@ from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.schema_names import PHYSICAL_NAME
-from maintainer.delta.proof.statistics_verdict import value_at
+from maintainer.delta.log.statistics_text import value_at
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, FileRange, TableFacts
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.schema_names import DEFAULT_INDEXED_COLUMNS
+from maintainer.delta.log.statistics_text import named_in
 from maintainer.delta.proof.statistics_figures import statistics_columns
-from maintainer.delta.proof.statistics_verdict import named_in
 from maintainer.delta.snapshot.column_statistics import parse_statistics
 from maintainer.model.table.table_facts import DataFile, TableFacts
 

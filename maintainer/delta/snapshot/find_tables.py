@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from maintainer.delta.storage.file_store import FileStore, LocalFiles, java_quote
+from maintainer.delta.storage.file_store import FileStore, java_quote
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.errors import MaintainerError, ProjectError
 from maintainer.model.table.log_names import LOG_FOLDER
 

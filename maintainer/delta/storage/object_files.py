@@ -90,6 +90,7 @@ class ObjectFiles(FileStore):
 
     list_from = 2
     renames_cheaply = False
+    has_links = False
 
     def __init__(self, base_uri: str, bucket: Bucket, hadoop: Callable[[], FileStore]) -> None:
         self._base_uri = base_uri.rstrip("/")

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.storage.file_store import FileStore, LocalFiles, one_spelling
+from maintainer.delta.storage.file_store import FileStore, one_spelling
 from maintainer.delta.storage.hadoop_files import HadoopFiles
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.object_files import Bucket, ObjectFiles
 from maintainer.engine.store.cloud_settings import (
     StoreSettings,

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from maintainer.delta.storage.file_store import FileSource, LocalFiles, StoredFile, local_path, path_uri
+from maintainer.delta.storage.file_store import FileSource, StoredFile, local_path, path_uri
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.log_paths import log_readings, log_uri
 from maintainer.model.table.log_names import COMMIT_NAME, LOG_FOLDER, SIDECAR_FOLDER, checksum_name, commit_name
 from maintainer.model.table.vector_names import vector_of_id, vector_path

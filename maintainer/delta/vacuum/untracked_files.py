@@ -53,11 +53,11 @@ class Fences:
         self._why: dict[str, tuple[ProtectionReason, str] | None] = {storage.root_uri: None}
 
     def look_at(self, folders: Iterable[str]) -> None:
-        """Check many folders at once: on object storage each check is a request, and there are no links."""
+        """Check many folders at once: on object storage each check is a request."""
         unknown = sorted(
             {ancestor for folder in folders for ancestor in self._chain(folder)} - self._why.keys(), key=len
         )
-        may_be_links = [] if self._look.files.asks_by_request else unknown
+        may_be_links = unknown if self._look.files.has_links else []
         found = self._look.look_many(
             [*may_be_links, *(f"{folder}/{marker}" for folder in unknown for marker in (*_OF_A_TABLE, _METADATA))]
         )

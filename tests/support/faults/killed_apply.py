@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from maintainer.cli.main import run
 from maintainer.delta.engine.ledger_table import LedgerTable
-from maintainer.delta.storage.file_store import LocalFiles
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.journal.journal import Journal
 from maintainer.model.run.run_events import Intent, Result, RunEvent
 

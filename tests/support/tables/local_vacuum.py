@@ -14,7 +14,8 @@ from typing import Any
 
 from maintainer.app.planning.read_table import read_for_planning
 from maintainer.delta.log.table_place import StoragePlaces
-from maintainer.delta.storage.file_store import FileStore, LocalFiles, java_quote, local_path
+from maintainer.delta.storage.file_store import FileStore, java_quote, local_path
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.table_log import TableLog
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.vacuum.second_reader import SecondReader

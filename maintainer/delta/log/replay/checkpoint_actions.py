@@ -12,7 +12,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from maintainer.delta.log.actions import LoggedFile, num_records
+from maintainer.delta.log.actions import LoggedFile
+from maintainer.delta.log.statistics_text import num_records
 
 _ADD = (
     *("path", "partitionValues", "size", "modificationTime", "dataChange", "tags", "deletionVector", "stats"),

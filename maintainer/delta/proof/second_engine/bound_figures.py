@@ -13,9 +13,9 @@ from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
 
+from maintainer.delta.log.statistics_text import value_at
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
 from maintainer.delta.proof.statistics_figures import FileFigures, StatisticsColumn
-from maintainer.delta.proof.statistics_verdict import value_at
 
 _MILLISECOND = 1000
 

@@ -16,7 +16,8 @@ from maintainer.app.selection.chosen_tables import WatchedTables, chosen_tables,
 from maintainer.app.selection.managed_search import needs_session, search_tables, with_recorded_tables
 from maintainer.app.selection.run_spec import RunSpec, SelectionOptions, Shard
 from maintainer.delta.snapshot.find_tables import SearchLimits, tables_below
-from maintainer.delta.storage.file_store import LocalFiles, StoredFile
+from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.errors import EnvironmentUnfit, NotSupportedYet, ProjectError
 from maintainer.model.plan.plan import GoneTable, Problem
 from maintainer.model.table.table_facts import TableRef

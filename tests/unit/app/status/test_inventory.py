@@ -8,7 +8,7 @@ import pytest
 
 from maintainer.app.status.inventory import Care, Entry, LocatedTable, inventory, located_at, stub, write_stubs
 from maintainer.delta.snapshot.find_tables import tables_below
-from maintainer.delta.storage.file_store import LocalFiles
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.policy_project import LoadedProject
 from tests.support.policies.projects import loaded

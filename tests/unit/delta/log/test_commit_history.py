@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from maintainer.delta.log.commit_history import MAX_DETAIL, read_commits
-from maintainer.delta.storage.file_store import LocalFiles
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.table_log import TableLog, local_folder, log_on_disk
 from maintainer.model.table.commit_records import CommitStamp, CommitsWanted
 

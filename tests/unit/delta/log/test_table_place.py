@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from maintainer.app.planning.policy_places import PolicyPlaces
 from maintainer.delta.log.table_place import SpelledPlaces, StoragePlaces, place_key, table_id_at
-from maintainer.delta.storage.file_store import LocalFiles, java_quote
+from maintainer.delta.storage.file_store import java_quote
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.engine.protocols import is_one_place
 from maintainer.model.plan.plan import Observed, TablePlan
 from maintainer.model.table.table_facts import Protocol, TableRef

@@ -11,7 +11,7 @@ import pytest
 
 from maintainer.delta.log.actions import PartitionNames, data_file
 from maintainer.delta.log.table_updates import MAX_UPDATES, read_updates
-from maintainer.delta.storage.file_store import LocalFiles
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.table_log import TableLog
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts, Update

@@ -15,7 +15,8 @@ from maintainer.delta.log.write_history import (
     paths_of_zorder,
     zordered_by,
 )
-from maintainer.delta.storage.file_store import LocalFiles, StoredFile
+from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.table_log import LogEntry, TableLog
 from maintainer.model.table.commit_records import CommitStamp
 from tests.support.tables.builders import make_facts

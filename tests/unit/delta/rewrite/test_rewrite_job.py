@@ -14,7 +14,8 @@ import pytest
 from maintainer.delta.rewrite import bin_writer
 from maintainer.delta.rewrite.lane_fit import LaneUnfit
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
-from maintainer.delta.storage.file_store import LocalFiles, TransferError, java_quote
+from maintainer.delta.storage.file_store import TransferError, java_quote
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.transaction.requirements import MAX_NAMED, refuse_irregular_files
 from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import CommitConflict, CommitNotLanded, TableError

@@ -13,7 +13,7 @@ import pytest
 
 from maintainer.delta.proof.statistics_figures import FileFigures, statistics_columns
 from maintainer.delta.rewrite.rewrite_proof import judge_landed
-from maintainer.delta.storage.file_store import OnDisk
+from maintainer.delta.storage.local_files import OnDisk
 
 SCHEMA = {"type": "struct", "fields": [{"name": "d", "type": "double", "metadata": {}, "nullable": True}]}
 COLUMNS = statistics_columns(SCHEMA, ())

@@ -14,7 +14,8 @@ import pytest
 
 from maintainer.delta.storage import fetched_files
 from maintainer.delta.storage.fetched_files import Fetched, ScratchRoom, TagTrust
-from maintainer.delta.storage.file_store import LocalFiles, StoredFile, TransferError
+from maintainer.delta.storage.file_store import StoredFile, TransferError
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.errors import CommitNotLanded
 
 ROOT = "s3a://lake/t"

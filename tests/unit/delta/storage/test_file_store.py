@@ -10,8 +10,9 @@ from typing import Any, cast
 import pytest
 
 from maintainer.delta.storage.file_identity import canonical
-from maintainer.delta.storage.file_store import LocalFiles, StoredFile
+from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.hadoop_files import HadoopFiles, parse_statuses
+from maintainer.delta.storage.local_files import LocalFiles
 
 S3 = (
     "Array(S3AFileStatus{path=s3a://b/t/p=a b/x.parquet; isDirectory=false; length=12; replication=1; "
@@ -158,6 +159,10 @@ def test_the_local_disk(tmp_path: Path) -> None:
     files.move(f"{root}/a%20b", f"{root}/deep/er/y")
     assert files.read(f"{root}/deep/er/y") == b"12345"
     assert not os.path.exists(tmp_path / ".a b.crc")
+    files.replace(f"{root}/new/x", b"22")
+    files.replace(f"{root}/new/y", b"3")
+    assert (files.read(f"{root}/new/x"), files.read(f"{root}/new/y")) == (b"22", b"3")
+    assert files.delete(f"{root}/new/y")
     assert files.delete(f"{root}/new/x")
     assert not files.delete(f"{root}/new/x")
     assert files.delete(f"{root}/new")

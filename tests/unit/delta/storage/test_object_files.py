@@ -13,7 +13,8 @@ from obstore.store import MemoryStore
 from maintainer.delta.storage import object_files
 from maintainer.delta.storage.failures.engine_failures import as_table_error
 from maintainer.delta.storage.failures.store_answers import StoreAway, StoreBusy
-from maintainer.delta.storage.file_store import FileStore, LocalFiles, StoredFile, TransferError, java_quote
+from maintainer.delta.storage.file_store import FileStore, StoredFile, TransferError, java_quote
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.object_files import Bucket, ObjectFiles
 from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.engine.store.object_storage import ObjectStorage

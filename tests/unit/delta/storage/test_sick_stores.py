@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.delta.storage.file_store import LocalFiles, StoredFile, TransferError, java_quote
+from maintainer.delta.storage.file_store import StoredFile, TransferError, java_quote
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.object_files import Bucket, ObjectFiles
 from maintainer.engine.store import object_storage
 from maintainer.engine.store.cloud_settings import store_settings

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from maintainer.delta.storage.local_files import LocalFiles
 from tests.support.tables.bind_mounts import BindMount, bind_mounts
 
 
@@ -23,3 +24,9 @@ def bind() -> Iterator[BindMount]:
     """Mounts a folder or file at a second path; see ``bind_mounts``."""
     with bind_mounts() as mount:
         yield mount
+
+
+@pytest.fixture(params=[False, True], ids=["on a disk", "by requests"])
+def asks_by_request(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same files on a disk, and where each look is a request but folders may be links, as on HDFS."""
+    monkeypatch.setattr(LocalFiles, "asks_by_request", request.param)

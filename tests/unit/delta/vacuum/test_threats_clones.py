@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.delta.storage.file_identity import Claim
-from maintainer.delta.storage.file_store import LocalFiles
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.errors import EnvironmentUnfit, Refused
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import VacuumStep

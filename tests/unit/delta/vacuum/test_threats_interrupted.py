@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.delta.storage.file_store import LocalFiles, StoredFile
+from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.table_log import LogEntry
 from maintainer.delta.vacuum.file_deletion import take_away
 from maintainer.errors import MaintainerError, VerificationFailed

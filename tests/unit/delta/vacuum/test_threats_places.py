@@ -28,6 +28,7 @@ from tests.support.tables.vacuum_cases import (
 )
 
 
+@pytest.mark.usefixtures("asks_by_request")
 class TestA06NestedTables:
     """Six layouts; everything in them is a year old, and the parent would delete untracked files."""
 
@@ -97,6 +98,7 @@ class TestA07WrongTargets:
         assert_only(lake, before)
 
 
+@pytest.mark.usefixtures("asks_by_request")
 class TestA08Symlinks:
     """A link to a folder, to a file, to the parent, and one that ends in itself."""
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
-from maintainer.delta.storage.file_store import LocalFiles
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.transaction.live_files import LiveFiles
 from maintainer.delta.verify import version_reader
 from maintainer.delta.verify.version_reader import by_log_and_opened, rows_in_footers
