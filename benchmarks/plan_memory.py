@@ -24,7 +24,8 @@ from benchmarks.facts import peak_bytes, resident_bytes, write_log
 from benchmarks.optimize_loop import machine
 from maintainer.delta.log.replay.version_replay import replay_version
 from maintainer.delta.snapshot.table_state import TableState
-from maintainer.delta.storage.file_store import LocalFiles, StoredFile
+from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.table.table_facts import TableRecord, TableRef

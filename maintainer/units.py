@@ -70,31 +70,8 @@ def by_cause(items: Sequence[_Item], cause: Callable[[_Item], object], at_least:
     return [part for group in groups.values() for part in ([group] if len(group) >= at_least else ([i] for i in group))]
 
 
-_FIGURE = re.compile(r"(?<![\w.=/:@-])[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?: (?:B|KiB|MiB|GiB|TiB|PiB))?(?![\w/:-])")
-_COUNTED = re.compile(r"(?<=# )(\w+?)s\b")
-
-
-def merged(texts: Sequence[str]) -> str:
-    """Say once what several sentences say with other figures; where their words differ, the first is said and counted.
-
-    >>> merged(["9 files under 64 MiB", "1 file under 64 MiB", "21 files under 64 MiB"])
-    '1 to 21 files under 64 MiB'
-    """
-    distinct = list(dict.fromkeys(texts))
-    if len(set(map(wording, distinct))) > 1:
-        return f"{distinct[0]} (and {len(distinct) - 1:,} more like it)"
-    columns = zip(*(_FIGURE.findall(text) for text in distinct), strict=True)
-    ends = ((min(figures, key=_worth), max(figures, key=_worth)) for figures in columns)
-    spread = (least if least == most else f"{least} to {most}" for least, most in ends)
-    return _FIGURE.sub(lambda _: next(spread), max(distinct, key=len))
-
-
-def wording(text: str) -> str:
-    """Return what is left of a sentence without its figures: equal for sentences that ``merged`` makes one of."""
-    return _COUNTED.sub(r"\1", _FIGURE.sub("#", text))
-
-
-def _worth(figure: str) -> float:
+def printed_value(figure: str) -> float:
+    """Return the number behind a figure as it is printed: ``1,200``, ``0.5`` or ``64 MiB``, in bytes."""
     number, _, unit = figure.partition(" ")
     return float(number.replace(",", "")) * float(1 << _BINARY[unit])
 

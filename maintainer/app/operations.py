@@ -158,8 +158,6 @@ def apply(
             chosen = chosen or (None if saved is not None else chosen_tables(project, spec, command="apply"))
             clock.started()
             if saved is not None:
-                if any(table.steps for table in saved.tables):
-                    start()
                 project = with_recorded_tables(project, (table.ref for table in saved.tables))
                 away = tables_out_of_reach(opened, (table.ref for table in saved.user_tables if table.steps))
                 options.stages.began(f"checking {count_of(len(saved.user_tables), 'table')} of the plan")
@@ -179,7 +177,9 @@ def apply(
             if to_do.spark_lane_bytes > LONG_WORK_BYTES and options.spark is None:
                 engines.close()
                 opened = engines.enter_context(open_engine(replace(options, long_work=True)))
+                start = engines.enter_context(opened.starting_beside(import_great_expectations))
             if any(table.steps for table in to_do.tables):
+                start()
                 preparation = replace(preparation, start_seconds=preparation.start_seconds + opened.start())
             remember_found(project, to_do, on_problem)
             ledger = open_ledger(project, opened, on_problem)

@@ -217,7 +217,7 @@ class Journal:
             FolderUnwritable: The record could not be written; the table must not be touched.
         """
         now, stamp, place = self.now_ms(), intent.stamp, (intent.table, intent.table_id, intent.location)
-        event = Settled(now, *place, stamp, intent.kind, fate, receipt, None, detail, self.run_id)
+        event = Settled(now, *place, stamp, intent.kind, fate, receipt, detail=detail, by=self.run_id)
         add_event(self.runs_dir, stamp.run_id, event, by=self.run_id)
         self.record(SettledEarlier(now, *place, stamp.run_id, stamp.step_id, stamp.batch, fate, event.version))
 

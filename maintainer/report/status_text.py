@@ -23,12 +23,13 @@ from maintainer.model.run.history_rows import (
     StatusRow,
 )
 from maintainer.model.table.commit_records import MAINTENANCE
-from maintainer.report.document.blocks import FOLD, Line, Row, Span, Table, Text, first_names, literal
+from maintainer.report.document.blocks import Line, Row, Span, Table, Text, literal
+from maintainer.report.document.folding import FOLD, first_names, merged, wording
 from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.style import PLAIN, Role, Style
 from maintainer.report.text_layout import UTC, moment, printable, short_commit, short_share
-from maintainer.units import by_cause, count_of, format_duration, format_size, merged, wording
+from maintainer.units import by_cause, count_of, format_duration, format_size
 
 _ROLE = {
     "ok": Role.GOOD,

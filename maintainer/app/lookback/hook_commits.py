@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from maintainer.app.lookback.copied_logs import own_rows
-from maintainer.app.planning.plan_pool import PlanPool
+from maintainer.app.planning.reader_pool import ReaderPool
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.tables_at_once import looked_at_at_once
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
@@ -88,7 +88,7 @@ def append_hook_commits(project: Project, engine: Engine, plan: Plan, ledger: Le
     try:
         if tables:
             jobs = min(MAX_AT_ONCE, looked_at_at_once(tables))
-            PlanPool(engine, look, give_up, Clock(), MAX_SECONDS).run([policies[ref] for ref in tables], jobs)
+            ReaderPool(engine, look, give_up, Clock(), MAX_SECONDS).run([policies[ref] for ref in tables], jobs)
         found = [row for ref in tables for row in rows.get(ref, ())]
         if found:
             fill_up(ledger, found, young_since_ms=0, is_over=lambda run_id: True, dry_run=False)

@@ -13,9 +13,9 @@ from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 from maintainer.app.planning.gone_tables import gone_tables, tables_found_before
-from maintainer.app.planning.plan_pool import DEFAULT_TABLE_SECONDS, PlanPool
 from maintainer.app.planning.policy_places import PolicyPlaces, neighbours
 from maintainer.app.planning.read_table import plan_beside_writers, read_for_planning
+from maintainer.app.planning.reader_pool import DEFAULT_TABLE_SECONDS, ReaderPool
 from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.tables_at_once import looked_at_at_once
@@ -163,7 +163,7 @@ class _Tables:
     def plan_all(self, engine: Engine) -> None:
         request = self.request
         request.stages.began(f"reading {count_of(request.num_user_tables, 'table')}")
-        pool = PlanPool(engine, self._plan, self._give_up, Clock(), request.table_seconds, request.stages)
+        pool = ReaderPool(engine, self._plan, self._give_up, Clock(), request.table_seconds, request.stages)
         # Local paths wait for nobody; what waits for a store does not hold up others for a metastore.
         in_turn = sorted(
             request.policies, key=lambda each: (not each.table.is_path, each.table.identifier in request.away)

@@ -227,9 +227,9 @@ def table_finished(
         outcome,
         table_id,
         location,
-        CommitConflict.default_code in codes,
-        is_hot or TableHot.default_code in codes,
-        any(step.commits for step in rewrites),
+        lost=CommitConflict.default_code in codes,
+        hot=is_hot or TableHot.default_code in codes,
+        rewritten=any(step.commits for step in rewrites),
     )
 
 

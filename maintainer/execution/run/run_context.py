@@ -121,7 +121,7 @@ class RunContext:
             self.journal.record(event)
         finally:
             if is_shown(event):
-                self.emit(event)  # type: ignore[arg-type] # what is shown is a `ProgressEvent`
+                self.emit(event)
 
     def tell(self, event: ProgressEvent) -> None:
         """Record and show an event that nothing depends on: where it cannot be written, the next record says so."""

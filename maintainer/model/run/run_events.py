@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any, TypeGuard, get_args
 
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.codec import DecodeError, decode, encode
@@ -253,7 +253,7 @@ _CLASSES: Mapping[str, type[Any]] = {
 _TYPES = {event_class: name for name, event_class in _CLASSES.items()}
 
 
-def is_shown(event: RunEvent) -> bool:
+def is_shown(event: RunEvent) -> TypeGuard[ProgressEvent]:
     """Return whether an event is one of those that progress shows."""
     return isinstance(event, get_args(ProgressEvent))
 

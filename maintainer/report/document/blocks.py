@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from maintainer.report.document.folding import MAX_FOLDED_NAMES
 from maintainer.report.findings import Finding
 from maintainer.report.style import Role, Symbol
-from maintainer.units import count_of, named
+from maintainer.units import count_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,17 +172,6 @@ Block = Heading | Line | Bullets | Table | Subjects | Findings | CodeBlock | Fol
 """Closed: each writer ends in ``assert_never``."""
 
 Document = Sequence[Block]
-
-FOLD = 3
-"""As many tables of which the same is said are one."""
-
-MAX_FOLDED_NAMES = 3
-"""Names that stand for all of them; ``-v`` and the file have every one."""
-
-
-def first_names(names: Sequence[str]) -> str:
-    """Name the first of several tables and count the others."""
-    return named(names, MAX_FOLDED_NAMES)
 
 
 def joined_texts(texts: Iterable[Text], between: str) -> Text:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from maintainer.model.closed_types import assert_never
 from maintainer.policy.diagnostics import Severity
 from maintainer.report.document.blocks import (
-    MAX_FOLDED_NAMES,
     Block,
     Bullets,
     CodeBlock,
@@ -24,9 +23,9 @@ from maintainer.report.document.blocks import (
     Subjects,
     Table,
     Text,
-    first_names,
     spans,
 )
+from maintainer.report.document.folding import MAX_FOLDED_NAMES, first_names
 from maintainer.report.findings import Finding
 from maintainer.report.style import PLAIN, Role, Style
 from maintainer.report.text_layout import columns, display_width, pad, pad_left, padded_width, printable

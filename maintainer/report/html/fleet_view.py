@@ -10,7 +10,8 @@ from maintainer.journal.ledger.ledger_rows import proof_of
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome, TableOutcome
-from maintainer.report.document.blocks import FOLD, Findings, first_names
+from maintainer.report.document.blocks import Findings
+from maintainer.report.document.folding import FOLD, first_names
 from maintainer.report.html.charts import Column
 from maintainer.report.html.gains import Tile, amounts, gain_tiles, layout_gain
 from maintainer.report.html.predictions import predictions

@@ -19,17 +19,8 @@ from maintainer.model.run.outcome import RunEnd, RunOutcome, TableOutcome, Table
 from maintainer.model.table.files_seen import LayoutBoxes
 from maintainer.model.table.storage_facts import FileSizes, combined
 from maintainer.policy.project.price_settings import Prices
-from maintainer.report.document.blocks import (
-    FOLD,
-    Block,
-    Bullets,
-    Findings,
-    Heading,
-    Table,
-    Text,
-    first_names,
-    literal,
-)
+from maintainer.report.document.blocks import Block, Bullets, Findings, Heading, Table, Text, literal
+from maintainer.report.document.folding import FOLD, first_names, merged, wording
 from maintainer.report.document.terminal_writer import plain
 from maintainer.report.html.gains import Amount, Tile, amounts, gain_tiles, layout_gain
 from maintainer.report.html.predictions import predictions
@@ -47,7 +38,7 @@ from maintainer.report.run.outcome_text import TABLE_ENDS, WorkDone, message, ti
 from maintainer.report.run.run_findings import page_findings
 from maintainer.report.run.run_text import END_TEXT
 from maintainer.report.text_layout import moment, when
-from maintainer.units import by_cause, count_of, format_size, merged, wording
+from maintainer.units import by_cause, count_of, format_size
 
 MAX_TABLES_WITH_DETAILS = 100
 """Tables shown whole: those that failed first, then those with most bytes rewritten. All have a line."""

@@ -19,7 +19,6 @@ from maintainer.model.table.commit_records import WriterRhythm
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.budget.expected_time import ExpectedTime
 from maintainer.report.document.blocks import (
-    FOLD,
     Block,
     CodeBlock,
     Line,
@@ -30,6 +29,7 @@ from maintainer.report.document.blocks import (
     Table,
     subject_table,
 )
+from maintainer.report.document.folding import FOLD, merged
 from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.plan.plan_totals import cost_line, rule_lines, tables_line, total
 from maintainer.report.plan.reason_words import LEFT_ALONE_WORDS
@@ -44,7 +44,7 @@ from maintainer.report.plan.step_text import (
 )
 from maintainer.report.style import PLAIN, Role, Style, Symbol
 from maintainer.report.text_layout import UTC, short_commit, short_share, when
-from maintainer.units import by_cause, count_of, format_duration, format_size, merged
+from maintainer.units import by_cause, count_of, format_duration, format_size
 
 
 @dataclass(frozen=True, slots=True)

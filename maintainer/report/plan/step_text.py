@@ -29,9 +29,10 @@ from maintainer.model.plan.zorder_turn import Turn
 from maintainer.planning.curve.revision import PROPERTY_PREFIX
 from maintainer.planning.selection.lane_choice import lanes_of
 from maintainer.report.document.blocks import Statement, Text, literal
+from maintainer.report.document.folding import merged
 from maintainer.report.style import Symbol
 from maintainer.report.text_layout import columns, partition, printable, when
-from maintainer.units import by_cause, count_of, format_duration, format_size, merged, named
+from maintainer.units import by_cause, count_of, format_duration, format_size, named
 
 MAX_VALUE = 120
 """Characters of a property's value that a line shows."""

@@ -14,7 +14,7 @@ from maintainer.model.plan.plan import Problem
 from maintainer.model.run.commit_verdict import lift_help
 from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome
 from maintainer.policy.diagnostics import Severity
-from maintainer.report.document.blocks import FOLD
+from maintainer.report.document.folding import FOLD
 from maintainer.report.findings import Case, Finding, Suite, render_suites
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, assertion_text, figures, message

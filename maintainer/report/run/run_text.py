@@ -9,7 +9,6 @@ from maintainer.errors import ExitCode
 from maintainer.model.run.exit_codes import exit_code, exit_reason
 from maintainer.model.run.outcome import RunEnd, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.report.document.blocks import (
-    FOLD,
     Block,
     Findings,
     Heading,
@@ -23,6 +22,7 @@ from maintainer.report.document.blocks import (
     literal,
     spans,
 )
+from maintainer.report.document.folding import FOLD
 from maintainer.report.document.markdown_writer import markdown_text
 from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.plan.step_text import step_word

@@ -1,4 +1,4 @@
-"""Plan tables on a few threads, each with a worker of the engine, and give up tables that do not answer in time.
+"""Read tables on a few threads, each with a worker of the engine, and give up tables that do not answer in time.
 
 A table on storage that hangs must not hold up the run: past its limit its Spark jobs are cancelled, its thread is
 abandoned, and another takes its place.
@@ -43,12 +43,12 @@ class _Member:
 
 
 @dataclass(slots=True)
-class PlanPool:
+class ReaderPool:
     """Looks at each policy's table once.
 
     Args:
         engine: Makes a worker for each thread.
-        look: Plans one table; called on a thread of the pool. Whatever it raises ends the pool.
+        look: Reads one table; called on a thread of the pool. Whatever it raises ends the pool.
         give_up: Called when a table exceeds its time limit, with the reason; called on the calling thread.
         clock: For the limits.
         table_seconds: Longest look at one table.
@@ -86,7 +86,7 @@ class PlanPool:
             self.give_up(self._waiting.popleft(), f"{MAX_GIVEN_UP} tables before it did not answer")
 
     def _hire(self) -> None:
-        member = _Member(worker_name(f"plan-{len(self._members)}"))
+        member = _Member(worker_name(f"reader-{len(self._members)}"))
         member.thread = threading.Thread(target=self._work, args=(member,), name=member.name, daemon=True)
         self._members.append(member)
         member.thread.start()

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from maintainer.app.planning.plan_pool import MAX_GIVEN_UP, PlanPool
+from maintainer.app.planning.reader_pool import MAX_GIVEN_UP, ReaderPool
 from maintainer.engine.protocols import TableReader
 from maintainer.execution.run.run_context import Clock
 from maintainer.policy.resolve.resolved import ResolvedPolicy
@@ -25,7 +25,7 @@ class Bench:
         self.given_up: dict[str, str] = {}
         self.dropped: list[str] = []
         self.go = threading.Event()
-        self.pool = PlanPool(self.lake, self.look, self.give_up, Clock(), table_seconds)
+        self.pool = ReaderPool(self.lake, self.look, self.give_up, Clock(), table_seconds)
 
     def look(self, reader: TableReader, policy: ResolvedPolicy, counts: Callable[[], bool]) -> None:
         name = policy.table.identifier
@@ -66,7 +66,7 @@ def test_an_answer_that_comes_too_late_does_not_count() -> None:
     bench.run("stuck", "a", jobs=1)
     bench.go.set()
     for thread in threading.enumerate():
-        if thread.name.startswith("plan-"):
+        if thread.name.startswith("reader-"):
             thread.join(10)
     assert (bench.seen, bench.dropped, list(bench.given_up)) == (["a"], ["stuck"], ["stuck"])
 
