@@ -15,7 +15,7 @@ from tests.support.tables.sick_tables import make_table
 LOOK = """
 import sys
 from maintainer.delta.storage.failures.engine_failures import as_table_error
-from maintainer.delta.storage.file_store import LocalFiles
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.snapshot.find_tables import tables_below
 from maintainer.delta.storage.table_log import log_on_disk
 from maintainer.errors import ProjectError

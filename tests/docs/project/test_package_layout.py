@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -106,3 +108,33 @@ def test_a_question_for_a_store_is_seen() -> None:
     assert asks_for_a_store(ast.parse('x = scheme in ("s3a", "file")')) == {"s3a"}
     assert asks_for_a_store(ast.parse("isinstance(files, (LocalFiles, int))")) == {"LocalFiles"}
     assert asks_for_a_store(ast.parse('"""Tables on gs and hdfs."""')) == set()
+
+
+IMPORTED_IN_A_TEXT = re.compile(r"^[ ]*from ((?:maintainer|tests|tools)[\w.]*) import ([\w, ]+)$", re.MULTILINE)
+"""An import in a program that a test keeps as a text: neither mypy nor ruff reads it."""
+
+
+def imported_in_texts(tree: ast.Module) -> set[tuple[str, str]]:
+    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    found = [match for text in texts for match in IMPORTED_IN_A_TEXT.finditer(text)]
+    return {(match[1], name.split(" as ")[0].strip()) for match in found for name in match[2].split(",")}
+
+
+def test_programs_inside_texts_import_what_there_is() -> None:
+    paths = [path for top in ("tests", "benchmarks", "tools", "examples") for path in (ROOT / top).rglob("*.py")]
+    named = {one for path in paths for one in imported_in_texts(ast.parse(path.read_text(encoding="utf-8")))}
+    assert named
+    assert {(module, name) for module, name in named if not is_there(module, name)} == set()
+
+
+def is_there(module: str, name: str) -> bool:
+    try:
+        return hasattr(importlib.import_module(module), name) or bool(importlib.util.find_spec(f"{module}.{name}"))
+    except ModuleNotFoundError:
+        return False
+
+
+def test_an_import_of_what_has_moved_is_seen() -> None:
+    found = imported_in_texts(ast.parse(repr("from maintainer.units" + " import gone, printed_value as p")))
+    assert {one for one in found if not is_there(*one)} == {("maintainer.units", "gone")}
+    assert not is_there("maintainer.no_module", "x")
