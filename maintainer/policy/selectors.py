@@ -221,8 +221,12 @@ def select(
         policy for policy, candidate in zip(policies, candidates, strict=True) if candidate.identity in remaining
     )
     if not selected and not allow_empty:
-        what = "everything that was selected is excluded" if dropped else "there are no tables to select from"
-        raise ProjectError(what, code="E623", help="pass --allow-empty if this is meant")
+        if dropped or policies:
+            what, look = "everything that was selected is excluded", "`maintainer list` shows all tables"
+        else:
+            what = "no policy file names a table, and no rule with `manage: true` finds one"
+            look = "`maintainer validate` says which rules reach no table"
+        raise ProjectError(what, code="E623", help=f"{look}; pass --allow-empty if this is meant")
     return selected
 
 

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from maintainer.policy.schema.schema_keys import shown
+from maintainer.policy.schema.schema_keys import cut_text, shown, written
 
 _TEXTS = frozenset({"column", "column_A", "column_B", "type_", "regex", "strftime_format"})
 _NUMBERS = {"expect_table_row_count_to_equal": "value", "expect_table_column_count_to_equal": "value"}
@@ -84,5 +84,5 @@ def _is_above(low: object, high: object) -> bool:
 
 
 def _as_list(value: object) -> str:
-    items = [item.strip() for item in str(value).split(",")] if isinstance(value, str) else [str(value)]
-    return f"`[{', '.join(items)[:60]}]`"
+    items = [item.strip() for item in value.split(",")] if isinstance(value, str) else [value]
+    return f"`{written([cut_text(item) if isinstance(item, str) else item for item in items])}`"

@@ -166,7 +166,7 @@ def dotted(path: DataPath) -> str:
     """Return a path as people write it: ``optimize.zorder.columns[0]``; `the file` for the top."""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{_cut(part)}" if text else _cut(part)
+        text += f"[{part}]" if isinstance(part, int) else f".{cut_text(part)}" if text else cut_text(part)
     return text or "the file"
 
 
@@ -181,8 +181,8 @@ def shown(value: object) -> str:
     if isinstance(value, list):
         return "a list"
     if isinstance(value, str) and not isinstance(plain_scalar(value), str):
-        return f'`"{_cut(value)}"`'
-    return f"`{_cut(str(value))}`"
+        return f'`"{cut_text(value)}"`'
+    return f"`{cut_text(str(value))}`"
 
 
 def expected(schema: JsonObject) -> str:
@@ -223,7 +223,7 @@ def type_help(schema: JsonObject, value: object, source: str | None = None) -> s
             return f"write `{int(digits)}`"
     if "string" in types and isinstance(value, (int, float)):
         literal = str(value).lower() if isinstance(value, bool) else source
-        return f'put it in quotes: `"{_cut(literal)}"`'
+        return f'put it in quotes: `"{cut_text(literal)}"`'
     if (
         "number" in types
         and isinstance(value, str)
@@ -233,7 +233,7 @@ def type_help(schema: JsonObject, value: object, source: str | None = None) -> s
         if number <= schema.get("maximum", number):
             return f"write `{number.normalize():f}`"
     if "object" in types and isinstance(value, str) and "type" in schema.get("required", ()):
-        return f"write a map: `{{type: {_cut(value)}, column: NAME}}`"
+        return f"write a map: `{{type: {cut_text(value)}, column: NAME}}`"
     return (_list_help(schema.get("items", {}), value) if "array" in types else None) or example_help(schema)
 
 
@@ -249,9 +249,9 @@ def _list_help(items: JsonObject, value: object) -> str | None:
         return f"put it in brackets: `[{text}]`" if is_item and len(text) <= 100 else None
     if "object" in _types(items):
         typed = isinstance(value, str) and "type" in items.get("required", ())
-        return f"write a list of maps: `[{{type: {_cut(str(value))}, column: NAME}}]`" if typed else None
+        return f"write a list of maps: `[{{type: {cut_text(str(value))}, column: NAME}}]`" if typed else None
     words = _several(str(value), items["enum"]) if "enum" in items else [str(value)]
-    return f"write a list: `[{_cut(', '.join(words))}]`" if words else None
+    return f"write a list: `{written([cut_text(word) for word in words])}`" if words else None
 
 
 def _several(text: str, allowed: list[str]) -> list[str] | None:
@@ -321,5 +321,6 @@ def written(example: object, *, in_brackets: bool = False) -> str:
     return f'"{text}"' if special else text
 
 
-def _cut(text: str) -> str:
+def cut_text(text: str) -> str:
+    """Cut a text that a help repeats to 60 characters."""
     return text if len(text) <= 60 else text[:57] + "..."

@@ -188,6 +188,15 @@ def test_a_selection_offers_the_table_that_is_called_so(tmp_path: Path) -> None:
         assert caught.value.help == f"{shown}{end}"
 
 
+def test_a_project_without_tables_is_sent_to_the_rules_that_reach_none(tmp_path: Path) -> None:
+    rule = 'match:\n  tables: ["*"]\nvacuum:\n  retention: 7d\n'
+    none = parse_selector([], tmp_path)
+    with pytest.raises(ProjectError, match="no rule with `manage: true` finds one") as caught:
+        select(loaded(tmp_path, {"policies/all.yml": rule}).resolved(), none, none, SelectorContext(tmp_path, "plan"))
+    assert caught.value.code == "E623"
+    assert (caught.value.help or "").startswith("`maintainer validate` says which rules reach no table")
+
+
 @pytest.mark.parametrize("name", ["lake/tmp_1", "tmp_1"])
 def test_a_table_that_a_rule_leaves_out_names_the_line(tmp_path: Path, name: str) -> None:
     rule = 'match:\n  tables: ["lake/*"]\n  exclude:\n    - "lake/old*"\n    - "lake/tmp*"\nmanage: true\n'

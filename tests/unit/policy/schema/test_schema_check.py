@@ -70,6 +70,7 @@ from tests.support.policies.policy_reading import HEAD, findings_of, only_findin
             "write `off`",
         ),
         ("tags: nightly", "P203", 7, "tags must be a list, not `nightly`", "write a list: `[nightly]`"),
+        ("tags: '*'", "P203", 7, "tags must be a list, not `*`", 'write a list: `["*"]`'),
         ("tags: [a, 1]", "P203", 11, "tags[1] must be text, not `1`", 'put it in quotes: `"1"`'),
         ("tags: [a, b, a]", "P207", 14, "tags has `a` twice", "remove one of the two"),
         ("tags: [a b]", "P205", 8, "tags[0] cannot be `a b`", None),
