@@ -64,21 +64,21 @@ def test_a_lost_ledger_is_rebuilt_from_run_folders_and_from_histories(
     lost = next(ledger.glob("*.parquet"))
     content = lost.read_bytes()
     lost.unlink()
-    assert run([*project, "status"]) == 0
+    assert run([*project, "status"]) == 1
     *_, totals, line = capsys.readouterr().out.splitlines()
     assert totals.endswith("; our own ledger: problem")
     assert line.startswith("warning[E656]: the ledger is damaged (1 of its 2 files are missing")
-    assert line.endswith("`maintainer ledger rebuild`")
+    assert "; move the damaged folder away and keep it, then `maintainer ledger rebuild` adds what " in line
     lost.write_bytes(content)
     assert run([*project, "status"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].endswith("; our own ledger: ok")
 
     # The ledger is lost, and the folder of the first run, too.
     shutil.rmtree(ledger)
-    assert run([*project, "status"]) == 0
+    assert run([*project, "status"]) == 1
     line = capsys.readouterr().out.splitlines()[-1]
     assert line.startswith("warning[E655]: the ledger is gone")
-    assert line.endswith("`maintainer ledger rebuild`")
+    assert "; if it is lost: `maintainer ledger rebuild`; " in line
     first, _ = sorted(path for path in runs.iterdir() if (path / "results.json").is_file())
     shutil.rmtree(first)
     rebuild = [*project, "ledger", "rebuild", "--older-than", "0s"]
