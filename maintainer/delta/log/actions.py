@@ -154,7 +154,7 @@ class LoggedFile(NamedTuple):
         """The file as facts have it; equal partition values and tags of files made with one dict are one object."""
         shared = {} if shared is None else shared
         # The log's texts are the key: of a column that is missing not even null.
-        texts = names.texts_of(self.partition_values)
+        texts = names.texts_of(self.partition_values) if names.logical else ()
         if (spelled := shared.get(("partition", texts))) is None:
             values = names.values_of(self.partition_values)
             spelled = shared["partition", texts] = (values, None if texts == values else texts)

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-_RECORDS_FIRST = re.compile(r'\{"numRecords":(\d{1,18})[,}]')
-"""How Delta writes statistics. Anything else is parsed in full."""
+RECORDS_FIRST = r'^\{ *"numRecords" *: *(?P<count>\d{1,18}) *[,}]'
+"""How nearly every writer begins statistics. Anything else is parsed in full."""
+_RECORDS_FIRST = re.compile(RECORDS_FIRST)
 _MAX_EXACT_FLOAT = 2.0**53
 
 

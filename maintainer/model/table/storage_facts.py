@@ -116,7 +116,7 @@ def file_sizes(sizes_bytes: Iterable[int]) -> FileSizes:
     """
     buckets: dict[int, tuple[int, int]] = {}
     for size in sizes_bytes:
-        exponent = max(0, size).bit_length() - 1 if size > 0 else 0
+        exponent = max(1, size).bit_length() - 1
         num_files, size_bytes = buckets.get(exponent, (0, 0))
         buckets[exponent] = (num_files + 1, size_bytes + size)
     return tuple(SizeBucket(exponent, *buckets[exponent]) for exponent in sorted(buckets))

@@ -102,7 +102,7 @@ class DataFile:
 
     def tag(self, name: str) -> str | None:
         """Return the value of a tag, None where the file does not carry it."""
-        return next((value for key, value in self.tags if key == name), None)
+        return dict(self.tags).get(name)
 
     @property
     def is_ours(self) -> bool:

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from maintainer.delta.log.actions import LoggedFile
-from maintainer.delta.log.statistics_text import num_records
+from maintainer.delta.log.statistics_text import RECORDS_FIRST, num_records
 
 _ADD = (
     *("path", "partitionValues", "size", "modificationTime", "dataChange", "tags", "deletionVector", "stats"),
@@ -139,8 +139,7 @@ def _counts(texts: Any, parsed: Any) -> list[int | None] | None:  # noqa: ANN401
     in_columns = None if parsed is None else pc.struct_field(parsed, "numRecords").to_pylist()
     if texts is None or texts.null_count == len(texts):
         return in_columns
-    # As nearly every writer writes them, without a look at the rest; other texts are parsed.
-    found = pc.struct_field(pc.extract_regex(texts, r'^\{"numRecords":(?P<count>\d{1,18})[,}]'), "count")
+    found = pc.struct_field(pc.extract_regex(texts, RECORDS_FIRST), "count")
     counts: list[int | None] = found.cast(pa.int64()).to_pylist()
     for place in pc.indices_nonzero(pc.is_null(found)).to_pylist():
         text = texts[place].as_py()
