@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 unexport MAINTAINER_TEST_SEED
 
 .DEFAULT_GOAL := help
-.PHONY: help demo golden test nightly long lint stores unit spark soak bench docs format clean check-python check-java hostile coverage mutation guards fault property
+.PHONY: help demo golden test nightly long lint stores unit spark soak bench docs format clean lint-types lint-layers lint-copies check-python check-java hostile coverage mutation guards fault property
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -51,11 +51,19 @@ long: check-java $(STAMPS)/warm ## all that `make test` leaves out: whole matric
 fault: check-java $(STAMPS)/warm ## every kill, sick system call and broken table: the fault tests whole, hours
 	$(PYTEST) $(SPREAD) tests/fault
 
-lint: $(STAMPS)/dev ## ruff, mypy --strict and the import contracts
+lint: $(STAMPS)/dev ## ruff, mypy --strict, the import contracts, and code that stands twice
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	@$(MAKE) --no-print-directory -j 2 lint-types lint-layers lint-copies
+
+lint-types:
 	$(BIN)/mypy
+
+lint-layers:
 	$(BIN)/lint-imports
+
+lint-copies:
+	$(BIN)/pylint --score=n maintainer
 
 property: $(STAMPS)/dev ## each property with all its examples, new ones each time; `make test` tries a quarter
 	HYPOTHESIS_PROFILE=dev $(PYTEST) $(SPREAD) -m hypothesis $(FAST_TESTS)
