@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from maintainer.errors.foreign_text import visible_json, without_secrets
 from maintainer.model.product_version import __version__
-from maintainer.policy.diagnostics import CROSS_FILE, TITLES, Diagnostic, Severity
-from maintainer.policy.schema.schema_keys import describe
+from maintainer.policy.diagnostics import Diagnostic, Severity
+from maintainer.policy.schema.schema_keys import code_titles, describe
 from maintainer.policy.yaml.yaml_reader import read_bytes
 from maintainer.report import findings
 from maintainer.report.findings import Case, Finding, Suite, render_annotations, render_suites
@@ -23,7 +23,6 @@ from maintainer.report.text_layout import display_width, printable
 from maintainer.units import count_of
 
 FORMAT_VERSION = "1"
-_TITLES = {**TITLES, **CROSS_FILE}
 
 
 @dataclass(frozen=True)
@@ -82,11 +81,6 @@ class DiagnosticsReport:
         numbers = ((self.errors, "error"), (self.warnings, "warning"))
         findings = " and ".join(count_of(number, noun) for number, noun in numbers if number)
         return f"Found {findings} in {files:,} of {count_of(self.files_read, 'file')} {took}."
-
-
-def title_of(code: str) -> str:
-    """Return the general sentence of a code; the code itself where it is not known."""
-    return _TITLES.get(code, code)
 
 
 class Sources(Protocol):
@@ -247,7 +241,7 @@ def _as_json(diagnostic: Diagnostic) -> dict[str, Any]:
     return {
         "code": diagnostic.code,
         "severity": diagnostic.severity.value,
-        "title": title_of(diagnostic.code),
+        "title": code_titles()[diagnostic.code],
         "message": diagnostic.message,
         "help": diagnostic.help,
         "file": diagnostic.file,
@@ -293,7 +287,7 @@ def render_junit(report: DiagnosticsReport) -> str:
 
 def _case(diagnostic: Diagnostic, strict: bool) -> Case:
     place = f"{diagnostic.span.line}:{diagnostic.span.column}"
-    name = f"{diagnostic.code} {title_of(diagnostic.code)} at {place}"
+    name = f"{diagnostic.code} {code_titles()[diagnostic.code]} at {place}"
     body = f"{_place(diagnostic)}: {diagnostic.message}" + (f"\nhelp: {diagnostic.help}" if diagnostic.help else "")
     attributes = {"file": diagnostic.file, "line": str(diagnostic.span.line)}
     if diagnostic.is_error or strict:
@@ -304,7 +298,7 @@ def _case(diagnostic: Diagnostic, strict: bool) -> Case:
 
 def render_sarif(report: DiagnosticsReport) -> str:
     """Return a SARIF 2.1.0 log."""
-    return findings.render_sarif(_findings(report), title_of, report.files_read)
+    return findings.render_sarif(_findings(report), code_titles().__getitem__, report.files_read)
 
 
 def _findings(report: DiagnosticsReport) -> list[Finding]:

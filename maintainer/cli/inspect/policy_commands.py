@@ -30,7 +30,7 @@ from maintainer.policy.schema.schema_keys import (
     PROJECT_SCHEMA,
     describe,
     key_names,
-    schema_text,
+    shipped_text,
     suggestion,
 )
 from maintainer.policy.table_names import absolute_path
@@ -149,9 +149,9 @@ def schema_command(
         click.echo("\n".join(_explained(key, Style(context.color))))
     elif out:
         with writing(out, "the schema"):
-            out.write_text(schema_text(_FILES[which]), encoding="utf-8")
+            out.write_text(shipped_text(_FILES[which]), encoding="utf-8")
     else:
-        click.echo(schema_text(_FILES[which]), nl=False)
+        click.echo(shipped_text(_FILES[which]), nl=False)
 
 
 def _explained(key: str, style: Style) -> list[str]:

@@ -27,7 +27,7 @@ from maintainer.errors import ProjectError
 from maintainer.journal.folder.atomic_files import writing
 from maintainer.model.product_version import __version__
 from maintainer.policy.project.state_settings import DEFAULT_STATE, state_problem
-from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA, schema_text
+from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA, shipped_text
 from maintainer.policy.table_names import absolute_path
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE
 from maintainer.report.style import is_terminal
@@ -109,7 +109,7 @@ def project_files(requirement: str, state: str = DEFAULT_STATE, tables_root: str
         tables_root: The folder or URI below which tables lie, as maintainer.yml says it; None for an empty list.
     """
     files = {
-        path: schema_text(name) if name.endswith(".schema.json") else (_TEXTS / name).read_text(encoding="utf-8")
+        path: shipped_text(name) if name.endswith(".schema.json") else (_TEXTS / name).read_text(encoding="utf-8")
         for path, name in _FILES.items()
     }
     files["requirements.txt"] = files["requirements.txt"].format(requirement=requirement, version=__version__)

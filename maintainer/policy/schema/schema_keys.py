@@ -23,8 +23,8 @@ PROJECT_SCHEMA = "project.schema.json"
 TESTS_SCHEMA = "tests.schema.json"
 
 
-def schema_text(name: str) -> str:
-    """Return a schema file as it is on disk.
+def shipped_text(name: str) -> str:
+    """Return a schema, or the page of codes, as it is on disk.
 
     An installed package carries the files inside (``maintainer/schemas``); a clone has them beside it.
 
@@ -32,16 +32,22 @@ def schema_text(name: str) -> str:
         FileNotFoundError: The installation is damaged.
     """
     package = Path(__file__).resolve().parents[2]
-    for folder in (package / "schemas", package.parent / "schemas"):
+    for folder in (package / "schemas", package.parent / "schemas", package.parent / "docs"):
         if (folder / name).is_file():
             return (folder / name).read_text(encoding="utf-8")
     raise FileNotFoundError(f"{name} is missing from the installation of maintainer; install it again")
 
 
+@lru_cache(maxsize=1)
+def code_titles() -> dict[str, str]:
+    """Return the general sentence of each code, as ``docs/codes.md`` has it."""
+    return dict(re.findall(r"^### ([A-Z]\d{3}): (.+)$", shipped_text("codes.md"), re.MULTILINE))
+
+
 @lru_cache(maxsize=8)
 def load_schema(name: str) -> JsonObject:
     """Return a schema as JSON; read once. Not to be changed by the caller."""
-    schema: JsonObject = json.loads(schema_text(name))
+    schema: JsonObject = json.loads(shipped_text(name))
     return schema
 
 
