@@ -101,7 +101,8 @@ def _schema(field: dataclasses.Field[Any], hint: Any, text: str) -> dict[str, An
     form = _FORMS.get(str(said.get("form")))
     schema: dict[str, Any] = {"description": text, **(form or _kind(_bare(hint), items))}
     if words := field.metadata.get("words"):
-        schema |= {"type": "string", "enum": list(words.values())} if len(words) > 1 else {}
+        choice = {"type": "string", "enum": list(words.values())} if len(words) > 1 else {}
+        schema |= {"items": choice} if schema.get("type") == "array" else choice
     example = said.pop("example", None)
     examples = said.pop("examples", [field.metadata["default"] if example is None else example])
     schema |= {_OURS.get(keyword, keyword): value for keyword, value in said.items()}

@@ -15,7 +15,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import partial
 from pathlib import Path
 
 from maintainer.errors import ProjectError
@@ -25,7 +24,7 @@ from maintainer.policy.diagnostics import Diagnostic, nearest
 from maintainer.policy.project.notify_settings import Notify, notify_problems, read_notify
 from maintainer.policy.project.price_settings import Prices
 from maintainer.policy.project.spark_settings import read_spark_conf, spark_problems
-from maintainer.policy.project.state_settings import LEDGER_NAME, ledger_in, read_state, state_problems
+from maintainer.policy.project.state_settings import DEFAULT_STATE, LEDGER_NAME, ledger_in, state_problems
 from maintainer.policy.project.storage_settings import storage_kinds
 from maintainer.policy.project.table_search import SearchPlaces, read_places
 from maintainer.policy.resolve.merge import built_in_layer
@@ -33,7 +32,7 @@ from maintainer.policy.resolve.policy_fields import duration, policy_part, setti
 from maintainer.policy.resolve.resolve import Resolution, resolve
 from maintainer.policy.resolve.resolved import BUILT_IN
 from maintainer.policy.schema.schema_check import TEMPLATE
-from maintainer.policy.table_names import absolute_glob, name_matches, plain_name, table_ref
+from maintainer.policy.table_names import absolute_glob, absolute_path, name_matches, plain_name, table_ref
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_document import Path as DataPath
 
@@ -73,7 +72,7 @@ class Budgets:
         scorer: How rewrites are ranked.
     """
 
-    run: Budget = field(default_factory=Budget)
+    run: Budget = setting(Budget(), key=".")
     owners: tuple[tuple[str, Budget], ...] = ()
     tables: tuple[tuple[str, Budget], ...] = ()
     scorer: Scorer = setting(Scorer.BENEFIT)
@@ -101,20 +100,6 @@ class Budgets:
             self.run.seconds if given.seconds is None else given.seconds,
         )
         return replace(self, run=run)
-
-
-def read_budgets(data: Mapping[str, object] | None, root: Path) -> Budgets:
-    """Read the checked key ``budget`` of maintainer.yml; relative path globs start at the project's root."""
-    data = data or {}
-    budget = partial(policy_part, Budget, "")
-    owners = tuple((owner, budget(share)) for owner, share in _inner(data, "owners").items())
-    tables = tuple((absolute_glob(glob, root), budget(share)) for glob, share in _inner(data, "tables").items())
-    return policy_part(Budgets, "", data, run=budget(data), owners=owners, tables=tables)
-
-
-def _inner(data: Mapping[str, object], key: str) -> dict[str, dict[str, object]]:
-    shares = data.get(key)
-    return {name: share or {} for name, share in shares.items()} if isinstance(shares, dict) else {}
 
 
 _VARIABLE = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}")
@@ -148,7 +133,7 @@ class ProjectSettings:
     engine: str | None = None
     single_writer: bool = setting(False)
     scratch_bytes: int | None = size(key="limits.maxScratch")
-    budgets: Budgets = field(default_factory=Budgets)
+    budgets: Budgets = setting(Budgets(), key="budget")
     notify: Notify | None = None
     spark_conf: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     storage: tuple[str, ...] = ()
@@ -194,23 +179,22 @@ def project_settings(
             help=f"did you mean `{near}`?" if near else "write it in maintainer.yml, or leave --env out",
         )
     chosen = environments.get(env) or {} if env is not None else {}
-    state, places = read_state(data, chosen, root), read_places(data, chosen, root)
-    return policy_part(
+    data = {**data, **{key: value for key, value in chosen.items() if value is not None}}
+    state, places = absolute_path(data.get("state") or DEFAULT_STATE, root), read_places(data, root)
+    settings = policy_part(
         ProjectSettings,
-        "",
-        {**data, **{f"limits.{key}": value for key, value in (data.get("limits") or {}).items()}},
+        data,
         state=state,
         environments=tuple(sorted(environments)),
         environment=env,
-        engine=chosen.get("engine") or data.get("engine"),
-        budgets=read_budgets(data.get("budget"), root),
         notify=read_notify(data),
         spark_conf=read_spark_conf(data),
         name=data.get("name") or root.name,
-        prices=policy_part(Prices, "", data.get("prices") or {}),
         places=places,
         storage=storage_kinds(data, (*locations, *places.roots, state)),
     )
+    budgets = tuple((absolute_glob(glob, root), budget) for glob, budget in settings.budgets.tables)
+    return replace(settings, budgets=replace(settings.budgets, tables=budgets))
 
 
 def with_environment(document: Document, environ: Mapping[str, str]) -> tuple[Document, list[Diagnostic]]:

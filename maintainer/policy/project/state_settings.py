@@ -4,28 +4,16 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from maintainer.model.table.store_kinds import STATE_PLACES, STORE_KINDS
 from maintainer.policy.diagnostics import Diagnostic
-from maintainer.policy.table_names import absolute_path, is_uri
+from maintainer.policy.table_names import is_uri
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_document import Path as DataPath
 
 DEFAULT_STATE = ".maintainer"
 LEDGER_NAME, RUNS_NAME = "ledger", "runs"
 """The ledger's folder in the state, and that of all run folders."""
-
-
-def read_state(data: Mapping[str, object], chosen: Mapping[str, object], root: Path) -> str:
-    """Return the folder of the state: an absolute path, or a URI.
-
-    Args:
-        data: maintainer.yml, checked, with environment variables put in.
-        chosen: The environment that was asked for; empty where there is none.
-        root: Where relative paths start.
-    """
-    return absolute_path(str(chosen.get("state") or data.get("state") or DEFAULT_STATE), root)
 
 
 def state_problems(document: Document, data: Mapping[str, object]) -> Iterator[Diagnostic]:

@@ -11,6 +11,7 @@ import fnmatch
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from maintainer.errors import MaintainerError, ProjectError
 from maintainer.model.table.table_facts import TableRef
@@ -78,25 +79,14 @@ def database_matches(database: str, globs: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(database.lower(), glob.lower().replace("`", "")) for glob in globs)
 
 
-def read_places(data: Mapping[str, object], chosen: Mapping[str, object], root: Path) -> SearchPlaces:
-    """Read ``roots`` and ``databases`` of maintainer.yml, of which an environment replaces what it names.
-
-    Args:
-        data: The file.
-        chosen: The environment's part of it.
-        root: Where relative paths start.
-    """
-
-    def written(key: str) -> object:
-        return chosen.get(key) if chosen.get(key) is not None else data.get(key)
-
-    def texts(key: str) -> tuple[str, ...]:
-        items = written(key)
-        return tuple(str(item) for item in items) if isinstance(items, list) else ()
-
-    roots, databases = tuple(dict.fromkeys(absolute_path(text, root) for text in texts("roots"))), texts("databases")
-    named = [key for key in ("roots", "databases") if written(key) is not None]
-    return SearchPlaces(roots, databases, none_yet=bool(named) and not roots and not databases)
+def read_places(data: Mapping[str, Any], root: Path) -> SearchPlaces:
+    """Read ``roots`` and ``databases`` of maintainer.yml; relative paths start at ``root``."""
+    roots, databases = data.get("roots"), data.get("databases")
+    return SearchPlaces(
+        tuple(dict.fromkeys(absolute_path(text, root) for text in roots or ())),
+        tuple(databases or ()),
+        none_yet=(roots is not None or databases is not None) and not roots and not databases,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import enum
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from datetime import date
-from functools import lru_cache
+from datetime import date, time
+from functools import lru_cache, partial
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -76,22 +76,29 @@ def defaults_of(kind: Any, section: str) -> dict[str, object]:  # noqa: ANN401
     return defaults
 
 
-def policy_part(kind: Callable[..., _T], section: str, values: Mapping[str, object], **given: object) -> _T:
-    """Build a part of a policy, or of the project's settings, from checked values, as written or in base units.
+def policy_part(kind: Callable[..., _T], data: Mapping[str, Any], **given: object) -> _T:
+    """Build a policy, the project's settings, or a part of them, from a checked map, as written or in base units.
 
-    What nobody set has the field's own default.
+    What nobody set has the field's own default. A part without a value that it cannot do without is not there.
 
     Args:
         kind: The dataclass.
-        section: The dotted key that its keys stand below; empty for the top level.
-        values: Effective values by dotted key.
+        data: What is set, by key.
         given: Fields that are not read by their name.
     """
     for name, key, read in _readers(kind):
-        dotted = ".".join(filter(None, (section, key)))
-        if name not in given and values.get(dotted) is not None:
-            given[name] = read(values[dotted])
+        value = _at(data, key)
+        if name not in given and value is not None:
+            given[name] = read(value)
     return kind(**given)
+
+
+def _at(data: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401
+    """The value of a dotted key; a dot alone is the whole map."""
+    value: Any = data
+    for part in key.split(".") if key != "." else ():
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 @lru_cache(maxsize=64)
@@ -107,21 +114,46 @@ def field_key(field: dataclasses.Field[Any]) -> str:
 
 
 def _reader(hint: Any, field: dataclasses.Field[Any] | None = None) -> Callable[[Any], object]:  # noqa: ANN401
-    form = field.metadata.get("said", {}).get("form") if field is not None else None
+    metadata = {} if field is None else field.metadata
+    form, words = metadata.get("said", {}).get("form"), metadata.get("words")
     if form in _QUANTITIES:
         return _QUANTITIES[form]
     options = [option for option in get_args(hint) if option is not NoneType]
     if get_origin(hint) is tuple:
+        if words is not None:
+            return lambda items: tuple(value for value, word in words.items() if word in items)
+        if get_origin(options[0]) is tuple:  # a map of names
+            read = _reader(get_args(options[0])[1])
+            return lambda items: tuple((name, read({} if value is None else value)) for name, value in items.items())
         read = _reader(options[0])
         return lambda items: tuple(read(item) for item in items)
-    kind = options[0] if options else hint
+    if words is not None and field is not None:
+        spelled = {word: value for value, word in words.items()}
+        return lambda value: spelled.get(str(value).lower(), field.default)
+    return _reader_of(options[0] if options else hint)
+
+
+def _reader_of(kind: Any) -> Callable[[Any], object]:  # noqa: ANN401
     if kind is Predicate:
         return _predicate
-    if kind is date:
-        return date.fromisoformat
-    if kind is float or (isinstance(kind, type) and issubclass(kind, enum.Enum)):
-        return kind
-    return lambda value: value
+    if kind in (date, time):
+        reading: Callable[[str], object] = kind.fromisoformat
+        return reading
+    if dataclasses.is_dataclass(kind):
+        needed = [field_key(one) for one in dataclasses.fields(kind) if one.default is one.default_factory]
+        part: Callable[..., object] = kind  # type: ignore[assignment]
+        whole = partial(policy_part, part)
+
+        def read_part(value: Any) -> object:  # noqa: ANN401
+            data = value if isinstance(value, Mapping) else {"": value}
+            return whole(data) if all(data.get(key) is not None for key in needed) else None
+
+        return read_part
+    return kind if kind is float or (isinstance(kind, type) and issubclass(kind, enum.Enum)) else _as_it_is
+
+
+def _as_it_is(value: object) -> object:
+    return value
 
 
 def _seconds(value: str | int) -> int:

@@ -21,6 +21,7 @@ from maintainer.policy.resolve.policy_fields import duration, setting, size
 _MOST = 2**63 - 1
 _COLUMN = {"description": "A column; nested names are dotted.", "minLength": 1, "maxLength": 500}
 NAME = "^[^\\t\\n]+$"
+WEEKDAYS = dict(enumerate(("mon", "tue", "wed", "thu", "fri", "sat", "sun"), start=1))
 _TIME = "^([01][0-9]|2[0-3]):[0-5][0-9]$"
 _EXPECTATION = {"description": "One expectation with its arguments.", "additionalProperties": True, "maxProperties": 50}
 _NO_LIMIT = "remove it for no limit; `suspend:` leaves a table alone"
@@ -235,7 +236,7 @@ class AutoCompactPolicy:
     reads; None leaves a setting to the writer's session and to Delta's default.
     """
 
-    enabled: bool = setting(..., key="")
+    enabled: bool = setting(True, key="")
     min_num_files: int | None = setting(minimum=2, maximum=2**31 - 1, unit="files", example=50)
     """The hook compacts a partition when it has this many small files, counted in the table's log."""
     min_file_size_bytes: int | None = size(example="64MiB")
@@ -306,7 +307,7 @@ class Window:
 
     days: tuple[int, ...] = setting(
         ...,
-        items={"type": "string", "enum": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]},
+        words=WEEKDAYS,
         minItems=1,
         maxItems=7,
         note="every day",

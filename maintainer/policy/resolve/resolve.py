@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import time
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,26 +26,8 @@ from maintainer.policy.resolve.merge import (
     min_file_size_of,
 )
 from maintainer.policy.resolve.policy_fields import field_key, policy_part
-from maintainer.policy.resolve.resolved import (
-    BUILT_IN,
-    AutoCompactPolicy,
-    ClusterPolicy,
-    Consumer,
-    Expectation,
-    LimitsPolicy,
-    OptimizePolicy,
-    Origin,
-    PurgePolicy,
-    ResolvedPolicy,
-    RewritePolicy,
-    Suspension,
-    VacuumPolicy,
-    VerifyPolicy,
-    Window,
-    WorthPolicy,
-    ZOrderPolicy,
-    policy_digest,
-)
+from maintainer.policy.resolve.policy_settings import WEEKDAYS, ClusterPolicy, PurgePolicy
+from maintainer.policy.resolve.resolved import BUILT_IN, Origin, ResolvedPolicy, policy_digest
 from maintainer.policy.table_names import (
     TableMatch,
     absolute_path,
@@ -212,9 +193,6 @@ def tags_of(value: object) -> frozenset[str] | None:
     return frozenset(str(tag) for tag in value) if isinstance(value, list) else None
 
 
-_WEEKDAYS = {"mon": 1, "tue": 2, "wed": 3, "thu": 4, "fri": 5, "sat": 6, "sun": 7}
-
-
 @dataclass(frozen=True, slots=True)
 class Resolution:
     """The effective policy of a table, and the merged settings with everything they replaced."""
@@ -297,89 +275,41 @@ def _with_min_file_size(merged: Merged) -> Merged:
 
 
 def _policy(ref: TableRef, file: str, merged: Merged, values: Mapping[str, Any], root: Path) -> ResolvedPolicy:
-    properties = [(keys[1], values[".".join(keys)]) for keys in merged.leaves if keys[0] == "properties"]
-    expectations = tuple(
-        Expectation(item["type"], {key: value for key, value in item.items() if key != "type"})
-        for item in values.get("verify.expectations", ())
-    )
     return policy_part(
         ResolvedPolicy,
-        "",
-        values,
+        _by_section(merged, values, root),
         table=ref,
         file=file,
         digest=policy_digest(values),
-        optimize=_optimize(merged, values),
-        verify=policy_part(VerifyPolicy, "verify", values, expectations=expectations),
-        limits=policy_part(LimitsPolicy, "limits", values),
-        vacuum=_vacuum(values) if ("vacuum",) in merged.maps else None,
-        auto_compact=policy_part(AutoCompactPolicy, "autoCompact", values) if "autoCompact" in values else None,
-        properties=tuple(sorted(properties)),
-        consumers=tuple(_consumer(item, root) for item in values.get("consumers", ())),
-        windows=tuple(map(_window, values.get("window", ()))),
-        suspend=policy_part(Suspension, "suspend", values) if ("suspend",) in merged.maps else None,
         origins=_origins(merged),
     )
+
+
+def _by_section(merged: Merged, values: Mapping[str, Any], root: Path) -> dict[str, Any]:
+    """Put the effective values into their maps, as a file would have them; an empty map counts as well."""
+    data: dict[str, Any] = {}
+    for keys in sorted([*merged.maps, *merged.leaves]):
+        section = data
+        for key in keys[:-1]:
+            section = section.setdefault(key, {})
+        section[keys[-1]] = values[".".join(keys)] if keys in merged.leaves else {}
+    cluster = data["optimize"].setdefault("cluster", {})
+    # One and a half times the least size, as Delta's defaults are.
+    least = cluster.get("minCubeSize", ClusterPolicy().min_cube_size_bytes)
+    cluster.setdefault("targetCubeSize", least * 3 // 2)
+    data["window"] = [{"days": WEEKDAYS.values(), **item} for item in data.get("window", ())]
+    data["consumers"] = [
+        {**item, "checkpoint": item.get("checkpoint") and absolute_path(item["checkpoint"], root)}
+        for item in data.get("consumers", ())
+    ]
+    data["verify"]["expectations"] = [
+        {"type": item["type"], "arguments": {key: value for key, value in item.items() if key != "type"}}
+        for item in data["verify"].get("expectations", ())
+    ]
+    return data
 
 
 def _origins(merged: Merged) -> dict[str, Origin]:
     origins = {".".join(keys): origin for keys, origin in merged.maps.items()}
     origins.update((".".join(keys), setting.origin) for keys, setting in merged.leaves.items())
     return origins
-
-
-def _optimize(merged: Merged, values: Mapping[str, Any]) -> OptimizePolicy:
-    """Read ``optimize``: of its maps, Z-order counts with columns, and a purge also where the map is empty."""
-    rewrite = policy_part(RewritePolicy, "optimize.rewrite", values)
-    cluster = policy_part(ClusterPolicy, "optimize.cluster", values)
-    if "optimize.cluster.targetCubeSize" not in values:
-        # One and a half times the least size, as Delta's defaults are.
-        cluster = replace(cluster, target_cube_size_bytes=cluster.min_cube_size_bytes * 3 // 2)
-    zorder = None
-    if values.get("optimize.zorder.columns"):
-        honour = values["optimize.zorder.tableProperties"] == "honour"
-        zorder = policy_part(ZOrderPolicy, "optimize.zorder", values, honour_table_properties=honour)
-    purged = ("optimize", "purge") in merged.maps
-    return policy_part(
-        OptimizePolicy,
-        "optimize",
-        values,
-        zorder=zorder,
-        when=policy_part(WorthPolicy, "optimize.when", values),
-        # An empty map is a finding of its own.
-        rewrite=rewrite if rewrite != RewritePolicy() else None,
-        cluster=cluster,
-        purge=policy_part(PurgePolicy, "optimize.purge", values) if purged else None,
-    )
-
-
-def _vacuum(values: Mapping[str, Any]) -> VacuumPolicy:
-    large = values["vacuum.allowLargeDelete"]
-    return policy_part(
-        VacuumPolicy, "vacuum", values, allow_large_delete=large is True, allow_rewritten=large == "rewritten"
-    )
-
-
-def _consumer(item: Mapping[str, Any], root: Path) -> Consumer:
-    checkpoint = item.get("checkpoint")
-    return Consumer(
-        name=str(item["name"]),
-        max_lag_seconds=item.get("maxLag"),
-        checkpoint=absolute_path(checkpoint, root) if isinstance(checkpoint, str) else None,
-    )
-
-
-def _window(item: Mapping[str, Any]) -> Window:
-    days = item.get("days")
-    return Window(
-        days=tuple(sorted(_WEEKDAYS[day] for day in days)) if isinstance(days, list) else tuple(range(1, 8)),
-        start=_time_of_day(item["from"]),
-        end=_time_of_day(item["to"]),
-        timezone=item["timezone"],
-    )
-
-
-def _time_of_day(text: str) -> time:
-    """Read ``22:00``; ``24:00`` is the midnight that ends the day."""
-    hour, _, minute = text.partition(":")
-    return time(int(hour) % 24, int(minute))
