@@ -41,10 +41,6 @@ what was written is removed.
 class SignOfLife(Protocol):
     """Whether a table's store or metastore is there; it is asked from when this is made."""
 
-    @property
-    def is_known(self) -> bool:
-        """Whether nobody has to wait for it any more."""
-
     def error(self) -> MaintainerError | None:
         """Wait for it, and return T435 or E647 where there is none."""
 

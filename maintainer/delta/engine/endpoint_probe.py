@@ -47,6 +47,9 @@ _MAX_AT_ONCE = threading.BoundedSemaphore(32)
 SILENCE_SECONDS = 60.0
 """How long a metastore that took a connection and gave no answer is not asked again."""
 
+AGAIN_SECONDS = 1.0
+"""How long a service that was away is waited for when it is asked again; until it answers, what was found counts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
@@ -89,13 +92,20 @@ class ProbeLimits:
 
 
 class Probe:
-    """Asks a service on threads of its own, from when this is made; ``endpoints`` are several where any will do."""
+    """Asks a service on threads of its own, from when this is made.
 
-    def __init__(self, endpoints: Iterable[Endpoint], limits: ProbeLimits) -> None:
+    Args:
+        endpoints: Several where any will do.
+        limits: How long each is asked.
+        earlier: Why the service was away when it was last asked. It is asked as long as before, and waited for shortly.
+    """
+
+    def __init__(self, endpoints: Iterable[Endpoint], limits: ProbeLimits, earlier: str | None = None) -> None:
         self._reasons: dict[Endpoint, str | None] = {}
-        self._limits = limits
+        self._limits, self._earlier = limits, earlier
         # A name server may keep us longer: then this knows nothing, and Hadoop or Hive finds out.
-        self._ends = time.monotonic() + 2 * (limits.answer_seconds + limits.connect_seconds) + limits.pause_seconds
+        wait_seconds = 2 * (limits.answer_seconds + limits.connect_seconds) + limits.pause_seconds
+        self._ends = time.monotonic() + (AGAIN_SECONDS if earlier else wait_seconds)
         self._threads = [threading.Thread(target=self._ask, args=(endpoint,), daemon=True) for endpoint in endpoints]
         for thread in self._threads:
             thread.start()
@@ -105,16 +115,20 @@ class Probe:
             self._reasons[endpoint] = why_away(endpoint, self._limits)
 
     @property
-    def is_known(self) -> bool:
-        """Whether each endpoint was asked."""
-        return not any(thread.is_alive() for thread in self._threads)
+    def found(self) -> str | None:
+        """What was tried where the service is away for sure, as far as that is known now."""
+        reasons = self._reasons.copy()
+        if None in reasons.values():
+            return None
+        if len(reasons) < len(self._threads):
+            return self._earlier
+        return "; ".join(sorted(f"{endpoint}: {why}" for endpoint, why in reasons.items()))
 
     def why_away(self) -> str | None:
-        """Wait for what becomes of it, and return what was tried where the service is away for sure."""
+        """Wait for what becomes of it, and return it; see ``found``."""
         for thread in self._threads:
             thread.join(max(0.0, self._ends - time.monotonic()))
-        reasons = [f"{endpoint}: {why}" for endpoint, why in self._reasons.items() if why is not None]
-        return "; ".join(sorted(reasons)) if len(reasons) == len(self._threads) else None
+        return self.found
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +137,6 @@ class TableSign:
 
     table: TableRef
     probe: Probe
-
-    @property
-    def is_known(self) -> bool:
-        """See ``SignOfLife``."""
-        return self.probe.is_known
 
     def error(self) -> MaintainerError | None:
         """See ``SignOfLife``."""
@@ -154,28 +163,28 @@ def signs_of_life(
         at_store = s3_endpoint(table.location, setting, environ) if table.is_path else None
         endpoints = metastore_of(table, setting, environ) if at_store is None else (at_store,)
         if endpoints and endpoints not in asked:
-            asked[endpoints] = (
-                _of_metastore(endpoints, limits or metastore_limits(setting))
-                if at_store is None
-                else Probe(endpoints, limits or ProbeLimits())
-            )
+            default = metastore_limits(setting) if at_store is None else ProbeLimits()
+            asked[endpoints] = _asked(endpoints, limits or default)
         if endpoints:
             signs[table.identifier] = TableSign(table, asked[endpoints])
     return signs
 
 
-_metastores: dict[tuple[Endpoint, ...], tuple[float, Probe]] = {}
-_metastores_lock = threading.Lock()
+_probes: dict[tuple[Endpoint, ...], tuple[float, Probe]] = {}
+_probes_lock = threading.Lock()
 
 
-def _of_metastore(endpoints: tuple[Endpoint, ...], limits: ProbeLimits) -> Probe:
-    """Ask a metastore, unless it was asked lately: names are resolved for planning, and again before a vacuum."""
-    with _metastores_lock:
-        until, sign = _metastores.get(endpoints, (0.0, None))
-        if sign is None or time.monotonic() > until:
-            sign = Probe(endpoints, limits)
-            _metastores[endpoints] = (time.monotonic() + SILENCE_SECONDS, sign)
-        return sign
+def _asked(endpoints: tuple[Endpoint, ...], limits: ProbeLimits) -> Probe:
+    """Ask a service, unless it is a metastore that was asked lately.
+
+    Names are resolved for planning, and again before a vacuum; and a watch looks again and again.
+    """
+    with _probes_lock:
+        until, last = _probes.get(endpoints, (0.0, None))
+        if last is None or time.monotonic() > until or not endpoints[0].is_metastore:
+            last = Probe(endpoints, limits, None if last is None else last.found)
+            _probes[endpoints] = (time.monotonic() + SILENCE_SECONDS, last)
+        return last
 
 
 def metastore_of(table: TableRef, setting: Setting, environ: Mapping[str, str]) -> tuple[Endpoint, ...]:

@@ -31,7 +31,6 @@ class Sign:
 
     table: TableRef
     waited_for: list[str]
-    is_known: bool = False
 
     def error(self) -> MaintainerError | None:
         self.waited_for.append(self.table.identifier)

@@ -216,6 +216,39 @@ def test_a_metastore_that_accepts_and_never_answers_is_waited_for_once() -> None
     assert 1.0 <= seconds < 3.0
 
 
+@pytest.mark.parametrize("kind", ["store", "metastore"])
+def test_what_was_silent_is_waited_for_shortly_the_next_time_and_is_found_again(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """A watch looks each minute: it must not wait as long each time, and must see that a slow one is back."""
+    monkeypatch.setattr(endpoint_probe, "SILENCE_SECONDS", 0.0)
+    monkeypatch.setattr(endpoint_probe, "AGAIN_SECONDS", 0.1)
+    answer_after_seconds: list[float] = []
+
+    def answer(connection: socket.socket) -> None:
+        if answer_after_seconds:
+            time.sleep(answer_after_seconds[0])
+            connection.close()
+
+    def look() -> tuple[bool, float]:
+        started = time.monotonic()
+        return found_away([name], conf, {}) != {}, time.monotonic() - started
+
+    with listening(answer) as port:
+        name = "s3://lake/t" if kind == "store" else "sales.a"
+        conf = {**OURS, f"{KEY}endpoint": f"http://127.0.0.1:{port}"} if kind == "store" else hive(port)
+        first, second = look(), look()
+        assert (first[0], second[0]) == (True, True)
+        assert second[1] < 0.4 < 1.0 <= first[1]
+        time.sleep(1.5)  # what the second look began has ended
+        answer_after_seconds.append(0.3)
+        away, seconds = look()
+        assert away
+        assert seconds < 0.25
+        time.sleep(0.5)
+        assert not look()[0]
+
+
 @pytest.mark.parametrize("answer", [says(b""), says(b"\x80\x01\x00\x02"), lambda connection: connection.close()])
 def test_a_metastore_that_answers_anything_is_there(answer: Callable[[socket.socket], None]) -> None:
     with listening(answer) as port:
