@@ -42,7 +42,7 @@ class RunChain:
             start(thread)
 
         sys.addaudithook(self._hear)
-        threading.Thread.start = started  # type: ignore[method-assign]
+        threading.Thread.start = started  # type: ignore[assignment, method-assign]
         try:
             yield
         finally:

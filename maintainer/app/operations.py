@@ -22,6 +22,7 @@ from maintainer.app.planning.make_plan import OnTable, PlanRequest, TableLook, f
 from maintainer.app.project_folders import Project
 from maintainer.app.run_result import PreparationClock, RunResult
 from maintainer.app.running.apply_plan import (
+    RunSurroundings,
     apply_plan,
     check_run_limits,
     check_saved_plan,
@@ -58,7 +59,7 @@ from maintainer.journal.ledger.ledger_rebuild import LedgerStore
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.auto_compaction import SESSION_ENABLED
 from maintainer.model.run.commit_verdict import VerifyRun
-from maintainer.model.run.outcome import Preparation, RunOutcome, UndeleteReceipt
+from maintainer.model.run.outcome import RunOutcome, UndeleteReceipt
 from maintainer.policy.project.policy_changes import policies_at
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.plan.comparison_markdown import Comparison
@@ -183,7 +184,9 @@ def apply(
                 preparation = replace(preparation, start_seconds=preparation.start_seconds + opened.start())
             remember_found(project, to_do, on_problem)
             ledger = open_ledger(project, opened, on_problem)
-            outcome = _run(project, opened.engine, to_do, journal, ledger, spec, listener, preparation, on_problem)
+            with observed_run(project, to_do, listener, on_problem) as sink:
+                around = RunSurroundings(sink, preparation=preparation)
+                outcome = apply_plan(project, opened.engine, to_do, journal, ledger, spec, around)
             _add_hook_commits(project, opened.engine, to_do, ledger, outcome, on_problem)
             if outcome.interrupted_by == TERMINATED:
                 opened.kill()
@@ -225,10 +228,9 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
             held_before = switch.deletions_held
             try:
                 with open_journal(project, listener.problem) as journal:
-                    outcome = _run(
-                        project, opened.engine, due, journal, ledger, spec, listener, preparation, listener.problem,
-                        switch.next_run(),
-                    )  # fmt: skip
+                    with observed_run(project, due, listener, listener.problem) as sink:
+                        around = RunSurroundings(sink, switch.next_run(), preparation)
+                        outcome = apply_plan(project, opened.engine, due, journal, ledger, spec, around)
                     _finish(project, outcome, due, journal, [], listener)
                     _add_hook_commits(project, opened.engine, due, ledger, outcome, listener.problem)
             except Exception as error:
@@ -337,24 +339,6 @@ def _plan_request(spec: RunSpec, chosen: ChosenTables, on_table: OnTable | None)
         chosen.policies, Clock().now_ms(), spec.described, spec.plan_jobs or spec.jobs, spec.planning, on_table,
         problems=chosen.problems, stages=spec.engine.stages,
     )  # fmt: skip
-
-
-def _run(
-    project: Project,
-    engine: Engine,
-    to_do: Plan,
-    journal: Journal,
-    ledger: LedgerStore | None,
-    spec: RunSpec,
-    listener: RunListener,
-    preparation: Preparation,
-    on_problem: OnProblem,
-    switch: StopSwitch | None = None,
-) -> RunOutcome:
-    with listener.progress(to_do) as shown, observed_run(project, to_do, shown, on_problem) as sink:
-        return apply_plan(
-            project, engine, to_do, journal, ledger, spec, on_event=sink, switch=switch, preparation=preparation
-        )
 
 
 def _add_hook_commits(

@@ -109,7 +109,6 @@ from maintainer.errors import (
     VerificationFailed,
 )
 from maintainer.errors.foreign_text import visible_json, without_secrets
-from maintainer.execution.fleet.fleet import run_fleet
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.run.problem_of_error import problem_of
@@ -268,4 +267,5 @@ from maintainer.verification.audit import audit
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
 from maintainer.verification.great_expectations_suite import validate_frame
 from maintainer.verification.verification_result import Pair, Verification
+from tests.support.runs.planned_steps import run_fleet
 from tests.support.writers.recorded_events import unfinished

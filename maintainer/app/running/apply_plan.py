@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from maintainer.app.planning.make_plan import known_tables
@@ -18,11 +18,11 @@ from maintainer.engine.protocols import Engine, SignOfLife, TableReader
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.engine.worker_names import worker_name
 from maintainer.errors import MaintainerError, Refused
-from maintainer.execution.fleet.fleet import run_fleet
+from maintainer.execution.fleet.fleet import Fleet
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.run.problem_of_error import problem_of
-from maintainer.execution.run.run_context import Clock
+from maintainer.execution.run.run_context import Clock, Emitter, RunContext, number_steps
 from maintainer.journal.folder.run_folder import new_run_id
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import LedgerSink
@@ -195,6 +195,21 @@ def check_run_limits(project: Project, plan: Plan) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class RunSurroundings:
+    """What a run has beside its plan.
+
+    Args:
+        on_event: Called with each event of the run, from any of its threads.
+        switch: Ends the run from outside.
+        preparation: What came before, for the outcome.
+    """
+
+    on_event: ProgressSink | None = None
+    switch: StopSwitch = field(default_factory=StopSwitch)
+    preparation: Preparation = Preparation()  # noqa: RUF009 (frozen)
+
+
 def apply_plan(
     project: Project,
     engine: Engine,
@@ -202,10 +217,7 @@ def apply_plan(
     journal: Journal,
     ledger: LedgerSink | None,
     spec: RunSpec,
-    *,
-    on_event: ProgressSink | None = None,
-    switch: StopSwitch | None = None,
-    preparation: Preparation = Preparation(),  # noqa: B008 (frozen)
+    around: RunSurroundings | None = None,
 ) -> RunOutcome:
     """Carry out a checked plan; every table ends with exactly one outcome.
 
@@ -216,15 +228,13 @@ def apply_plan(
         journal: This run's record, open.
         ledger: Where the run's rows go; None keeps them in the run folder.
         spec: How many tables at once, and the bounds of the run.
-        on_event: Called with each event of the run, from any of its threads.
-        switch: Ends the run from outside.
-        preparation: What came before, for the outcome.
+        around: Who hears of the run, and what ends it from outside.
 
     Raises:
         MaintainerError: Nothing was touched: verification would not be possible, or the run folder cannot be used.
     """
     journal.folder.write_plan(to_json(plan, indent=2))
-    settings = project.loaded.project
+    settings, around, clock = project.loaded.project, around or RunSurroundings(), Clock()
     bounds = FleetBounds(
         jobs=spec.jobs or worked_on_at_once(table.ref for table in plan.tables),
         fail_fast=spec.fail_fast,
@@ -232,18 +242,12 @@ def apply_plan(
         run_timeout_seconds=spec.timeout_seconds or settings.timeout_seconds,
         batches=settings.batches if spec.batches is None else spec.batches,
     )
-    outcome = run_fleet(
-        plan,
-        engine,
-        journal=journal,
-        verifier=GreatExpectationsVerifier(),
-        bounds=bounds,
-        on_event=on_event,
-        ledger=ledger,
-        switch=switch,
-        known_tables=known_tables(project),
-        preparation=preparation,
-    )
+    context = RunContext(
+        journal, GreatExpectationsVerifier(), clock, Emitter(around.on_event), around.switch, engine.places,
+        step_numbers=number_steps(plan), known_tables=known_tables(project), leases=journal.leases(clock.now_ms),
+        other_runs=journal.other_runs(),
+    )  # fmt: skip
+    outcome = Fleet(plan, engine, context, bounds, ledger, around.preparation).run()
     keep_lessons(journal.folder.path, plan, outcome)
     return outcome
 

@@ -43,7 +43,7 @@ from maintainer.delta.vacuum.vacuum_deletion import VacuumTools, vacuum
 from maintainer.delta.verify.version_reader import DeltaVersionReader
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard
 from maintainer.engine.step_meter import StepMeter
-from maintainer.errors import CheckImpossible, MaintainerError, TableError
+from maintainer.errors import CheckImpossible, TableError
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.run.outcome import CommitReceipt, UndeleteReceipt, VacuumReceipt
 from maintainer.model.run.progress import Phase
@@ -52,8 +52,6 @@ from maintainer.model.table.table_facts import PartitionValues, TableFacts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-MAX_LEFT_OVER_NAMED = 3
 
 FaultHook = Callable[[TableStorage, list[WrittenFile]], None]
 
@@ -103,21 +101,11 @@ class DeltaTableWriter:
             meter=self._meter,
         )  # fmt: skip
         self.last_timings = job.timings
-        try:
-            with self._jvm.setting(PADS_CHAR, "false"):
-                job.open()
-                self._meter.begin(Phase.READING, batch.size_bytes)
-                write_bins(job)
-                proof = prove_rewrite(job)
-                return commit_rewrite(job, proof, stamp, before_commit, started=started)
-        except MaintainerError as error:
-            if job.left_over:
-                error.left_over = job.left_over
-                named = ", ".join(job.left_over[:MAX_LEFT_OVER_NAMED])
-                error.help = f"{error.help}\nleft behind, and no part of the table ({len(job.left_over)}): {named}"
-            raise
-        finally:
-            job.close()
+        with self._jvm.setting(PADS_CHAR, "false"), job.opened():
+            self._meter.begin(Phase.READING, batch.size_bytes)
+            write_bins(job)
+            proof = prove_rewrite(job)
+            return commit_rewrite(job, proof, stamp, before_commit, started=started)
 
     def remove_unfinished(
         self, facts: TableFacts, run_id: str, step_id: str, batch: int, partitions: Iterable[PartitionValues]

@@ -6,7 +6,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm.commit_store import CommitStoreCalls
@@ -130,14 +130,18 @@ class TransactionCalls(CommitStoreCalls):
         clustering = self._module("skipping.MultiDimClustering$")
         return self._frame(clustering.cluster(self._dataset(frame), num_files, self.seq(columns), curve))
 
-    def begin_file_names_with(self, prefix: str | None) -> None:
-        """Let Delta put a prefix before the name of each data file that it writes in this session; None for none."""
+    @contextmanager
+    def file_names_begin_with(self, prefix: str) -> Iterator[None]:
+        """Within the block Delta puts a prefix before the name of each data file of this session; none where empty."""
         # Not by ``spark.conf``, which takes the key for one that only counts at Spark's start: tasks read it each time.
         conf = self._session.sessionState().conf()
         if prefix:
             conf.setConfString(FILE_NAME_PREFIX, prefix)
-        else:
-            conf.unsetConf(FILE_NAME_PREFIX)
+        try:
+            yield
+        finally:
+            with suppress(Exception):  # the JVM may be gone, and the setting with it
+                conf.unsetConf(FILE_NAME_PREFIX)
 
     def write_files(self, txn: JavaObject, frame: DataFrame) -> list[str]:
         """Write the frame as data files of the table, not yet visible; returns the actions' JSON lines."""

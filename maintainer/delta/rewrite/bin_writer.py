@@ -9,8 +9,9 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from maintainer.delta.log.staged_file import WrittenFile, marks_of
 from maintainer.delta.rewrite.copy.copy_lane import write_by_copy
@@ -18,9 +19,7 @@ from maintainer.delta.rewrite.lane_fit import LaneUnfit, writing_codec
 from maintainer.delta.rewrite.local.local_lane import write_in_process
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.spark_lane import write_by_spark
-from maintainer.delta.transaction.live_files import AddAction
 from maintainer.errors import raise_from
-from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.steps import Bin
 
@@ -30,7 +29,9 @@ LONGEST_WAIT_SECONDS = 600
 
 
 def write_bins(job: RewriteJob) -> None:
-    """Write all bins of an opened job. On any failure what other bins wrote is removed and the failure is raised.
+    """Write all bins of an opened job, up to ``max_threads`` at once.
+
+    Outside Spark no more are written at once than keep the processors busy. After a failure no further bin is begun.
 
     Raises:
         CommitNotLanded: C702, a bin could not be written.
@@ -39,74 +40,52 @@ def write_bins(job: RewriteJob) -> None:
     """
     started = time.monotonic()
     job.marks = marks_of(job.facts, job.step, job.batch)
-    by_key = {file.key: add for file, add in zip(job.batch.files, job.sources, strict=True)}
     bins = [(number, bin_) for number, bin_ in enumerate(job.batch.bins) if bin_.live_records != 0]
-    failures: list[BaseException] = []
-
-    def run(numbered: tuple[int, Bin]) -> list[WrittenFile]:
-        number, bin_ = numbered
-        if failures:
-            return []
-        try:
-            return _write_bin(job, number, bin_, [by_key[file.key] for file in bin_.files])
-        except BaseException as error:
-            failures.append(error)
-            return []
-
-    job.jvm.begin_file_names_with(job.file_prefix)
-    try:
-        with writing_codec(job.jvm, job.step.codec):
-            job.written = [file for files in _each(run, bins, job.step.max_threads) for file in files]
-    finally:
-        with contextlib.suppress(Exception):  # the JVM may be gone, and the setting with it
-            job.jvm.begin_file_names_with(None)
+    at_once = job.step.max_threads
+    if any(bin_.lane.lane is not Lane.SPARK for _, bin_ in bins):
+        at_once = min(at_once, 2 * PROCESSORS)
+    at_once = max(1, min(at_once, len(bins)))
+    write = partial(_write_bin, job)
+    with writing_codec(job.jvm, job.step.codec), job.jvm.file_names_begin_with(job.file_prefix):
+        if at_once == 1:
+            written = [write(*numbered) for numbered in bins]
+        else:
+            with ThreadPoolExecutor(at_once, thread_name_prefix="maintainer-bin") as pool:
+                written = list(pool.map(write, *zip(*bins, strict=True)))
+    job.written = [file for files in written for file in files]
     job.timings.write = time.monotonic() - started
-    if failures:
-        job.discard()
-        raise_from(job.failure(failures[0], "writing the new files"), failures[0])
+    if job.write_failures:
+        first = job.write_failures[0]
+        raise_from(job.failure(first, "writing the new files"), first)
     job.is_written = True
 
 
-def _each(
-    run: Callable[[tuple[int, Bin]], list[WrittenFile]], bins: list[tuple[int, Bin]], max_threads: int
-) -> Iterable[list[WrittenFile]]:
-    """Run all bins, up to ``max_threads`` at once; outside Spark, no more than keep the processors busy."""
-    if any(bin_.lane.lane is not Lane.SPARK for _, bin_ in bins):
-        max_threads = min(max_threads, 2 * PROCESSORS)
-    workers = max(1, min(max_threads, len(bins)))
-    if workers == 1:
-        return [run(numbered) for numbered in bins]
-    with ThreadPoolExecutor(workers, thread_name_prefix="maintainer-bin") as pool:
-        return list(pool.map(run, bins))
-
-
-def _write_bin(job: RewriteJob, number: int, bin_: Bin, sources: list[AddAction]) -> list[WrittenFile]:
+def _write_bin(job: RewriteJob, number: int, bin_: Bin) -> list[WrittenFile]:
     """Write one bin in the lane of its plan, or in the next one that it fits, and note which it was."""
-    reason = bin_.lane.reason
-    for lane in dict.fromkeys((bin_.lane.lane, bin_.lane.otherwise, Lane.SPARK)):
-        try:
-            files = _write_in(lane, job, number, bin_, sources)
-        except LaneUnfit as unfit:
-            reason = str(unfit)
-            job.meter.restart(number)
-            continue
-        job.meter.written(number, bin_.size_bytes)
-        job.lanes[number] = LaneChoice(lane, reason)
-        return files
-    raise AssertionError("Spark takes every bin")
-
-
-def _write_in(lane: Lane, job: RewriteJob, number: int, bin_: Bin, sources: list[AddAction]) -> list[WrittenFile]:
-    match lane:
-        case Lane.COPY | Lane.LOCAL:
-            job.fetch(sources)
-            with _processor(job):
-                write = write_by_copy if lane is Lane.COPY else write_in_process
-                return write(job, number, bin_, sources)
-        case Lane.SPARK:
-            return write_by_spark(job, number, bin_, sources)
-        case _:
-            assert_never(lane)
+    if job.write_failures:
+        return []
+    reason, sources = bin_.lane.reason, list(job.sources_of([number]))
+    try:
+        for lane in dict.fromkeys((bin_.lane.lane, bin_.lane.otherwise, Lane.SPARK)):
+            try:
+                if lane is Lane.SPARK:
+                    files = write_by_spark(job, number, bin_, sources)
+                else:
+                    job.fetch(sources)
+                    with _processor(job):
+                        write = write_by_copy if lane is Lane.COPY else write_in_process
+                        files = write(job, number, bin_, sources)
+            except LaneUnfit as unfit:
+                reason = str(unfit)
+                job.meter.restart(number)
+                continue
+            job.meter.written(number, bin_.size_bytes)
+            job.lanes[number] = LaneChoice(lane, reason)
+            return files
+        raise AssertionError("Spark takes every bin")
+    except BaseException as error:
+        job.write_failures.append(error)
+        return []
 
 
 @contextlib.contextmanager

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
+MAX_LEFT_OVER_NAMED = 3
+
 
 @dataclass(slots=True)
 class RewriteTimings:
@@ -69,7 +71,7 @@ class Carried:
 
     Attributes:
         batch: The batch as it was when its rows were read.
-        sources: Its files as they were live then.
+        source_of: Its files as they were live then.
         written: The new files as they were written.
         versions: Commits of others whose deletes were carried over.
         bins: Places of the bins that they concern.
@@ -78,7 +80,7 @@ class Carried:
     """
 
     batch: Batch
-    sources: tuple[AddAction, ...]
+    source_of: Mapping[FileKey, AddAction]
     written: tuple[WrittenFile, ...]
     versions: tuple[int, ...] = ()
     bins: frozenset[int] = frozenset()
@@ -136,8 +138,12 @@ class RewriteJob:
     txn: JavaObject = None
     checkpoint_is_kernels: bool = False
     """A checkpoint that the commit makes due is written through Kernel, and not by Delta's hook."""
-    sources: tuple[AddAction, ...] = ()
+    source_of: Mapping[FileKey, AddAction] = field(default_factory=dict)
     """The batch's files as they are live, in the batch's order."""
+    write_failures: list[BaseException] = field(default_factory=list)
+    """Of bins that could not be written; the first is raised."""
+    is_kept: bool = False
+    """What was written stays whatever comes: it was committed, or nobody knows."""
     marks: tuple[Marks, ...] = ()
     observed: dict[int, Fingerprint] = field(default_factory=dict)
     """Rows of each bin as they were read for its writer; bins whose rows could not be observed are left out."""
@@ -148,10 +154,14 @@ class RewriteJob:
             return None
         return reduce(add, (self.observed[number] for number in bins))
 
+    @property
+    def sources(self) -> tuple[AddAction, ...]:
+        """The batch's files as they are live."""
+        return tuple(self.source_of.values())
+
     def sources_of(self, bins: Collection[int]) -> tuple[AddAction, ...]:
         """The files of some bins of the batch as they are live."""
-        by_key = {file.key: source for file, source in zip(self.batch.files, self.sources, strict=True)}
-        return tuple(by_key[file.key] for number in sorted(bins) for file in self.batch.bins[number].files)
+        return tuple(self.source_of[file.key] for number in sorted(bins) for file in self.batch.bins[number].files)
 
     @property
     def where(self) -> str:
@@ -206,6 +216,30 @@ class RewriteJob:
             return self.here.publish(self.storage.uri(path))
         except TransferError as error:
             raise LaneUnfit(f"its new file cannot be stored: {error}") from error
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Open the job; at the end of the block remove what was fetched, and after a failure what was written."""
+        try:
+            self.open()
+            with self.discarded_on_failure():
+                yield
+        finally:
+            self.close()
+
+    @contextmanager
+    def discarded_on_failure(self) -> Iterator[None]:
+        """Remove what was written if the block fails, unless it is kept; the error names what could not be removed."""
+        try:
+            yield
+        except BaseException as error:
+            if not self.is_kept:
+                self.discard()
+            if isinstance(error, MaintainerError) and self.left_over:
+                error.left_over = self.left_over
+                named = ", ".join(self.left_over[:MAX_LEFT_OVER_NAMED])
+                error.help = f"{error.help}\nleft behind, and no part of the table ({len(self.left_over)}): {named}"
+            raise
 
     def close(self) -> None:
         """Remove what was fetched."""
@@ -289,7 +323,7 @@ class RewriteJob:
         live = files.adds
         self._check_all_live(live)
         refuse_irregular_files(self.storage, (file.path for file in self.batch.files), self.where)
-        self.sources = tuple(live[file.key] for file in self.batch.files)
+        self.source_of = {file.key: live[file.key] for file in self.batch.files}
         num_files = len(live) if files.complete else None
         self.checkpoint_is_kernels = is_kernels(self.metadata, self.jvm.protocol(self.snapshot), num_files)
         _ = self.here  # one for all threads that write bins

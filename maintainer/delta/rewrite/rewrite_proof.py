@@ -37,7 +37,7 @@ _DISTRUST_HELP = "look for failing disks, memory or an unknown Delta build befor
 
 
 def prove_rewrite(job: RewriteJob) -> Proof:
-    """Prove the actions, rows and statistics of what was written; removes the new files if anything is wrong.
+    """Prove the actions, rows and statistics of what was written.
 
     Raises:
         VerificationFailed: V502 the actions, V501 the rows, V506 the statistics.
@@ -60,7 +60,6 @@ def prove_rewrite(job: RewriteJob) -> Proof:
         for part in parts:
             _prove_statistics(job, part)
     except Exception as error:
-        job.discard()
         if isinstance(error, VerificationFailed):
             error.is_shared = not job.jvm.is_tested  # such a build writes the other tables, too
         if isinstance(error, MaintainerError):

@@ -67,7 +67,7 @@ def safe_message(error: BaseException) -> str:
         return type(error).__name__
 
 
-def not_landed(error: Exception, where: str) -> MaintainerError:
+def not_landed(error: BaseException, where: str) -> MaintainerError:
     """Return the error for a commit that failed and is not in the log."""
     if isinstance(error, MaintainerError):
         return error

@@ -17,12 +17,11 @@ from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.fleet.results import Results, append_within
 from maintainer.execution.fleet.rollout import in_batches
 from maintainer.execution.fleet.worker_pool import Crew, Task
-from maintainer.execution.run.cancellation import RETRY_THE_REST, StopSwitch, signals_stop
+from maintainer.execution.run.cancellation import RETRY_THE_REST, signals_stop
 from maintainer.execution.run.problem_of_error import problem_of
-from maintainer.execution.run.run_context import Clock, Emitter, RunContext, number_steps
+from maintainer.execution.run.run_context import RunContext
 from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
 from maintainer.journal.folder.atomic_files import FolderUnwritable
-from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_pending import rows_wait
 from maintainer.journal.ledger.ledger_rows import LedgerSink, rows_of
 from maintainer.journal.memory.table_records import Remembered
@@ -32,72 +31,33 @@ from maintainer.model.run.outcome import Preparation, RunEnd, RunOutcome, TableO
 from maintainer.model.run.progress import (
     LedgerAppending,
     PlacedTable,
-    ProgressSink,
     RunFinished,
     RunStarted,
     TableFinished,
 )
 from maintainer.model.run.run_events import Listed
-from maintainer.model.table.table_facts import TableRef
-from maintainer.verification.verification_result import Verifier
 
 
-def run_fleet(
-    plan: Plan,
-    engine: Engine,
-    *,
-    journal: Journal,
-    verifier: Verifier,
-    bounds: FleetBounds | None = None,
-    on_event: ProgressSink | None = None,
-    clock: Clock | None = None,
-    ledger: LedgerSink | None = None,
-    switch: StopSwitch | None = None,
-    known_tables: tuple[TableRef, ...] = (),
-    preparation: Preparation = Preparation(),  # noqa: B008 (frozen)
-) -> RunOutcome:
-    """Carry out a plan.
+@dataclass
+class Fleet:
+    """A run of a plan.
 
     Args:
         plan: What to do. Its age and policy digests were checked by the caller; each table is checked again here.
         engine: Makes one worker for each table that runs at once.
-        journal: An open journal; it is closed here.
-        verifier: Checks every commit.
+        context: The run's open journal, its leases, clock and verifier. SIGINT and SIGTERM throw its switch, too, when
+            it is run on the main thread.
         bounds: How many at once, and how long.
-        on_event: Called with progress, one event at a time, from any thread.
-        clock: The clock.
         ledger: Where the run's rows end up; None keeps them in the run folder.
-        known_tables: All tables of the project: before anything is deleted, their logs are asked whether they need it.
         preparation: What came before, for the outcome.
-        switch: Stops the run from outside; SIGINT and SIGTERM do, too, when called on the main thread.
-
-    Returns:
-        The outcome: every table of the plan once, in the plan's order.
-
-    Raises:
-        MaintainerError: Nothing was touched: verification would not be possible, or the run folder cannot be used.
     """
-    bounds, clock, switch = bounds or FleetBounds(), clock or Clock(), switch or StopSwitch()
-    leases = journal.leases(clock.now_ms)
-    context = RunContext(
-        journal, verifier, clock, Emitter(on_event), switch, engine.places, bounds.retry, number_steps(plan),
-        known_tables, leases, journal.other_runs(),
-    )  # fmt: skip
-    try:
-        return _Fleet(plan, engine, context, bounds, ledger, preparation).run()
-    finally:
-        leases.close()
-        journal.close()
 
-
-@dataclass
-class _Fleet:
     plan: Plan
     engine: Engine
     context: RunContext
     bounds: FleetBounds
-    ledger: LedgerSink | None
-    preparation: Preparation
+    ledger: LedgerSink | None = None
+    preparation: Preparation = Preparation()  # noqa: RUF009 (frozen)
 
     def __post_init__(self) -> None:
         self.started_at_ms, self.started = self.context.clock.now_ms(), self.context.clock.monotonic()
@@ -105,7 +65,12 @@ class _Fleet:
         self.results = Results(self.plan, self.context, self.started_at_ms, self.started, self.preparation)
 
     def run(self) -> RunOutcome:
-        with signals_stop(self.context.switch):
+        """Carry out the plan: every table of it has one outcome, in the plan's order. Closes the journal.
+
+        Raises:
+            MaintainerError: Nothing was touched: verification would not be possible, or the run folder cannot be used.
+        """
+        with self.context.closed_at_end(), signals_stop(self.context.switch):
             tasks = self._prepare()
             of_ledger = [task for task in tasks if task.plan.is_ledger]
             batches = in_batches([task for task in tasks if not task.plan.is_ledger], self.bounds.batches)
@@ -142,7 +107,7 @@ class _Fleet:
         """Run every check that may refuse the run.
 
         Raises:
-            MaintainerError: See ``run_fleet``.
+            MaintainerError: See ``run``.
         """
         assert self.context.other_runs is not None
         runs, places = self.context.other_runs.read(), self.context.places
@@ -168,7 +133,7 @@ class _Fleet:
             if outcome.steps:  # thousands of tables need nothing: one write at the end is enough for them
                 self.results.write_soon()
         except FolderUnwritable as error:
-            self.context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
+            self.context.folder_lost(error)
 
     def _close(self) -> RunOutcome:
         """Give unfinished tables their status, and write the run's results and ledger rows."""

@@ -15,6 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from maintainer.engine.protocols import Engine, TableEngine
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
@@ -22,8 +23,8 @@ from maintainer.execution.fleet.results import Results
 from maintainer.execution.run.cancellation import RETRY_THE_REST, TableControl
 from maintainer.execution.run.problem_of_error import problem_of
 from maintainer.execution.run.run_context import RunContext
-from maintainer.execution.table.table_run import num_batches, run_table, table_status
-from maintainer.execution.table.table_worker import StepWork, TableWorker
+from maintainer.execution.table.table_run import TableRun, num_batches, table_status
+from maintainer.execution.table.table_worker import TableWorker
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.memory.table_records import TablePast
 from maintainer.model.plan.plan import Problem, TablePlan
@@ -50,14 +51,21 @@ class Task:
 class _Running:
     """A table on a worker."""
 
-    task: Task
-    control: TableControl
+    run: TableRun
     started: float
-    work: StepWork | None = None
-    step_started: float = 0.0
     last_beat: float = 0.0
     cancelled_at: float | None = None
     last_cancel: float = 0.0
+
+    @property
+    def plan(self) -> TablePlan:
+        """What is done to the table."""
+        return self.run.plan
+
+    @property
+    def control(self) -> TableControl:
+        """How it is stopped."""
+        return self.run.worker.control
 
 
 @dataclass(slots=True)
@@ -101,7 +109,7 @@ class Crew:
         self._num_batches = len(batches)
         self._open_next_batch()
         for _ in range(num_workers):
-            self._hire()
+            self._new_thread().start()
         started = self.context.clock.monotonic()
         stopped_at: float | None = None
         while self._busy():
@@ -132,7 +140,7 @@ class Crew:
         try:
             self.results.catch_up()
         except FolderUnwritable as error:
-            self.context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
+            self.context.folder_lost(error)
 
     def _busy(self) -> bool:
         with self._lock:
@@ -164,29 +172,22 @@ class Crew:
         elif self._num_batches > 1:
             self.context.tell(BatchStarted(self.context.clock.now_ms(), number, self._num_batches, num_tables))
 
-    def _hire(self) -> None:
+    def _new_thread(self) -> threading.Thread:
         member = _Member(name=f"{self.context.run_id}-w{len(self._members)}")
-        thread = threading.Thread(target=self._work, args=(member,), name=member.name, daemon=True)
-        member.thread = thread
+        member.thread = threading.Thread(target=self._work, args=(member,), name=member.name, daemon=True)
         self._members.append(member)
-        thread.start()
+        return member.thread
 
     def _work(self, member: _Member) -> None:
         """Take tables until none is left; runs on the member's thread."""
         try:
             with self.engine.worker(member.name) as engine:
                 while (running := self._take(member, engine)) is not None:
-                    plan = running.task.plan
+                    plan = running.plan
                     self.results.began(plan.ref)
                     now_ms = self.context.clock.now_ms()
                     self.context.tell(TableStarted(now_ms, plan.ref.identifier, len(plan.steps), plan.is_ledger))
-                    outcome = run_table(
-                        TableWorker(plan, engine, self.context, running.control),
-                        past=running.task.past,
-                        on_step=lambda step, ref=plan.ref: self.results.step(ref, step),  # type: ignore[misc] # bound now
-                        on_work=lambda work, running=running: self._began_step(running, work),  # type: ignore[misc]
-                    )
-                    self._end(outcome)
+                    self._end(running.run.run())
                     with self._lock:
                         member.running = None
                         if member.given_up:
@@ -196,7 +197,7 @@ class Crew:
                 member.problem = problem_of(error)
                 running_now, member.running = member.running, None
             if running_now is not None:
-                self._end(self._broken(running_now.task.plan, member.problem))
+                self._end(self._broken(running_now.plan, member.problem))
 
     def _end(self, outcome: TableOutcome) -> None:
         """Hand over an outcome. Failures are counted here, before the next table is taken, so that a bound is exact."""
@@ -219,16 +220,13 @@ class Crew:
                 self._batch_opened.wait(self.bounds.tick_seconds)
             if not self._waiting or self.context.switch.halt_reason is not None or member.given_up:
                 return None
-            now = self.context.clock.monotonic()
-            running = _Running(self._waiting.popleft(), TableControl(self.context.switch), now, last_beat=now)
+            task, now = self._waiting.popleft(), self.context.clock.monotonic()
+            worker = TableWorker(task.plan, engine, self.context, TableControl(self.context.switch))
+            running = _Running(TableRun(worker, task.past, partial(self.results.step, task.plan.ref)), now)
             with member.going_on:
                 member.running = running
                 engine.begin_table()
             return running
-
-    def _began_step(self, running: _Running, work: StepWork) -> None:
-        now = self.context.clock.monotonic()
-        running.work, running.step_started, running.last_beat = work, now, now
 
     def _collect(self, seconds: float) -> None:
         """Take the outcomes that have arrived; wait for the first."""
@@ -251,7 +249,7 @@ class Crew:
                 self._cancel_jobs(member, running)
         if member.given_up:
             return
-        seconds = running.task.plan.timeout_seconds
+        seconds = running.plan.timeout_seconds
         grace = self.bounds.grace_after(self.context.switch)
         if running.cancelled_at is None:
             if now - running.started > seconds:
@@ -292,14 +290,13 @@ class Crew:
         if sum(member.given_up for member in self._members) >= MAX_GIVEN_UP:
             self.context.switch.halt(f"{MAX_GIVEN_UP} tables did not end when cancelled")
         elif (self._waiting or self._batches) and self.context.switch.halt_reason is None:
-            self._hire()
+            self._new_thread().start()
 
     def _beat(self, running: _Running, now: float) -> None:
-        work = running.work
-        if work is None or now - running.last_beat < self.bounds.heartbeat_seconds:
+        work, plan = running.run.work, running.plan
+        if work is None or now - max(running.last_beat, work.started) < self.bounds.heartbeat_seconds:
             return
         running.last_beat = now
-        plan = running.task.plan
         step = next((step for step in plan.steps if plan.step_id(step) == work.step_id), None)
         if step is None:
             return
@@ -310,7 +307,7 @@ class Crew:
                 step_id=work.step_id,
                 kind=work.kind,
                 number=self.context.step_numbers.get(work.step_id, 0),
-                elapsed_seconds=now - running.step_started,
+                elapsed_seconds=now - work.started,
                 num_batches_done=work.batches_done,
                 num_batches=num_batches(step),
                 bytes_committed=sum(commit.bytes_removed for commit in tuple(work.commits)),
@@ -336,7 +333,7 @@ def _hung(running: _Running, results: Results, seconds: float) -> TableOutcome:
     Its running step ends as if it had ended in time: what wrote no INTENT cannot have been committed, and it may
     commit nothing any more. Only an INTENT without a result makes it unknown.
     """
-    plan, work, control = running.task.plan, running.work, running.control
+    plan, work, control = running.plan, running.run.work, running.control
     steps = list(results.steps_so_far(plan.ref))
     if work is not None and work.unsettled:
         status, help = StepStatus.UNKNOWN, "the next apply looks into the table's log before it touches the table"

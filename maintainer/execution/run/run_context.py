@@ -10,7 +10,7 @@ import contextlib
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from maintainer.engine.protocols import TablePlaces
@@ -111,6 +111,16 @@ class RunContext:
         """The run."""
         return self.journal.run_id
 
+    @contextlib.contextmanager
+    def closed_at_end(self) -> Iterator[None]:
+        """Give the leases back and close the journal at the end of the block."""
+        try:
+            yield
+        finally:
+            if self.leases is not None:
+                self.leases.close()
+            self.journal.close()
+
     def record(self, event: RunEvent) -> None:
         """Write an event into the run's record, then show it where it is one that is shown.
 
@@ -122,6 +132,10 @@ class RunContext:
         finally:
             if is_shown(event):
                 self.emit(event)
+
+    def folder_lost(self, error: FolderUnwritable) -> None:
+        """Start no more tables and delete nothing more: what happens cannot be recorded."""
+        self.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
 
     def tell(self, event: ProgressEvent) -> None:
         """Record and show an event that nothing depends on: where it cannot be written, the next record says so."""

@@ -8,7 +8,7 @@ from typing import Any
 from maintainer.errors import CheckImpossible, Interrupted, VerificationFailed
 from maintainer.errors.missing_files import files_gone_help
 from maintainer.execution.table.table_worker import StepWork, TableWorker
-from maintainer.model.run.outcome import VacuumReceipt, Verdict
+from maintainer.model.run.outcome import CommitReceipt, VacuumReceipt, Verdict
 from maintainer.model.run.progress import Verified
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.verification.verification_result import Verification
@@ -22,11 +22,8 @@ def take_verification(
     work: StepWork,
     facts: TableFacts,
     verification: Verification,
-    seconds: float,
-    version: int | None = None,
-    *,
-    is_proven: bool = False,
-    deletion: VacuumReceipt | None = None,
+    started: float,
+    receipt: CommitReceipt | VacuumReceipt,
 ) -> None:
     """Keep what a check found, in the run folder first; then let it decide.
 
@@ -35,10 +32,8 @@ def take_verification(
         work: The step; assertions, notes and verdicts are added to it.
         facts: The table.
         verification: What was found.
-        seconds: How long the check took.
-        version: The commit that was checked; None for a deletion.
-        is_proven: Whether this run has proven that the commit changed no rows, before it or right after.
-        deletion: The deletion that was checked, if it was one.
+        started: When the check began, by the monotonic clock.
+        receipt: The commit or deletion that was checked; without a proof where this run has made none.
 
     Raises:
         VerificationFailed: V503, checked and wrong; V505, a live file is gone after a deletion.
@@ -46,15 +41,16 @@ def take_verification(
         Interrupted: It could not be checked because the table must end.
         FolderUnwritable: The result could not be kept, so the version counts as not proven.
     """
+    version, deletion = (receipt.version, None) if isinstance(receipt, CommitReceipt) else (None, receipt)
     for document in verification.documents:
         worker.context.journal.folder.write_assertions(document.name, document.content)
     work.assertions.extend(verification.assertions)
     if verification.note:
         work.notes.append(verification.note)
-    worker.context.record(check_event(worker, work, facts, verification, seconds, version))
+    worker.context.record(check_event(worker, work, facts, verification, started, version))
     work.commits[:] = [
-        replace(receipt, verdict=verification.verdict) if receipt.version == version else receipt
-        for receipt in work.commits
+        replace(commit, verdict=verification.verdict) if commit.version == version else commit
+        for commit in work.commits
     ]
     where = f"{facts.ref.identifier}@{verification.version_after if version is None else version}"
     match verification.verdict:
@@ -82,7 +78,7 @@ def take_verification(
                     f"stopped while it was checked: {worker.control.reason}", where=where,
                     help=f"the commit stays; {help_text}" if deletion is None else help_text,
                 )  # fmt: skip
-            raise CheckImpossible(_unchecked(verification.detail, is_proven, deletion), where=where, help=help_text)
+            raise CheckImpossible(_unchecked(verification.detail, receipt), where=where, help=help_text)
         case Verdict.PASS:
             return
 
@@ -92,17 +88,17 @@ def check_event(
     work: StepWork,
     facts: TableFacts,
     verification: Verification,
-    seconds: float,
+    started: float,
     version: int | None,
 ) -> Verified:
-    """Return what a check found as an event."""
+    """What a check found as an event; ``started`` is when it began, by the monotonic clock."""
     figures: dict[str, Any] = {name: getattr(verification, name) for name in _FIGURES}
     return Verified(
         worker.context.clock.now_ms(),
         worker.plan.ref.identifier,
         work.step_id,
         verification.verdict.value,
-        seconds,
+        worker.context.clock.monotonic() - started,
         version=version,
         table_id=facts.table_id,
         location=facts.location,
@@ -110,14 +106,14 @@ def check_event(
     )
 
 
-def _unchecked(detail: str | None, is_proven: bool, deletion: VacuumReceipt | None) -> str:
+def _unchecked(detail: str | None, receipt: CommitReceipt | VacuumReceipt) -> str:
     """Say that the check could not be made, and how far what was done is known to be right all the same."""
-    if deletion is not None:
-        noun = "file was" if deletion.num_files_deleted == 1 else "files were"
-        done = "deleted" if deletion.trash is None else "moved to the trash"
-        number = f"{deletion.num_files_deleted:,} {noun} {done}"
+    if isinstance(receipt, VacuumReceipt):
+        noun = "file was" if receipt.num_files_deleted == 1 else "files were"
+        done = "deleted" if receipt.trash is None else "moved to the trash"
+        number = f"{receipt.num_files_deleted:,} {noun} {done}"
         return f"{number}, but the check whether all live files are still there could not be made: {detail}"
-    if is_proven:
+    if receipt.proof is not None:
         return f"committed and proven, but the check afterwards could not be made: {detail}"
     return f"committed, but the check that would prove it could not be made: {detail}"
 

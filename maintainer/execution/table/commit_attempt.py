@@ -9,12 +9,12 @@ That a batch's files are being written is recorded before the first, so that the
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from dataclasses import dataclass
+from functools import cached_property
 
 from maintainer.engine.process_loss import ENGINE_GONE
-from maintainer.engine.protocols import BeforeCommit
 from maintainer.errors import (
     CommitConflict,
     CommitNotLanded,
@@ -25,80 +25,103 @@ from maintainer.execution.run.problem_of_error import problem_of
 from maintainer.execution.table.commit_conditions import check_quiet
 from maintainer.execution.table.deletion_record import deletion_receipt, fate_of, receipt_from_log
 from maintainer.execution.table.table_worker import StepWork, TableWorker
+from maintainer.model.plan.plan import Problem
 from maintainer.model.run.outcome import CommitReceipt, Proof, VacuumReceipt
 from maintainer.model.run.run_events import Fate, Intent, Result, Writing, named
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import PartitionValues, TableFacts
 
-Receipt = TypeVar("Receipt", CommitReceipt, VacuumReceipt)
 
+@dataclass
+class CommitAttempt:
+    """One try of a commit, or of a deletion: INTENT before it, and what became of it.
 
-def attempt(
-    worker: TableWorker,
-    work: StepWork,
-    facts: TableFacts,
-    batch: int,
-    figures: tuple[int, int],
-    call: Callable[[CommitStamp, BeforeCommit], Receipt],
-    partitions: frozenset[PartitionValues] | None = None,
-) -> Receipt:
-    """Try one commit, or one deletion.
+    Within its block the engine is given the stamp and the attempt itself, which it calls right before it commits. After
+    the block the caller hands over the receipt.
 
     Args:
         worker: The table's run.
-        work: The step; the receipt is added to it before RESULT is written, so that nothing that landed is lost.
+        work: The step.
         facts: The table as read for this try.
         batch: Number of the batch within the step, from 0.
         figures: Files and bytes at stake, for INTENT.
-        call: Calls the engine with the stamp and with what it must call right before it commits.
         partitions: Those of a rewrite's files, for the last look at other writers; None takes no such look.
-
-    Raises:
-        MaintainerError: What the engine raised; the fate is in the journal.
-        FolderUnwritable: INTENT could not be written (nothing was committed) or RESULT could not (it may have been).
     """
-    journal, now_ms = worker.context.journal, worker.context.clock.now_ms
-    stamp = CommitStamp(journal.run_id, work.step_id, batch, worker.plan.policy_digest)
-    read_versions: list[int] = []
-    proofs: list[Proof | None] = []
 
-    def before_commit(read_version: int, proof: Proof | None) -> None:
-        worker.context.verifier_check.wait()
+    worker: TableWorker
+    work: StepWork
+    facts: TableFacts
+    batch: int
+    figures: tuple[int, int] = (0, 0)
+    partitions: frozenset[PartitionValues] | None = None
+    read_version: int | None = None
+    """The version that the newest INTENT names."""
+    proof: Proof | None = None
+
+    @cached_property
+    def stamp(self) -> CommitStamp:
+        """What marks the commit in the log as ours."""
+        journal, plan = self.worker.context.journal, self.worker.plan
+        return CommitStamp(journal.run_id, self.work.step_id, self.batch, plan.policy_digest)
+
+    def __enter__(self) -> CommitAttempt:
+        return self
+
+    def __call__(self, read_version: int, proof: Proof | None) -> None:
+        """Check what has to hold right before a commit, and write INTENT. Implements ``BeforeCommit``."""
+        worker, context, facts = self.worker, self.worker.context, self.facts
+        context.verifier_check.wait()
         worker.control.check_commit()
-        if partitions is not None:
-            check_quiet(worker, facts, partitions, carried_versions=() if proof is None else proof.carried_versions)
-        if worker.lease is not None and worker.context.leases is not None:
-            worker.context.leases.check(worker.lease, worker.plan.ref.identifier)
-        if proofs and proofs[-1] is proof:
+        if self.partitions is not None:
+            carried_versions = () if proof is None else proof.carried_versions
+            check_quiet(worker, facts, self.partitions, carried_versions=carried_versions)
+        if worker.lease is not None and context.leases is not None:
+            context.leases.check(worker.lease, worker.plan.ref.identifier)
+        if self.read_version is not None and self.proof is proof:
             return  # another try of the same commit: its INTENT stands
         # First the mark, then one more look: whoever gives this thread up does it in the other order.
-        work.unsettled = True
+        self.work.unsettled = True
         worker.control.check_commit()
-        num_files, size_bytes = figures
+        about = (context.clock.now_ms(), *named(facts), self.stamp, self.work.kind)
         proven = proof is not None and proof.holds
-        about = (now_ms(), *named(facts), stamp, work.kind)
-        journal.record(Intent(*about, read_version, proven, num_files, size_bytes, proof))
-        read_versions.append(read_version)
-        proofs.append(proof)
+        context.journal.record(Intent(*about, read_version, proven, *self.figures, proof))
+        self.read_version, self.proof = read_version, proof
 
-    try:
-        receipt = call(stamp, before_commit)
-    except Exception as error:
-        if not read_versions:
-            work.unsettled = False
-            raise
-        fate, landed = _what_landed(worker, work, facts, stamp, read_versions[-1], error)
-        work.unsettled = fate is Fate.UNKNOWN
-        journal.record(Result(now_ms(), *named(facts), stamp, work.kind, fate, landed, problem_of(error)))
-        raise
-    if isinstance(receipt, CommitReceipt):
-        work.commits.append(receipt)
-    else:
-        work.vacuum = receipt
-    work.unsettled = False
-    if read_versions:
-        journal.record(Result(now_ms(), *named(facts), stamp, work.kind, fate_of(receipt), receipt))
-    return receipt
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """After an error: find out what became of the commit, and write RESULT.
+
+        Raises:
+            FolderUnwritable: RESULT could not be written.
+        """
+        if not isinstance(error, Exception):
+            return
+        if self.read_version is None:
+            self.work.unsettled = False
+            return
+        fate, landed = _what_landed(self.worker, self.work, self.facts, self.stamp, self.read_version, error)
+        self.work.unsettled = fate is Fate.UNKNOWN
+        self._record(fate, landed, problem_of(error))
+
+    def landed(self, receipt: CommitReceipt | VacuumReceipt) -> None:
+        """Add the receipt to the step's work, so that nothing that landed is lost, and write RESULT.
+
+        Raises:
+            FolderUnwritable: RESULT could not be written.
+        """
+        if isinstance(receipt, CommitReceipt):
+            self.work.commits.append(receipt)
+        else:
+            self.work.vacuum = receipt
+        self.work.unsettled = False
+        if self.read_version is not None:
+            self._record(fate_of(receipt), receipt)
+
+    def _record(
+        self, fate: Fate, receipt: CommitReceipt | VacuumReceipt | None, problem: Problem | None = None
+    ) -> None:
+        context = self.worker.context
+        at_ms = context.clock.now_ms()
+        context.journal.record(Result(at_ms, *named(self.facts), self.stamp, self.work.kind, fate, receipt, problem))
 
 
 def _what_landed(

@@ -16,6 +16,7 @@ from maintainer.errors import CheckImpossible
 from maintainer.execution.table.check_result import check_event, take_verification
 from maintainer.execution.table.deletion_record import fate_of, receipt_from_log, settled_deletion
 from maintainer.execution.table.table_worker import StepWork, TableWorker
+from maintainer.model.run.outcome import CommitReceipt
 from maintainer.model.run.run_events import Fate, Intent, Writing
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts, TableRecord
@@ -158,14 +159,12 @@ def _check(
     is_here: Callable[[str], bool],
 ) -> bool:
     """Check one version against the one before it; False when it could not be checked."""
-    clock = worker.context.clock
-    started = clock.monotonic()
+    started = worker.context.clock.monotonic()
     try:
         verification = worker.context.verifier.version_pair(worker.engine.versions, facts, version, worker.plan.checks)
-        seconds = clock.monotonic() - started
-        event = check_event(worker, work, facts, verification, seconds, version)
+        event = check_event(worker, work, facts, verification, started, version)
         worker.context.journal.verified_earlier(stamp, event, is_here)
-        take_verification(worker, work, facts, verification, seconds, version)
+        take_verification(worker, work, facts, verification, started, CommitReceipt(version, version - 1))
     except CheckImpossible as error:
         work.notes.append(f"version {version} is still not proven: {error.what}")
         return False

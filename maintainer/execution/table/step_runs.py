@@ -10,14 +10,14 @@ from maintainer.errors import CommitConflict, DeletionWaits, Interrupted, Refuse
 from maintainer.errors.missing_files import missing_before
 from maintainer.execution.run.cancellation import RETRY_THE_REST
 from maintainer.execution.table.check_result import take_verification
-from maintainer.execution.table.commit_attempt import attempt, recorded_writing
+from maintainer.execution.table.commit_attempt import CommitAttempt, recorded_writing
 from maintainer.execution.table.commit_conditions import check_quiet, check_window, step_now
 from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.run.commit_verdict import lift_help
-from maintainer.model.run.outcome import CommitReceipt, StepStatus
+from maintainer.model.run.outcome import StepStatus
 from maintainer.model.run.progress import Phase
 from maintainer.model.run.run_events import Deleting, named
 from maintainer.model.table.commit_records import MAINTENANCE
@@ -40,12 +40,22 @@ def run_properties(worker: TableWorker, work: StepWork, step: SetPropertiesStep)
     if current is None:
         work.notes.append("the properties were already as wanted")
         return StepStatus.NOTHING_LEFT
-    attempt(
-        worker, work, facts, 0, (0, 0),
-        lambda stamp, before: worker.engine.writer.set_properties(facts, current, stamp, before),
-    )  # fmt: skip
+    commit_properties(worker, work, facts, 0, current)
     work.batches_done = 1
     return StepStatus.SUCCEEDED
+
+
+def commit_properties(
+    worker: TableWorker, work: StepWork, facts: TableFacts, number: int, step: SetPropertiesStep
+) -> None:
+    """Set or remove table properties in one commit.
+
+    Raises:
+        MaintainerError: It did not work.
+    """
+    with CommitAttempt(worker, work, facts, number) as commit:
+        receipt = worker.engine.writer.set_properties(facts, step, commit.stamp, commit)
+    commit.landed(receipt)
 
 
 def run_rewrite(worker: TableWorker, work: StepWork, step: RewriteStep) -> StepStatus:
@@ -90,14 +100,19 @@ def run_batch(worker: TableWorker, work: StepWork, step: RewriteStep, number: in
             work.notes.append(f"batch {number}: its files are no longer live")
             return
         batch = current.batches[0]
+        partitions = frozenset(file.partition_values for file in batch.files)
+        commit = CommitAttempt(worker, work, facts, number, (len(batch.files), batch.size_bytes), partitions)
         try:
-            receipt = _commit(worker, work, facts, step, number, batch)
+            check_quiet(worker, facts, partitions)
+            with recorded_writing(worker, work, facts, number, partitions), commit:
+                receipt = worker.engine.writer.rewrite(facts, step, batch, commit.stamp, commit)
         except CommitConflict as conflict:
             if tried == bounds.attempts or isinstance(conflict, TableHot):
                 raise
             if worker.context.switch.wait(bounds.pause_seconds(tried)):
                 worker.control.check()
             continue
+        commit.landed(receipt)
         work.rewritten.append((batch, receipt))
         if receipt.proof is not None:
             notes = [*(use.note for use in receipt.proof.lanes), receipt.proof.source_statistics.note]
@@ -115,24 +130,8 @@ def run_batch(worker: TableWorker, work: StepWork, step: RewriteStep, number: in
         verification = worker.context.verifier.after_rewrite(
             worker.engine.versions, facts, batch, receipt, worker.plan.checks
         )
-        seconds = worker.context.clock.monotonic() - started
-        take_verification(
-            worker, work, facts, verification, seconds, receipt.version, is_proven=receipt.proof is not None
-        )
+        take_verification(worker, work, facts, verification, started, receipt)
         return
-
-
-def _commit(
-    worker: TableWorker, work: StepWork, facts: TableFacts, step: RewriteStep, number: int, batch: Batch
-) -> CommitReceipt:
-    partitions = frozenset(file.partition_values for file in batch.files)
-    check_quiet(worker, facts, partitions)
-    with recorded_writing(worker, work, facts, number, partitions):
-        return attempt(
-            worker, work, facts, number, (len(batch.files), batch.size_bytes),
-            lambda stamp, before: worker.engine.writer.rewrite(facts, step, batch, stamp, before),
-            partitions,
-        )  # fmt: skip
 
 
 def _check_not_replaced(worker: TableWorker, facts: TableFacts) -> None:
@@ -177,10 +176,10 @@ def run_vacuum(worker: TableWorker, work: StepWork, step: VacuumStep, record: Ta
     work.meter.begin(Phase.LOOKING)
     _check_undamaged(worker, facts)
     work.deletion = current
-    receipt = attempt(
-        worker, work, facts, 0, (len(current.files), current.size_bytes),
-        lambda stamp, before: worker.engine.writer.vacuum(facts, current, stamp, before, _guard(worker, work, current)),
-    )  # fmt: skip
+    with CommitAttempt(worker, work, facts, 0, (len(current.files), current.size_bytes)) as commit:
+        guard = _guard(worker, work, current)
+        receipt = worker.engine.writer.vacuum(facts, current, commit.stamp, commit, guard)
+    commit.landed(receipt)
     work.batches_done = 1
     if receipt.num_files_emptied:
         size = format_size(receipt.bytes_emptied)
@@ -197,9 +196,8 @@ def run_vacuum(worker: TableWorker, work: StepWork, step: VacuumStep, record: Ta
     after = work.facts = worker.engine.reader.facts(worker.plan.ref)
     started = worker.context.clock.monotonic()
     verification = worker.context.verifier.after_vacuum(worker.engine.versions, after, receipt, worker.plan.checks)
-    seconds = worker.context.clock.monotonic() - started
     if verification is not None:
-        take_verification(worker, work, after, verification, seconds, deletion=receipt)
+        take_verification(worker, work, after, verification, started, receipt)
     if receipt.stopped is not None:
         done = f"{receipt.num_files_deleted} of {len(current.files)} files deleted"
         raise Interrupted(f"stopped in the middle of a deletion, {done}: {receipt.stopped}", help=RETRY_THE_REST)
@@ -232,7 +230,7 @@ def _guard(worker: TableWorker, work: StepWork, step: VacuumStep) -> DeletionGua
         try:
             context.record(Deleting(context.clock.now_ms(), *named(facts), work.step_id, num_deleted, len(step.files)))
         except FolderUnwritable as error:  # asked for by ``stop_reason`` before the next chunk
-            context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
+            context.folder_lost(error)
 
     # The writer looks at every commit since this version. A file that was restored and removed again after the plan was
     # made went later than the plan says: so since the plan, not since now.

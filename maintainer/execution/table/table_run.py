@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from maintainer.engine.process_loss import ENGINE_GONE, engine_gone, is_engine_lost
@@ -46,7 +46,6 @@ from maintainer.model.plan.steps import (
     ZOrderStep,
 )
 from maintainer.model.plan.zorder_turn import ZOrderSettings
-from maintainer.model.run.optimize_metrics import OptimizeMetrics
 from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import Phase, StepFinished, StepStarted
 from maintainer.model.table.table_facts import TableRecord
@@ -57,34 +56,22 @@ StepDone = Callable[[StepOutcome], None]
 _GOES_ON = frozenset({StepStatus.SUCCEEDED, StepStatus.NOTHING_LEFT})
 
 
-def run_table(
-    worker: TableWorker,
-    *,
-    past: TablePast = TablePast(),  # noqa: B008 (frozen)
-    on_step: StepDone = lambda outcome: None,
-    on_work: Callable[[StepWork], None] = lambda work: None,
-) -> TableOutcome:
-    """Carry out a table's plan.
+@dataclass
+class TableRun:
+    """One run of a table's plan.
 
     Args:
         worker: The plan, the engine's access for this thread, the run, and how to stop.
         past: What earlier runs left behind, as it was known when the run began. It is asked for again once the table's
             lease is ours.
         on_step: Called after each step.
-        on_work: Called when a step begins, with the work in progress, for heartbeats.
-
-    Returns:
-        The outcome. Nothing is raised: what goes wrong is in it.
     """
-    return _TableRun(worker, past, on_step, on_work).run()
 
-
-@dataclass
-class _TableRun:
     worker: TableWorker
-    past: TablePast
-    on_step: StepDone
-    on_work: Callable[[StepWork], None]
+    past: TablePast = TablePast()  # noqa: RUF009 (frozen)
+    on_step: StepDone = lambda outcome: None
+    work: StepWork | None = None
+    """The step that runs, or ran last; for heartbeats."""
     steps: list[StepOutcome] = field(default_factory=list)
     problem: Problem | None = None
     failed: StepStatus | None = None
@@ -93,22 +80,56 @@ class _TableRun:
         self.plan, self.record = self.worker.plan, self.past.record
 
     def run(self) -> TableOutcome:
-        leases, observed = self.worker.context.leases, self.plan.observed
+        """Carry out the plan. Nothing is raised: what goes wrong is in the outcome."""
+        with self._leased() as refusal:
+            refusal = refusal or self._in_quarantine
+            if refusal is not None:
+                # It came into quarantine after the plan was saved, or another run works on it.
+                for step in self.plan.steps:
+                    self._keep(self._skipped(step, f"the table is blocked ({refusal.code})"))
+                return TableOutcome.of(self.plan, TableStatus.BLOCKED, self.steps, refusal)
+            if self.failed is None and self.record.quarantined is None and not self.past.is_settled:
+                self._settle()
+            for step in self.plan.steps:
+                blocker = next((step for step in self.steps if step.status not in _GOES_ON), None)
+                if self.failed is not None or blocker is not None:
+                    unsettled = "what an earlier run left is not settled"
+                    why = f"{blocker.kind} ended {blocker.status.value}" if blocker else unsettled
+                    outcome = self._skipped(step, why)
+                else:
+                    outcome = self._run_step(step)
+                self._keep(outcome)
+            status = table_status(self.plan, tuple(self.steps), self.failed)
+            return TableOutcome.of(self.plan, status, self.steps, self.problem or problem_without_steps(self.plan))
+
+    @contextlib.contextmanager
+    def _leased(self) -> Iterator[Problem | None]:
+        """Hold the table's lease within the block; yields why the table is refused, where it is not to be had."""
+        leases, observed, table = self.worker.context.leases, self.plan.observed, self.plan.ref.identifier
         if leases is None or observed is None or self._in_quarantine is not None:
-            return self._run()
+            yield None
+            return
+        refusal: Problem | None = None
         try:
-            lease = leases.acquire(observed.table_id, self.plan.ref.identifier)
-        except Refused as error:
-            return self._refused(problem_of(error))
-        except FolderUnwritable as error:
-            self.worker.context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
-            return self._refused(problem_of(error))
+            lease = leases.acquire(observed.table_id, table)
+        except (Refused, FolderUnwritable) as error:
+            refusal = problem_of(error)
+            if isinstance(error, FolderUnwritable):
+                self.worker.context.folder_lost(error)
+        if refusal is not None:
+            yield refusal
+            return
         self.worker = replace(self.worker, lease=lease)
         try:
             self._read_past_again(observed, lease)
-            return self._run()
+            yield None
         finally:
-            self._note_left_lease(leases.release(lease))
+            failure = leases.release(lease)
+            if failure is not None:
+                # Until it ends by itself it names a run that is over.
+                with contextlib.suppress(FolderUnwritable):  # said by whatever needs the folder next
+                    what = failure.strerror or str(failure)
+                    self.worker.context.journal.note("lease_left", table=table, what=what)
 
     @property
     def _in_quarantine(self) -> Problem | None:
@@ -147,37 +168,6 @@ class _TableRun:
         unproven = ({*record.unproven_versions} - proven) | {*self.record.unproven_versions}
         return replace(record, unproven_versions=tuple(sorted(unproven)))
 
-    def _note_left_lease(self, failure: OSError | None) -> None:
-        """Record that the lease could not be given back: until it ends by itself it names a run that is over."""
-        if failure is not None:
-            with contextlib.suppress(FolderUnwritable):  # said by whatever needs the folder next
-                self.worker.context.journal.note(
-                    "lease_left", table=self.plan.ref.identifier, what=failure.strerror or str(failure)
-                )
-
-    def _run(self) -> TableOutcome:
-        quarantine = self._in_quarantine
-        if quarantine is not None:
-            return self._refused(quarantine)
-        if self.failed is None and self.record.quarantined is None and not self.past.is_settled:
-            self._settle()
-        for step in self.plan.steps:
-            blocker = next((step for step in self.steps if step.status not in _GOES_ON), None)
-            if self.failed is not None or blocker is not None:
-                unsettled = "what an earlier run left is not settled"
-                outcome = self._skipped(step, f"{blocker.kind} ended {blocker.status.value}" if blocker else unsettled)
-            else:
-                outcome = self._run_step(step)
-            self._keep(outcome)
-        status = table_status(self.plan, tuple(self.steps), self.failed)
-        return TableOutcome.of(self.plan, status, self.steps, self.problem or problem_without_steps(self.plan))
-
-    def _refused(self, problem: Problem) -> TableOutcome:
-        """Refuse the table if it came into quarantine after the plan was saved, or another run works on it."""
-        for step in self.plan.steps:
-            self._keep(self._skipped(step, f"the table is blocked ({problem.code})"))
-        return TableOutcome.of(self.plan, TableStatus.BLOCKED, self.steps, problem)
-
     def _settle(self) -> None:
         """Settle the past first. If that fails, every step is skipped and the table carries the reason."""
         work = StepWork(f"{self.plan.ref.identifier}/settle", "settle")
@@ -191,27 +181,50 @@ class _TableRun:
 
     def _run_step(self, step: Step) -> StepOutcome:
         context = self.worker.context
-        work = StepWork(self.plan.step_id(step), step.kind, meter=self.worker.engine.meter)
+        work = self.work = StepWork(
+            self.plan.step_id(step), step.kind, meter=self.worker.engine.meter, started=context.clock.monotonic()
+        )
         work.meter.begin(Phase.READING_LOG)
-        started_at_ms, started = context.clock.now_ms(), context.clock.monotonic()
-        self.on_work(work)
+        started_at_ms = context.clock.now_ms()
         number, batches = context.step_numbers.get(work.step_id, 0), num_batches(step)
-        begun = StepStarted(started_at_ms, self.plan.ref.identifier, work.step_id, step.kind, number, batches)
         problem: Problem | None = None
         try:
-            context.record(begun)
+            table = self.plan.ref.identifier
+            context.record(StepStarted(started_at_ms, table, work.step_id, step.kind, number, batches))
             self.worker.control.check()
             check_window(self.worker)
-            status = self._dispatch(step, work)
+            match step:
+                case SetPropertiesStep():
+                    status = run_properties(self.worker, work, step)
+                    if status is StepStatus.SUCCEEDED:
+                        # Our own properties may have raised the protocol; later steps must find that and nothing else.
+                        facts = self.worker.engine.reader.facts(self.plan.ref)
+                        self.worker = replace(self.worker, plan=with_protocol(self.worker.plan, facts))
+                case ZOrderStep(settings=ZOrderSettings()):
+                    status = run_turns(self.worker, work, step)
+                case ZOrderStep():
+                    status = run_full_zorder(self.worker, work, step)
+                case BatchedStep():
+                    status = run_rewrite(self.worker, work, step)
+                case VacuumStep():
+                    status = run_vacuum(self.worker, work, step, self._record_now())
+                case _:
+                    assert_never(step)
         except Exception as error:  # becomes the step's outcome; other tables go on
             status, problem = self._judge(error, work)
+        metrics = None
+        if work.facts is not None and isinstance(step, RewriteStep):
+            ended_at_ms = context.clock.now_ms()
+            metrics = rewrite_metrics(
+                self.plan, step, work.facts, work.rewritten, started_at_ms=started_at_ms, ended_at_ms=ended_at_ms
+            )
         return StepOutcome(
             step_id=work.step_id,
             kind=step.kind,
             status=status,
-            metrics=self._metrics(step, work, started_at_ms),
+            metrics=metrics,
             started_at_ms=started_at_ms,
-            duration_seconds=context.clock.monotonic() - started,
+            duration_seconds=context.clock.monotonic() - work.started,
             commits=tuple(work.commits),
             vacuum=work.vacuum,
             assertions=tuple(work.assertions),
@@ -222,34 +235,6 @@ class _TableRun:
             boxes=work.boxes,
             layout=work.layout,
         )
-
-    def _metrics(self, step: Step, work: StepWork, started_at_ms: int) -> OptimizeMetrics | None:
-        if work.facts is None or not isinstance(step, RewriteStep):
-            return None
-        ended_at_ms = self.worker.context.clock.now_ms()
-        return rewrite_metrics(
-            self.plan, step, work.facts, work.rewritten, started_at_ms=started_at_ms, ended_at_ms=ended_at_ms
-        )
-
-    def _dispatch(self, step: Step, work: StepWork) -> StepStatus:
-        match step:
-            case SetPropertiesStep():
-                status = run_properties(self.worker, work, step)
-                if status is StepStatus.SUCCEEDED:
-                    # Our own properties may have raised the protocol; later steps must find that and nothing else.
-                    facts = self.worker.engine.reader.facts(self.plan.ref)
-                    self.worker = replace(self.worker, plan=with_protocol(self.worker.plan, facts))
-                return status
-            case ZOrderStep(settings=ZOrderSettings()):
-                return run_turns(self.worker, work, step)
-            case ZOrderStep():
-                return run_full_zorder(self.worker, work, step)
-            case BatchedStep():
-                return run_rewrite(self.worker, work, step)
-            case VacuumStep():
-                return run_vacuum(self.worker, work, step, self._record_now())
-            case _:
-                assert_never(step)
 
     def _judge(self, error: Exception, work: StepWork) -> tuple[StepStatus, Problem]:
         """Return the status that an error gives a step, and stop what else must stop because of it."""
@@ -266,7 +251,7 @@ class _TableRun:
                 self._quarantine(work, f"{problem.code}: {problem.what}")
                 return StepStatus.VERIFY_FAILED, problem
             case FolderUnwritable():
-                context.switch.halt(f"{problem.code}: {problem.what}", hold_deletions=True)
+                context.folder_lost(error)
                 return StepStatus.FAILED, problem
             case DeletionWaits():
                 return StepStatus.SKIPPED, problem
@@ -297,14 +282,14 @@ class _TableRun:
             try:
                 self.worker.context.journal.quarantine(work.facts, reason, work.wrong_version)
             except FolderUnwritable as error:
-                self.worker.context.switch.halt(str(error), hold_deletions=True)
+                self.worker.context.folder_lost(error)
 
     def _keep_traceback(self, error: Exception) -> None:
         text = f"{self.plan.ref.identifier}\n" + "".join(traceback.format_exception(error))
         try:
             self.worker.context.journal.folder.write_traceback(text)
         except FolderUnwritable as unwritable:
-            self.worker.context.switch.halt(str(unwritable), hold_deletions=True)
+            self.worker.context.folder_lost(unwritable)
 
     def _skipped(self, step: Step, why: str) -> StepOutcome:
         return StepOutcome(
@@ -326,7 +311,7 @@ class _TableRun:
             context.record(StepFinished(context.clock.now_ms(), table, number, outcome, *key))
             self.on_step(outcome)
         except FolderUnwritable as error:
-            context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
+            context.folder_lost(error)
             self.problem = self.problem or problem_of(error)
 
 

@@ -25,7 +25,7 @@ class StepWork:
     is about to delete, ``num_deleted`` how many of its files are gone at least, None before the first.
     ``unsettled`` says that an INTENT may stand without a known result: without it nothing can have been committed.
     ``wrong_version`` is one of which a check found that it is wrong.
-    ``meter`` is how far the engine is with what it does now.
+    ``meter`` is how far the engine is with what it does now. ``started`` is when it began, by the monotonic clock.
     """
 
     step_id: str
@@ -45,6 +45,7 @@ class StepWork:
     unsettled: bool = False
     wrong_version: int | None = None
     meter: StepMeter = field(default_factory=StepMeter)
+    started: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from maintainer.errors import CommitConflict
-from maintainer.execution.table.commit_attempt import attempt
 from maintainer.execution.table.commit_conditions import check_window
-from maintainer.execution.table.step_runs import run_batch
+from maintainer.execution.table.step_runs import commit_properties, run_batch
 from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import LayoutFigures, TurnOutcome
@@ -117,10 +116,7 @@ def _clear_request(worker: TableWorker, work: StepWork) -> None:
     if not present:
         return
     step = SetPropertiesStep(tuple(present), (), (), unset=tuple(name for name, _ in present))
-    attempt(
-        worker, work, facts, work.batches_done, (0, 0),
-        lambda stamp, before: worker.engine.writer.set_properties(facts, step, stamp, before),
-    )  # fmt: skip
+    commit_properties(worker, work, facts, work.batches_done, step)
     work.notes.append(f"the request on the table is done and was removed ({property_of(facts, REQUEST_KEYS[0])})")
 
 

@@ -104,7 +104,8 @@ def _caught(job: RewriteJob, forgery: Forgery) -> MaintainerError | None:
         with suppress(Exception):  # on a store what is read here is what was fetched; what cannot be is not there
             forged.fetch(adds)
     try:
-        prove_rewrite(forged)
+        with forged.discarded_on_failure():
+            prove_rewrite(forged)
     except MaintainerError as error:
         return error
     finally:

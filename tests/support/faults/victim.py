@@ -12,12 +12,11 @@ from typing import NoReturn
 from maintainer.delta.engine.table_engine import DeltaEngine
 from maintainer.delta.spark.spark_session import open_session
 from maintainer.delta.spark.start_conf import SessionOptions
-from maintainer.execution.fleet.fleet import run_fleet
 from maintainer.journal.journal import Journal
 from maintainer.model.run.run_events import Intent, Result, RunEvent
 from maintainer.model.table.table_facts import TableRef
 from tests.support.runs.plain_verifier import PlainVerifier
-from tests.support.runs.planned_steps import plan_all, plan_for
+from tests.support.runs.planned_steps import plan_all, plan_for, run_fleet
 from tests.support.tables.builders import NOW_MS
 from tests.support.tables.delta_tables import compaction
 

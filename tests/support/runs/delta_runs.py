@@ -13,7 +13,7 @@ from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.protocols import TableEngine
 from maintainer.execution.run.cancellation import StopSwitch, TableControl
 from maintainer.execution.run.run_context import Clock, Emitter, RetryBounds, RunContext
-from maintainer.execution.table.table_run import run_table
+from maintainer.execution.table.table_run import TableRun
 from maintainer.execution.table.table_worker import TableWorker
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import Remembered
@@ -71,6 +71,6 @@ class Maintenance:
         )
         try:
             during()
-            return run_table(TableWorker(plan, self.engine, context, TableControl(switch)))
+            return TableRun(TableWorker(plan, self.engine, context, TableControl(switch))).run()
         finally:
             journal.close()

@@ -5,11 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from maintainer.engine.protocols import Engine
+from maintainer.execution.fleet.fleet import Fleet
+from maintainer.execution.fleet.fleet_bounds import FleetBounds
+from maintainer.execution.run.cancellation import StopSwitch
+from maintainer.execution.run.run_context import Clock, Emitter, RunContext, number_steps
+from maintainer.journal.journal import Journal
+from maintainer.journal.ledger.ledger_rows import LedgerSink
 from maintainer.model.plan.plan import Observed, Plan, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Batch, Bin, CompactStep, SetPropertiesStep, Step, VacuumStep
-from maintainer.model.table.table_facts import RemovedFile, TableFacts
+from maintainer.model.run.outcome import RunOutcome
+from maintainer.model.run.progress import ProgressSink
+from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRef
 from maintainer.planning.selection.schema_columns import planned_columns
+from maintainer.verification.verification_result import Verifier
 from tests.support.runs.fake_table import ROW_BYTES, FakeTable
 from tests.support.tables.builders import NOW_MS
 
@@ -56,3 +66,25 @@ def properties(**after: str) -> SetPropertiesStep:
 def plan_all(*tables: TablePlan) -> Plan:
     """A plan of a run."""
     return Plan(NOW_MS, NOW_MS + 86_400_000, tuple(sorted(tables, key=lambda table: table.ref.identifier)))
+
+
+def run_fleet(
+    plan: Plan,
+    engine: Engine,
+    *,
+    journal: Journal,
+    verifier: Verifier,
+    bounds: FleetBounds | None = None,
+    on_event: ProgressSink | None = None,
+    clock: Clock | None = None,
+    ledger: LedgerSink | None = None,
+    switch: StopSwitch | None = None,
+    known_tables: tuple[TableRef, ...] = (),
+) -> RunOutcome:
+    """Carry out a plan as an apply does, with a journal that is open."""
+    bounds, clock = bounds or FleetBounds(), clock or Clock()
+    context = RunContext(
+        journal, verifier, clock, Emitter(on_event), switch or StopSwitch(), engine.places, bounds.retry,
+        number_steps(plan), known_tables, journal.leases(clock.now_ms), journal.other_runs(),
+    )  # fmt: skip
+    return Fleet(plan, engine, context, bounds, ledger).run()

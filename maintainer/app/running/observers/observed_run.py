@@ -14,6 +14,7 @@ from maintainer.app.running.observers.extra_packages import require_extra
 from maintainer.app.running.observers.lineage import LINEAGE_MODULE, Lineage, lineage_target
 from maintainer.app.running.observers.traces import TRACES_MODULE, Traces, traces_endpoint
 from maintainer.app.running.observers.webhook import Webhook
+from maintainer.app.running.run_listener import RunListener
 from maintainer.errors import EnvironmentUnfit
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.progress import ProgressEvent, ProgressSink
@@ -60,17 +61,20 @@ def _is_there(extra: str, module: str, what: str, on_problem: OnProblem) -> bool
 
 @contextmanager
 def observed_run(
-    project: Project, plan: Plan, shown: ProgressSink | None, on_problem: OnProblem
+    project: Project, plan: Plan, listener: RunListener, on_problem: OnProblem
 ) -> Iterator[ProgressSink | None]:
     """Yield the sink of a run's events: for what listens from outside, and for what is shown.
 
     Args:
         project: The project; maintainer.yml says who is notified, the environment where traces and lineage go.
         plan: What is carried out.
-        shown: Shows progress; None shows none. One that raises is not asked again.
+        listener: Shows progress. A sink of it that raises is not asked again.
         on_problem: Called at the end with what was not delivered. It does not change how the run ended.
     """
-    with handed_on(observers_of(project, plan, on_problem), shown, on_problem) as sink:
+    with (
+        listener.progress(plan) as shown,
+        handed_on(observers_of(project, plan, on_problem), shown, on_problem) as sink,
+    ):
         yield sink
 
 

@@ -63,7 +63,7 @@ def carry_deletes(job: RewriteJob, snapshot: JavaObject, live: LiveFiles) -> Non
         CannotCarryError: The rewrite has to yield; the job is as it was.
     """
     _check_table(job, snapshot, live)
-    first = replace(job.carried or Carried(job.batch, job.sources, tuple(job.written)), vectors={})
+    first = replace(job.carried or Carried(job.batch, job.source_of, tuple(job.written)), vectors={})
     by_path = {str(add["path"]): add for add in live.adds.values()}
     bins = [_bin_now(job, number, first, live, by_path) for number in range(len(first.batch.bins))]
     rows = {file.path: (file, deleted) for now in bins for file, deleted in now.written}
@@ -77,7 +77,7 @@ def carry_deletes(job: RewriteJob, snapshot: JavaObject, live: LiveFiles) -> Non
         if not deleted or len(deleted) < _num_records(file)
     ]
     job.batch = Batch(tuple(now.bin for now in bins))
-    job.sources = tuple(add for now in bins for add in now.sources)
+    job.source_of = {file.key: add for now in bins for file, add in zip(now.bin.files, now.sources, strict=True)}
     job.observed = {number: observed for number, observed in job.observed.items() if number not in changed}
 
 
@@ -91,12 +91,6 @@ def _check_table(job: RewriteJob, snapshot: JavaObject, live: LiveFiles) -> None
         raise CannotCarryError("the table has too many files to look for them")
 
 
-def _sources_of(first: Carried, bin_: Bin) -> tuple[AddAction, ...]:
-    """A bin's files as they were when they were read."""
-    by_key = {file.key: source for file, source in zip(first.batch.files, first.sources, strict=True)}
-    return tuple(by_key[file.key] for file in bin_.files)
-
-
 def _bin_now(
     job: RewriteJob, number: int, first: Carried, live: LiveFiles, by_path: Mapping[str, AddAction]
 ) -> _BinNow:
@@ -105,7 +99,7 @@ def _bin_now(
     if all(file.key in live.adds for file in bin_.files):
         adds = tuple(live.adds[file.key] for file in bin_.files)
         return _BinNow(bin_, adds, tuple((file, []) for file in files), is_changed=False)
-    old, now = _sources_of(first, bin_), [by_path.get(file.path) for file in bin_.files]
+    old, now = [first.source_of[file.key] for file in bin_.files], [by_path.get(file.path) for file in bin_.files]
     for source, add in zip(old, now, strict=True):
         if add is not None and any(source.get(key) != add.get(key) for key in ("size", "partitionValues")):
             raise CannotCarryError("a file of the batch was replaced under the same name")

@@ -13,9 +13,9 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from maintainer.delta.jvm import JavaObject
@@ -31,7 +31,7 @@ from maintainer.delta.transaction.landed_commit import Actions, differences, lan
 from maintainer.delta.transaction.requirements import check_as_planned, check_same_table, was_planned_table
 from maintainer.delta.transaction.small_log_files import take_over_checksum, write_derived_checksum, write_if_due
 from maintainer.engine.protocols import BeforeCommit
-from maintainer.errors import CommitConflict, CommitUnknown, MaintainerError, VerificationFailed, raise_from
+from maintainer.errors import CommitConflict, CommitUnknown, VerificationFailed, raise_from
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.steps import Batch, ClusterStep, CompactStep, PartitionRewriteStep, PurgeStep, ZOrderStep
 from maintainer.model.run.optimize_metrics import FileSizeMetrics
@@ -75,20 +75,6 @@ MAX_ATTEMPTS = 5
 FIRST_PAUSE_SECONDS = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class _Landed:
-    """The attempt landed as this version."""
-
-    version: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Refused:
-    """The attempt certainly did not land, because another writer stands in the way."""
-
-    error: BaseException
-
-
 def commit_rewrite(
     job: RewriteJob, proof: Proof, stamp: CommitStamp, before_commit: BeforeCommit, *, started: float
 ) -> CommitReceipt:
@@ -104,38 +90,31 @@ def commit_rewrite(
     """
     commit_started = time.monotonic()
     read_version = job.read_version
-    try:
-        actions = _actions(job)
-        before_commit(read_version, proof)
-        _check_head(job)
-    except BaseException:
-        job.discard()
-        raise
-    attempts = 0
+    actions = _actions(job)
+    before_commit(read_version, proof)
+    _check_head(job)
+    attempts = 1
     with stamped(job.jvm, stamp):
-        while True:
+        while isinstance(outcome := _try_once(job, actions, stamp, read_version), BaseException):
+            actions, proof = _prepare_next(job, outcome, attempts, actions, proof)
+            # Conditions that were checked before the first attempt may have changed.
+            before_commit(read_version, proof)
             attempts += 1
-            job.meter.begin(Phase.COMMITTING, job.batch.size_bytes)
-            outcome = _try_once(job, actions, stamp, read_version)
-            if isinstance(outcome, _Landed):
-                break
-            actions, proof = _prepare_next(
-                job, outcome.error, attempts, actions, proof, lambda proof: before_commit(read_version, proof)
-            )
-    _check_where_it_landed(job, outcome.version, stamp)
+    version = outcome
+    _check_where_it_landed(job, version, stamp)
     if job.checkpoint_is_kernels:
         write_if_due(
-            job.jvm, job.storage, job.log, job.metadata, outcome.version, job.where,
+            job.jvm, job.storage, job.log, job.metadata, version, job.where,
             lambda: job.meter.begin(Phase.CHECKPOINT, job.batch.size_bytes),
         )  # fmt: skip
     job.remove_unneeded()
     job.timings.commit = time.monotonic() - commit_started
-    landed = landed_actions(job.jvm, job.storage, stamp, job.where, outcome.version)
+    landed = landed_actions(job.jvm, job.storage, stamp, job.where, version)
     if landed is not None:
-        write_derived_checksum(job.jvm, job.storage, job.log, outcome.version)
+        write_derived_checksum(job.jvm, job.storage, job.log, version)
         judged = judge_landed(job, [action["add"] for action in landed if "add" in action])
         proof = replace(proof, findings=proof.findings + differences(landed, job.written, job.batch) + judged)
-    return _receipt(job, proof, landed, read_version, outcome.version, attempts, time.monotonic() - started)
+    return _receipt(job, proof, landed, read_version, version, attempts, time.monotonic() - started)
 
 
 def _check_where_it_landed(job: RewriteJob, version: int, stamp: CommitStamp) -> None:
@@ -244,7 +223,10 @@ def _actions(job: RewriteJob) -> JavaObject:
     return job.jvm.rewrite_actions([file.to_commit() for file in job.written], removes)
 
 
-def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_version: int) -> _Landed | _Refused:
+def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_version: int) -> int | BaseException:
+    """Try the commit: the version as which it landed, or Delta's error where another writer stands in the way."""
+    job.meter.begin(Phase.COMMITTING, job.batch.size_bytes)
+    job.is_kept = True
     try:
         job.jvm.enter_thread(job.group, f"{job.where}: commit")
         job.jvm.register_metrics(job.txn, optimize_metrics(job.batch, [file.size_bytes for file in job.written]))
@@ -252,22 +234,15 @@ def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_ver
         take_over_checksum(job.jvm, job.storage, job.txn)
         job.is_tried = True
         with job.jvm.without_checkpoint(job.txn) if job.checkpoint_is_kernels else nullcontext():
-            version = job.jvm.commit(job.txn, actions, _operation(job), tags)
-        return _Landed(version)
+            return job.jvm.commit(job.txn, actions, _operation(job), tags)
     except BaseException as error:
-        landed = settle(
-            lambda: find_stamp(job.storage, stamp, after_version=read_version),
-            error,
-            where=job.where,
-        )
+        # Settled is what Java raised: any other error leaves the commit unknown.
+        landed = settle(lambda: find_stamp(job.storage, stamp, after_version=read_version), error, where=job.where)
         if landed is not None:
-            return _Landed(landed)
-        if not isinstance(error, Exception):
-            job.discard()
-            raise
+            return landed
+        job.is_kept = False
         if is_conflict(describe(error)):
-            return _Refused(error)
-        job.discard()
+            return error
         raise_from(not_landed(error, job.where), error)
 
 
@@ -300,20 +275,11 @@ def _check_head(job: RewriteJob) -> JavaObject:
 
 
 def _prepare_next(
-    job: RewriteJob,
-    error: BaseException,
-    attempts: int,
-    actions: JavaObject,
-    proof: Proof,
-    look_again: Callable[[Proof], None],
+    job: RewriteJob, error: BaseException, attempts: int, actions: JavaObject, proof: Proof
 ) -> tuple[JavaObject, Proof]:
-    """Move the job to a fresh snapshot for another attempt, or remove what was written and yield.
+    """Move the job to a fresh snapshot for another attempt, and return the actions to commit, and their proof.
 
-    Where others deleted rows of the batch, that is carried over to the new files and proven again. Conditions checked
-    before the first attempt may have changed, so ``look_again`` checks them last.
-
-    Returns:
-        The actions to commit, and their proof.
+    Where others deleted rows of the batch, that is carried over to the new files and proven again.
     """
     try:
         if attempts >= MAX_ATTEMPTS:
@@ -334,17 +300,8 @@ def _prepare_next(
         if is_changed and job.carried is not None:
             proof = replace(prove_rewrite(job), carried_versions=job.carried.versions)
             actions = _actions(job)
-    except MaintainerError:
-        job.discard()
-        raise
     except Exception as second:
-        job.discard()
-        raise not_landed(second, job.where) from second
-    try:
-        look_again(proof)
-    except BaseException:
-        job.discard()
-        raise
+        raise_from(not_landed(second, job.where), second)
     return actions, proof
 
 

@@ -9,7 +9,6 @@ import pytest
 from maintainer.app.project_folders import Project
 from maintainer.app.running.apply_plan import check_saved_plan
 from maintainer.errors import ExitCode, Refused
-from maintainer.execution.fleet.fleet import run_fleet
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json, to_json
@@ -20,7 +19,7 @@ from maintainer.policy.resolve.policy_values import policy_values
 from tests.support.policies.projects import write_project
 from tests.support.runs.fake_lake import FakeLake
 from tests.support.runs.plain_verifier import PlainVerifier
-from tests.support.runs.planned_steps import compact, plan_all, plan_of
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, run_fleet
 from tests.support.tables.builders import DAY_MS, NOW_MS
 from tests.unit.app.selection.test_store_reach import Sign
 

@@ -152,15 +152,25 @@ def test_a_bin_that_is_unfit_for_a_lane_is_written_by_spark_and_other_bytes_by_n
     asked: list[Lane] = []
 
     def written(error: Exception) -> LaneChoice:
-        def write(lane: Lane, *of_bin: object) -> list[object]:
-            asked.append(lane)
-            if lane is Lane.SPARK:
-                return []
-            raise error
+        def write(lane: Lane) -> Any:
+            def write(*of_bin: object) -> list[object]:
+                asked.append(lane)
+                if lane is Lane.SPARK:
+                    return []
+                raise error
 
-        monkeypatch.setattr(bin_writer, "_write_in", write)
-        job = SimpleNamespace(meter=StepMeter(), lanes={})
-        bin_writer._write_bin(cast(Any, job), 0, Bin((DataFile("f", 1, 1),), LaneChoice(lane, "small", lane)), [])
+            return write
+
+        for name, of_lane in (("copy", Lane.COPY), ("spark", Lane.SPARK)):
+            monkeypatch.setattr(bin_writer, f"write_by_{name}", write(of_lane))
+        monkeypatch.setattr(bin_writer, "write_in_process", write(Lane.LOCAL))
+        failures: list[BaseException] = []
+        job = SimpleNamespace(
+            meter=StepMeter(), lanes={}, write_failures=failures, sources_of=lambda bins: (), fetch=lambda adds: None
+        )
+        bin_writer._write_bin(cast(Any, job), 0, Bin((DataFile("f", 1, 1),), LaneChoice(lane, "small", lane)))
+        for failure in failures:
+            raise failure
         return cast(LaneChoice, job.lanes[0])
 
     assert written(LaneUnfit("its files cannot be fetched")) == LaneChoice(Lane.SPARK, "its files cannot be fetched")

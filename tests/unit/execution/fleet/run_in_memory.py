@@ -6,7 +6,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from maintainer.execution.fleet.fleet import run_fleet
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.run.run_context import Clock, RetryBounds
@@ -20,7 +19,7 @@ from maintainer.model.run.progress import ProgressEvent, TableFinished
 from maintainer.model.run.results_document import run_from_json
 from tests.support.runs.fake_lake import FakeLake
 from tests.support.runs.plain_verifier import PlainVerifier
-from tests.support.runs.planned_steps import compact, plan_of
+from tests.support.runs.planned_steps import compact, plan_of, run_fleet
 from tests.support.tables.builders import NOW_MS
 
 QUICK: dict[str, Any] = {

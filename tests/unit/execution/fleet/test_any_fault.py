@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.errors import CommitConflict, CommitNotLanded, CommitUnknown, EnvironmentUnfit, Interrupted
-from maintainer.execution.fleet.fleet import run_fleet
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.run_context import RetryBounds
 from maintainer.journal.journal import Journal
@@ -21,7 +20,7 @@ from maintainer.model.run.outcome import RunOutcome, StepStatus, TableStatus
 from tests.support.runs.fake_lake import FakeLake, Station
 from tests.support.runs.fake_table import FakeTable
 from tests.support.runs.plain_verifier import PlainVerifier
-from tests.support.runs.planned_steps import compact, plan_all, plan_of, vacuum
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, run_fleet, vacuum
 from tests.support.suites.example_counts import examples
 from tests.support.tables.builders import NOW_MS
 from tests.support.writers.recorded_events import unfinished

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from maintainer.errors import CommitUnknown, EnvironmentUnfit
-from maintainer.execution.fleet.fleet import run_fleet
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.journal import Journal
@@ -15,7 +14,7 @@ from maintainer.model.run.outcome import TableStatus
 from maintainer.report.run.run_text import render_run
 from tests.support.runs.fake_lake import FakeLake, Station
 from tests.support.runs.plain_verifier import PlainVerifier
-from tests.support.runs.planned_steps import compact, plan_all, plan_of
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, run_fleet
 from tests.support.tables.builders import NOW_MS
 from tests.unit.execution.fleet.run_in_memory import QUICK
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from maintainer.app.lookback.run_history import history_rows
-from maintainer.execution.fleet.fleet import run_fleet
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.journal.events.event_log import EventLog
 from maintainer.journal.journal import Journal
@@ -26,7 +25,7 @@ from tests.support.checker.truth_records import flat
 from tests.support.runs.fake_lake import FakeLake, Station
 from tests.support.runs.fake_table import FakeTable
 from tests.support.runs.plain_verifier import PlainVerifier
-from tests.support.runs.planned_steps import compact, plan_all, plan_of, properties, vacuum
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, properties, run_fleet, vacuum
 from tests.support.tables.builders import NOW_MS
 
 DEAD, NEXT = "20261121T210000Z-dead", "20261121T220000Z-0000"

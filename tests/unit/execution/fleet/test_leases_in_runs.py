@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from maintainer.errors import CommitUnknown, ExitCode
-from maintainer.execution.fleet.fleet import run_fleet
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.events.event_log import EVENTS_FILE, read_events
@@ -25,7 +24,7 @@ from maintainer.report.run.run_findings import render_junit
 from maintainer.report.run.run_text import render_run
 from tests.support.runs.fake_lake import FakeLake, Station
 from tests.support.runs.plain_verifier import PlainVerifier
-from tests.support.runs.planned_steps import compact, plan_all, plan_of, properties, vacuum
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, properties, run_fleet, vacuum
 from tests.support.tables.builders import NOW_MS
 from tests.unit.execution.fleet.run_in_memory import QUICK
 

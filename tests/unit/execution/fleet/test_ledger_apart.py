@@ -13,7 +13,6 @@ import pytest
 from maintainer.app.project_folders import Project
 from maintainer.app.running.apply_plan import check_run_limits
 from maintainer.errors import CommitNotLanded, ExitCode, Refused
-from maintainer.execution.fleet.fleet import run_fleet
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import BUILT_IN_POLICY, Plan, Problem
@@ -47,7 +46,7 @@ from maintainer.report.style import PLAIN
 from tests.support.policies.projects import write_project
 from tests.support.runs.fake_lake import FakeLake, Station
 from tests.support.runs.plain_verifier import PlainVerifier
-from tests.support.runs.planned_steps import compact, plan_all, plan_of
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, run_fleet
 from tests.support.tables.builders import NOW_MS
 
 LEDGER = ".maintainer/ledger"

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 from maintainer.errors import CommitNotLanded
-from maintainer.execution.fleet.fleet import run_fleet
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.cancellation import TERMINATED
 from maintainer.journal.events.event_log import read_events
@@ -22,7 +21,7 @@ from maintainer.model.run.progress import (
     TableStarted,
 )
 from tests.support.runs.fake_lake import Station
-from tests.support.runs.planned_steps import compact, plan_all, plan_of, vacuum
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, run_fleet, vacuum
 from tests.support.tables.builders import NOW_MS
 from tests.unit.execution.fleet.run_in_memory import QUICK, Run, by_table
 

@@ -11,7 +11,6 @@ import pytest
 
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.execution.fleet import results
-from maintainer.execution.fleet.fleet import run_fleet
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.fleet.results import Results
 from maintainer.execution.run.cancellation import StopSwitch
@@ -26,7 +25,7 @@ from maintainer.model.run.results_document import run_from_fragments, run_from_j
 from maintainer.model.table.table_facts import TableRef
 from tests.support.runs.fake_lake import FakeLake
 from tests.support.runs.plain_verifier import PlainVerifier
-from tests.support.runs.planned_steps import compact, plan_all, plan_of
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, run_fleet
 from tests.support.tables.builders import NOW_MS
 
 STEP = StepOutcome("a/compact", StepKind.COMPACT, StepStatus.SUCCEEDED, NOW_MS, 1.5, note='with "quotes" and \u2028')

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maintainer.errors import CommitNotLanded
-from maintainer.execution.fleet.fleet import run_fleet
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.fleet.rollout import MAX_SIZES, in_batches, parse_batches
 from maintainer.execution.run.run_context import RetryBounds
@@ -21,7 +20,7 @@ from maintainer.model.run.progress import BatchStarted, ProgressEvent, TableFini
 from maintainer.units import UnitError
 from tests.support.runs.fake_lake import FakeLake, Station
 from tests.support.runs.plain_verifier import PlainVerifier
-from tests.support.runs.planned_steps import compact, plan_all, plan_of
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, run_fleet
 from tests.support.tables.builders import NOW_MS
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from maintainer.errors import ExitCode
-from maintainer.execution.fleet.fleet import run_fleet
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.run_context import Clock, RetryBounds
 from maintainer.journal.journal import Journal
@@ -18,7 +17,7 @@ from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome, TableStatus
 from tests.support.runs.fake_lake import FakeLake
 from tests.support.runs.plain_verifier import PlainVerifier
-from tests.support.runs.planned_steps import compact, plan_all, plan_of, vacuum
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, run_fleet, vacuum
 from tests.support.tables.builders import HOUR_MS, NOW_MS
 
 

@@ -13,7 +13,6 @@ import pytest
 from maintainer.app.lookback.run_history import in_a_row
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.errors import ExitCode, TableHot
-from maintainer.execution.fleet.fleet import run_fleet
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.cancellation import StopSwitch, TableControl
 from maintainer.execution.run.run_context import Clock, RetryBounds, RunContext
@@ -28,7 +27,7 @@ from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.report.run.run_findings import render_junit
 from tests.support.runs.fake_lake import FakeLake
 from tests.support.runs.plain_verifier import PlainVerifier
-from tests.support.runs.planned_steps import compact, plan_all, plan_of, vacuum
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, run_fleet, vacuum
 from tests.support.tables.builders import DAY_MS, MINUTE_MS, NOW_MS
 
 

@@ -10,7 +10,7 @@ from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.protocols import TablePlaces
 from maintainer.execution.run.cancellation import StopSwitch, TableControl
 from maintainer.execution.run.run_context import Clock, Emitter, RetryBounds, RunContext
-from maintainer.execution.table.table_run import run_table
+from maintainer.execution.table.table_run import TableRun
 from maintainer.execution.table.table_worker import TableWorker
 from maintainer.journal.events.event_log import EVENTS_FILE, read_events
 from maintainer.journal.journal import Journal
@@ -57,7 +57,7 @@ class Bench:
         with self.lake.worker("w") as engine:
             worker = TableWorker(plan, engine, context, control or TableControl(self.switch))
             try:
-                return run_table(worker, past=past)
+                return TableRun(worker, past).run()
             finally:
                 self.journal.close()
 

@@ -35,7 +35,7 @@ class Table:
         self.looks = 0
         self.removed: list[str] = []
         monkeypatch.setattr(turns, "run_batch", self.run_batch)
-        monkeypatch.setattr(turns, "attempt", self.attempt)
+        monkeypatch.setattr(turns, "commit_properties", self.commit_properties)
 
     def facts(self, ref: object) -> TableFacts:
         return make_facts(files=self.lake.files.values(), properties=self.properties, version=self.lake.commits)
@@ -57,12 +57,11 @@ class Table:
             self.lake.append(GRID[:3])
         work.commits.append(CommitReceipt(version=self.lake.commits, read_version=self.lake.commits - 1))
 
-    def attempt(self, worker: object, work: StepWork, facts: object, number: int, figures: object, call: Any) -> None:
-        call(None, None)
-        work.commits.append(CommitReceipt(version=99, read_version=98))
-
-    def set_properties(self, facts: object, step: SetPropertiesStep, stamp: object, before: object) -> None:
+    def commit_properties(
+        self, worker: object, work: StepWork, facts: object, number: int, step: SetPropertiesStep
+    ) -> None:
         self.removed += step.unset
+        work.commits.append(CommitReceipt(version=99, read_version=98))
 
     def step(self, **changes: object) -> ZOrderStep:
         settings = settings_of(self.lake.revision, **changes)

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from maintainer.errors import CommitNotLanded, EnvironmentUnfit, MaintainerError
-from maintainer.execution.fleet.fleet import run_fleet
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.events.event_log import EVENTS_FILE, read_events
@@ -17,7 +16,7 @@ from maintainer.model.run.outcome import RunOutcome, TableStatus
 from tests.support.runs.fake_lake import FakeLake, Station
 from tests.support.runs.fake_table import FakeTable
 from tests.support.runs.plain_verifier import PlainVerifier
-from tests.support.runs.planned_steps import compact, plan_all, plan_of
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, run_fleet
 from tests.support.tables.builders import NOW_MS
 from tests.support.writers.recorded_events import unfinished_writings
 from tests.unit.execution.fleet.run_in_memory import QUICK

@@ -15,6 +15,7 @@ import pytest
 from maintainer.app.project_folders import Project
 from maintainer.app.running.observers import event_thread, observed_run
 from maintainer.app.running.observers.lineage import dataset_name, lineage_target
+from maintainer.app.running.run_listener import RunListener
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.progress import ProgressEvent, StepFinished, StepStarted
 from tests.support.http_receiver import Receiver, http_receiver
@@ -37,7 +38,7 @@ def observed(root: Path, monkeypatch: pytest.MonkeyPatch, environment: dict[str,
     write_project(root, {"policies/t.yml": "table: s.t\n"})
     monkeypatch.chdir(root)
     problems: list[Problem] = []
-    with observed_run.observed_run(Project.load(root, None), full_plan(), None, problems.append) as sink:
+    with observed_run.observed_run(Project.load(root, None), full_plan(), RunListener(), problems.append) as sink:
         if sink is not None:  # where nothing listens there is nothing to hand events to
             for event in progress_events():
                 sink(event)

@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from maintainer.app.running.observers import webhook
 from maintainer.app.running.observers.event_thread import EventThread
 from maintainer.app.running.observers.observed_run import observed_run
 from maintainer.app.running.observers.webhook import MAX_QUARANTINES, NotDelivered, Webhook
+from maintainer.app.running.run_listener import RunListener
 from maintainer.errors import ExitCode
-from maintainer.model.plan.plan import Problem
+from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.run.progress import ProgressEvent, ProgressSink, RunFinished, RunStarted, TableFinished
 from maintainer.model.table.table_facts import TableRef
@@ -38,10 +40,18 @@ def project_at(root: Path, url: str, on: str = "[failure, quarantine]") -> Proje
     return Project.load(root, "prod")
 
 
+class Shown(RunListener):
+    def __init__(self, sink: ProgressSink | None) -> None:
+        self.sink = sink
+
+    def progress(self, plan: Plan) -> AbstractContextManager[ProgressSink | None]:
+        return nullcontext(self.sink)
+
+
 def sent(project: Project, events: list[ProgressEvent], shown: ProgressSink | None = None) -> list[Problem]:
     """Let the project's observers listen to a run, and return what they could not deliver."""
     problems: list[Problem] = []
-    with observed_run(project, full_plan(), shown, problems.append) as sink:
+    with observed_run(project, full_plan(), Shown(shown), problems.append) as sink:
         assert sink is not None
         for event in events:
             sink(event)
@@ -176,7 +186,7 @@ def test_without_a_hook_nothing_stands_between(tmp_path: Path) -> None:
         tmp_path, {"maintainer.yml": 'notify: {url: "${env:NOT_SET_HERE:-}"}\n', "policies/t.yml": "table: s.t\n"}
     )
     shown: ProgressSink = print
-    with observed_run(Project.load(tmp_path), full_plan(), shown, print) as sink:
+    with observed_run(Project.load(tmp_path), full_plan(), Shown(shown), print) as sink:
         assert sink is shown
 
 
