@@ -49,6 +49,8 @@ from maintainer.model.table.table_facts import TableFacts
 if TYPE_CHECKING:
     import numpy as np
 
+    from maintainer.delta.rewrite.commit.carried_deletes import Carried
+
 _LOG = logging.getLogger(__name__)
 
 MAX_LEFT_OVER_NAMED = 3
@@ -63,29 +65,6 @@ class RewriteTimings:
     proof: float = 0.0
     proof_actions: float = 0.0
     commit: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """Deletes of others that were carried over to the new files; see ``carried_deletes``.
-
-    Attributes:
-        batch: The batch as it was when its rows were read.
-        source_of: Its files as they were live then.
-        written: The new files as they were written.
-        versions: Commits of others whose deletes were carried over.
-        bins: Places of the bins that they concern.
-        vectors: The ``deletionVector`` of new files, by path.
-        vector_uris: Files with deletion vectors that were written for it; only the last one is in use.
-    """
-
-    batch: Batch
-    source_of: Mapping[FileKey, AddAction]
-    written: tuple[WrittenFile, ...]
-    versions: tuple[int, ...] = ()
-    bins: frozenset[int] = frozenset()
-    vectors: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    vector_uris: tuple[str, ...] = ()
 
 
 @dataclass

@@ -21,8 +21,9 @@ from maintainer.delta.proof.proof_actions import Expected, check_adds, check_rem
 from maintainer.delta.proof.row_comparison import FileSet, rows_by_file
 from maintainer.delta.proof.statistics_figures import FileFigures, StatisticsColumn, statistics_columns
 from maintainer.delta.proof.statistics_verdict import Strictness, judge, unknown_names
+from maintainer.delta.rewrite.commit.carried_deletes import Carried
 from maintainer.delta.rewrite.proof_parts import ProofPart, figures_of_files, lane_uses, parts_of
-from maintainer.delta.rewrite.rewrite_job import Carried, RewriteJob
+from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.errors import MaintainerError, TableError, VerificationFailed
 from maintainer.model.plan.lanes import NOTHING_JUDGED
 from maintainer.model.run.outcome import Fingerprint, Proof

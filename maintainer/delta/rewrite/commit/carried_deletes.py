@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from maintainer.delta.jvm import JavaObject
@@ -28,8 +28,8 @@ from maintainer.delta.rewrite.commit.row_positions import (
 from maintainer.delta.rewrite.commit.vector_file import write_vectors
 from maintainer.delta.rewrite.copy.footers import read_footer
 from maintainer.delta.rewrite.lane_fit import LaneUnfit
-from maintainer.delta.rewrite.rewrite_job import Carried, RewriteJob
-from maintainer.delta.transaction.live_files import AddAction, LiveFiles
+from maintainer.delta.rewrite.rewrite_job import RewriteJob
+from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFiles
 from maintainer.model.plan.lanes import MAX_DELETED_ROWS, Lane
 from maintainer.model.plan.steps import Batch, Bin
 from maintainer.model.table.table_facts import DataFile
@@ -39,6 +39,29 @@ MAX_HIDDEN_RATIO = 0.5
 
 HOW_MANY_COMMITS = 1000
 """Commits that are looked through for those whose deletes are carried over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """Deletes of others that were carried over to the new files.
+
+    Attributes:
+        batch: The batch as it was when its rows were read.
+        source_of: Its files as they were live then.
+        written: The new files as they were written.
+        versions: Commits of others whose deletes were carried over.
+        bins: Places of the bins that they concern.
+        vectors: The ``deletionVector`` of new files, by path.
+        vector_uris: Files with deletion vectors that were written for it; only the last one is in use.
+    """
+
+    batch: Batch
+    source_of: Mapping[FileKey, AddAction]
+    written: tuple[WrittenFile, ...]
+    versions: tuple[int, ...] = ()
+    bins: frozenset[int] = frozenset()
+    vectors: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    vector_uris: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
