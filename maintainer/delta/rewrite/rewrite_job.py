@@ -58,12 +58,11 @@ MAX_LEFT_OVER_NAMED = 3
 
 @dataclass(slots=True)
 class RewriteTimings:
-    """Seconds of each part, for benchmarks. ``proof`` includes ``proof_actions``, the part without Spark."""
+    """Seconds of each part, for benchmarks."""
 
     snapshot: float = 0.0
     write: float = 0.0
     proof: float = 0.0
-    proof_actions: float = 0.0
     commit: float = 0.0
 
 
@@ -71,8 +70,7 @@ class RewriteTimings:
 class RewriteJob:
     """One batch on its way from a snapshot to a proof. Used once, from one thread.
 
-    ``between_write_and_proof`` is called with the written files before the proof reads them: the place where
-    tests plant faults. It is None in production.
+    ``between_write_and_proof`` is called with the written files before the proof reads them: tests plant faults there.
     """
 
     jvm: DeltaJvm
@@ -144,7 +142,7 @@ class RewriteJob:
 
     @property
     def where(self) -> str:
-        """The table, for messages."""
+        """The table's identifier."""
         return self.facts.ref.identifier
 
     @property
@@ -165,9 +163,12 @@ class RewriteJob:
         Raises:
             LaneUnfit: Only Spark can open the table's files.
         """
+        return self._files_here().path(uri)
+
+    def _files_here(self) -> FilesHere:
         if self.here is None:
             raise LaneUnfit("its files are read through Hadoop alone")
-        return self.here.path(uri)
+        return self.here
 
     def fetch(self, sources: Iterable[AddAction]) -> None:
         """Bring files here for a lane outside Spark; nothing is done for those of a disk.
@@ -175,11 +176,8 @@ class RewriteJob:
         Raises:
             LaneUnfit: That is not possible. Spark then reads them, or says what is wrong.
         """
-        uris = {self.storage.uri(str(add["path"])): int(add["size"]) for add in sources}
-        if self.here is None:
-            raise LaneUnfit("its files are read through Hadoop alone")
         try:
-            self.here.fetch(uris)
+            self._files_here().fetch({self.storage.uri(str(add["path"])): int(add["size"]) for add in sources})
         except TransferError as error:
             raise LaneUnfit(f"its files cannot be fetched: {error}") from error
 
@@ -190,9 +188,8 @@ class RewriteJob:
             LaneUnfit: The store does not take it from this process.
             CommitNotLanded: C702, the store does not hold what was written.
         """
-        assert self.here is not None, "it was written by a path"
         try:
-            return self.here.publish(self.storage.uri(path))
+            return self._files_here().publish(self.storage.uri(path))
         except TransferError as error:
             raise LaneUnfit(f"its new file cannot be stored: {error}") from error
 
@@ -265,11 +262,7 @@ class RewriteJob:
         return polled(lambda: self.meter.written(number, min(os.stat(path).st_size, total_bytes)))
 
     def check_stop(self) -> None:
-        """Raise if the run is to end.
-
-        Raises:
-            CommitNotLanded: C702.
-        """
+        """Raise C702 if the run is to end."""
         if self.stop.is_set():
             raise CommitNotLanded(
                 "stopped while new files were written", where=self.where, help="run `maintainer apply` again"
@@ -354,21 +347,13 @@ class RewriteJob:
         return self.jvm.kernel_deleted_rows(self.jvm.folder_at(self.jvm.path(self.facts.location)), vector)
 
     def curve_tags(self, stats: str | None) -> dict[str, str]:
-        """The tags of a file on a Z-order curve, from its own statistics; none for other steps.
-
-        Raises:
-            CommitConflict: C701, the revision was removed or changed.
-            CommitNotLanded: C702, the file was written without statistics.
-        """
+        """The tags of a file on a Z-order curve, from its own statistics; see ``tags_from_statistics``."""
         if not isinstance(self.step, ZOrderStep) or self.step.turn is None:
             return {}
         return dict(tags_from_statistics(stats, self.jvm.metadata(self.snapshot), self.step.turn, self.where))
 
     def discard(self) -> None:
-        """Remove the files of this attempt, also those of failed tasks, unless a commit may name one.
-
-        Only for files that are never committed. Where a commit was tried, the bytes of all commits since are looked at.
-        """
+        """Remove the files of this attempt, also those of failed tasks, unless the bytes of a commit since name one."""
         if self.is_tried and self._may_be_committed():
             self.left_over = (f"files whose names begin with {self.file_prefix}",)
             return

@@ -52,7 +52,6 @@ def prove_rewrite(job: RewriteJob) -> Proof:
             job.between_write_and_proof(job.storage, job.written)
         job.jvm.enter_thread(job.group, f"{job.where}: proof of {len(job.written)} files")
         _prove_adds(job)
-        job.timings.proof_actions = time.monotonic() - started
         parts = parts_of(job)
         for part in parts:
             _compare(job, part)

@@ -135,7 +135,7 @@ class Here:
 
 def test_a_transfer_that_the_store_refuses_makes_the_bin_unfit_and_other_bytes_end_the_table(tmp_path: Path) -> None:
     def job(error: Exception) -> Any:
-        return SimpleNamespace(storage=Storage(tmp_path), here=Here(error))
+        return SimpleNamespace(storage=Storage(tmp_path), _files_here=lambda: Here(error))
 
     with pytest.raises(LaneUnfit, match="its files cannot be fetched: 403"):
         RewriteJob.fetch(job(TransferError("403")), [{"path": "f", "size": 1}])
