@@ -21,7 +21,7 @@ from maintainer.delta.doctor.doctor_checks import DoctorInput, run_checks
 from maintainer.delta.doctor.doctor_model import Check, Status, failed, guarded
 from maintainer.delta.spark.start_conf import SessionOptions
 from maintainer.errors import EnvironmentUnfit, ExitCode, ProjectError
-from maintainer.journal.store.state_access import local_runs_dir, try_store
+from maintainer.journal.store.state_access import local_runs_dir, setting_without_effect, try_store
 from maintainer.policy.table_names import is_uri
 from maintainer.report.style import Role, Style
 from maintainer.report.text_layout import alike
@@ -113,6 +113,14 @@ def _state(project: Project, say: Callable[[str], None]) -> list[Check]:
     say("state")
 
     def look() -> Iterator[Check]:
+        if name := setting_without_effect(settings):
+            what = (
+                f"`{name}` has no effect on {settings.state}: only Hadoop knows it, and the state goes without Hadoop"
+            )
+            fix = (
+                "let `state:` name a place that does not need it, or replace it with a setting of docs/object-stores.md"
+            )
+            yield Check("state settings", Status.WARN, what, fix)
         try_store(settings)
         can = "can be listed, read and written, and no write replaces what another one made meanwhile"
         yield Check("state", Status.OK, f"{settings.state} {can}")

@@ -18,7 +18,7 @@ from maintainer.journal.events.earlier_runs import add_event
 from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_event
 from maintainer.journal.folder.atomic_files import read_document, write_atomically
 from maintainer.journal.folder.run_folder import RunFolder, run_folders
-from maintainer.journal.ledger.ledger_rebuild import missing_rows
+from maintainer.journal.ledger.ledger_rebuild import anew, missing_rows
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow, LedgerSink
 from maintainer.journal.memory.past_runs import MAX_RUNS_READ, PLAN_FILE, RESULTS_FILE, read_record
 from maintainer.model.codec import decode
@@ -39,13 +39,14 @@ MAX_PENDING_RUNS = 20
 """Earlier runs whose rows one run takes along; the rest waits for the next."""
 
 
-def keep_pending(folder: RunFolder, rows: tuple[LedgerRow, ...], *, by: str) -> None:
+def keep_pending(folder: RunFolder, rows: tuple[LedgerRow, ...], *, by: str, is_anew: bool = False) -> None:
     """Put rows of a run into its folder, durably, until they are in the ledger, and record that they are known.
 
     Args:
         folder: The run's.
         rows: Its rows.
         by: The run that does it.
+        is_anew: They take the place of rows that waited and never reached the ledger.
 
     Raises:
         OSError: They could not be written.
@@ -53,7 +54,7 @@ def keep_pending(folder: RunFolder, rows: tuple[LedgerRow, ...], *, by: str) -> 
     """
     data = "".join(row.to_json() + "\n" for row in rows)
     write_atomically(folder.path / PENDING_FILE, data.encode("utf-8", "surrogatepass"))
-    add_event(folder.path.parent, folder.run_id, LedgerRows(time.time_ns() // 1_000_000, len(rows)), by=by)
+    add_event(folder.path.parent, folder.run_id, LedgerRows(time.time_ns() // 1_000_000, len(rows), is_anew), by=by)
 
 
 def rows_wait(folder: RunFolder) -> bool:
@@ -78,7 +79,7 @@ def flush(folder: RunFolder, rows: tuple[LedgerRow, ...], sink: LedgerSink | Non
             return None
         runs_dir = folder.path.parent
         check_mark(read_mark(runs_dir), sink.mark(), sink.location)
-        problem = _take_rows_of_dead_runs(folder)
+        problem = _take_rows_of_dead_runs(folder, sink)
         waiting = _waiting(folder)
         for pending_folder in waiting:
             problem = _append_pending(pending_folder, sink, is_own=pending_folder is folder) or problem
@@ -101,7 +102,7 @@ FATE_UNKNOWN = ("E612", "C703")
 """The engine ended while it worked, perhaps after its commit: the next run looks, and no row is there twice."""
 
 
-def _take_rows_of_dead_runs(own: RunFolder) -> Problem | None:
+def _take_rows_of_dead_runs(own: RunFolder, sink: LedgerSink) -> Problem | None:
     """Keep rows that no other run appends: those of killed runs, and of what was settled after a run had ended."""
     problem: Problem | None = None
     taken = 0
@@ -112,7 +113,6 @@ def _take_rows_of_dead_runs(own: RunFolder) -> Problem | None:
             continue
         try:
             record = read_record(folder.path)
-            missing = missing_rows(record) if record.end is not RunEnd.RUNNING else ()
             # Rows may wait already, and what was found out later comes with them: the next run may be far off.
             waiting = read_pending(folder.path / PENDING_FILE)
         except (OSError, ValueError, MaintainerError) as error:
@@ -121,9 +121,13 @@ def _take_rows_of_dead_runs(own: RunFolder) -> Problem | None:
             continue
         if record.end is not RunEnd.RUNNING:
             taken += 1
-            step_ids = {row.step_id for row in waiting}  # a run that was killed right here put them there before
-            more = tuple(row for row in missing if row.step_id not in step_ids)
-            keep_pending(folder, (*waiting, *more), by=own.run_id)
+            is_anew = bool(waiting) and not sink.steps_of(folder.run_id)
+            if is_anew:
+                rows = anew(record, waiting)
+            else:
+                step_ids = {row.step_id for row in waiting}  # a run that was killed right here put them there before
+                rows = (*waiting, *(row for row in missing_rows(record) if row.step_id not in step_ids))
+            keep_pending(folder, rows, by=own.run_id, is_anew=is_anew)
     return problem
 
 

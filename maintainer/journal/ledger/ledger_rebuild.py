@@ -20,7 +20,7 @@ from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.auto_compaction import STEP_KIND
 from maintainer.model.run.history_rows import BY_HOOK
 from maintainer.model.run.outcome import RunOutcome, StepStatus
-from maintainer.model.run.run_events import LedgerRows
+from maintainer.model.run.run_events import LedgerRows, Settled
 from maintainer.model.table.commit_records import CommitsRead, TableCommit
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
@@ -34,15 +34,16 @@ SETTLED = "#settled"
 def recorded_rows(record: RunRecord, num_events: int | None = None) -> tuple[LedgerRow, ...]:
     """Return the rows that a run's folder tells of, marked as such.
 
-    What was found out after the rows were known for the first time is a row of its own: the row before it is in the
-    ledger, and stays as it is.
+    What was found out after the rows were known for the first time is a row of its own, since the row before it is in
+    the ledger and stays as it is; rows that only waited are made anew with it.
 
     Args:
         record: The run's folder.
         num_events: Only what the first so many events tell; None: all of them.
     """
     events = record.events[:num_events]
-    first = next((number for number, event in enumerate(events) if isinstance(event, LedgerRows)), None)
+    known = {number: event for number, event in enumerate(events) if isinstance(event, LedgerRows)}
+    first = max((number for number, event in known.items() if event.anew), default=min(known, default=None))
     outcome = record.outcome(num_events)
     rows = rows_of(record.plan, outcome)
     if first is not None:
@@ -56,6 +57,24 @@ def missing_rows(record: RunRecord) -> tuple[LedgerRow, ...]:
     last = max((number for number, event in enumerate(record.events) if isinstance(event, LedgerRows)), default=None)
     step_ids = frozenset[str]() if last is None else {row.step_id for row in recorded_rows(record, last + 1)}
     return tuple(row for row in recorded_rows(record) if row.step_id not in step_ids)
+
+
+def anew(record: RunRecord, waiting: Sequence[LedgerRow]) -> tuple[LedgerRow, ...]:
+    """Return the rows of a run none of which is in the ledger: what was found out later is part of a step's row.
+
+    Args:
+        record: The run's folder.
+        waiting: The rows that wait in it; those of all other steps stay as they are.
+    """
+    settled = {event.stamp.step_id for event in record.events if isinstance(event, Settled)}
+    events = tuple(event for event in record.events if not isinstance(event, LedgerRows))
+    whole = recorded_rows(replace(record, events=events))
+    left = {row.step_id: row for row in (*waiting, *missing_rows(record)) if not _is_of(row, settled)}
+    return (*left.values(), *(row for row in whole if _is_of(row, settled)))
+
+
+def _is_of(row: LedgerRow, step_ids: Iterable[str]) -> bool:
+    return any(row.step_id == step_id or row.step_id.startswith(f"{step_id}#") for step_id in step_ids)
 
 
 def _settled_rows(plan: Plan, first_outcome: RunOutcome, outcome: RunOutcome) -> Iterator[LedgerRow]:

@@ -96,6 +96,16 @@ def try_store(settings: ProjectSettings) -> None:
         storage.store_ms()
 
 
+def setting_without_effect(settings: ProjectSettings) -> str | None:
+    """Return the first of Spark's settings for the store of a state that only Hadoop knows; None where there is none.
+
+    Tables there follow it; the state is read and written by a client that has no equal for it.
+    """
+    from maintainer.engine.store.cloud_settings import only_hadoop
+
+    return only_hadoop(settings.state, dict(settings.spark_conf)) if is_uri(settings.state) else None
+
+
 def shared_leases(settings: ProjectSettings) -> Documents | None:
     """Return the leases on the store of a state; None where they lie beside the run folders.
 
@@ -161,6 +171,9 @@ def _explained(settings: ProjectSettings) -> Iterator[None]:
     try:
         yield
     except StoreFailure as error:
-        raise error.unfit(settings.state) from error
+        unfit = error.unfit(settings.state)
+        if name := setting_without_effect(settings):
+            unfit.help = f"{unfit.help}; `{name}` has no effect on the state: only Hadoop knows it"
+        raise unfit from error
     except OSError as error:
         raise FolderUnwritable.at(_cache_of(settings.state), error) from error

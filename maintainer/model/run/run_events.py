@@ -84,10 +84,11 @@ class Turned:
 
 @dataclass(frozen=True, slots=True)
 class LedgerRows:
-    """The rows that follow from the events so far are in the folder, or in the ledger."""
+    """The rows that follow from the events so far are in the folder, or in the ledger; with ``anew`` none was in it."""
 
     at_ms: int
     num_rows: int
+    anew: bool = False
 
 
 def named(facts: TableFacts) -> tuple[str, str, str]:

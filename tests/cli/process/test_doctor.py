@@ -121,6 +121,20 @@ def test_a_state_on_a_store_is_tried(tmp_path: Path) -> None:
     assert gone["fix"].startswith("check the endpoint and the network")
 
 
+def test_a_setting_that_only_hadoop_knows_is_said_to_have_no_effect_on_the_state(tmp_path: Path) -> None:
+    """Spark would write each object with an access list; the state has none, and no error shows it."""
+    with s3_server("lake") as server:
+        (tmp_path / "maintainer.yml").write_text(
+            "version: 1\nstate: s3://lake/_maintainer\nspark:\n  conf:\n"
+            "    spark.hadoop.fs.s3a.bucket.lake.acl.default: Private\n"
+        )
+        environment = {**KEYS, "AWS_ENDPOINT_URL": server.url, "MAINTAINER_HOME": str(tmp_path / "home")}
+        done = doctor(tmp_path, "--no-spark", "-o", "json", **environment)
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert (done.returncode, checks["state"]["status"], checks["state settings"]["status"]) == (0, "ok", "warn")
+    assert "spark.hadoop.fs.s3a.bucket.lake.acl.default" in checks["state settings"]["detail"]
+
+
 def test_a_store_that_ignores_conditions_is_no_place_for_a_state(tmp_path: Path) -> None:
     with s3_server("lake", keeps_conditions=False) as server:
         ignoring = state_on(server, tmp_path)

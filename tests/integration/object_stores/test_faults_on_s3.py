@@ -102,27 +102,40 @@ def test_a_table_whose_token_has_expired_is_tried_once_more(
     assert [step["kind"] for step in table["steps"]] == (["compact"] if code is None else [])
 
 
-def test_credentials_that_expire_with_the_new_file_lose_nothing_and_the_next_run_goes_on(
-    server: S3Server, host: CommandHost, tmp_path: Path
+EXPIRED = ("400 Bad Request", "ExpiredToken", "The provided token has expired.")
+
+
+@pytest.mark.parametrize("moment", ["with the new file", "at the commit", "after the commit"])
+def test_credentials_that_expire_midway_lose_nothing_and_the_next_run_goes_on(
+    server: S3Server, host: CommandHost, tmp_path: Path, moment: str
 ) -> None:
-    name = "expire-midway"
+    """All requests are refused from a moment on: also those that would find out what came of the commit, and those
+    that would bring the run's record and its ledger row to the store."""
+    name = "expire-" + moment.replace(" ", "-")
     project = prepared(tmp_path, server, host, name)
-    rows = project.rows(name)
-    last = server.faults.add(FaultRule(Fault.SLOW, "PUT", f"/tables/{name}/", ".parquet"))
-    answer = ("400 Bad Request", "ExpiredToken", "The provided token has expired.")
-    server.faults.add(FaultRule(Fault.REFUSES, "*", "/lake", times=ALWAYS, answer=answer, since=last))
+    rows, table = project.rows(name), f"/tables/{name}/"
+    last = {
+        "with the new file": FaultRule(Fault.SLOW, "PUT", table, ".parquet"),
+        "at the commit": FaultRule(Fault.REFUSES, "PUT", table, COMMIT, answer=EXPIRED),
+        "after the commit": FaultRule(Fault.SLOW, "PUT", table, COMMIT),
+    }[moment]
+    server.faults.add(last)
+    server.faults.add(FaultRule(Fault.REFUSES, "*", "/lake", times=ALWAYS, answer=EXPIRED, since=last))
     ended = project.run("apply", "--yes", "-o", "json")
     assert ended.returncode != 0
     assert "ExpiredToken" in ended.out + ended.err
     server.faults.clear()
-    assert (project.table(name).version(), project.rows(name)) == (2, rows)
+    landed = moment == "after the commit"
+    assert (project.table(name).version(), project.rows(name)) == (3 if landed else 2, rows)
     two_minutes_later(project, name)  # it could not give back its lease
     done = project.run("apply", "--yes", "-o", "json")
     assert (done.returncode, done.document["problems"]) == (0, []), done.err
     assert (project.table(name).version(), len(project.table(name).file_uris())) == (3, 1)
     assert project.rows(name) == rows
-    (compaction,) = [row for row in ledger_rows(project, name) if row[2] == "succeeded"]
-    assert compaction == (uri(name), "compact", "succeeded")
+    ledger = project.table(f"s3://lake/{name}/ledger").to_pyarrow_table().to_pylist()
+    told = sorted((row["status"], row["version_after"]) for row in ledger if row["kind"] == "compact")
+    # One row for each run's step, also where a later run found out what came of it.
+    assert told == ([("interrupted", 3)] if landed else [("failed", None), ("succeeded", 3)])
 
 
 def test_a_commit_that_the_store_takes_after_it_was_given_up_finds_its_files(

@@ -13,14 +13,15 @@ from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.ledger import ledger_pending
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE, check_mark, flush, keep_pending, read_mark
+from maintainer.journal.ledger.ledger_rebuild import recorded_rows
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow, rows_of
-from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE
+from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE, read_record
 from maintainer.model.plan.plan import Problem
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
-from maintainer.model.run.progress import RunFinished
+from maintainer.model.run.progress import RunFinished, StepFinished
 from maintainer.model.run.results_document import run_to_json
 from maintainer.model.run.run_events import Fate, Intent, Result, RunEvent, Settled
 from maintainer.model.table.commit_records import CommitStamp
@@ -31,6 +32,7 @@ from tests.support.runs.planned_steps import compact, plan_all, plan_of
 from tests.support.tables.builders import NOW_MS
 
 WAS = LedgerMark("lake/ledger", "id-1", 7)
+LANDED = CommitReceipt(5, 4)
 
 
 @dataclass
@@ -48,7 +50,7 @@ class Sink:
         return self.now
 
     def steps_of(self, run_id: str) -> frozenset[str]:
-        return frozenset()
+        return frozenset(row.step_id for row in self.rows if row.run_id == run_id)
 
     def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
         self.rows += rows
@@ -141,12 +143,30 @@ def test_a_first_append_that_was_cut_off_is_no_ledger_yet(tmp_path: Path) -> Non
     assert may_be_there(ref)
 
 
-@pytest.mark.parametrize("killed_before", [False, True])
+@pytest.mark.parametrize(
+    ("in_ledger", "killed_before", "receipt", "expected"),
+    [
+        pytest.param(False, False, LANDED, [("t/compact", "interrupted", 5)], id="waiting"),
+        pytest.param(False, False, None, [("t/compact", "failed", None)], id="waiting, not landed"),
+        pytest.param(False, True, LANDED, [("t/compact", "interrupted", 5)], id="waiting, killed before"),
+        pytest.param(
+            True, False, LANDED, [("t/compact", "unknown", None), ("t/compact#settled", "interrupted", 5)],
+            id="appended before its run could say so",
+        ),
+    ],
+)  # fmt: skip
 def test_what_was_settled_comes_with_the_rows_that_wait_of_the_same_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, killed_before: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    receipt: CommitReceipt | None,
+    expected: list[tuple[str, str, int | None]],
+    *,
+    in_ledger: bool,
+    killed_before: bool,
 ) -> None:
-    """The run that settles a commit may be the last one for long: it brings both rows, and each once.
+    """The run that settles a commit may be the last one for long: it brings all rows, and each once.
 
+    A row that only waited becomes the row of what was found out; one that the ledger has stays, and gets a second one.
     Also where another run was killed after it had written them, and before it recorded that they are known.
     """
     table = FakeLake().table("t", (1,), (2,))
@@ -164,21 +184,22 @@ def test_what_was_settled_comes_with_the_rows_that_wait_of_the_same_run(
 
     record(Intent(*about, read_version=4, proven=True))
     record(Result(*about, Fate.UNKNOWN))
+    record(StepFinished(NOW_MS, "t", 1, step))
     keep_pending(dead, rows_of(plan, results), by=dead.run_id)
     record(RunFinished(NOW_MS, results))
-    record(Settled(*about, Fate.LANDED, CommitReceipt(5, 4), by=later.run_id))
-    sink = Sink(None)
+    record(Settled(*about, Fate.NOT_LANDED if receipt is None else Fate.LANDED, receipt, by=later.run_id))
+    sink = Sink(None, rows=list(rows_of(plan, results)) if in_ledger else [])
     if killed_before:
         with monkeypatch.context() as patch:
             patch.setattr(ledger_pending, "add_event", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 flush(later, (), sink)
     assert flush(later, (), sink) is None
-    recorded = [(row.run_id, row.step_id, row.version_after) for row in sink.rows]
-    assert recorded == [(dead.run_id, "t/compact", None), (dead.run_id, "t/compact#settled", 5)]
+    assert [(row.step_id, row.status, row.version_after) for row in sink.rows] == expected
     assert not (dead.path / PENDING_FILE).exists()
     assert flush(run_folder(tmp_path, 3), (), sink) is None
-    assert len(sink.rows) == 2
+    rebuilt = {row.step_id for row in recorded_rows(read_record(dead.path))}
+    assert [row.step_id for row in sink.rows] == sorted(rebuilt)
 
 
 def interrupted(*args: object, **named: object) -> None:
