@@ -157,6 +157,12 @@ class TableHot(CommitConflict):
     default_code = "C718"
 
 
+class TableAltered(CommitConflict):
+    """Another writer altered the table after it was planned; the next plan takes it as it is now."""
+
+    default_code = "A403"
+
+
 class WindowClosed(MaintainerError):
     """The table's maintenance window closed while the run went on; what is left waits for the next one."""
 

@@ -13,10 +13,7 @@ from datetime import datetime, timezone
 from typing import TypeVar
 
 from maintainer.engine.protocols import TableReader
-from maintainer.errors import (
-    TableHot,
-    WindowClosed,
-)
+from maintainer.errors import TableAltered, TableHot, WindowClosed
 from maintainer.execution.table.table_worker import TableWorker
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import SetPropertiesStep, Step
@@ -100,13 +97,21 @@ def step_now(plan: TablePlan, step: AnyStep, facts: TableFacts) -> AnyStep | Non
         facts: The table now.
 
     Raises:
-        Refused: A403, the table is not the one that was planned for; all differences at once.
+        TableAltered: A403, the table is not the one that was planned for; all differences at once.
+        Refused: A403, it has lost versions: no writer of Delta's does that.
     """
     # Properties that the plan itself sets are no difference, so these steps come along; the others cost time.
     own: list[Step] = [planned for planned in plan.steps if isinstance(planned, SetPropertiesStep) and planned != step]
     now = recheck(replace(plan, steps=(*own, step)), facts, plan.policy_digest)
     if isinstance(now, StaleReasons):
-        raise refusal((now,))
+        if plan.observed is not None and facts.version < plan.observed.version:
+            raise refusal((now,))
+        raise TableAltered(
+            "the table was altered after it was planned",
+            where=plan.ref.identifier,
+            found="; ".join(now.reasons),
+            help="nothing of this step was committed; the next apply plans the table as it is now",
+        )
     return next(
         (current for current in now.steps if isinstance(current, type(step)) and current.kind == step.kind), None
     )
