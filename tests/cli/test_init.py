@@ -196,6 +196,39 @@ def test_init_writes_where_the_tables_are(
     assert loaded.diagnostics == ()
 
 
+@pytest.mark.parametrize(
+    ("place", "state"),
+    [
+        ("s3://b/lake", "s3://b/_maintainer"),
+        ("s3a://b", "s3a://b/_maintainer"),
+        ("gs://b/lake", "gs://b/_maintainer"),
+        ("abfss://c@a.dfs.core.windows.net/x", "abfss://c@a.dfs.core.windows.net/_maintainer"),
+        ("hdfs://name/lake", "{here}/.maintainer"),  # a state cannot lie there
+        ("/data/lake", "{here}/.maintainer"),
+    ],
+)
+def test_a_lake_in_a_bucket_gets_its_state_there_and_the_lines_for_other_servers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str, state: str
+) -> None:
+    root = tmp_path / "new"
+    assert run(["init", str(root), "--root", place]) == 0
+    loaded = load_project(root, "prod")
+    assert loaded.diagnostics == ()
+    assert loaded.project.state == state.format(here=root)
+    assert ("name a place that no job wipes" in capsys.readouterr().out) == state.startswith("{here}")
+    text = (root / "maintainer.yml").read_text(encoding="utf-8")
+    assert ("# spark:\n" in text) == place.startswith("s3")
+    lines = [line.removeprefix("# ") for line in text.splitlines()]
+    if "spark:" in lines:  # as somebody with another server makes of it
+        first = lines.index("spark:")
+        assert lines[first + 2].startswith("    spark.hadoop.fs.s3a.endpoint: ")
+        whole = text.splitlines()[:first] + lines[first : first + 5] + text.splitlines()[first + 5 :]
+        (root / "maintainer.yml").write_text("\n".join(whole) + "\n", encoding="utf-8")
+        changed = load_project(root, "prod")
+        assert changed.diagnostics == ()
+        assert len(changed.project.spark_conf) == 3
+
+
 def test_the_first_list_shows_the_tables_that_lie_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("a", "b", "c_tmp"):
         (tmp_path / "lake" / name / "_delta_log").mkdir(parents=True)

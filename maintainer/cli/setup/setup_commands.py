@@ -26,6 +26,7 @@ from maintainer.cli.context import CliContext
 from maintainer.errors import ProjectError
 from maintainer.journal.folder.atomic_files import writing
 from maintainer.model.product_version import __version__
+from maintainer.model.table.store_kinds import STATE_PLACES
 from maintainer.policy.project.state_settings import DEFAULT_STATE, state_problem
 from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA, shipped_text
 from maintainer.policy.table_names import absolute_path
@@ -114,7 +115,10 @@ def project_files(requirement: str, state: str = DEFAULT_STATE, tables_root: str
     }
     files["requirements.txt"] = files["requirements.txt"].format(requirement=requirement, version=__version__)
     roots = "" if tables_root is None else _in_yaml(tables_root)
-    files[PROJECT_FILE] = files[PROJECT_FILE].replace("{state}", _in_yaml(state)).replace("{roots}", roots)
+    is_on_s3 = tables_root is not None and tables_root.startswith(("s3://", "s3a://"))
+    store = (_TEXTS / "s3_settings.yml").read_text(encoding="utf-8") if is_on_s3 else ""
+    for placeholder, text in (("{state}", _in_yaml(state)), ("{roots}", roots), ("{store}\n", store + "\n")):
+        files[PROJECT_FILE] = files[PROJECT_FILE].replace(placeholder, text)
     return files
 
 
@@ -142,7 +146,8 @@ _WORTH_ADDING = {
     "--state",
     metavar="PLACE",
     help="Where the jobs, which run with --env prod, keep the records of runs: a folder that outlives each job, or "
-    f"s3://... Without --env prod they are in {DEFAULT_STATE}. On a terminal, init asks.",
+    f"s3://... Without --env prod they are in {DEFAULT_STATE}. On a terminal, init asks. With --root in a bucket it "
+    "proposes the folder _maintainer of that bucket.",
 )
 @click.pass_obj
 def init_command(context: CliContext, directory: Path | None, tables_root: str | None, state: str | None) -> None:
@@ -157,8 +162,9 @@ def init_command(context: CliContext, directory: Path | None, tables_root: str |
             found=", ".join(taken),
             help="choose another folder: `maintainer init DIR`",
         )
-    place = _checked(state) if state is not None else _asked() if context.verbosity >= 0 else DEFAULT_STATE
     place_of_tables = _root_in_project(tables_root, root) if tables_root and tables_root.strip() else None
+    proposed = _state_beside(place_of_tables or "")
+    place = _checked(state) if state is not None else _asked(proposed) if context.verbosity >= 0 else proposed
     present = []
     requirement = requirement_line()
     for name, content in project_files(requirement, place, place_of_tables).items():
@@ -201,11 +207,18 @@ _QUESTION = (
 )
 
 
-def _asked() -> str:
-    """Ask for the place of the state on a terminal; the default where there is none, or for Enter."""
+def _state_beside(tables_root: str) -> str:
+    """Propose a folder of the tables' own bucket, which no search for tables looks into; else the default."""
+    place = urlsplit(tables_root)
+    has_bucket = place.scheme in STATE_PLACES and place.netloc != ""
+    return f"{place.scheme}://{place.netloc}/_maintainer" if has_bucket else DEFAULT_STATE
+
+
+def _asked(proposed: str) -> str:
+    """Ask for the place of the state on a terminal; what is proposed where there is none, or for Enter."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        return DEFAULT_STATE
-    answer: str = click.prompt(_QUESTION, default=DEFAULT_STATE, err=True, value_proc=_checked)
+        return proposed
+    answer: str = click.prompt(_QUESTION, default=proposed, err=True, value_proc=_checked)
     return answer
 
 
