@@ -307,4 +307,5 @@ def _next(plan: Plan, options: PlanOptions) -> Iterator[Block]:
     else:
         until = when(plan.expires_at_ms, options.tz or UTC)
         yield Line(f"Saved {options.saved_to}, valid until {until}. To do exactly this:")
-        yield CodeBlock([f"maintainer apply {shlex.quote(options.saved_to)}"])
+        env = f"--env {shlex.quote(plan.environment)} " if plan.environment else ""  # a plan is for one environment
+        yield CodeBlock([f"maintainer {env}apply {shlex.quote(options.saved_to)}"])
