@@ -131,9 +131,10 @@ def test_a_plan_that_was_not_saved_says_that_apply_may_differ() -> None:
 
 def test_the_command_to_apply_is_quoted_for_the_shell() -> None:
     text = render_plan(plan(items()), PlanOptions(saved_to="my plan.json"))
-    assert text.endswith("    maintainer apply 'my plan.json'\n")
-    of_prod = dataclasses.replace(plan(items()), environment="prod")  # refused without its environment (A405)
-    assert render_plan(of_prod, PlanOptions(saved_to="p.json")).endswith("    maintainer --env prod apply p.json\n")
+    # A plan of an environment is refused without it (A405).
+    assert text.endswith("    maintainer --env prod apply 'my plan.json'\n")
+    of_none = dataclasses.replace(plan(items()), environment=None)
+    assert render_plan(of_none, PlanOptions(saved_to="p.json")).endswith("    maintainer apply p.json\n")
 
 
 def with_owner(table: TablePlan, number: int) -> TablePlan:
