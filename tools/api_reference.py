@@ -21,7 +21,8 @@ CLASSES = ("Project", "Table", "Plan", "Run", "RunFailed", "Rows", "Text")
 
 HEAD = """# Python reference
 
-The objects of the [Python API](python-api.md), from their docstrings. It begins with `from maintainer import Project`;
+For those who write Python: the objects of the [Python API](python-api.md), from their docstrings.
+It begins with `from maintainer import Project`;
 the other objects come from it. In a notebook each shows itself.
 """
 

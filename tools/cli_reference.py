@@ -13,7 +13,12 @@ PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 
 def page() -> str:
     """The whole page: each command's own help, in the order of `maintainer --help`."""
-    lines = ["# Commands", "", "What `maintainer --help` and `maintainer COMMAND --help` print.", ""]
+    lines = [
+        "# Commands",
+        "",
+        "For those who look up an option: what `maintainer --help` and `maintainer COMMAND --help` print.",
+        "",
+    ]
     context = click.Context(
         cli, info_name="maintainer", max_content_width=100, terminal_width=100, help_option_names=["-h", "--help"]
     )

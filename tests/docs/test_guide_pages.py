@@ -26,13 +26,13 @@ from maintainer.journal.store.state_access import runs_dir_of
 from maintainer.model.plan.plan_document import FORMAT_VERSION as PLAN_FORMAT
 from maintainer.model.run.results_document import FORMAT_VERSION as RESULTS_FORMAT
 from maintainer.policy.project.policy_project import load_project
+from tools.prose_words import REFERENCE, prose_words
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PERSIST, UPGRADES, COSTS, SECURITY = (
     (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("what-to-persist", "upgrades", "costs", "security")
 )
-START_PAGES = sorted((DOCS / "start").glob("*.md"))
 
 
 def yaml_blocks(page: str) -> list[str]:
@@ -57,6 +57,7 @@ def parse(arguments: list[str]) -> str:
 
 
 PAGES = sorted(page for page in DOCS.rglob("*.md") if page.name != "codes.md")
+PAGES_AND_CODES = sorted(DOCS.rglob("*.md"))
 WITH_POLICIES = [page for page in PAGES if "\nversion: 1\n" in page.read_text(encoding="utf-8")]
 """The page of the codes has examples of mistakes, which have tests of their own."""
 
@@ -198,12 +199,31 @@ def test_what_the_page_on_security_names_is_there() -> None:
     assert "pull_request_target" not in workflow
 
 
-def test_a_start_page_is_ten_lines_and_on_the_front_page() -> None:
+@pytest.mark.parametrize("page", PAGES_AND_CODES, ids=lambda page: page.stem)
+def test_the_first_line_of_a_page_says_who_needs_it(page: Path) -> None:
+    heading, _, rest = page.read_text(encoding="utf-8").partition("\n\n")
+    assert heading.startswith("# ")
+    assert "\n" not in heading
+    assert rest.startswith("For "), rest[:80]
+
+
+def test_the_front_page_leads_to_every_page() -> None:
     index = (DOCS / "index.md").read_text(encoding="utf-8")
-    assert len(START_PAGES) == 4
-    for page in START_PAGES:
-        assert f"](start/{page.name})" in index
-        lines = re.findall(
-            r"^(\d+)\. \[[^\]]+\]\([^)]+\).*: .+\.$", page.read_text(encoding="utf-8"), flags=re.MULTILINE
-        )
-        assert lines == [str(number) for number in range(1, 11)], page.name
+    linked = set(re.findall(r"\]\(([a-z0-9-]+\.md)", index))
+    assert {page.name for page in PAGES_AND_CODES} - linked == {"index.md"}
+
+
+def test_the_first_five_pages_are_the_same_on_the_front_page_and_in_the_site() -> None:
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    first = re.findall(r"^\d\. \[[^\]]+\]\(([^)]+)\)", index, flags=re.MULTILINE)
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    group = settings[settings.index("  - The first five:") : settings.index("  - How-to guides:")]
+    assert re.findall(r": (\S+\.md)$", group, flags=re.MULTILINE) == first
+    assert len(first) == 5
+
+
+def test_the_prose_stays_short_enough_to_be_read() -> None:
+    words = prose_words()
+    assert set(REFERENCE) <= {page.name for page in PAGES_AND_CODES}
+    assert "safe-vacuum.md" in words
+    assert sum(words.values()) <= 38_500

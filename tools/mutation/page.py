@@ -20,7 +20,8 @@ GUARDS_PAGE = PAGE.with_name("guards.md")
 
 _INTRODUCTION = """# Mutation testing
 
-Made by `make mutation`, not by hand. The code that decides which rows and files are touched is changed in one place at
+For contributors. Made by `make mutation`, not by hand.
+The code that decides which rows and files are touched is changed in one place at
 a time: a comparison turned, a bound moved by one, `and` for `or`, a figure, a text, a return value, a statement left
 out. The tests that need no Spark must notice each change. What lives on stands below with the reason why it may; one
 without a reason makes the command fail.
@@ -29,7 +30,7 @@ without a reason makes the command fail.
 
 _GUARDS_INTRODUCTION = """# Guards
 
-Made by `make guards`, not by hand. Each [promise](promises.md) rests on guards in the code, listed in
+For contributors. Made by `make guards`, not by hand. Each [promise](promises.md) rests on guards in the code, listed in
 `tools/mutation/guards.yml`: a new guard gets an entry there. `make guards` takes them out one at a time and runs the
 tests that decide about them. Each must fail, and pass with the guard in place. All of these tests are in `make test`.
 """
