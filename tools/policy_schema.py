@@ -1,9 +1,9 @@
 """Writes what the schemas of policy files say of settings: ``python -m tools.policy_schema`` from the repository root.
 
-The settings are fields of `policy_settings` and of `ResolvedPolicy`; a field's text is the one below it. The defaults
-of maintainer.yml are those of `ProjectSettings`. What stands around them (`table`, `match`, `manage`, `priority`,
-`extends`; bounds and texts of the project's keys) is written by hand in the same files. A test holds the committed
-files and the models together.
+The settings are fields of `policy_settings`, of `ResolvedPolicy` and of `ProjectSettings`; a field's text is the one
+below it. What stands around them (`table`, `match`, `manage`, `priority`, `extends`; in maintainer.yml `version` and
+the maps `defaults`, `limits` and `overrides`) is written by hand in the same files. A test holds the committed files
+and the models together.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from maintainer.policy.predicate.partition_predicate import Predicate
-from maintainer.policy.project.project_settings import Budgets, ProjectSettings
-from maintainer.policy.project.state_settings import DEFAULT_STATE
-from maintainer.policy.resolve.policy_fields import defaults_of, field_key
+from maintainer.policy.project.project_settings import ProjectSettings
+from maintainer.policy.resolve.policy_fields import field_key
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
 SCHEMAS = Path(__file__).parent.parent / "schemas"
@@ -65,10 +64,10 @@ _TYPES = {
 
 @functools.cache
 def texts(kind: type) -> Mapping[str, str]:
-    """The text below each field of a class, on one line."""
+    """The text below each field of a class, and of the one that it extends, on one line."""
     (definition,) = ast.parse(inspect.getsource(kind)).body
     assert isinstance(definition, ast.ClassDef)
-    found: dict[str, str] = {}
+    found = {name: text for base in kind.__bases__ if base is not object for name, text in texts(base).items()}
     name = ""
     for node in definition.body:
         match node:
@@ -90,19 +89,28 @@ def _properties(kind: type) -> dict[str, Any]:
     hints, described = get_type_hints(kind), texts(kind)
     properties: dict[str, Any] = {}
     for field in dataclasses.fields(kind):
-        if field.name in described:
+        if field_key(field) == ".":
+            properties |= _properties(hints[field.name])
+        elif field.name in described:
             properties.setdefault(field_key(field), _schema(field, hints[field.name], described[field.name]))
     return properties
 
 
 def _schema(field: dataclasses.Field[Any], hint: Any, text: str) -> dict[str, Any]:
     said: dict[str, Any] = dict(field.metadata["said"])
-    required, items = said.pop("required", False), said.pop("items", {})
+    required, items, each = said.pop("required", False), said.pop("items", {}), said.pop("each", None)
+    of = said.pop("of", None)
     form = _FORMS.get(str(said.get("form")))
     schema: dict[str, Any] = {"description": text, **(form or _kind(_bare(hint), items))}
     if words := field.metadata.get("words"):
         choice = {"type": "string", "enum": list(words.values())} if len(words) > 1 else {}
         schema |= {"items": choice} if schema.get("type") == "array" else choice
+    if each is not None:
+        value = {"description": each, **_kind(of or get_args(get_args(hint)[0])[1], {}), "type": ["object", "null"]}
+        if of is not None:  # without a value of its own the project's holds
+            for key in value["properties"].values():
+                key.pop("default", None)
+        schema = {"description": text, "type": "object", "additionalProperties": value}
     example = said.pop("example", None)
     examples = said.pop("examples", [field.metadata["default"] if example is None else example])
     schema |= {_OURS.get(keyword, keyword): value for keyword, value in said.items()}
@@ -120,7 +128,8 @@ def _schema(field: dataclasses.Field[Any], hint: Any, text: str) -> dict[str, An
 
 def _bare(hint: Any) -> Any:
     if get_origin(hint) in (Union, types.UnionType):
-        (hint,) = (option for option in get_args(hint) if option is not types.NoneType)
+        options = [option for option in get_args(hint) if option is not types.NoneType]
+        return options[0]
     return hint
 
 
@@ -135,6 +144,8 @@ def _kind(hint: Any, items: Mapping[str, Any]) -> dict[str, Any]:
             "additionalProperties": False,
             "properties": _properties(hint if isinstance(hint, type) else type(hint)),
         }
+    if get_origin(hint) in (Union, types.UnionType):
+        return {}  # said by hand
     if issubclass(hint, enum.Enum):
         return {"type": "string", "enum": [member.value for member in hint]}
     return {"type": _TYPES[hint]}
@@ -157,11 +168,11 @@ def documents() -> Iterator[tuple[str, dict[str, Any]]]:
         policy["properties"][name] = in_defaults[name] = settings.pop(name)
     policy["definitions"] = settings
     keys = project["properties"]
-    keys["state"]["default"] = DEFAULT_STATE
-    defaults = {**defaults_of(ProjectSettings, ""), **defaults_of(Budgets, "budget")}
-    for name, default in defaults.items():
-        first, *rest = name.split(".")
-        functools.reduce(lambda at, key: at["properties"][key], rest, keys[first])["default"] = default
+    overrides = keys["environments"]["additionalProperties"]["properties"]["overrides"]
+    for name, setting in _properties(ProjectSettings).items():
+        section, _, key = name.rpartition(".")
+        (keys[section]["properties"] if section else keys)[key] = setting
+    keys["environments"]["additionalProperties"]["properties"]["overrides"] = overrides
     yield POLICY, policy
     yield PROJECT, project
 

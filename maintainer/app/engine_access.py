@@ -129,7 +129,7 @@ def project_engine(settings: ProjectSettings, options: EngineOptions) -> EngineO
     return replace(
         options,
         engine=options.engine or settings.engine,
-        conf=(*settings.spark_conf, *options.conf),  # the last of two wins
+        conf=(*settings.spark.settings, *options.conf),  # the last of two wins
         single_writer=settings.single_writer,
         scratch_bytes=settings.scratch_bytes,
         storage=settings.storage,

@@ -141,12 +141,12 @@ def _reached(settings: ProjectSettings) -> _Reached:
     from maintainer.engine.store.object_storage import ObjectStorage
     from maintainer.journal.store.state_mirror import StateMirror
 
-    key = (settings.state, settings.spark_conf)
+    key = (settings.state, settings.spark.settings)
     with _STATES.lock, _explained(settings):
         if key not in _STATES.reached:
             cache = _cache_of(settings.state)
             cache.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-            storage = ObjectStorage.open(settings.state, store_settings(settings.state, dict(settings.spark_conf)))
+            storage = ObjectStorage.open(settings.state, store_settings(settings.state, dict(settings.spark.settings)))
             _STATES.reached[key] = _Reached(StateMirror(storage, cache))
         return _STATES.reached[key]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from urllib.parse import urlsplit
 
 from maintainer.policy.diagnostics import Diagnostic
+from maintainer.policy.resolve.policy_fields import setting
 from maintainer.policy.yaml.yaml_document import Document
 
 MAX_ADDRESS = 2_000
@@ -22,27 +23,28 @@ class NotifyOn(str, Enum):
     QUARANTINE = "quarantine"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Notify:
     """An address that takes an HTTP POST, and what for. The address is never shown: who has it can post to it."""
 
-    url: str = field(repr=False)
-    on: tuple[NotifyOn, ...]
+    url: str = setting(..., type=["string", "null"], required=True, example="${env:MAINTAINER_HOOK:-}")
+    """The address, which is never printed: https, or http on this machine. `${env:NAME}` is replaced; an empty address
+    sends nothing."""
+    on: tuple[NotifyOn, ...] = setting(
+        tuple(NotifyOn),
+        items={"examples": ["failure"]},
+        minItems=1,
+        maxItems=2,
+        note="both",
+        example=["failure", "quarantine"],
+    )
+    """When to send. `failure`: at the end of a run that failed. `quarantine`: at once when a verification failed."""
 
     @property
     def host(self) -> str:
         """Scheme and host of the address, which may be shown."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.hostname}"
-
-
-def read_notify(data: Mapping[str, object]) -> Notify | None:
-    """Read the checked key ``notify``; None where it is left out, or its address is empty."""
-    given = data.get("notify")
-    url = given.get("url") if isinstance(given, dict) else None
-    if not isinstance(given, dict) or not isinstance(url, str) or not url:
-        return None
-    return Notify(url, tuple(map(NotifyOn, given.get("on") or NotifyOn)))
 
 
 def notify_problems(document: Document, data: Mapping[str, object]) -> Iterator[Diagnostic]:

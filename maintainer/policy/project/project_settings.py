@@ -13,22 +13,25 @@ import os
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 from maintainer.errors import ProjectError
 from maintainer.model.table.log_names import LOG_FOLDER
+from maintainer.model.table.store_kinds import STORE_KINDS
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic, nearest
-from maintainer.policy.project.notify_settings import Notify, notify_problems, read_notify
+from maintainer.policy.project.notify_settings import Notify, notify_problems
 from maintainer.policy.project.price_settings import Prices
-from maintainer.policy.project.spark_settings import read_spark_conf, spark_problems
+from maintainer.policy.project.spark_settings import SparkSettings, spark_problems
 from maintainer.policy.project.state_settings import DEFAULT_STATE, LEDGER_NAME, ledger_in, state_problems
 from maintainer.policy.project.storage_settings import storage_kinds
 from maintainer.policy.project.table_search import SearchPlaces, read_places
 from maintainer.policy.resolve.merge import built_in_layer
 from maintainer.policy.resolve.policy_fields import duration, policy_part, setting, size
+from maintainer.policy.resolve.policy_settings import MOST
 from maintainer.policy.resolve.resolve import Resolution, resolve
 from maintainer.policy.resolve.resolved import BUILT_IN
 from maintainer.policy.schema.schema_check import TEMPLATE
@@ -38,6 +41,12 @@ from maintainer.policy.yaml.yaml_document import Path as DataPath
 
 EVERYBODY = "*"
 """Stands for every owner that has no budget under its own name."""
+
+
+_NO_BOUND, _NO_LIMIT = "remove it for no bound", "remove it for no limit"
+_NAMES: dict[str, Any] = {"maxProperties": 1000, "propertyNames": {"minLength": 1, "maxLength": 300}}
+_ENGINE: dict[str, Any] = {"enum": ["transaction", "command"], "example": "command"}
+_STATE: dict[str, Any] = {"minLength": 1, "maxLength": 1000}
 
 
 class Scorer(str, Enum):
@@ -51,9 +60,14 @@ class Scorer(str, Enum):
 class Budget:
     """At most so much; None is no bound."""
 
-    size_bytes: int | None = size(key="maxBytes")
-    num_files: int | None = setting(key="maxFiles")
-    seconds: float | None = duration(key="maxTime")
+    size_bytes: int | None = size(key="maxBytes", above_zero=_NO_BOUND, note="no limit", example="2TiB")
+    """Most bytes to rewrite in one run."""
+    num_files: int | None = setting(
+        key="maxFiles", minimum=1, maximum=MOST, unit="files", note="no limit", example=100000
+    )
+    """Most files to rewrite in one run."""
+    seconds: float | None = duration(key="maxTime", above_zero=_NO_BOUND, note="no limit", example="4h")
+    """Most time to spend on rewrites in one run, estimated from the speed of past runs."""
 
     @property
     def bounded(self) -> bool:
@@ -63,19 +77,21 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """Budgets of one run.
-
-    Args:
-        run: Of the whole run.
-        owners: By owner; ``*`` for each owner that is not named.
-        tables: Of each single table, by a glob on its name or path; the first that matches counts.
-        scorer: How rewrites are ranked.
-    """
+    """Budgets of one run: of the whole run, of each owner (``*`` for each that is not named), and of each table."""
 
     run: Budget = setting(Budget(), key=".")
-    owners: tuple[tuple[str, Budget], ...] = ()
-    tables: tuple[tuple[str, Budget], ...] = ()
-    scorer: Scorer = setting(Scorer.BENEFIT)
+    owners: tuple[tuple[str, Budget], ...] = setting(
+        (), **_NAMES, each="Budget of one owner's tables.", example={"team-sales": {"maxBytes": "500GiB"}}
+    )
+    """Budgets by owner, which all tables of the owner share in one run. `"*"` is for each owner that is not named."""
+    tables: tuple[tuple[str, Budget], ...] = setting(
+        (), **_NAMES, each="Budget of one table.", example={"*": {"maxBytes": "100GiB"}}
+    )
+    """Budgets of single tables in one run, by a glob on the name or path; the first match counts. A rewrite is cut to
+    the bins that fit; the others wait for the next run."""
+    scorer: Scorer = setting(Scorer.BENEFIT, example="autocomp")
+    """Which rewrites come first. `benefit` ranks by what a rewrite saves readers per byte, independent of other tables.
+    `autocomp` uses the score of OpenHouse's AutoComp, which is relative to the other tables of the run."""
 
     @property
     def bounded(self) -> bool:
@@ -107,39 +123,114 @@ _OPENING = re.compile(r"\$\{env:[^}]*\}?")
 
 
 @dataclass(frozen=True, slots=True)
+class Environment(SearchPlaces):
+    """What an environment may say otherwise than the project."""
+
+    engine: str | None = setting(**_ENGINE)
+    """The engine in this environment."""
+    state: str | None = setting(**_STATE, example="/srv/maintainer/dev")
+    """The state in this environment. `${env:NAME}` is replaced."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectSettings:
     """The project's own settings, complete; None means unbounded. Paths are absolute or URIs.
 
-    ``state`` is the folder of everything that lasts between runs.
-    ``batches`` are the sizes of the first batches of a run: a number of tables, or a share such as ``"20%"``.
-    ``engine`` is ``transaction`` or ``command``, None where nobody says.
-    ``single_writer``: on S3 nobody else writes to the tables during a run.
-    ``scratch_bytes`` is the room for copies of a store's files, None for half of what is free.
-    ``spark_conf`` may hold secrets. ``name`` stands above reports: that of the project's folder where none is given.
-    ``places`` are where tables without a file are looked for.
-    ``storage`` are the kinds of object store whose connectors are needed.
+    ``environment`` is the one that was asked for. ``name`` is that of the project's folder where none is given.
     """
 
-    state: str
-    timezone: str = setting("UTC")
-    max_plan_age_seconds: int = duration("24h")
-    max_failures: int | None = setting(key="limits.maxFailures")
-    max_bytes: int | None = size(key="limits.maxBytes")
-    max_files: int | None = setting(key="limits.maxFiles")
-    timeout_seconds: int | None = duration(key="limits.timeout")
-    batches: tuple[int | str, ...] = ()
-    environments: tuple[str, ...] = ()
+    state: str = setting(
+        DEFAULT_STATE,
+        **_STATE,
+        examples=["s3://lake/_maintainer", "/srv/maintainer/prod", "${env:MAINTAINER_STATE:-.maintainer}"],
+    )
+    """Where to keep what must last between runs: run folders, quarantine, leases, the ledger. A folder that no job
+    deletes, or a place on S3 (`s3://`), Azure (`abfss://`) or Google (`gs://`). `${env:NAME}` is replaced."""
+    timezone: str = setting("UTC", minLength=1, maxLength=100, form="timezone", example="Europe/Berlin")
+    """IANA time zone of windows that do not name one."""
+    max_plan_age_seconds: int = duration("24h", above_zero="write a duration like `24h`")
+    """A saved plan older than this is refused."""
+    max_failures: int | None = setting(
+        key="limits.maxFailures", minimum=1, maximum=1000000, unit="tables", note="no limit", example=3
+    )
+    """Start no more tables after this many have failed."""
+    max_bytes: int | None = size(key="limits.maxBytes", above_zero=_NO_LIMIT, note="no limit", example="5TiB")
+    """Most bytes to rewrite in one run."""
+    max_files: int | None = setting(
+        key="limits.maxFiles", minimum=1, maximum=MOST, unit="files", note="no limit", example=1000000
+    )
+    """Most files to rewrite or delete in one run."""
+    timeout_seconds: int | None = duration(key="limits.timeout", above_zero=_NO_LIMIT, note="no limit", example="8h")
+    """Most time for one run."""
+    batches: tuple[int | str, ...] = setting(
+        (),
+        items={
+            "type": ["integer", "string"],
+            "minimum": 1,
+            "maximum": 1000000,
+            "pattern": "^(100|[1-9][0-9]?)%$",
+            "examples": ["20%"],
+        },
+        uniqueItems=None,
+        minItems=1,
+        maxItems=20,
+        example=[1, 5, "20%"],
+    )
+    """Starts tables in batches: a number or a share of the tables that have work; the last size repeats. The next batch
+    starts when every table of the one before succeeded and is proven. More failures than `limits.maxFailures` (without
+    it: one failure) stop the run, and so does one failed proof. `--batches` overrides this."""
+    environments: tuple[str, ...] = setting(
+        (),
+        of=Environment,
+        each="One environment. What it names replaces what the project says.",
+        propertyNames={"pattern": "^[A-Za-z0-9_][A-Za-z0-9_.-]*$", "maxLength": 100},
+        maxProperties=50,
+        example={"dev": {"overrides": {"limits": {"maxBytes": "10GiB"}}}},
+    )
+    """Environments by name; choose one with `--env`."""
     environment: str | None = None
-    engine: str | None = None
-    single_writer: bool = setting(False)
-    scratch_bytes: int | None = size(key="limits.maxScratch")
-    budgets: Budgets = setting(Budgets(), key="budget")
-    notify: Notify | None = None
-    spark_conf: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    storage: tuple[str, ...] = ()
-    name: str = ""
-    prices: Prices = field(default_factory=Prices)
-    places: SearchPlaces = field(default_factory=SearchPlaces)
+    engine: str | None = setting(spelled="transaction", **_ENGINE)
+    """How a plan is carried out. `transaction` uses Delta's transaction and proves each rewrite before it commits.
+    `command` uses Delta's own commands and proves afterwards, also over Spark Connect. `--engine` overrides this."""
+    single_writer: bool = setting(False, example=True)
+    """Declares that no other process writes to these tables during a run. Needed only on S3 without conditional writes
+    and on disks without hard links; there, without it, nothing is written (A432, A433)."""
+    scratch_bytes: int | None = size(
+        key="limits.maxScratch",
+        above_zero="remove it for half of what is free",
+        note="half of what is free",
+        example="20GiB",
+    )
+    """Most bytes that copies of files of an object store take on this machine, all tables together. They lie in the
+    folder for temporary files (`TMPDIR`). A bin that finds no room is rewritten by Spark, which reads the store
+    itself."""
+    budgets: Budgets = setting(Budgets(), key="budget", example={"maxBytes": "2TiB", "maxTime": "4h"})
+    """How much a run may spend on rewrites. It does the best ones that fit and leaves the others for the next run.
+    `--budget-...` overrides the values for the whole run. A budget never fails a run; use `limits` for what must not
+    happen."""
+    notify: Notify | None = setting(example={"url": "${env:MAINTAINER_HOOK:-}", "on": ["quarantine"]})
+    """Where to send a message when a table needs attention: one HTTP POST with a JSON body; Slack and others show its
+    `text`. If it cannot be sent, the run does not fail."""
+    spark: SparkSettings = setting(SparkSettings(), example={"conf": {"spark.driver.memory": "4g"}})
+    """Settings of Spark for every command. `--conf` on the command line overrides them."""
+    storage: tuple[str, ...] = setting(
+        (),
+        items={
+            "type": None,
+            "enum": list(dict.fromkeys(kind.connector for kind in STORE_KINDS.values() if kind.connector)),
+            "description": "`s3` for s3:// and s3a://, `azure` for abfss://, `gcs` for gs://.",
+            "examples": ["s3"],
+        },
+        maxItems=3,
+        example=["s3"],
+    )
+    """Object stores that your tables are on. Their connectors for Spark are downloaded once, and checked. Without this
+    key the tables' addresses decide; `[]` downloads none."""
+    name: str = setting("", minLength=1, maxLength=100, example="acme-lakehouse")
+    """Name of the project, shown in its reports. Default: the name of its folder."""
+    prices: Prices = setting(Prices(), example={"currency": "EUR", "scannedTiB": 5.0, "storedGiBMonth": 0.023})
+    """What things cost. Reports then show in money what was saved and spent, with the formula."""
+    places: SearchPlaces = setting(SearchPlaces(), key=".")
 
     @property
     def ledger(self) -> str:
@@ -187,14 +278,13 @@ def project_settings(
         state=state,
         environments=tuple(sorted(environments)),
         environment=env,
-        notify=read_notify(data),
-        spark_conf=read_spark_conf(data),
         name=data.get("name") or root.name,
         places=places,
         storage=storage_kinds(data, (*locations, *places.roots, state)),
     )
+    notify = settings.notify if settings.notify and settings.notify.url else None
     budgets = tuple((absolute_glob(glob, root), budget) for glob, budget in settings.budgets.tables)
-    return replace(settings, budgets=replace(settings.budgets, tables=budgets))
+    return replace(settings, notify=notify, budgets=replace(settings.budgets, tables=budgets))
 
 
 def with_environment(document: Document, environ: Mapping[str, str]) -> tuple[Document, list[Diagnostic]]:

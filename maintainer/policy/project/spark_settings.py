@@ -7,29 +7,57 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from maintainer.errors.foreign_text import SECRET_KEY
 from maintainer.policy.diagnostics import Diagnostic
+from maintainer.policy.resolve.policy_fields import setting
 from maintainer.policy.yaml.yaml_document import Document
 
 PREFIX = "spark."
 FROM_OUTSIDE = "${env:"
 PACKAGES = "spark.jars.packages"
 
+_DYNAMODB = "io.delta:delta-storage-s3-dynamodb:4.4.0"
 _PACKAGE = re.compile(r"[\w.-]+:[\w.-]+:[\w.+-]+")
 
 
-def read_spark_conf(data: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    """Read the checked keys ``spark.conf`` and ``spark.packages`` as Spark's settings, in their order.
+@dataclass(frozen=True, slots=True, repr=False)
+class SparkSettings:
+    """Settings of Spark and packages that it loads. They may hold secrets, and are never shown."""
 
-    Args:
-        data: maintainer.yml, with environment variables put in.
-    """
-    conf = {key: _text(value) for key, value in _conf(data).items()}
-    packages = _packages(data)
-    if packages:
-        conf[PACKAGES] = ",".join(dict.fromkeys([*filter(None, [conf.get(PACKAGES)]), *packages]))
-    return tuple(conf.items())
+    packages: tuple[str, ...] = setting(
+        (),
+        items={"description": "`group:artifact:version`.", "examples": [_DYNAMODB]},
+        uniqueItems=None,
+        maxItems=50,
+        example=[_DYNAMODB],
+    )
+    """Maven packages that Spark loads at each start, with their dependencies."""
+    conf: tuple[tuple[str, object], ...] = setting(
+        (),
+        maxProperties=200,
+        additionalProperties={
+            "type": ["string", "number", "boolean"],
+            "description": "The value of one setting.",
+            "examples": ["4g"],
+        },
+        type="object",
+        example={
+            "spark.sql.catalogImplementation": "hive",
+            "spark.hadoop.fs.s3a.secret.key": "${env:S3_SECRET_KEY}",
+        },
+    )
+    """Spark settings, as for `--conf`; names begin with `spark.`. Write a secret as `${env:NAME}`, never in plain
+    text."""
+
+    @property
+    def settings(self) -> tuple[tuple[str, str], ...]:
+        """All settings, in their order; the packages are one of them."""
+        conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in self.conf}
+        if self.packages:
+            conf[PACKAGES] = ",".join(dict.fromkeys([*filter(None, [conf.get(PACKAGES)]), *self.packages]))
+        return tuple(conf.items())
 
 
 def spark_problems(document: Document) -> Iterator[Diagnostic]:
@@ -51,7 +79,7 @@ def spark_problems(document: Document) -> Iterator[Diagnostic]:
             yield document.error_at(path, "P371", f"the secret of `{key}` is written out", help)
     for at, package in enumerate(_packages(document.data)):
         if not _PACKAGE.fullmatch(package):
-            help = "write `group:artifact:version`, as in `io.delta:delta-storage-s3-dynamodb:4.4.0`"
+            help = f"write `group:artifact:version`, as in `{_DYNAMODB}`"
             yield document.error_at(("spark", "packages", at), "P372", "this is not a Maven package", help)
 
 
@@ -65,7 +93,3 @@ def _packages(data: Mapping[str, object]) -> tuple[str, ...]:
     spark = data.get("spark")
     packages = spark.get("packages") if isinstance(spark, dict) else None
     return tuple(str(package) for package in packages) if isinstance(packages, list) else ()
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

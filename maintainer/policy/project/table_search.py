@@ -16,6 +16,7 @@ from typing import Any
 from maintainer.errors import MaintainerError, ProjectError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic, Severity
+from maintainer.policy.resolve.policy_fields import setting
 from maintainer.policy.resolve.resolve import Resolution, RuleSource
 from maintainer.policy.table_names import absolute_path, identity, is_called, is_glob, name_parts, plain_name
 from maintainer.policy.yaml.yaml_document import Document
@@ -32,8 +33,22 @@ class SearchPlaces:
     ``none_yet`` says that maintainer.yml has an empty list of them, as that of a new project: nobody forgot it.
     """
 
-    roots: tuple[str, ...] = ()
-    databases: tuple[str, ...] = ()
+    roots: tuple[str, ...] = setting(
+        (),
+        items={"minLength": 1, "maxLength": 1000, "examples": ["s3://bucket/lake"]},
+        maxItems=100,
+        spelled=[],
+        example=["lake", "s3://bucket/lake"],
+    )
+    """Folders or URIs in which to look for tables that rules with `manage: true` match. `${env:NAME}` is replaced."""
+    databases: tuple[str, ...] = setting(
+        (),
+        items={"pattern": "^[^\\s./]+$", "maxLength": 300, "examples": ["sales"]},
+        maxItems=1000,
+        spelled=[],
+        example=["sales", "bronze_*"],
+    )
+    """Databases of the session catalog in which to look for such tables. Put globs in quotes, such as `"*"`."""
     none_yet: bool = False
 
     def __bool__(self) -> bool:

@@ -146,7 +146,7 @@ def _reader_of(kind: Any) -> Callable[[Any], object]:  # noqa: ANN401
 
         def read_part(value: Any) -> object:  # noqa: ANN401
             data = value if isinstance(value, Mapping) else {"": value}
-            return whole(data) if all(data.get(key) is not None for key in needed) else None
+            return whole(data) if all(data.get(key) not in (None, "") for key in needed) else None
 
         return read_part
     return kind if kind is float or (isinstance(kind, type) and issubclass(kind, enum.Enum)) else _as_it_is

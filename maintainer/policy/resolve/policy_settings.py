@@ -18,7 +18,7 @@ from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.policy.predicate.partition_predicate import Predicate
 from maintainer.policy.resolve.policy_fields import duration, setting, size
 
-_MOST = 2**63 - 1
+MOST = 2**63 - 1
 _COLUMN = {"description": "A column; nested names are dotted.", "minLength": 1, "maxLength": 500}
 NAME = "^[^\\t\\n]+$"
 WEEKDAYS = dict(enumerate(("mon", "tue", "wed", "thu", "fri", "sat", "sun"), start=1))
@@ -93,7 +93,7 @@ class ZOrderPolicy:
 class WorthPolicy:
     """``optimize.when``: all that is set must hold before a rewrite is worth it."""
 
-    min_small_files: int | None = setting(minimum=0, maximum=_MOST, unit="files", example=20)
+    min_small_files: int | None = setting(minimum=0, maximum=MOST, unit="files", example=20)
     """At least this many small files."""
     min_small_bytes: int | None = size(example="1GiB")
     """At least this many bytes in small files."""
@@ -306,12 +306,7 @@ class Window:
     """When steps may start. ``days`` are ISO weekdays (Monday 1); ``end`` before ``start`` crosses midnight."""
 
     days: tuple[int, ...] = setting(
-        ...,
-        words=WEEKDAYS,
-        minItems=1,
-        maxItems=7,
-        note="every day",
-        example=["mon", "tue", "wed", "thu", "fri"],
+        ..., words=WEEKDAYS, minItems=1, maxItems=7, note="every day", example=["mon", "tue", "wed", "thu", "fri"]
     )
     """Days on which the window opens."""
     start: time = setting(
@@ -377,9 +372,9 @@ class LimitsPolicy:
 
     max_bytes: int | None = size(above_zero=_NO_LIMIT, note="no limit", example="500GiB")
     """Most bytes to rewrite."""
-    max_files: int | None = setting(minimum=1, maximum=_MOST, unit="files", note="no limit", example=100000)
+    max_files: int | None = setting(minimum=1, maximum=MOST, unit="files", note="no limit", example=100000)
     """Most files to rewrite."""
-    max_deletes: int | None = setting(minimum=1, maximum=_MOST, unit="files", note="no limit", example=100000)
+    max_deletes: int | None = setting(minimum=1, maximum=MOST, unit="files", note="no limit", example=100000)
     """Most files a vacuum may delete."""
     timeout_seconds: int = duration("3h", above_zero=_NO_LIMIT)
     """Most time for one table."""

@@ -23,7 +23,7 @@ def test_settings_are_texts_in_their_order_and_the_command_line_wins(tmp_path: P
     )
     project = loaded(tmp_path, text, KEY="the-planted-value")
     assert project.diagnostics == ()
-    assert project.project.spark_conf == (
+    assert project.project.spark.settings == (
         ("spark.driver.memory", "4g"),
         ("spark.sql.shuffle.partitions", "8"),
         ("spark.ui.enabled", "true"),
@@ -38,7 +38,7 @@ def test_settings_are_texts_in_their_order_and_the_command_line_wins(tmp_path: P
 @pytest.mark.parametrize("text", ["spark:\n", "spark: {conf: }\n", "spark: {conf: {}}\n", "spark: {}\n"])
 def test_without_settings_there_are_none(tmp_path: Path, text: str) -> None:
     project = loaded(tmp_path, text)
-    assert (project.diagnostics, project.project.spark_conf) == ((), ())
+    assert (project.diagnostics, project.project.spark.settings) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_a_name_or_secret_that_is_refused(tmp_path: Path, line: str, code: str, 
 
 def test_packages_join_those_of_the_settings(tmp_path: Path) -> None:
     text = "spark:\n  packages: [a:b:1.0, c.d:e-f_2.13:2.0]\n"
-    assert loaded(tmp_path, text).project.spark_conf == (("spark.jars.packages", "a:b:1.0,c.d:e-f_2.13:2.0"),)
+    assert loaded(tmp_path, text).project.spark.settings == (("spark.jars.packages", "a:b:1.0,c.d:e-f_2.13:2.0"),)
     more = loaded(tmp_path, text + "  conf: {spark.jars.packages: 'x:y:3'}\n")
     assert more.diagnostics == ()
-    assert dict(more.project.spark_conf)["spark.jars.packages"] == "x:y:3,a:b:1.0,c.d:e-f_2.13:2.0"
+    assert dict(more.project.spark.settings)["spark.jars.packages"] == "x:y:3,a:b:1.0,c.d:e-f_2.13:2.0"
 
 
 def test_a_package_that_is_none_is_refused_in_its_line(tmp_path: Path) -> None:
