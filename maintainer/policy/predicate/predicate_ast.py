@@ -1,14 +1,13 @@
 """Define the tree of a partition predicate, and its canonical spelling.
 
 A leaf always compares one column with values, never a value with a value and never two columns: what such
-a comparison means depends on casts, and nothing a partition filter needs is lost without it. Offsets into
-the text that was read ride along for messages; they do not take part in equality.
+a comparison means depends on casts, and nothing a partition filter needs is lost without it.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -25,8 +24,6 @@ class Column:
     """A column as written; which partition column it means is settled when the predicate is bound."""
 
     name: str
-    offset: int = field(default=0, compare=False)
-    length: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,8 +64,8 @@ class Token:
 
     @property
     def upper(self) -> str:
-        """The word without regard to case; empty for anything that is not a plain word."""
-        return self.text.upper() if self.kind == "word" else ""
+        """The word or sign without regard to case; empty for a text, and for a name in back-ticks."""
+        return "" if self.kind in ("text", "quoted") else self.text.upper()
 
 
 def tokens_of(text: str) -> Iterator[Token]:
@@ -89,35 +89,26 @@ def tokens_of(text: str) -> Iterator[Token]:
     yield Token("end", "", len(text))
 
 
+_UNREADABLE = (
+    ("'.*", "this quoted text has no end", 0, "close it with '; inside, write '' for one '"),
+    ("`.*", "this back-ticked name has no end", 0, "close it with `"),
+    ('"', "text must be in single quotes", 1, "write 'text'"),
+    (f"[{_TYPOGRAPHIC_QUOTES}]", "`{}` is a typographic quote, U+{code:04X}", 1, "use straight quotes: 'text'"),
+    (f"[{_DASHES}]", "`{}` is a typographic dash, U+{code:04X}", 1, "use the minus sign of the keyboard: -"),
+    (";", "a predicate is one condition, without semicolons", 1, f"allowed: {ALLOWED}"),
+    (r"/\*|#|--", "comments are not part of the grammar", 2, "write YAML comments"),
+    (r"[0-9][\w.]*", "`{}` is not a number", 0, "write digits, as in 42 or 1.5; text in '...'"),
+    (r"\w+", "`{}` must be quoted", 0, "a column in `back-ticks`, text in '...'"),
+)
+"""What begins no word: the message, its length (0 for all of it), and what to write instead."""
+
+
 def _unreadable(text: str, position: int) -> PredicateError:
     rest = text[position:]
-    if rest[0] == "'":
-        return PredicateError(
-            "this quoted text has no end", position, len(rest), "close it with '; inside, write '' for one '"
-        )
-    if rest[0] == "`":
-        return PredicateError("this back-ticked name has no end", position, len(rest), "close it with `")
-    if rest[0] == '"':
-        return PredicateError("text must be in single quotes", position, 1, "write 'text'")
-    if rest[0] in _TYPOGRAPHIC_QUOTES:
-        message = f"`{rest[0]}` is a typographic quote, U+{ord(rest[0]):04X}"
-        return PredicateError(message, position, 1, "use straight quotes: 'text'")
-    if rest[0] in _DASHES:
-        message = f"`{rest[0]}` is a typographic dash, U+{ord(rest[0]):04X}"
-        return PredicateError(message, position, 1, "use the minus sign of the keyboard: -")
-    if rest[0] == ";":
-        return PredicateError("a predicate is one condition, without semicolons", position, 1, f"allowed: {ALLOWED}")
-    if rest.startswith(("/*", "#", "--")):
-        return PredicateError("comments are not part of the grammar", position, 2, "write YAML comments")
-    number = re.match(r"[0-9][\w.]*", rest)
-    if number:
-        help = "write digits, as in 42 or 1.5; text in '...'"
-        return PredicateError(f"`{number.group()}` is not a number", position, number.end(), help)
-    word = re.match(r"\w+", rest)
-    if word:
-        return PredicateError(
-            f"`{word.group()}` must be quoted", position, word.end(), "a column in `back-ticks`, text in '...'"
-        )
+    for pattern, message, length, help in _UNREADABLE:
+        if match := re.match(pattern, rest, re.DOTALL):
+            shown = message.format(match[0], code=ord(rest[0]))
+            return PredicateError(shown, position, length or match.end(), help)
     return PredicateError(f"`{rest[0]}` is not part of the grammar", position, 1, f"allowed: {ALLOWED}")
 
 
@@ -137,7 +128,7 @@ def unquoted(token: Token) -> str:
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
 _TIMESTAMP = re.compile(
-    r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(Z|[+-]\d{2}:\d{2})?)?\Z", re.ASCII
+    r"(\d{4}-\d{2}-\d{2})(?:[ T]([01]\d|2[0-3]):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(Z|[+-]\d{2}:\d{2})?)?\Z", re.ASCII
 )
 
 
@@ -160,28 +151,18 @@ def read_timestamp(text: str) -> datetime | None:
     match = _TIMESTAMP.match(text)
     if match is None:
         return None
-    day_text, hour, minute, second, fraction, zone = match.groups()
-    day = read_date(day_text)
-    if day is None or (fraction or "")[6:].strip("0"):
+    day, hour, minute, second, fraction, zone = (group or "" for group in match.groups())
+    if fraction[6:].strip("0"):
         return None
     try:
-        moment = datetime(
-            day.year,
-            day.month,
-            day.day,
-            int(hour or 0),
-            int(minute or 0),
-            int(second or 0),
-            int(((fraction or "") + "000000")[:6]),
-            tzinfo=timezone.utc,
-        )
-        return moment - _offset(zone)
+        clock = f"{hour or '00'}:{minute or '00'}:{second or '00'}.{fraction:0<6.6}"
+        return datetime.fromisoformat(f"{day}T{clock}").replace(tzinfo=timezone.utc) - _offset(zone)
     except (ValueError, OverflowError):
         return None
 
 
-def _offset(zone: str | None) -> timedelta:
-    if zone is None or zone == "Z":
+def _offset(zone: str) -> timedelta:
+    if zone in ("", "Z"):
         return timedelta(0)
     hours, minutes = int(zone[1:3]), int(zone[4:6])
     if hours > 18 or minutes > 59:

@@ -17,6 +17,7 @@ does not exist: no function but ``current_date()``, no subquery, no comment, no 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from typing import NoReturn
 
@@ -92,24 +93,23 @@ class _Parser:
     # -- the tree ---------------------------------------------------------------------------------------
 
     def disjunction(self, depth: int) -> Node:
-        terms = [self._conjunction(depth)]
-        while self._take_word("OR"):
-            terms.append(self._conjunction(depth))
-        return terms[0] if len(terms) == 1 else Disjunction(_flat(terms, Disjunction))
+        return self._joined("OR", Disjunction, lambda: self._joined("AND", Conjunction, lambda: self._negation(depth)))
 
-    def _conjunction(self, depth: int) -> Node:
-        terms = [self._negation(depth)]
-        while self._take_word("AND"):
-            terms.append(self._negation(depth))
-        return terms[0] if len(terms) == 1 else Conjunction(_flat(terms, Conjunction))
+    def _joined(self, word: str, kind: type[Conjunction] | type[Disjunction], term: Callable[[], Node]) -> Node:
+        """Terms of the same kind are one: ``a AND (b AND c)`` is ``a AND b AND c``."""
+        terms = [term()]
+        while self._take(word):
+            terms.append(term())
+        flat = (inner for one in terms for inner in (one.terms if isinstance(one, kind) else (one,)))
+        return terms[0] if len(terms) == 1 else kind(tuple(flat))
 
     def _negation(self, depth: int) -> Node:
         token = self._peek
         if depth > MAX_DEPTH:
             self._fail("the predicate is nested too deeply", token, f"at most {MAX_DEPTH} levels are read")
-        if self._take_word("NOT"):
+        if self._take("NOT"):
             return Negation(self._negation(depth + 1))
-        if self._take_mark("("):
+        if self._take("("):
             node = self.disjunction(depth + 1)
             self._expect_mark(")", "this parenthesis is not closed", token)
             return node
@@ -124,18 +124,18 @@ class _Parser:
                 self._fail("a value is compared with a value", self._peek, "compare a column with a value")
             return Comparison(self._column(), _FLIPPED[operator], value)
         column = self._column()
-        negated = self._take_word("NOT")
-        if self._take_word("IN"):
+        negated = self._take("NOT")
+        if self._take("IN"):
             return Membership(column, self._value_list(), negated)
-        if self._take_word("BETWEEN"):
+        if self._take("BETWEEN"):
             low = self._value()
-            self._expect_word("AND", "BETWEEN is written `column BETWEEN low AND high`")
+            self._expect("AND", "BETWEEN is written `column BETWEEN low AND high`")
             return Range(column, low, self._value(), negated)
         if negated:
             self._fail("NOT here must be followed by IN or BETWEEN", self._peek, "negate a condition as `NOT (...)`")
-        if self._take_word("IS"):
-            negated = self._take_word("NOT")
-            self._expect_word("NULL", "IS is written `column IS NULL` or `column IS NOT NULL`")
+        if self._take("IS"):
+            negated = self._take("NOT")
+            self._expect("NULL", "IS is written `column IS NULL` or `column IS NOT NULL`")
             return NullCheck(column, negated)
         operator = self._operator()
         if not self._starts_value(self._peek):
@@ -147,15 +147,12 @@ class _Parser:
     def _column(self) -> Column:
         token = self._next()
         if token.kind == "quoted":
-            return Column(token.text[1:-1].replace("``", "`"), token.offset, len(token.text))
+            return Column(token.text[1:-1].replace("``", "`"))
         if token.kind != "word" or token.upper in RESERVED:
             what = f"`{token.text}`" if token.text else "nothing"
             self._fail(f"a column is expected here, not {what}", token, f"allowed: {ALLOWED}")
-        if token.upper in _UNKNOWN_WORDS:
-            self._fail(_UNKNOWN_WORDS[token.upper], token, f"allowed: {ALLOWED}")
-        if self._peek.text == "(":
-            self._fail(f"`{token.text}(...)`: functions are not part of the grammar", token, "only current_date() is")
-        return Column(token.text, token.offset, len(token.text))
+        self._refuse_unknown(token, self._peek)
+        return Column(token.text)
 
     def _operator(self) -> str:
         token = self._next()
@@ -174,7 +171,7 @@ class _Parser:
         if self._peek.upper == "SELECT":
             self._fail(_UNKNOWN_WORDS["SELECT"], self._peek, "list the values")
         values = [self._value()]
-        while self._take_mark(","):
+        while self._take(","):
             values.append(self._value())
         self._expect_mark(")", "this list is not closed", opening)
         return tuple(values)
@@ -182,10 +179,9 @@ class _Parser:
     def _starts_value(self, token: Token) -> bool:
         if token.kind in ("text", "number") or token.text in ("-", "+") or token.upper in ("TRUE", "FALSE"):
             return True
-        following = self._tokens[min(self._position + 1, len(self._tokens) - 1)]
         if token.upper in ("DATE", "TIMESTAMP"):
-            return following.kind == "text"
-        return token.upper == "CURRENT_DATE" and following.text == "("
+            return self._following.kind == "text"
+        return token.upper == "CURRENT_DATE" and self._following.text == "("
 
     def _value(self) -> Value:
         token = self._peek
@@ -228,7 +224,7 @@ class _Parser:
         if sign.text not in ("+", "-"):
             return CurrentDate()
         self._next()
-        interval = self._take_word("INTERVAL")
+        interval = self._take("INTERVAL")
         amount = self._next()
         digits = unquoted(amount) if interval and amount.kind == "text" else amount.text
         if not re.fullmatch(r"[0-9]{1,6}", digits):
@@ -247,11 +243,7 @@ class _Parser:
             self._fail("nothing compares with NULL", token, "write `column IS NULL` or `column IS NOT NULL`")
         if token.upper == "CURRENT_DATE":
             self._fail("current_date needs parentheses", token, "write current_date()")
-        if token.upper in _UNKNOWN_WORDS:
-            self._fail(_UNKNOWN_WORDS[token.upper], token, f"allowed: {ALLOWED}")
-        following = self._tokens[min(self._position + 1, len(self._tokens) - 1)]
-        if token.kind == "word" and following.text == "(":
-            self._fail(f"`{token.text}(...)`: functions are not part of the grammar", token, "only current_date() is")
+        self._refuse_unknown(token, self._following)
         if token.kind in ("word", "quoted"):
             self._fail(
                 f"a value is expected here, not the column {token.text}", token, "text must be in single quotes: 'text'"
@@ -259,11 +251,22 @@ class _Parser:
         what = f"`{token.text}`" if token.text else "the end"
         self._fail(f"a value is expected here, not {what}", token, "a value is 'text', a number, DATE '...', TRUE")
 
+    def _refuse_unknown(self, token: Token, following: Token) -> None:
+        """Refuse words of SQL that are not part of the grammar, and functions."""
+        if token.upper in _UNKNOWN_WORDS:
+            self._fail(_UNKNOWN_WORDS[token.upper], token, f"allowed: {ALLOWED}")
+        if token.kind == "word" and following.text == "(":
+            self._fail(f"`{token.text}(...)`: functions are not part of the grammar", token, "only current_date() is")
+
     # -- tokens -----------------------------------------------------------------------------------------
 
     @property
     def _peek(self) -> Token:
         return self._tokens[self._position]
+
+    @property
+    def _following(self) -> Token:
+        return self._tokens[min(self._position + 1, len(self._tokens) - 1)]
 
     def _next(self) -> Token:
         token = self._tokens[self._position]
@@ -271,24 +274,18 @@ class _Parser:
             self._position += 1
         return token
 
-    def _take_word(self, word: str) -> bool:
-        if self._peek.upper != word:
-            return False
-        self._next()
-        return True
+    def _take(self, word: str) -> bool:
+        taken = self._peek.upper == word
+        if taken:
+            self._next()
+        return taken
 
-    def _take_mark(self, mark: str) -> bool:
-        if self._peek.kind != "mark" or self._peek.text != mark:
-            return False
-        self._next()
-        return True
-
-    def _expect_word(self, word: str, message: str) -> None:
-        if not self._take_word(word):
+    def _expect(self, word: str, message: str) -> None:
+        if not self._take(word):
             self._fail(message, self._peek, f"{word} is expected here")
 
     def _expect_mark(self, mark: str, message: str, blame: Token) -> None:
-        if not self._take_mark(mark):
+        if not self._take(mark):
             self._fail(message, blame, f"`{mark}` is expected before {self._peek.text or 'the end'}")
 
     def expect_end(self) -> None:
@@ -303,8 +300,3 @@ class _Parser:
     @staticmethod
     def _fail(message: str, token: Token, help: str) -> NoReturn:
         raise PredicateError(message, token.offset, len(token.text), help)
-
-
-def _flat(terms: list[Node], kind: type[Conjunction] | type[Disjunction]) -> tuple[Node, ...]:
-    """Take up the terms of terms of the same kind: ``a AND (b AND c)`` is ``a AND b AND c``."""
-    return tuple(inner for term in terms for inner in (term.terms if isinstance(term, kind) else (term,)))
