@@ -7,18 +7,19 @@ late, for ``--help`` needs none; every policy error is shown when there are any.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from maintainer.errors import ExitCode, MaintainerError
 from maintainer.errors.foreign_text import visible_json
-from maintainer.report.style import Role, Style
+from maintainer.report.style import Role, Style, color_wanted
 from maintainer.report.text_layout import columns, printable
 
 if TYPE_CHECKING:
@@ -51,6 +52,82 @@ def find_project_root(start: Path) -> Path:
         if (folder / PROJECT_FILE).is_file():
             return folder
     return start
+
+
+_GIVEN = "maintainer.given"
+"""Where a context, and those below it, keep which general options were given."""
+
+
+class GeneralOption(click.Option):
+    """An option of every command, which stands before its name or behind it. Only ``maintainer --help`` explains it."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The option in the help of the group alone."""
+        return super().get_help_record(ctx) if ctx.parent is None else None
+
+
+def _keep(context: click.Context, param: click.Parameter, value: object) -> None:
+    """Keep what was given; before and behind the command it must be the same."""
+    name, given = param.name or "", context.meta.setdefault(_GIVEN, {})
+    if value in (None, False) or context.resilient_parsing:
+        return
+    if given.setdefault(name, value) != value:
+        raise click.UsageError(
+            f"{param.opts[-1]} says `{given[name]}` before the command and `{value}` behind it", context
+        )
+    context.obj = context_of(context)
+
+
+def _general(*names: str, **said: Any) -> GeneralOption:  # noqa: ANN401
+    return GeneralOption(list(names), expose_value=False, callback=_keep, **said)
+
+
+GENERAL = (
+    _general(
+        "--project",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="Project folder. Default: this folder or the nearest one above it with a maintainer.yml.",
+    ),
+    _general("--env", metavar="NAME", help="The environment in maintainer.yml whose overrides apply."),
+    _general("-v", "--verbose", is_flag=True, help="Print more detail."),
+    _general("-q", "--quiet", is_flag=True, help="Print only results and errors."),
+    _general(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        help="When to color the output. auto, the default, follows NO_COLOR and FORCE_COLOR.",
+    ),
+)
+_EPILOG = f"{', '.join('/'.join(option.opts) for option in GENERAL)}: see maintainer --help."
+
+
+def with_general_options(command: click.Command) -> click.Command:
+    """Let a command, and those below it, take the general options behind its name, too."""
+    if GENERAL[0] not in command.params:
+        command.params.extend(GENERAL)
+        command.epilog = command.epilog or _EPILOG
+        for below in command.commands.values() if isinstance(command, click.Group) else ():
+            with_general_options(below)
+    return command
+
+
+def context_of(context: click.Context) -> CliContext:
+    """Return the settings of every command by the general options that were given.
+
+    Raises:
+        click.UsageError: Two of them exclude each other.
+    """
+    given = context.meta.get(_GIVEN, {})
+    verbose, quiet, color = given.get("verbose", False), given.get("quiet", False), given.get("color", "auto")
+    if verbose and quiet:
+        raise click.UsageError("--verbose and --quiet exclude each other")
+    context.color = color_wanted(color, sys.stdout, os.environ)
+    return CliContext(
+        project_root=given["project"].resolve() if "project" in given else find_project_root(Path.cwd()),
+        env=given.get("env"),
+        verbosity=verbose - quiet,
+        color=context.color,
+        color_stderr=color_wanted(color, sys.stderr, os.environ),
+    )
 
 
 def open_project(context: CliContext, only: str | None = None) -> Project:

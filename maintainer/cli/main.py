@@ -11,19 +11,17 @@ import io
 import os
 import pkgutil
 import sys
-from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from maintainer.cli.bug_report import report_bug
-from maintainer.cli.context import CliContext, find_project_root, print_failure
+from maintainer.cli.context import GENERAL, context_of, print_failure, with_general_options
 from maintainer.cli.stage_lines import say_first_stage
 from maintainer.cli.usage_advice import command_advice, usage_advice
 from maintainer.errors import ExitCode, MaintainerError
 from maintainer.errors.foreign_text import printable, without_secrets
 from maintainer.model.product_version import __version__
-from maintainer.report.style import color_wanted
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("maintainer.cli.setup.setup_commands:init_command", "Make a new project."),
@@ -102,7 +100,7 @@ class LazyGroup(click.Group):
         command = pkgutil.resolve_name(place)
         if not isinstance(command, click.Command):
             raise TypeError(f"{place} is not a click command")
-        return command
+        return with_general_options(command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -110,8 +108,9 @@ class LazyGroup(click.Group):
         """Find the command that the arguments begin with; offer the nearest one where there is none."""
         ctx.meta[_TYPED] = tuple(args)
         if args and not ctx.resilient_parsing:  # completion asks for commands, too
-            color = color_wanted(ctx.params["color"], sys.stderr, os.environ)
-            say_first_stage(args[0], args[1:], quiet=ctx.params["quiet"], color=color)
+            ctx.obj = context_of(ctx)
+            quiet = ctx.obj.verbosity < 0 or not {"-q", "--quiet"}.isdisjoint(args)
+            say_first_stage(args[0], args[1:], quiet=quiet, color=ctx.obj.color_stderr)
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -125,7 +124,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            advice = usage_advice(error, self, ctx.meta.get(_TYPED, ()))
+            advice = usage_advice(error, ctx.meta.get(_TYPED, ()))
             if advice is None:
                 raise
             raise click.UsageError(advice, error.ctx) from error
@@ -146,36 +145,12 @@ class LazyGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="To read about a policy key: maintainer schema optimize.maxFileSize",
 )
-@click.option(
-    "--project",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Project folder. Default: this folder or the nearest one above it with a maintainer.yml.",
-)
-@click.option("--env", metavar="NAME", help="The environment in maintainer.yml whose overrides apply.")
-@click.option("-v", "--verbose", is_flag=True, help="Print more detail.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only results and errors.")
-@click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    show_default=True,
-    help="When to color the output. auto follows NO_COLOR and FORCE_COLOR.",
-)
 @click.version_option(__version__, prog_name="maintainer")
-@click.pass_context
-def cli(ctx: click.Context, project: Path | None, env: str | None, verbose: bool, quiet: bool, color: str) -> None:
+def cli() -> None:
     """Policies in Git that keep Delta Lake tables healthy: planned, applied, proven."""
-    if verbose and quiet:
-        raise click.UsageError("--verbose and --quiet exclude each other")
-    on_stdout = color_wanted(color, sys.stdout, os.environ)
-    ctx.color = on_stdout
-    ctx.obj = CliContext(
-        project_root=project.resolve() if project else find_project_root(Path.cwd()),
-        env=env,
-        verbosity=1 if verbose else -1 if quiet else 0,
-        color=on_stdout,
-        color_stderr=color_wanted(color, sys.stderr, os.environ),
-    )
+
+
+cli.params[:0] = GENERAL
 
 
 def run(args: list[str]) -> int:

@@ -41,40 +41,25 @@ def command_advice(word: str, commands: Iterable[str]) -> str | None:
     return f"No such command '{word}'. Did you mean '{near}'?" if near else None
 
 
-def usage_advice(error: click.UsageError, group: click.Command, typed: Sequence[str]) -> str | None:
+def usage_advice(error: click.UsageError, typed: Sequence[str]) -> str | None:
     """Return a message that says what to type; None where the error says it all.
 
     Args:
         error: What click, or the command, refused.
-        group: The command above all, with the options that all commands have.
         typed: The command's name and what stands behind it.
     """
     if error.ctx is None or error.ctx.parent is None:
         return None
     command, path = error.ctx.command, error.ctx.command_path
     if isinstance(error, click.NoSuchOption):
-        return (
-            _before_the_command(error, error.ctx, group)
-            or _OTHER_OPTIONS.get(error.option_name)
-            or _named_and_not_selected(error, command, path, typed)
-        )
+        other = _OTHER_OPTIONS.get(error.option_name)
+        return other or _named_and_not_selected(error, command, path, typed)
     if isinstance(error, click.BadParameter) and error.param is not None and error.param.name == "plan_file":
         return f"{error.message.removesuffix('.')}, and PLAN is a file; tables are selected: {path} -s TABLE"
     extra = _TOO_MANY.fullmatch(error.message)
     if extra and _has_option(command, "--select"):
         return f"{error.message}: tables are selected: {path} -s {shlex.quote(extra[1])}"
     return None
-
-
-def _before_the_command(error: click.NoSuchOption, ctx: click.Context, group: click.Command) -> str | None:
-    """Say of an option that is for all commands that it stands before the command."""
-    option = next((parameter for parameter in group.params if error.option_name in parameter.opts), None)
-    if option is None:
-        return None
-    root = ctx.find_root()
-    value = "" if getattr(option, "is_flag", False) else f" {option.make_metavar(root)}"
-    command = ctx.command_path.removeprefix(root.command_path)
-    return f"'{error.option_name}' stands before the command: maintainer {error.option_name}{value}{command} ..."
 
 
 def _named_and_not_selected(

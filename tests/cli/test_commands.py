@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pkgutil
+import re
 from pathlib import Path
 
 import click
 import pytest
 
-from maintainer.cli.main import COMMANDS, run
+from maintainer.cli.main import COMMANDS, cli, run
 from maintainer.cli.options import table_of_file
 from maintainer.errors import ExitCode
 from tests.support.policies.projects import write_project
@@ -98,21 +99,57 @@ def test_a_policy_file_that_cannot_be_read_names_no_table(tmp_path: Path) -> Non
     assert table_of_file(tmp_path) is None
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_has_an_option_that_is_for_all_commands(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    for each in (command, *(command.commands.values() if isinstance(command, click.Group) else ())):
+        names = [opt for parameter in each.get_params(click.Context(each)) for opt in parameter.opts]
+        assert {"--project", "--env", "--verbose", "-v", "--quiet", "-q", "--color"} <= set(names)
+        assert len(names) == len(set(names)), each.name
+
+
+@pytest.mark.parametrize("command", ["list", "leases list", "validate", "explain lake/orders"])
+@pytest.mark.parametrize("general", ["-q", "-v", "--env dev", "--color always", "--project ."])
+def test_a_general_option_stands_before_the_command_or_behind_it(
+    command: str, general: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {"maintainer.yml": "environments: {dev: {}}", "policies/o.yml": "table: lake/orders"}
+    monkeypatch.chdir(write_project(tmp_path, files))
+    said = []
+    for line in (f"{general} {command}", f"{command} {general}", f"{general} {command} {general}"):
+        assert run(line.split()) == 0
+        said.append(re.sub(r"[0-9.]+ s", "", "".join(capsys.readouterr())))
+    assert said[0] == said[1] == said[2]
+
+
 @pytest.mark.parametrize(
-    ("arguments", "right"),
+    ("arguments", "code", "said"),
     [
-        ("plan --env prod", "maintainer --env NAME plan ..."),
-        ("plan -v", "maintainer -v plan ..."),
-        ("ledger rebuild --quiet", "maintainer --quiet ledger rebuild ..."),
+        ("list --env none", 2, "there is no environment `none`"),
+        ("--env dev list --env prod", 2, "--env says `dev` before the command and `prod` behind it"),
+        ("list --project nowhere", 2, "Directory 'nowhere' does not exist"),
+        ("-v ledger rebuild --quiet", 2, "--verbose and --quiet exclude each other"),
+        ("plan --ouput x", 2, "No such option '--ouput'"),
     ],
 )
-def test_an_option_for_all_commands_stands_before_the_command(
-    arguments: str, right: str, capsys: pytest.CaptureFixture[str]
+def test_what_is_wrong_with_a_general_option_behind_the_command_is_said(
+    arguments: str, code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(write_project(tmp_path, {"maintainer.yml": "environments: {dev: {}, prod: {}}"}))
+    assert run(arguments.split()) == code
+    assert said in capsys.readouterr().err
+
+
+def test_quiet_behind_the_command_silences_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(arguments.split()) == 2
-    assert f"stands before the command: {right}" in capsys.readouterr().err
-    assert run(["plan", "--ouput", "x"]) == 2
-    assert "No such option '--ouput'" in capsys.readouterr().err
+    monkeypatch.chdir(write_project(tmp_path, {"maintainer.yml": "", "policies/o.yml": "table: lake/orders"}))
+    assert run(["list"]) == 0
+    assert "1 table" in capsys.readouterr().err
+    assert run(["list", "-q"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_verbose_and_quiet_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
