@@ -134,6 +134,7 @@ from maintainer.model.plan.layout_tags import (
     STRATEGY_TAG,
     ZCUBE_COLUMNS_TAG,
     ZCUBE_ID_TAG,
+    RewriteRequest,
 )
 from maintainer.model.plan.plan import CheckedExpectation, Checks, ContentCheck, Plan, Problem, TablePlan, TableState
 from maintainer.model.plan.plan_document import digest_of, from_json, to_document, to_json
@@ -146,7 +147,6 @@ from maintainer.model.plan.steps import (
     CompactStep,
     PartitionRewriteStep,
     PurgeStep,
-    RewriteRequest,
     RewriteStep,
     SetPropertiesStep,
     VacuumStep,

@@ -16,12 +16,10 @@ from maintainer.delta.commands.command_facts import no_command
 from maintainer.delta.commands.sql_statements import in_partitions, optimize, partition_types, reorg_purge
 from maintainer.delta.spark.session_settings import PADS_CHAR
 from maintainer.errors import CommitConflict, Refused
-from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.steps import (
     Batch,
     ClusterStep,
     CompactStep,
-    PartitionRewriteStep,
     PurgeStep,
     RewriteStep,
     ZOrderStep,
@@ -78,10 +76,8 @@ def select(facts: TableFacts, step: RewriteStep, batch: Batch, table: str) -> Se
             statement = optimize(table, "true", full=step.full)
             taken = list(taken_by_optimize(facts.files, step.columns, step.min_cube_size_bytes, full=step.full))
             return _selected(statement, (*_settings(step, None, None), *_cube_settings(step)), taken, batch)
-        case PartitionRewriteStep():
-            raise no_command(facts.ref.identifier, "a rewrite into files of a number, a size or an order")
         case _:
-            assert_never(step)
+            raise no_command(facts.ref.identifier, "a rewrite into files of a number, a size or an order")
 
 
 def refuse_other_spelling(facts: TableFacts, batch: Batch, where: str) -> None:

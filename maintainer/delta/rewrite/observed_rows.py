@@ -16,15 +16,6 @@ from typing import TYPE_CHECKING
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.schema_names import fresh_prefix
 from maintainer.delta.proof.fingerprint import combine, hashed_columns, sum_expressions
-from maintainer.model.closed_types import assert_never
-from maintainer.model.plan.steps import (
-    ClusterStep,
-    CompactStep,
-    PartitionRewriteStep,
-    PurgeStep,
-    RewriteStep,
-    ZOrderStep,
-)
 from maintainer.model.run.outcome import Fingerprint
 
 if TYPE_CHECKING:
@@ -32,19 +23,6 @@ if TYPE_CHECKING:
 
 WAITS = 20
 """Tries to get the sums after a write; each time Spark waits up to 100 ms for its listeners."""
-
-
-def reads_once(step: RewriteStep) -> bool:
-    """Whether a step reads its rows exactly once; range partitioning reads them all before, for a sample."""
-    match step:
-        case CompactStep() | PurgeStep():
-            return True
-        case PartitionRewriteStep(request=request):
-            return not request.sort_columns
-        case ZOrderStep() | ClusterStep():
-            return False
-        case _:
-            assert_never(step)
 
 
 @dataclass(frozen=True, slots=True)

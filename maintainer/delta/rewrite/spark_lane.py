@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.rewrite.curve_writer import along_curve, find_cuts, revision_of
-from maintainer.delta.rewrite.observed_rows import observe, reads_once
+from maintainer.delta.rewrite.observed_rows import observe
 from maintainer.delta.rewrite.proof_parts import is_for_second_engine
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.row_layout import lay_out
@@ -45,7 +45,8 @@ def _written(job: RewriteJob, number: int, bin_: Bin, sources: list[AddAction]) 
     frame = job.jvm.with_row_tracking(frame, job.snapshot)
     if isinstance(job.step, ZOrderStep) and job.step.turn is not None:
         return _write_along_curve(job, frame, job.step, job.step.turn, number, bin_, sources)
-    if not (_is_observable(job, number) and reads_once(job.step)):
+    # Rows that are put in an order are all read before, for a sample of ranges.
+    if not _is_observable(job, number) or job.step.order_columns:
         return _written_by(job, lay_out(job.jvm, frame, job.step, bin_), number, sources)
     return _written_observed(job, frame, lambda rows: lay_out(job.jvm, rows, job.step, bin_), number, sources)
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 from maintainer.errors import MaintainerError
 from maintainer.execution.table.step_runs import run_rewrite
 from maintainer.execution.table.table_worker import StepWork, TableWorker
-from maintainer.model.plan.layout_tags import ZORDER_TAG
-from maintainer.model.plan.steps import ZOrderStep, zorder_tag_value
+from maintainer.model.plan.layout_tags import ZORDER_TAG, zorder_tag_value
+from maintainer.model.plan.steps import ZOrderStep
 from maintainer.model.run.outcome import StepStatus
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.curve.order_change import MAX_FILES_MEASURED, order_change

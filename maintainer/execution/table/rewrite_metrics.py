@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from maintainer.execution.table.table_worker import StepWork
-from maintainer.model.plan.layout_tags import ZORDER_TAG
+from maintainer.model.plan.layout_tags import ZORDER_TAG, zorder_tag_value
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.steps import REWRITE_KINDS, Batch, ClusterStep, RewriteStep, ZOrderStep, zorder_tag_value
+from maintainer.model.plan.steps import REWRITE_KINDS, Batch, ClusterStep, RewriteStep, ZOrderStep
 from maintainer.model.run.optimize_metrics import (
     NO_FILES,
     ClusteringFileStats,

@@ -7,10 +7,8 @@ Words as in Delta: a *bin* is one Spark job that writes one output file (or, for
 from __future__ import annotations
 
 import abc
-import hashlib
-import json
 from dataclasses import dataclass, field, fields
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.plan.lanes import BY_SPARK, Codec, LaneChoice
@@ -22,6 +20,8 @@ from maintainer.model.plan.layout_tags import (
     ROW_ORDER_TAGS,
     ZCUBE_COLUMNS_TAG,
     ZORDER_TAG,
+    RewriteRequest,
+    zorder_tag_value,
 )
 from maintainer.model.plan.reasons import Reason
 from maintainer.model.plan.zorder_turn import Turn, ZOrderSettings
@@ -147,19 +147,29 @@ class BatchedStep(abc.ABC):
         return sum(batch.size_bytes for batch in self.batches)
 
     @property
-    @abc.abstractmethod
     def num_files_added(self) -> int:
         """How many files the step is expected to write."""
+        return sum(self.num_files_of(bin_) for bin_ in self.bins)
+
+    @abc.abstractmethod
+    def num_files_of(self, bin_: Bin) -> int:
+        """Return how many files a bin is written as."""
 
     @property
     @abc.abstractmethod
     def file_tags(self) -> tuple[tuple[str, str], ...]:
         """Tags of every file that the step writes, besides those of single bins: how a later plan knows it."""
 
+    @property
+    def order_columns(self) -> tuple[str, ...]:
+        """In whose order rows are put; none where they stay as they come."""
+        return ()
 
-def _num_files_of_size(bins: tuple[Bin, ...], max_file_size_bytes: int) -> int:
-    """Count files as OPTIMIZE cuts them along a curve: max(1, floor(bytes / max)) a bin."""
-    return sum(max(1, bin_.size_bytes // max_file_size_bytes) for bin_ in bins)
+    on_curve: ClassVar[bool] = False
+    """Whether rows are spread along a curve of Delta's over ``order_columns``; else they are sorted by them."""
+
+    done_when: ClassVar[str] = "the files are as this step writes them"
+    """What the table is like once the step has nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +178,9 @@ class OneFileABin(BatchedStep):
 
     max_file_size_bytes: int
 
-    @property
-    def num_files_added(self) -> int:
+    def num_files_of(self, bin_: Bin) -> int:
         """One file a bin."""
-        return len(self.bins)
+        return 1
 
     @property
     def file_tags(self) -> tuple[tuple[str, str], ...]:
@@ -211,13 +220,21 @@ class ZOrderStep(BatchedStep):
     turn: Turn | None = None
     settings: ZOrderSettings | None = None
     kind: Literal[StepKind.ZORDER] = StepKind.ZORDER
+    on_curve: ClassVar[bool] = True
 
     @property
     def num_files_added(self) -> int:
         """As many as OPTIMIZE would write, or those of the turn."""
-        return (
-            _num_files_of_size(self.bins, self.max_file_size_bytes) if self.turn is None else sum(self.turn.num_files)
-        )
+        return sum(map(self.num_files_of, self.bins) if self.turn is None else self.turn.num_files)
+
+    def num_files_of(self, bin_: Bin) -> int:
+        """As OPTIMIZE cuts a bin along a curve, without a turn."""
+        return max(1, bin_.size_bytes // self.max_file_size_bytes)
+
+    @property
+    def order_columns(self) -> tuple[str, ...]:
+        """The columns of the curve."""
+        return self.columns
 
     @property
     def file_tags(self) -> tuple[tuple[str, str], ...]:
@@ -228,36 +245,6 @@ class ZOrderStep(BatchedStep):
         if self.turn is not None:
             return ((PACKED_TAG, str(self.max_file_size_bytes)),)
         return ((PACKED_TAG, str(self.max_file_size_bytes)), (ZORDER_TAG, zorder_tag_value(self.columns)))
-
-
-def zorder_tag_value(columns: tuple[str, ...]) -> str:
-    """Spell Z-order columns as the value of ``ZORDER_TAG``."""
-    return json.dumps(list(columns), ensure_ascii=False, separators=(",", ":"))
-
-
-@dataclass(frozen=True, slots=True)
-class RewriteRequest:
-    """How the files of a partition shall be: exactly one of a number and a size (bytes), and an order or none."""
-
-    num_files: int | None
-    file_size_bytes: int | None
-    sort_columns: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if (self.num_files is None) == (self.file_size_bytes is None):
-            raise ValueError("either a number of files or a size")
-
-    @property
-    def digest(self) -> str:
-        """What files carry that were written so: 16 hex digits, the same for the same request in every run."""
-        request = [self.num_files, self.file_size_bytes, list(self.sort_columns)]
-        return hashlib.sha256(json.dumps(request, separators=(",", ":")).encode()).hexdigest()[:16]
-
-    def num_files_of(self, size_bytes: int) -> int:
-        """Return how many files a partition of so many bytes gives: the number, or the one nearest to the size."""
-        if self.file_size_bytes is None:
-            return self.num_files or 1
-        return max(1, (size_bytes + self.file_size_bytes // 2) // self.file_size_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,11 +259,16 @@ class PartitionRewriteStep(BatchedStep):
     max_threads: int
     reasons: tuple[Reason, ...]
     kind: Literal[StepKind.REWRITE] = StepKind.REWRITE
+    done_when: ClassVar[str] = "a rewrite of ours wrote the files as optimize.rewrite asks, or without that key"
+
+    def num_files_of(self, bin_: Bin) -> int:
+        """As many as were asked for; fewer are written where a partition has fewer rows, or rows equal in the order."""
+        return self.request.num_files_of(bin_.size_bytes)
 
     @property
-    def num_files_added(self) -> int:
-        """As many as were asked for; fewer are written where a partition has fewer rows, or rows equal in the order."""
-        return sum(self.request.num_files_of(bin_.size_bytes) for bin_ in self.bins)
+    def order_columns(self) -> tuple[str, ...]:
+        """The columns to sort by."""
+        return self.request.sort_columns
 
     @property
     def file_tags(self) -> tuple[tuple[str, str], ...]:
@@ -299,11 +291,16 @@ class ClusterStep(BatchedStep):
     full: bool
     reasons: tuple[Reason, ...]
     kind: Literal[StepKind.CLUSTER] = StepKind.CLUSTER
+    on_curve: ClassVar[bool] = True
+
+    def num_files_of(self, bin_: Bin) -> int:
+        """As many as OPTIMIZE would write."""
+        return max(1, bin_.size_bytes // self.max_file_size_bytes)
 
     @property
-    def num_files_added(self) -> int:
-        """As many as OPTIMIZE would write."""
-        return _num_files_of_size(self.bins, self.max_file_size_bytes)
+    def order_columns(self) -> tuple[str, ...]:
+        """The clustering columns."""
+        return self.columns
 
     @property
     def file_tags(self) -> tuple[tuple[str, str], ...]:
@@ -322,6 +319,7 @@ class PurgeStep(OneFileABin):
     max_threads: int
     reasons: tuple[Reason, ...]
     kind: Literal[StepKind.PURGE] = StepKind.PURGE
+    done_when: ClassVar[str] = "the files hold no deleted rows or dropped columns, or without optimize.purge"
 
     def row_order_tags(self, bin_: Bin) -> tuple[tuple[str, str], ...]:
         """Return the tags that the file of a bin keeps: a lone file's tags of its order, none of several.

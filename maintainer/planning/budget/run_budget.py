@@ -13,8 +13,6 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import (
     BatchedStep,
     Bin,
-    ClusterStep,
-    PartitionRewriteStep,
     Step,
     ZOrderStep,
 )
@@ -154,7 +152,7 @@ def candidate_of(table: TablePlan, now_ms: int, learned: Learned) -> Candidate |
         seconds=seconds,
         conflict_ratio=expected_loss(table, now_ms, learned),
         waiting_days=0.0 if since is None else max(0.0, (now_ms - since) / _DAY_MS),
-        layout_files=sum(step.num_files for step in rewrites if _orders(step)),
+        layout_files=sum(step.num_files for step in rewrites if step.order_columns),
     )
 
 
@@ -184,13 +182,6 @@ def expected_losses(plan: Plan, learned: Learned) -> dict[TableRef, float]:
     """Return `expected_loss` of every table that is rewritten, were it the first."""
     ratios = {table.ref: expected_loss(table, plan.created_at_ms, learned) for table in plan.tables if table.steps}
     return {ref: ratio for ref, ratio in ratios.items() if ratio > 0}
-
-
-def _orders(step: Step) -> bool:
-    """Whether a step puts rows in an order that queries can use."""
-    return isinstance(step, ZOrderStep | ClusterStep) or (
-        isinstance(step, PartitionRewriteStep) and bool(step.request.sort_columns)
-    )
 
 
 def _waits(table: TablePlan, waiting: Waiting, total: int) -> TablePlan:

@@ -10,17 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.lanes import BY_SPARK, MAX_DELETED_ROWS, Lane, LaneChoice
 from maintainer.model.plan.steps import (
     Batch,
     Bin,
     ClusterStep,
-    CompactStep,
+    OneFileABin,
     PartitionRewriteStep,
     PurgeStep,
     RewriteStep,
-    ZOrderStep,
 )
 from maintainer.model.table.store_kinds import store_kind
 from maintainer.model.table.table_facts import TableFacts
@@ -107,7 +105,7 @@ def _mean_bytes(bin_: Bin) -> int:
 
 def why_not_copy(facts: TableFacts, step: RewriteStep) -> str | None:
     """Return why no bin of a step may be copied by row groups; None if those with large files may."""
-    if not isinstance(step, CompactStep | PurgeStep):
+    if not isinstance(step, OneFileABin):
         return "only compactions and purges keep row groups as they are"
     return _why_not_outside_spark(facts)
 
@@ -134,29 +132,16 @@ def why_not_local(facts: TableFacts, step: RewriteStep) -> str | None:
     if unknown is not None:
         return f"column {unknown[0]} is of type {unknown[1]}"
     stored = {field["name"].lower(): field["type"] for field in fields if field["name"] not in facts.partition_columns}
-    for column in order_columns(step):
+    for column in step.order_columns:
         if not isinstance(stored.get(column.strip("`").lower()), str):
             return f"rows are put in the order of {column}, which is no plain column of the files"
     return None
 
 
-def order_columns(step: RewriteStep) -> tuple[str, ...]:
-    """Return the columns in whose order a step puts rows; none where rows stay as they come."""
-    match step:
-        case ZOrderStep(columns=columns) | ClusterStep(columns=columns):
-            return columns
-        case PartitionRewriteStep(request=request):
-            return request.sort_columns
-        case CompactStep() | PurgeStep():
-            return ()
-        case _:
-            assert_never(step)
-
-
 def _is_whole_in_memory(step: RewriteStep) -> bool:
     """Whether all rows of a bin are in memory at once: they are put in an order, or spread over files."""
     spread = isinstance(step, PartitionRewriteStep) and step.request.num_files != 1
-    return spread or bool(order_columns(step))
+    return spread or bool(step.order_columns)
 
 
 def _why_not_local_bin(bin_: Bin) -> str | None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from maintainer.errors import TableError
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import PartitionRewriteStep
+from maintainer.model.plan.steps import BatchedStep, ClusterStep, CompactStep, ZOrderStep
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.model.table.table_features import WHY_NOT, unsupported_features
 from maintainer.planning.selection.decision import Decision, leave_files
@@ -81,11 +81,11 @@ _HELP = "apply with --engine transaction beside the storage"
 
 def without_commands(policy: ResolvedPolicy, layout: Decision) -> Decision:
     """Leave a rewrite of partitions alone: OPTIMIZE joins files and puts them on a curve, nothing else."""
-    if not isinstance(layout.step, PartitionRewriteStep):
+    step = layout.step
+    if not isinstance(step, BatchedStep) or isinstance(step, CompactStep | ZOrderStep | ClusterStep):
         return layout
-    files = layout.step.files
-    text = f"rewrite: no command writes files of a number, a size or an order; {_HELP}"
-    unsupported = leave_files(ReasonCode.NOT_BY_ENGINE, text, files, policy.place_of("optimize.rewrite"))
+    text = f"{step.kind}: no command writes files of a number, a size or an order; {_HELP}"
+    unsupported = leave_files(ReasonCode.NOT_BY_ENGINE, text, step.files, policy.place_of(f"optimize.{step.kind}"))
     return Decision(None, (*layout.left_alone, unsupported))
 
 

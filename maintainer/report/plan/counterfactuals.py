@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import (
     ClusterStep,
     CompactStep,
-    PartitionRewriteStep,
-    PurgeStep,
     SetPropertiesStep,
     Step,
     VacuumStep,
@@ -64,17 +61,13 @@ def of_step(step: Step, policy: ResolvedPolicy, at_ms: int) -> str:
             return _of_compaction(step, policy)
         case ZOrderStep():
             return _of_zorder(step, policy)
-        case PartitionRewriteStep():
-            return "left alone once a rewrite of ours wrote the files as optimize.rewrite asks, or without that key"
         case ClusterStep():
             least = _threshold(policy.optimize.cluster.min_cube_size_bytes)
             return f"left alone once the files are in cubes; cubes of {least} or more stay as they are"
-        case PurgeStep():
-            return "left alone once the files hold no deleted rows or dropped columns, or without optimize.purge"
         case VacuumStep():
             return _of_vacuum(step, at_ms)
         case _:
-            assert_never(step)
+            return f"left alone once {step.done_when}"
 
 
 def _of_zorder(step: ZOrderStep, policy: ResolvedPolicy) -> str:

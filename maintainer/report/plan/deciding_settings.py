@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
@@ -248,21 +247,15 @@ def _of_shape(step: RewriteStep, policy: ResolvedPolicy) -> Iterator[str]:
     """Yield what the size, the number, the order and the lanes of a rewrite's files come from."""
     optimize = policy.optimize
     match step:
-        case CompactStep():
-            yield "optimize.maxFileSize"
-            yield from ("optimize.repartition",) if step.repartition else ()
-        case PurgeStep():
-            yield "optimize.maxFileSize"
-        case ZOrderStep():
-            yield "optimize.maxFileSize"
-            honoured = optimize.zorder is not None and optimize.zorder.honour_table_properties
-            yield from ("optimize.zorder.tableProperties",) if honoured else ()
         case PartitionRewriteStep():
             yield from _rewrite_keys(policy)
         case ClusterStep():
             yield from ("optimize.cluster.full",) if step.full else ()
         case _:
-            assert_never(step)
+            yield "optimize.maxFileSize"
+            yield from ("optimize.repartition",) if isinstance(step, CompactStep) and step.repartition else ()
+            honoured = isinstance(step, ZOrderStep) and optimize.zorder and optimize.zorder.honour_table_properties
+            yield from ("optimize.zorder.tableProperties",) if honoured else ()
     yield from ("optimize.batchSize",) if len(step.batches) > 1 else ()
     yield from ("optimize.codec",) if step.codec is not None else ()
     yield from _of_lanes(tuple(choice for choice, _ in lanes_of(step.bins)), policy)

@@ -10,22 +10,21 @@ from collections.abc import Hashable, Iterable, Sequence
 from datetime import tzinfo
 
 from maintainer.model.closed_types import assert_never
+from maintainer.model.plan.layout_tags import RewriteRequest
 from maintainer.model.plan.plan import HELD_BACK, LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import (
     BatchedStep,
     ClusterStep,
     CompactStep,
+    OneFileABin,
     PartitionRewriteStep,
-    PurgeStep,
-    RewriteRequest,
     RewriteStep,
     SetPropertiesStep,
     Step,
     VacuumStep,
     ZOrderStep,
 )
-from maintainer.model.plan.zorder_turn import Turn
 from maintainer.planning.curve.revision import PROPERTY_PREFIX
 from maintainer.planning.selection.lane_choice import lanes_of
 from maintainer.report.document.blocks import Statement, Text, literal
@@ -149,23 +148,19 @@ def _lanes(steps: Sequence[RewriteStep]) -> str:
 
 
 def _how(step: RewriteStep) -> str:
+    columns = ", ".join(step.order_columns)
     match step:
-        case CompactStep():
-            shuffled = ", with a shuffle" if step.repartition else ""
-            return f" of up to {format_size(step.max_file_size_bytes)}{shuffled}"
-        case PurgeStep():
-            return f" of up to {format_size(step.max_file_size_bytes)}"
         case PartitionRewriteStep():
             return f", {_request(step.request)}"
         case ClusterStep():
             full = ", also what other columns clustered" if step.full else ""
-            return f" of about {format_size(step.max_file_size_bytes)}, clustered by {', '.join(step.columns)}{full}"
-        case ZOrderStep(turn=Turn()):
-            return f", by {', '.join(step.columns)}"
-        case ZOrderStep():
-            return f" of about {format_size(step.max_file_size_bytes)}, by {', '.join(step.columns)}"
-        case _:
-            assert_never(step)
+            return f" of about {format_size(step.max_file_size_bytes)}, clustered by {columns}{full}"
+        case ZOrderStep(turn=None):
+            return f" of about {format_size(step.max_file_size_bytes)}, by {columns}"
+        case OneFileABin():
+            shuffled = ", with a shuffle" if isinstance(step, CompactStep) and step.repartition else ""
+            return f" of up to {format_size(step.max_file_size_bytes)}{shuffled}"
+    return f", by {columns}" if columns else ""
 
 
 def _request(request: RewriteRequest) -> str:

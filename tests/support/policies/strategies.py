@@ -7,8 +7,14 @@ from datetime import date
 
 from hypothesis import strategies as st
 
-from maintainer.model.plan.layout_tags import LIQUID, PACKED_TAG, ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG, ZORDER_TAG
-from maintainer.model.plan.steps import zorder_tag_value
+from maintainer.model.plan.layout_tags import (
+    LIQUID,
+    PACKED_TAG,
+    ZCUBE_COLUMNS_TAG,
+    ZCUBE_ID_TAG,
+    ZORDER_TAG,
+    zorder_tag_value,
+)
 from maintainer.model.table.table_facts import DataFile, RemovedFile, TableFacts, TableRecord
 from maintainer.policy.predicate.partition_predicate import parse_predicate
 from maintainer.policy.resolve.resolved import (

@@ -32,8 +32,7 @@ from maintainer.delta.transaction.requirements import check_as_planned, check_sa
 from maintainer.delta.transaction.small_log_files import take_over_checksum, write_derived_checksum, write_if_due
 from maintainer.engine.protocols import BeforeCommit
 from maintainer.errors import CommitConflict, CommitUnknown, VerificationFailed, raise_from
-from maintainer.model.closed_types import assert_never
-from maintainer.model.plan.steps import Batch, ClusterStep, CompactStep, PartitionRewriteStep, PurgeStep, ZOrderStep
+from maintainer.model.plan.steps import Batch, ClusterStep, CompactStep, PurgeStep, ZOrderStep
 from maintainer.model.run.optimize_metrics import FileSizeMetrics
 from maintainer.model.run.outcome import CommitReceipt, FileFigures, PlanDifference, Proof
 from maintainer.model.run.progress import Phase
@@ -257,10 +256,8 @@ def _operation(job: RewriteJob) -> JavaObject:
             return job.jvm.optimize_operation((), cluster_by=columns, full=full)
         case PurgeStep():
             return job.jvm.purge_operation()
-        case PartitionRewriteStep():
-            return job.jvm.optimize_operation(())
         case _:
-            assert_never(job.step)
+            return job.jvm.optimize_operation(())
 
 
 def _check_head(job: RewriteJob) -> JavaObject:

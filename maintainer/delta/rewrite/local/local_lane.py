@@ -19,8 +19,7 @@ from maintainer.delta.rewrite.local.row_order import along_own_curve, along_revi
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.snapshot.column_statistics import physical_path
 from maintainer.delta.transaction.live_files import AddAction
-from maintainer.model.closed_types import assert_never
-from maintainer.model.plan.steps import Bin, ClusterStep, CompactStep, PartitionRewriteStep, PurgeStep, ZOrderStep
+from maintainer.model.plan.steps import Bin, ZOrderStep
 from maintainer.units import format_size
 
 if TYPE_CHECKING:
@@ -109,25 +108,17 @@ def _files_of(
 ) -> Iterable[Iterable[pa.RecordBatch]]:
     """The rows of each new file: as they are read, unless the step puts them in an order."""
     step = job.step
-    match step:
-        case ZOrderStep():
-            rows = _in_memory(read, arrow_schema)
-            return _ordered_batches(job, number, bin_, rows, _zorder(job, step, bin_, rows, schema, arrow_schema))
-        case PartitionRewriteStep(request=request):
-            if request.num_files == 1 and not request.sort_columns:
-                return [_passed_on(job, number, read)]
-            rows = _in_memory(read, arrow_schema)
-            places = _places(request.sort_columns, schema, arrow_schema)
-            ordered = [ordered_column(rows.column(place)) for place in places]
-            return _ordered_batches(
-                job, number, bin_, rows, by_columns(ordered, rows.num_rows, request.num_files_of(bin_.size_bytes))
-            )
-        case CompactStep() | PurgeStep():
-            return [_passed_on(job, number, read)]
-        case ClusterStep():
-            raise LaneUnfit("only Spark writes along the curve of liquid clustering")
-        case _:
-            assert_never(step)
+    if not step.order_columns and step.num_files_of(bin_) == 1:
+        return [_passed_on(job, number, read)]
+    if step.on_curve and not isinstance(step, ZOrderStep):
+        raise LaneUnfit("only Spark writes along the curve of liquid clustering")
+    rows = _in_memory(read, arrow_schema)
+    if isinstance(step, ZOrderStep):
+        orders = _zorder(job, step, bin_, rows, schema, arrow_schema)
+    else:
+        ordered = [ordered_column(rows.column(place)) for place in _places(step.order_columns, schema, arrow_schema)]
+        orders = by_columns(ordered, rows.num_rows, step.num_files_of(bin_))
+    return _ordered_batches(job, number, bin_, rows, orders)
 
 
 def _zorder(
@@ -137,7 +128,7 @@ def _zorder(
     turn = step.turn
     if turn is None:
         ordered = [ordered_column(rows.column(place)) for place in _places(step.columns, schema, arrow_schema)]
-        return along_own_curve(ordered, max(1, bin_.size_bytes // step.max_file_size_bytes))
+        return along_own_curve(ordered, step.num_files_of(bin_))
     revision = revision_of(turn, job.metadata, job.where)
     ordered = [ordered_column(rows.column(place)) for place in _places(revision.names(), schema, arrow_schema)]
     # Bins that are no longer live were dropped, so a bin is found by its files; a file is in one bin only.

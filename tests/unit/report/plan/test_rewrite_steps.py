@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from maintainer.journal.ledger.ledger_rows import Predicted, predicted
+from maintainer.model.plan.layout_tags import RewriteRequest
 from maintainer.model.plan.plan_document import totals
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import (
@@ -14,7 +15,6 @@ from maintainer.model.plan.steps import (
     CompactStep,
     PartitionRewriteStep,
     PurgeStep,
-    RewriteRequest,
     RewriteStep,
 )
 from maintainer.report.plan.step_text import describe
