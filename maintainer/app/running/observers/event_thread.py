@@ -9,10 +9,13 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from maintainer.errors.foreign_text import without_secrets
-from maintainer.model.plan.plan import Problem
+from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.progress import ProgressEvent, RunFinished, StepHeartbeat
 
 MAX_EVENTS = 10_000
@@ -22,6 +25,17 @@ CLOSE_SECONDS = 15.0
 """How long all observers together have at the end of a run."""
 
 NOT_DELIVERED = "E657"
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedRun:
+    """What an observer may know of a run before its first event."""
+
+    project: str
+    root: Path
+    environment: str | None
+    plan: Plan
+    environ: Mapping[str, str]
 
 
 class Observer(Protocol):
@@ -37,6 +51,10 @@ class Observer(Protocol):
 
     def close(self) -> None:
         """Send what still waits."""
+
+
+ObserverOf = Callable[[ObservedRun], Observer | None]
+"""Makes an observer of a run; None where nothing asks for one. What it raises is said, and the run goes on."""
 
 
 class EventThread:

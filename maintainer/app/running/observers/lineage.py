@@ -7,14 +7,14 @@ parent. A rewrite has its table as input and as output: the rows are the same, t
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from maintainer.model.plan.plan import Plan
+from maintainer.app.running.observers.event_thread import ObservedRun
+from maintainer.app.running.observers.extra_packages import require_extra
 from maintainer.model.plan.steps import REWRITE_KINDS
 from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import exit_code
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from openlineage.client.facet_v2 import RunFacet
 
 PRODUCER = f"urn:maintainer:{__version__}"
-LINEAGE_MODULE = "openlineage.client"
 CONFIG_FILE = "openlineage.yml"
 
 _ENDS_AS = {
@@ -69,25 +68,36 @@ def dataset_name(location: str) -> tuple[str, str]:
     return f"{scheme}://{parts.netloc}", path.lstrip("/")
 
 
+def lineage_of(run: ObservedRun) -> Lineage | None:
+    """Return what emits a run's lineage; None where the environment does not ask for it.
+
+    Raises:
+        EnvironmentUnfit: E629, the library is missing.
+    """
+    where = lineage_target(run.environ, Path.home(), Path.cwd())
+    if where is None:
+        return None
+    require_extra("openlineage", "openlineage.client", "sending lineage")
+    return Lineage(where, run)
+
+
 class Lineage:
     """An observer that emits a run's lineage. The library is loaded with the first event, off the run's thread.
 
     Args:
         where: Where events go to, for messages.
-        project: The project's name; jobs are named after it.
-        plan: What is carried out: it knows where the tables are.
-        environ: The environment, for the jobs' namespace.
+        run: The project after which jobs are named, the plan, which knows where tables are, and the environment.
     """
 
     what = "lineage events"
 
-    def __init__(self, where: str, project: str, plan: Plan, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, where: str, run: ObservedRun) -> None:
         self.where = where
-        self._project = project
-        self._namespace = environ.get("OPENLINEAGE_NAMESPACE") or "maintainer"
+        self._project = run.project
+        self._namespace = run.environ.get("OPENLINEAGE_NAMESPACE") or "maintainer"
         self._datasets = {
             table.ref.identifier: dataset_name(table.observed.location)
-            for table in plan.tables
+            for table in run.plan.tables
             if table.observed is not None
         }
         self._client: OpenLineageClient | None = None
@@ -103,7 +113,7 @@ class Lineage:
         match event:
             case RunStarted():
                 self._open(event.run_id, event.at_ms)
-                self._emit("START", self._own_run({}), self._job("run"), event.at_ms)
+                self._emit("START", self._made_run(self._run_id, {}), self._job("run"), event.at_ms)
             case StepStarted() if event.table in self._datasets:
                 run = self._running[event.step_id] = self._step_run(event.step_id, {})
                 inputs, outputs = self._both(event.table, event.kind, None)
@@ -114,7 +124,7 @@ class Lineage:
             case RunFinished():
                 code = exit_code(event.outcome)
                 kind = "ABORT" if event.outcome.interrupted_by else "FAIL" if code else "COMPLETE"
-                self._emit(kind, self._own_run({}), self._job("run"), event.at_ms)
+                self._emit(kind, self._made_run(self._run_id, {}), self._job("run"), event.at_ms)
             case _:
                 pass
 
@@ -204,13 +214,10 @@ class Lineage:
         name = ".".join(part for part in (self._project, table, kind) if part)
         return Job(self._namespace, name, {"jobType": facet})
 
-    def _own_run(self, facets: Mapping[str, RunFacet]) -> Run:
-        return self._made_run(self._run_id, facets)
-
     def _step_run(self, step_id: str, facets: Mapping[str, RunFacet]) -> Run:
         from openlineage.client.facet_v2 import parent_run
 
-        own = self._own_run({})
+        own = self._made_run(self._run_id, {})
         parent = parent_run.ParentRunFacet(
             parent_run.Run(own.runId), parent_run.Job(self._namespace, f"{self._project}.run"), producer=PRODUCER
         )

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from importlib.metadata import EntryPoint, entry_points
 
 from maintainer.app.project_folders import Project
-from maintainer.app.running.observers.event_thread import CLOSE_SECONDS, EventThread, Observer
-from maintainer.app.running.observers.extra_packages import require_extra
-from maintainer.app.running.observers.lineage import LINEAGE_MODULE, Lineage, lineage_target
-from maintainer.app.running.observers.traces import TRACES_MODULE, Traces, traces_endpoint
+from maintainer.app.running.observers.event_thread import (
+    CLOSE_SECONDS,
+    NOT_DELIVERED,
+    EventThread,
+    ObservedRun,
+    Observer,
+)
+from maintainer.app.running.observers.lineage import lineage_of
+from maintainer.app.running.observers.traces import traces_of
 from maintainer.app.running.observers.webhook import Webhook
 from maintainer.app.running.run_listener import RunListener
 from maintainer.errors import EnvironmentUnfit
@@ -21,25 +26,8 @@ from maintainer.model.run.progress import ProgressEvent, ProgressSink
 
 OnProblem = Callable[[Problem], None]
 
-
-def observers_of(project: Project, plan: Plan, on_problem: OnProblem) -> tuple[Observer, ...]:
-    """Return what the project and the environment ask for.
-
-    Args:
-        project: The project.
-        plan: What is carried out.
-        on_problem: Called for what is asked for and cannot be: a library is missing (E629).
-    """
-    observers: list[Observer] = []
-    name = project.root.name
-    endpoint = traces_endpoint(os.environ)
-    if endpoint is not None and _is_there("otel", TRACES_MODULE, "sending traces", on_problem):
-        observers.append(Traces(endpoint, name, plan, os.environ))
-    target = lineage_target(os.environ, Path.home(), Path.cwd())
-    if target is not None and _is_there("openlineage", LINEAGE_MODULE, "sending lineage", on_problem):
-        observers.append(Lineage(target, name, plan, os.environ))
-    webhook = webhook_of(project)
-    return (*observers, webhook) if webhook is not None else tuple(observers)
+OBSERVERS = "maintainer.observers"
+"""The group of entry points by which other packages add observers: each names an ``ObserverOf``."""
 
 
 def webhook_of(project: Project) -> Webhook | None:
@@ -48,15 +36,32 @@ def webhook_of(project: Project) -> Webhook | None:
     return None if notify is None else Webhook(notify, project.root.name, project.env)
 
 
-def _is_there(extra: str, module: str, what: str, on_problem: OnProblem) -> bool:
-    """Say that a library is missing instead of raising: where runs are observed, they must go on without it."""
-    try:
-        require_extra(extra, module, what)
-    except EnvironmentUnfit as error:
-        text = f"{error.what}: the run goes on without it ({error.found})"
-        on_problem(Problem(error.code, text, help=error.help))
-        return False
-    return True
+def observers_of(project: Project, plan: Plan, on_problem: OnProblem) -> Iterator[Observer]:
+    """Yield what the project, the environment and installed packages ask for.
+
+    Args:
+        project: The project.
+        plan: What is carried out.
+        on_problem: Called for what is asked for and cannot be: a library is missing (E629), or another package's
+            observer cannot be made (E657). Where runs are observed, they must go on without it.
+    """
+    run = ObservedRun(project.root.name, project.root, project.env, plan, os.environ)
+    webhook = webhook_of(project)
+    yield from () if webhook is None else (webhook,)
+    for of_run in (traces_of, lineage_of, *entry_points(group=OBSERVERS)):
+        try:
+            # What a package names is imported here, so that one that is broken harms no run.
+            made: Observer | None = (of_run.load() if isinstance(of_run, EntryPoint) else of_run)(run)
+        except EnvironmentUnfit as error:
+            text = f"{error.what}: the run goes on without it ({error.found})"
+            on_problem(Problem(error.code, text, help=error.help))
+        except Exception as error:
+            name = getattr(of_run, "value", of_run.__class__.__name__)
+            text = f"the observer {name} cannot be used: the run goes on without it ({type(error).__name__}: {error})"
+            on_problem(Problem(NOT_DELIVERED, text, help="correct or remove the package that brings it"))
+        else:
+            if made is not None:
+                yield made
 
 
 @contextmanager
@@ -80,7 +85,7 @@ def observed_run(
 
 @contextmanager
 def handed_on(
-    observers: Sequence[Observer], shown: ProgressSink | None, on_problem: OnProblem
+    observers: Iterable[Observer], shown: ProgressSink | None, on_problem: OnProblem
 ) -> Iterator[ProgressSink | None]:
     """Yield the sink that hands events to observers, each on a thread of its own, and to what is shown.
 

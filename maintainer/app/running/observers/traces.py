@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from maintainer.model.plan.plan import Plan
+from maintainer.app.running.observers.event_thread import ObservedRun
+from maintainer.app.running.observers.extra_packages import require_extra
 from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 Attributes = dict[str, str | int | float | bool | Sequence[str]]
 
-TRACES_MODULE = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _FAILED_STEPS = frozenset({StepStatus.FAILED, StepStatus.VERIFY_FAILED, StepStatus.UNKNOWN, StepStatus.INCOMPLETE})
 _FAILED_TABLES = frozenset({TableStatus.FAILED, TableStatus.VERIFY_FAILED})
@@ -53,24 +53,35 @@ def traces_endpoint(environ: Mapping[str, str]) -> str | None:
     return None if address is None else urlsplit(address).netloc.rpartition("@")[2] or "the address in OTEL_..."
 
 
+def traces_of(run: ObservedRun) -> Traces | None:
+    """Return what makes spans of a run; None where the environment does not ask for them.
+
+    Raises:
+        EnvironmentUnfit: E629, the SDK is missing.
+    """
+    where = traces_endpoint(run.environ)
+    if where is None:
+        return None
+    require_extra("otel", "opentelemetry.exporter.otlp.proto.http.trace_exporter", "sending traces")
+    return Traces(where, run)
+
+
 class Traces:
     """An observer that makes spans of a run's events. The SDK is loaded with the first event, off the run's thread.
 
     Args:
         where: The host that spans go to, for messages.
-        project: The project's name.
-        plan: What is carried out: it knows where the tables are.
-        environ: The environment, for the SDK's resource and the parent.
+        run: The project, the plan, which knows where tables are, and the environment, for the resource and the parent.
     """
 
     what = "traces"
 
-    def __init__(self, where: str, project: str, plan: Plan, environ: Mapping[str, str]) -> None:
+    def __init__(self, where: str, run: ObservedRun) -> None:
         self.where = where
-        self._project = project
-        self._environ = environ
+        self._project = run.project
+        self._environ = run.environ
         self._locations = {
-            table.ref.identifier: table.observed.location for table in plan.tables if table.observed is not None
+            table.ref.identifier: table.observed.location for table in run.plan.tables if table.observed is not None
         }
         self._provider: TracerProvider | None = None
         self._counting: _CountingExporter | None = None
