@@ -6,7 +6,7 @@ understand is an error and never a wrong plan.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -14,6 +14,7 @@ from maintainer.delta.commands.command_session import CommandSession
 from maintainer.delta.commands.command_storage import CommandStorage
 from maintainer.delta.commands.sql_statements import table_name
 from maintainer.delta.log.commit_history import find_stamp, read_commits, read_stamp
+from maintainer.delta.log.replay.checkpoint_actions import StatisticsWanted
 from maintainer.delta.log.replay.log_state import IncompleteLog, LogState
 from maintainer.delta.log.replay.version_replay import ReplayedVersion, replay_version
 from maintainer.delta.log.table_updates import read_updates
@@ -124,6 +125,11 @@ class CommandTableReader:
             statistics = ((key, file.stats) for key, file in state.files.items())
             return ranges_in(facts.schema_json, columns, statistics)
 
+    def statistics_of(self, facts: TableFacts, version: int, paths: Collection[str]) -> dict[str, str]:
+        """The statistics of some files of a version by path, without those that have none."""
+        state = read_version(self.storage(facts), version, with_statistics=paths).state
+        return {file.path: file.stats for file in state.files.values() if file.stats}
+
     def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
         """Not asked for: planning leaves incremental Z-order alone, with a reason.
 
@@ -217,7 +223,7 @@ def storage_of(session: CommandSession, facts: TableFacts) -> CommandStorage:
 
 
 def read_version(
-    storage: CommandStorage, version: int | None = None, *, with_statistics: bool = False
+    storage: CommandStorage, version: int | None = None, *, with_statistics: StatisticsWanted = False
 ) -> ReplayedVersion:
     """The table at a version (the newest); see ``replay_version``.
 

@@ -8,7 +8,8 @@ is intact.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from maintainer.delta.commands.command_commit import run_stamped
@@ -26,6 +27,7 @@ from maintainer.delta.commands.sql_statements import set_properties, table_of_pa
 from maintainer.delta.log.actions import CommittedFiles, PartitionNames, committed_files, data_file
 from maintainer.delta.log.conflicting_commit import find_conflicting_commit
 from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
+from maintainer.delta.proof.row_comparison import MAX_JUDGED_SOURCES
 from maintainer.delta.storage.failures.engine_failures import message_of, table_errors
 from maintainer.delta.transaction.property_commit import check_as_planned, refused_properties
 from maintainer.delta.transaction.requirements import LOSES_ROWS, refuse_unsafe_reads
@@ -257,8 +259,12 @@ class CommandTableWriter:
     def _prove(self, facts: TableFacts, files: CommittedFiles) -> Proof:
         root = self._reader.storage(facts).root_text
         self._session.describe(f"{facts.ref.identifier}: proof of version {files.version}")
+        judged = sorted(files.removed, key=lambda file: file.size_bytes)[:MAX_JUDGED_SOURCES]
+        statistics: Mapping[str, str] = {}
+        with suppress(Exception):  # the version cannot be read any more: nothing is known of them then
+            statistics = self._reader.statistics_of(facts, files.version - 1, {file.path for file in judged})
         try:
-            version_proof = prove_version(self._session.spark, root, facts, files)
+            version_proof = prove_version(self._session.spark, root, facts, files, statistics)
         except Exception as error:
             raise _unchecked(facts, files.version, message_of(error)) from error
         wrong = list(version_proof.findings)

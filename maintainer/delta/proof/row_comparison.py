@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import base64
 import json
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import accumulate
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +43,12 @@ if TYPE_CHECKING:
 FEW_COLUMNS = 16
 """Up to so many, bounds of a single file are literals, which saves a broadcast. Spark parses the statistics anew for
 each of the literals: 50 columns take twice as long as with the broadcast."""
+
+MAX_JUDGED_SOURCES = 1_000
+"""Files whose statistics are judged by Spark, which takes each one's bounds into its query."""
+
+JUDGED_SHARE = 10
+"""One in so many bytes is read again for that, where the files' rows were not read one file by one anyway."""
 
 SOURCES = -1
 """Number that rows of the files read carry in the place of the number of a written file."""
@@ -97,12 +105,36 @@ def measure_both(
     adds: Sequence[Mapping[str, Any]],
 ) -> Measured:  # fmt: skip
     """Read both sets of files, and the sources one by one where ``judged`` has statistics of them; see ``measure``."""
-    if not any(source.get("stats") for source in judged):
+    num_said = sum(bool(source.get("stats")) for source in judged)
+    if not num_said:
         return measure(jvm, log, sources, written, adds)
+    if num_said > MAX_JUDGED_SOURCES:
+        return with_part_of_sources(jvm, log, sources, judged, measure(jvm, log, sources, written, adds))
     removed = measure(jvm, log, None, sources, judged)
     added = measure(jvm, log, None, written, adds)
     same_columns = removed.columns == added.columns
     return replace(added, read=removed.written, sources=removed.files if same_columns else ())
+
+
+def with_part_of_sources(
+    jvm: DeltaJvm, log: JavaObject, sources: FileSet, judged: Sequence[Mapping[str, Any]], measured: Measured
+) -> Measured:
+    """Add the figures of some of the files that were read, to judge their statistics: small ones first.
+
+    Small files are the new ones, and most files for the bytes that are read.
+    """
+    by_size = sorted((place for place, add in enumerate(judged) if add.get("stats")), key=lambda at: judged[at]["size"])
+    room_bytes = sum(int(add["size"]) for add in judged) // JUDGED_SHARE
+    ends = list(accumulate(int(judged[place]["size"]) for place in by_size))
+    places = by_size[: min(MAX_JUDGED_SOURCES, max(1, bisect_right(ends, room_bytes)))]
+    if not places:
+        return measured
+    part = FileSet(sources.snapshot, tuple(sources.adds[place] for place in places))
+    figures = measure(jvm, log, None, part, [judged[place] for place in places])
+    if figures.columns != measured.columns:
+        return measured
+    by_place = dict(zip(places, figures.files, strict=True))
+    return replace(measured, sources=tuple(map(by_place.get, range(len(judged)))))
 
 
 def measure_frames(

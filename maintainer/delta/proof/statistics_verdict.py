@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from maintainer.delta.log.statistics_text import named_in, statistics_in, value_at, whole_count
+from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.statistics_figures import FileFigures, StatisticsColumn
+from maintainer.model.plan.lanes import SourceStatistics
 from maintainer.model.table.statistics_writers import EXACT_WRITERS
 
 _FOUR_DIGITS = re.compile(r"[0-9]{4}-")
@@ -71,6 +73,22 @@ def wrong_statistics(
     return [
         f"{add['path']}: {text}" for add, figures in measured for text in judge(add, columns, figures, strictness).wrong
     ]
+
+
+def wrong_sources(sources: Sequence[Mapping[str, Any]], measured: Measured) -> list[str]:
+    """What the log had wrong about files that were read, as far as they were measured one by one."""
+    if not measured.sources:
+        return []
+    return wrong_statistics(sources, measured.columns, measured.sources, Strictness(exact=False))
+
+
+def source_findings(sources: Sequence[Mapping[str, Any]], measured: Measured) -> SourceStatistics:
+    """Count what was found, and the files whose statistics could not be judged; see ``wrong_sources``."""
+    has_stats = [bool(source.get("stats")) for source in sources]
+    num_judged = sum(known for known, figures in zip(has_stats, measured.sources, strict=False) if figures)
+    return SourceStatistics.of(
+        len(measured.columns) * num_judged, wrong_sources(sources, measured), sum(has_stats) - num_judged
+    )
 
 
 def _findings(

@@ -16,12 +16,12 @@ from maintainer.delta.log.actions import to_physical
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.chunk_proof import compare_chunks
 from maintainer.delta.proof.measured_rows import Measured
-from maintainer.delta.proof.row_comparison import FileSet, measure, measure_both
+from maintainer.delta.proof.row_comparison import FileSet, measure, measure_both, with_part_of_sources
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
 from maintainer.delta.proof.second_engine.deleted_rows import deleted_rows
 from maintainer.delta.proof.second_engine.duckdb_rows import ComparedFile, judged_figures, measure_by_duckdb
 from maintainer.delta.proof.statistics_figures import statistics_columns
-from maintainer.delta.proof.statistics_verdict import Strictness, wrong_statistics
+from maintainer.delta.proof.statistics_verdict import source_findings
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.storage.file_store import FilesHere
 from maintainer.delta.storage.table_storage import TableStorage
@@ -115,7 +115,8 @@ def _part(job: RewriteJob, prover: Prover, bins: tuple[int, ...]) -> ProofPart:
                 measured = _measure_by_spark(job, bins, written)
         case _:
             assert_never(prover)
-    return ProofPart(prover, bins, written, measured, source_findings=_findings(job, bins, measured))
+    found = source_findings(_with_statistics(job, bins), measured)
+    return ProofPart(prover, bins, written, measured, source_findings=found)
 
 
 def _copied_part(job: RewriteJob, bins: tuple[int, ...], written: tuple[WrittenFile, ...]) -> ProofPart:
@@ -203,15 +204,16 @@ def _measure_by_duckdb(job: RewriteJob, bins: Collection[int], written: tuple[Wr
 
 def _measure_by_spark(job: RewriteJob, bins: Collection[int], written: tuple[WrittenFile, ...]) -> Measured:
     """Measure the written rows; the source rows are read again unless they were observed and are equal."""
+    judged = _with_statistics(job, bins)
+    sources = FileSet(job.snapshot, job.sources_of(bins))
     targets = FileSet(job.snapshot, tuple(file.to_proof() for file in written))
     adds = [file.add for file in written]
     observed = job.rows_observed(bins)
     if observed is not None and targets.adds:
         measured = measure(job.jvm, job.log, None, targets, adds)
         if measured.written == observed:
-            return replace(measured, read=observed)
-    sources = FileSet(job.snapshot, job.sources_of(bins))
-    return measure_both(job.jvm, job.log, sources, targets, _with_statistics(job, bins), adds)
+            return with_part_of_sources(job.jvm, job.log, sources, judged, replace(measured, read=observed))
+    return measure_both(job.jvm, job.log, sources, targets, judged, adds)
 
 
 def _with_statistics(job: RewriteJob, bins: Collection[int]) -> list[AddAction]:
@@ -221,15 +223,6 @@ def _with_statistics(job: RewriteJob, bins: Collection[int]) -> list[AddAction]:
         for number in sorted(bins)
         for source in job.sources_of([number])
     ]
-
-
-def _findings(job: RewriteJob, bins: Collection[int], measured: Measured) -> SourceStatistics:
-    """What the log had wrong about the files of bins, where their rows were read one file by one."""
-    if not measured.sources:
-        return NOTHING_JUDGED
-    sources = _with_statistics(job, bins)
-    wrong = wrong_statistics(sources, measured.columns, measured.sources, Strictness(exact=False))
-    return SourceStatistics.of(len(measured.columns) * sum(bool(source["stats"]) for source in sources), wrong)
 
 
 def lane_uses(job: RewriteJob, part: ProofPart) -> Iterator[LaneUse]:

@@ -30,7 +30,7 @@ from maintainer.delta.rewrite.unfinished_files import folders_of, remove_files_n
 from maintainer.delta.storage.failures.engine_failures import as_write_error
 from maintainer.delta.storage.file_store import FilesHere, StoredFile, TransferError
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.delta.transaction.live_files import MAX_FILES_KEPT, AddAction, FileKey, LiveFilesReader
+from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader
 from maintainer.delta.transaction.requirements import (
     LOSES_ROWS,
     check_as_planned,
@@ -234,12 +234,10 @@ class RewriteJob:
 
     @cached_property
     def source_statistics(self) -> dict[str, str]:
-        """The statistics of the batch's files by path, for the report; none where there are too many to read."""
+        """The statistics of the batch's files by path, for the report."""
         paths = {file.path for file in self.batch.files}
         try:
-            version = int(self.snapshot.version())
-            many = len(self.facts.files) > MAX_FILES_KEPT
-            return {} if many else self.live_files.statistics_of(self.facts, version, paths)
+            return self.live_files.statistics_of(self.facts, int(self.snapshot.version()), paths)
         except Exception as error:
             _LOG.info("%s: the statistics of its files are not judged: %s", self.where, error)
             return {}

@@ -15,6 +15,7 @@ from typing import Any
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import LoggedFile, live_rows
 from maintainer.delta.log.conflicting_commit import removed_key
+from maintainer.delta.log.replay.checkpoint_actions import StatisticsWanted
 from maintainer.delta.log.replay.log_state import LogState
 from maintainer.delta.log.replay.version_replay import replay_version
 from maintainer.delta.storage.file_store import StoredFile
@@ -137,14 +138,18 @@ class LiveFilesReader:
         self._keep((storage.location, metadata["id"], version), files)
         return files
 
-    def statistics(self, facts: TableFacts, version: int) -> Iterator[tuple[FileKey, str | None]]:
-        """The statistics of each live file of a version as the log has them. They are not kept.
+    def statistics(
+        self, facts: TableFacts, version: int, wanted: StatisticsWanted = True
+    ) -> Iterator[tuple[FileKey, str | None]]:
+        """The statistics of each live file of a version as the log has them; of others than ``wanted`` maybe None.
+
+        They are not kept.
 
         Raises:
             Exception: What Delta raises, where the log's files do not make up the version.
         """
         try:
-            files = replay_version(self.storage(facts.location), version, with_statistics=True).state.files
+            files = replay_version(self.storage(facts.location), version, with_statistics=wanted).state.files
         except UNREADABLE:
             snapshot = self._jvm.snapshot_at(self._jvm.log_at(facts.location), version)
             rows = self._jvm.all_files(snapshot).selectExpr("to_json(struct(path, deletionVector)) AS add", "stats")
@@ -154,7 +159,7 @@ class LiveFilesReader:
 
     def statistics_of(self, facts: TableFacts, version: int, paths: Collection[str]) -> dict[str, str]:
         """The statistics of some files by path, without those that have none; see ``statistics``."""
-        return {path: text for (path, _), text in self.statistics(facts, version) if path in paths and text}
+        return {path: text for (path, _), text in self.statistics(facts, version, paths) if path in paths and text}
 
     def _after_previous(self, storage: TableStorage, location: str, table_id: str, version: int) -> LiveFiles | None:
         """Read one commit on top of the version before, where that one is kept, and its metadata and protocol stay."""

@@ -13,7 +13,7 @@ from maintainer.delta.log.conflicting_commit import removed_key
 from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.proof_actions import spelled_anew
 from maintainer.delta.proof.row_comparison import FileSet, measure, measure_both, rows_that_differ
-from maintainer.delta.proof.statistics_verdict import Strictness, judge, strictness_of, wrong_statistics
+from maintainer.delta.proof.statistics_verdict import judge, source_findings, strictness_of, wrong_sources
 from maintainer.delta.rewrite.rewrite_proof import shortened
 from maintainer.delta.spark.session_settings import PADS_CHAR
 from maintainer.delta.storage.failures.engine_failures import is_store_silent, message_of
@@ -30,9 +30,6 @@ from maintainer.model.run.outcome import Fingerprint
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.units import count_of
-
-MAX_JUDGED_SOURCES = 1_000
-"""Removed files up to which their statistics are judged, too: DuckDB is asked for each, Spark gets all in a text."""
 
 SAME_ROWS = "the rows removed are the rows added"
 INPUTS_FIT = "before this commit, the log was right about the removed files"
@@ -199,10 +196,9 @@ class CommitWork:
     def _with_statistics(self, sources: Sequence[AddAction]) -> tuple[AddAction, ...]:
         """The files that were removed with all of their statistics; without any, where these cannot be had."""
         texts: Mapping[str, str] = {}
-        if len(sources) <= MAX_JUDGED_SOURCES:
-            with suppress(Exception):  # the version cannot be read any more: nothing is known of them then
-                paths = {str(source["path"]) for source in sources}
-                texts = self.live_files.statistics_of(self.facts, self.version - 1, paths)
+        with suppress(Exception):  # the version cannot be read any more: nothing is known of them then
+            paths = {str(source["path"]) for source in sources}
+            texts = self.live_files.statistics_of(self.facts, self.version - 1, paths)
         return tuple({**source, "stats": texts.get(str(source["path"]))} for source in sources)
 
     def _by_spark(self, before: FileSet, after: FileSet, judged: Sequence[AddAction]) -> Measured:
@@ -236,15 +232,16 @@ class CommitWork:
         """What the log said of the removed files: the commit found it so, and is right or wrong by itself."""
         rows = measured.read.rows
         problems = [] if in_log in (None, rows) else [f"the log says {in_log} rows, the files hold {rows}"]
-        if measured.sources:
-            problems += wrong_statistics(judged, measured.columns, measured.sources, Strictness(exact=False))
+        problems += wrong_sources(judged, measured)
         if in_log is None:
             problems.append("the log does not count their rows")
+        left = source_findings(judged, measured).num_files_not_judged
+        not_judged = f"; the statistics of {count_of(left, 'file')} were not looked at" if left else ""
         return CommitCheck(
             "inputs",
             INPUTS_FIT,
             CheckResult.NOTED if problems else CheckResult.PROVEN,
-            shortened(problems) if problems else f"{in_log} rows",
+            (shortened(problems) if problems else f"{in_log} rows") + not_judged,
         )
 
     def _files(self) -> Iterator[CommitCheck]:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from maintainer.delta.jvm import changed_settings
@@ -22,9 +22,10 @@ from maintainer.delta.log.schema_names import fresh_prefix, quote
 from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.row_comparison import FilesInLog, functions_of, measure_frames
 from maintainer.delta.proof.statistics_figures import statistics_columns
-from maintainer.delta.proof.statistics_verdict import strictness_of, wrong_statistics
+from maintainer.delta.proof.statistics_verdict import source_findings, strictness_of, wrong_statistics
 from maintainer.delta.spark.session_settings import PADS_CHAR
 from maintainer.delta.storage.log_paths import file_uri
+from maintainer.model.plan.lanes import SourceStatistics
 from maintainer.model.run.outcome import Proof
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.model.table.table_features import keeps_row_ids
@@ -56,7 +57,13 @@ class VersionProof:
         return self.proof.holds and not self.findings
 
 
-def prove_version(spark: SparkSession, path: str, facts: TableFacts, files: CommittedFiles) -> VersionProof:
+def prove_version(
+    spark: SparkSession,
+    path: str,
+    facts: TableFacts,
+    files: CommittedFiles,
+    statistics: Mapping[str, str] | None = None,
+) -> VersionProof:
     """Compare the rows that a commit removed with those that it added, and judge the statistics of what it added.
 
     Args:
@@ -64,12 +71,14 @@ def prove_version(spark: SparkSession, path: str, facts: TableFacts, files: Comm
         path: The table as Spark's readers take it.
         facts: The table.
         files: What the commit removed and added.
+        statistics: What the log had of removed files, by their paths; what is wrong there is not the commit's fault.
 
     Raises:
         Exception: Whatever Spark raises: a version or a file that cannot be read. Nothing is proven then.
     """
     started = time.monotonic()
-    before = tuple((file, None) for file in files.removed)
+    statistics = statistics or {}
+    before = tuple((file, statistics.get(file.path)) for file in files.removed)
     after = tuple((file, add.get("stats")) for file, add in zip(files.added, files.adds, strict=True))
 
     def measured() -> tuple[Measured, Measured]:
@@ -98,8 +107,23 @@ def prove_version(spark: SparkSession, path: str, facts: TableFacts, files: Comm
         rows_in_log=None if None in in_log else sum(count or 0 for count in in_log),
         uncovered_columns=removed.uncovered_columns or added.uncovered_columns,
         duration_seconds=time.monotonic() - started,
+        source_statistics=_source_findings(before, removed),
     )
     return VersionProof(proof, tuple(findings[:MAX_FINDINGS]))
+
+
+def _source_findings(sources: Sequence[tuple[DataFile, str | None]], measured: Measured) -> SourceStatistics:
+    judged = [
+        {
+            "path": file.path,
+            "stats": text,
+            "deletionVector": {"cardinality": file.deleted_records} if file.deletion_vector else None,
+        }
+        for file, text in sources
+    ]
+    not_asked_for = sum(text is None and file.live_records is not None for file, text in sources)
+    found = source_findings(judged, replace(measured, sources=measured.files))
+    return found + SourceStatistics(num_files_not_judged=not_asked_for)
 
 
 def _side(

@@ -82,21 +82,28 @@ class SourceStatistics:
     """What was found of the statistics that the log has of rewritten files. Those of the new files come from the rows.
 
     ``num_computed`` counts columns, in each file. ``num_wrong`` says of how many things that the log says of a file its
-    rows are not; the first of these are in ``wrong``, each a sentence with the file.
+    rows are not; the first of these are in ``wrong``, each a sentence with the file. ``num_files_not_judged`` have
+    statistics that were not looked at.
     """
 
     num_computed: int = 0
     num_wrong: int = 0
     wrong: tuple[str, ...] = ()
+    num_files_not_judged: int = 0
 
     @staticmethod
-    def of(num_computed: int, wrong: Sequence[str]) -> SourceStatistics:
+    def of(num_computed: int, wrong: Sequence[str], num_files_not_judged: int = 0) -> SourceStatistics:
         """Keep the first findings and count them all."""
-        return SourceStatistics(num_computed, len(wrong), tuple(wrong[:MAX_SOURCE_FINDINGS]))
+        return SourceStatistics(num_computed, len(wrong), tuple(wrong[:MAX_SOURCE_FINDINGS]), num_files_not_judged)
 
     def __add__(self, other: SourceStatistics) -> SourceStatistics:
         wrong = (*self.wrong, *other.wrong)[:MAX_SOURCE_FINDINGS]
-        return SourceStatistics(self.num_computed + other.num_computed, self.num_wrong + other.num_wrong, wrong)
+        return SourceStatistics(
+            self.num_computed + other.num_computed,
+            self.num_wrong + other.num_wrong,
+            wrong,
+            self.num_files_not_judged + other.num_files_not_judged,
+        )
 
     @property
     def note(self) -> str | None:
@@ -105,6 +112,8 @@ class SourceStatistics:
             return None
         more = self.num_wrong - MAX_FINDINGS_SAID
         listed = "; ".join([*self.wrong[:MAX_FINDINGS_SAID], *([f"and {more:,} more"] if more > 0 else [])])
+        if self.num_files_not_judged:
+            listed += f"; those of {count_of(self.num_files_not_judged, 'file')} were not looked at"
         return (
             f"the log's statistics of rewritten files were wrong in {count_of(self.num_wrong, 'place')}, so filters "
             f"may have missed rows; those of the new files were computed from the rows: {listed}"

@@ -24,6 +24,7 @@ import pytest
 from tests.support.product import (
     CheckResult,
     Checks,
+    CommandEngine,
     DeltaCommitProver,
     DeltaEngine,
     DeltaTableEngine,
@@ -32,6 +33,7 @@ from tests.support.product import (
     SessionLease,
     TableRef,
     Verdict,
+    classic_sessions,
 )
 from tests.support.runs.rewrites import in_lane
 from tests.support.tables.delta_tables import compaction, forge_commit, forget_logs, no_intent, stamp
@@ -287,6 +289,65 @@ def test_bounds_of_others_are_noted_and_of_exact_writers_wrong(
     assert results(spark_44, id=1000) == {wrong}
     assert results(spark_44, id=7) == {proven}
     assert results(rust, id=6) == results(spark_44, id=6) == {wrong}
+
+
+def _too_narrow(actions: list[dict[str, Any]]) -> None:
+    """The greatest id lies above its bound; names are those of a column mapping."""
+    for action in actions:
+        if "add" in action:
+            stats = json.loads(action["add"]["stats"])
+            stats["maxValues"] = {name: bound - 1 for name, bound in stats["maxValues"].items()}
+            action["add"]["stats"] = json.dumps(stats)
+
+
+def test_of_rows_that_spark_counted_on_their_way_the_small_files_are_judged(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    """Nobody else reads a table with column mapping by id; a tenth of its bytes is read again for it."""
+    path = lake / "t"
+    spark.sql(f"CREATE TABLE delta.`{path}` (id LONG) USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'id')")
+    for number in range(4):
+        rows = spark.range(0, 3 if number == 1 else 50_000, 1, 1).selectExpr("xxhash64(id) AS id")
+        rows.write.format("delta").mode("append").save(str(path))
+    small, large = ([add["path"] for add in _added(path, version)] for version in (2, 4))
+    for version in (2, 4):
+        forge_commit(path, version, _too_narrow)
+    forget_logs(spark)
+    facts = engine.reader.facts(TableRef(str(path)))
+    step, batch = in_lane(facts, *compaction(facts), Lane.SPARK)
+    proof = engine.writer.rewrite(facts, step, batch, stamp(), no_intent).proof
+    assert proof is not None
+    found = proof.source_statistics
+    assert (found.num_computed, found.num_wrong, found.num_files_not_judged) == (1, 1, 3)
+    assert [text.partition(": ")[0] for text in found.wrong] == small
+    assert found.note is not None
+    assert found.note.endswith("; those of 3 files were not looked at")
+    # `verify` reads all of both sides, and finds the other one, too.
+    verification = DeltaCommitProver(engine.jvm).prove(engine.reader.facts(TableRef(str(path))), 5)
+    (inputs,) = (check for check in verification.checks if check.level == "inputs")
+    assert inputs.result is CheckResult.NOTED
+    assert inputs.detail is not None
+    assert all(name in inputs.detail for name in (*small, *large))
+
+
+@pytest.mark.parametrize("which", ["very large table", "command"])
+def test_statistics_of_sources_are_judged(
+    lease: SessionLease, engine: DeltaTableEngine, lake: Path, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    """Of a table whose files are not kept in memory, and of what Delta's own OPTIMIZE rewrote."""
+    case, path = CASES["a NaN behind a finite maximum"], lake / "t"
+    _build(path, case)
+    if which == "command":
+        with CommandEngine(classic_sessions(lease)).worker("statistics") as worker:
+            facts = worker.reader.facts(TableRef(str(path)))
+            proof = worker.writer.rewrite(facts, *compaction(facts), stamp(), no_intent).proof
+    else:
+        monkeypatch.setattr("maintainer.delta.transaction.live_files.MAX_FILES_KEPT", 2)
+        facts = engine.reader.facts(TableRef(str(path)))
+        proof = engine.writer.rewrite(facts, *in_lane(facts, *compaction(facts), Lane.SPARK), stamp(), no_intent).proof
+    assert proof is not None
+    found = proof.source_statistics
+    assert (found.num_computed, found.num_wrong, found.num_files_not_judged) == (4 * 3, case.num_wrong, 0)
 
 
 def test_time_stamps_at_the_ends_of_their_range_are_rewritten_and_proven(

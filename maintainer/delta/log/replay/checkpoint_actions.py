@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -24,9 +24,12 @@ _COLUMNS = [*_WHOLE, *(f"add.{field}" for field in _ADD)]
 
 ROWS_AT_ONCE = 1 << 16
 
+StatisticsWanted = bool | Collection[str]
+"""Whose statistics are kept whole: of every file, of none, or of the files at these paths."""
+
 
 def checkpoint_actions(
-    name: str, data: bytes, shared: dict[Any, Any], *, with_statistics: bool = False
+    name: str, data: bytes, shared: dict[Any, Any], *, with_statistics: StatisticsWanted = False
 ) -> Iterator[dict[str, Any]]:
     """Yield the actions of a checkpoint's file, as ``LogState`` takes them, and those that name its sidecars.
 
@@ -34,7 +37,7 @@ def checkpoint_actions(
         name: Its name; ``.json`` for a manifest of that form.
         data: Its content.
         shared: What equal partition values are shared by; see ``LoggedFile``.
-        with_statistics: Give all statistics of the adds, and not only the record count.
+        with_statistics: Whose statistics are given whole; of the other adds the record count alone.
 
     Raises:
         ValueError: It is not what its name says.
@@ -64,7 +67,9 @@ def checkpoint_actions(
         raise ValueError(f"{name}: {error}") from error
 
 
-def json_actions(data: bytes, shared: dict[Any, Any], *, with_statistics: bool = False) -> Iterator[dict[str, Any]]:
+def json_actions(
+    data: bytes, shared: dict[Any, Any], *, with_statistics: StatisticsWanted = False
+) -> Iterator[dict[str, Any]]:
     """Yield the actions of a commit, or of a manifest in JSON, as ``LogState`` takes them.
 
     Raises:
@@ -74,8 +79,13 @@ def json_actions(data: bytes, shared: dict[Any, Any], *, with_statistics: bool =
         if line.strip():
             action = json.loads(line)
             if "add" in action:
-                action["add"] = LoggedFile.of(action["add"], shared, with_statistics=with_statistics)
+                whole = _is_wanted(action["add"]["path"], with_statistics)
+                action["add"] = LoggedFile.of(action["add"], shared, with_statistics=whole)
             yield action
+
+
+def _is_wanted(path: str, wanted: StatisticsWanted) -> bool:
+    return wanted if isinstance(wanted, bool) else path in wanted
 
 
 def _files(
@@ -83,7 +93,7 @@ def _files(
     instants: frozenset[str],
     shared: dict[Any, Any],
     *,
-    with_statistics: bool,
+    with_statistics: StatisticsWanted,
 ) -> Iterator[LoggedFile]:
     """The files of adds, column by column: a million of them are ten times as slow row by row."""
     columns = {field.name: rows.field(place) for place, field in enumerate(rows.type)}
@@ -94,17 +104,16 @@ def _files(
         return nothing if column is None or column.null_count == len(column) else column.to_pylist()
 
     parsed = columns.get("stats_parsed")
-    statistics: list[str | None] = nothing
+    paths, statistics = values("path"), nothing
     if with_statistics:
-        whole = nothing if parsed is None else parsed.to_pylist()
-        statistics = [
-            text or (figures and _as_json(figures, "add.stats_parsed", instants))
-            for text, figures in zip(values("stats"), whole, strict=True)
-        ]
+        texts, statistics = values("stats"), nothing.copy()
+        for place in (place for place, path in enumerate(paths) if _is_wanted(path, with_statistics)):
+            figures = None if texts[place] or parsed is None else parsed[place].as_py()
+            statistics[place] = texts[place] or (figures and _as_json(figures, "add.stats_parsed", instants))
     vectors = [vector and _without_null(vector) for vector in values("deletionVector")]
     return map(
         LoggedFile,
-        values("path"),
+        paths,
         (size or 0 for size in values("size")),
         (moment or 0 for moment in values("modificationTime")),
         (entries or {} for entries in _maps(columns.get("partitionValues"), shared) or nothing),

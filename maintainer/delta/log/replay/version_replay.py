@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from maintainer.delta.log.replay.checkpoint_actions import checkpoint_actions, json_actions
+from maintainer.delta.log.replay.checkpoint_actions import StatisticsWanted, checkpoint_actions, json_actions
 from maintainer.delta.log.replay.log_state import IncompleteLog, LogState, segment
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_log import LogEntry, TableLog
@@ -61,7 +61,7 @@ def replay_version(
     version: int | None = None,
     listed: Mapping[str, StoredFile] | None = None,
     *,
-    with_statistics: bool = False,
+    with_statistics: StatisticsWanted = False,
 ) -> ReplayedVersion:
     """Replay the log up to a version, or the newest one.
 
@@ -69,7 +69,7 @@ def replay_version(
         log: The table's.
         version: None for the newest one.
         listed: The log's folder, where it was listed just now.
-        with_statistics: Keep all statistics of the live files, and not only the record count.
+        with_statistics: Whose statistics are kept whole; of the other files the record count alone.
 
     Raises:
         IncompleteLog: The log's files do not make up the version, are too large, or need what is not known here.
@@ -113,7 +113,12 @@ def last_transaction(log: TableLog, app_id: str, version: int | None = None) -> 
 
 
 def _take_checkpoint(
-    log: TableLog, state: LogState, parts: list[StoredFile], shared: dict[Any, Any], *, with_statistics: bool
+    log: TableLog,
+    state: LogState,
+    parts: list[StoredFile],
+    shared: dict[Any, Any],
+    *,
+    with_statistics: StatisticsWanted,
 ) -> None:
     """Fill the state from a checkpoint's files and their sidecars.
 

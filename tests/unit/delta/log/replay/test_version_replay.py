@@ -341,6 +341,28 @@ PARSED = pa.struct(
 )
 
 
+def test_statistics_are_kept_of_the_files_that_are_asked_for(log: Log) -> None:
+    """Of a million files those of all would be half a gigabyte. From commits, from texts and from columns."""
+    texts = {name: json.dumps({"numRecords": 3, "minValues": {"f": name}}) for name in "abcd"}
+    figures = {"numRecords": 3, "minValues": {"f": 0.5}}
+    adds: list[dict[str, Any]] = [{"add": {"path": name, "size": 1, "stats": texts[name]}} for name in "ab"]
+    adds += [{"add": {"path": name, "size": 1, "stats_parsed": figures}} for name in "xy"]
+    columns = {name: CHECKPOINT.field(name).type for name in ("metaData", "protocol", "txn")}
+    add = pa.struct({"path": pa.string(), "size": pa.int64(), "stats": pa.string(), "stats_parsed": PARSED})
+    log.commit(1)
+    pq.write_table(
+        pa.Table.from_pylist([*START, *adds], pa.schema({**columns, "add": add})),
+        log.folder / f"{1:020d}.checkpoint.parquet",
+    )
+    log.commit(2, *({"add": {"path": name, "size": 1, "stats": texts[name]}} for name in "cd"))
+    storage = TableStorage(DeltaJvm(NEVER_STARTED), log.root_uri)
+    files = replay_version(storage, with_statistics=frozenset("bdy")).state.files.values()
+    assert {file.path: json.loads(file.stats) for file in files if file.stats} == {
+        "b": json.loads(texts["b"]), "d": json.loads(texts["d"]), "y": figures
+    }  # fmt: skip
+    assert {file.path: file.records for file in files} == dict.fromkeys("abcdxy", 3)
+
+
 @pytest.mark.parametrize("by_int96", [False, True])
 def test_statistics_in_columns_are_spelled_as_those_in_a_text(log: Log, by_int96: bool) -> None:
     log.commit(1)
