@@ -132,8 +132,6 @@ class Refused(MaintainerError):
 class TableError(MaintainerError):
     """One table cannot be planned or maintained; other tables go on."""
 
-    exit_code = ExitCode.FINDINGS
-
 
 class StoreRefusal(TableError):
     """An object store refuses what holds for each table of a bucket with the same credentials: key, bucket, address.
@@ -148,7 +146,6 @@ class CommitConflict(MaintainerError):
     """Another writer won; nothing of ours was committed and what we wrote was removed."""
 
     default_code = "C701"
-    exit_code = ExitCode.FINDINGS
 
 
 class TableHot(CommitConflict):
@@ -173,14 +170,12 @@ class CommitNotLanded(MaintainerError):
     """The commit certainly did not happen; what we wrote was removed."""
 
     default_code = "C702"
-    exit_code = ExitCode.FINDINGS
 
 
 class CommitUnknown(MaintainerError):
     """Whether the commit happened could not be learned; nothing is removed, nothing is retried."""
 
     default_code = "C703"
-    exit_code = ExitCode.FINDINGS
 
 
 class VerificationFailed(MaintainerError):

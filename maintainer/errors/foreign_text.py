@@ -117,7 +117,9 @@ def printable(text: str) -> str:
     text = _PIPELINE_COMMAND.sub(_spelled_out, without_secrets(text))
     if text.isprintable():
         return text
-    return "".join(character if character.isprintable() else _escape(character) for character in text)
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )
 
 
 def visible_json(text: str) -> str:
@@ -135,13 +137,3 @@ def _visible_line(line: str) -> str:
 
 def _spelled_out(match: re.Match[str]) -> str:
     return f"{match[0][:-1]}\\x{ord(match[0][-1]):02x}"
-
-
-def _escape(character: str) -> str:
-    code = ord(character)
-    named = {9: "\\t", 10: "\\n", 13: "\\r"}.get(code)
-    if named:
-        return named
-    if code <= 0xFF:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TypeVar
 
 from maintainer.model.run.auto_compaction import DEFAULT_MAX_FILE_SIZE_BYTES
@@ -168,11 +169,13 @@ def _manages(document: Document) -> Iterator[Diagnostic]:
 
 def _diagnostic(document: Document, finding: Finding, base: Path) -> Diagnostic:
     path, help = (*base, *finding.path), finding.help
-    span = document.key_span_of(path) if finding.at_key else document.span_of(path)
     if finding.other is not None:
         other = (*base, *finding.other)
         help = f"{dotted(other)} is on line {document.key_span_of(other).line}; {help}"
-    return Diagnostic(finding.code, finding.severity, f"{dotted(path)}: {finding.message}", document.file, span, help)
+    message = f"{dotted(path)}: {finding.message}"
+    return replace(
+        document.error_at(path, finding.code, message, help, at_key=finding.at_key), severity=finding.severity
+    )
 
 
 def _between(finding: Finding, message: str, other: Path, resolution: Resolution) -> Iterator[Diagnostic]:
@@ -212,8 +215,7 @@ def _incomplete(resolution: Resolution) -> Iterator[Diagnostic]:
 
 def _at(setting: Setting, code: str, message: str, help: str, severity: Severity = Severity.ERROR) -> Diagnostic:
     assert setting.document is not None
-    span = setting.document.span_of(setting.path)
-    return Diagnostic(code, severity, message, setting.document.file, span, help)
+    return replace(setting.document.error_at(setting.path, code, message, help), severity=severity)
 
 
 def check_tables(tables: Iterable[TableSource]) -> Iterator[Diagnostic]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from maintainer.policy.diagnostics import Diagnostic, Severity, did_you_mean, nearest
+from maintainer.policy.diagnostics import Diagnostic, did_you_mean, nearest
 from maintainer.policy.resolve.merge import TAGS
 from maintainer.policy.resolve.resolve import RuleSource
 from maintainer.policy.schema.schema_keys import MANY_TABLES, either
@@ -31,6 +31,10 @@ class Reach:
     tables: Sequence[tuple[str, Sequence[RuleSource]]]
     tags: frozenset[str] = frozenset()
     unknown: bool = False
+
+
+def _warning(rule: RuleSource, path: Path, code: str, message: str, help: str) -> Diagnostic:
+    return rule.document.warning_at(path, code, message, help, at_key=True)
 
 
 def check_reach(reach: Reach) -> Iterator[Diagnostic]:
@@ -110,7 +114,3 @@ def _winners(rule: RuleSource, tables: Sequence[Sequence[RuleSource]]) -> list[s
                 return []
             winners.add(rival.document.file)
     return sorted(winners)
-
-
-def _warning(rule: RuleSource, path: Path, code: str, message: str, help: str) -> Diagnostic:
-    return Diagnostic(code, Severity.WARNING, message, rule.document.file, rule.document.key_span_of(path), help)

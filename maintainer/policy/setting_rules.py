@@ -127,13 +127,11 @@ def _check_interval(path: Path, name: str, value: object, *, short_is_meant: boo
 
 def _interval(seconds: int) -> str:
     """Write a duration as Delta's interval: ``interval 1 day 12 hours``."""
-    names = {"d": "day", "h": "hour", "m": "minute", "s": "second"}
-    parts = []
-    for part in format_duration(seconds).split():
-        count, name = part[:-1], names[part[-1]]
-        parts.append(f"{count} {name}{'' if count == '1' else 's'}")
-    return "interval " + " ".join(parts)
+    parts = ((part[:-1], _UNITS[part[-1]]) for part in format_duration(seconds).split())
+    return "interval " + " ".join(f"{count} {unit}{'' if count == '1' else 's'}" for count, unit in parts)
 
+
+_UNITS = {"d": "day", "h": "hour", "m": "minute", "s": "second"}
 
 LARGEST_FILE_BYTES = 1 << 40
 """One task writes a file alone; a terabyte is already far beyond what it can."""

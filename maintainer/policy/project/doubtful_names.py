@@ -13,10 +13,10 @@ from datetime import date
 
 from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.store_kinds import SERVED_SCHEMES
-from maintainer.policy.diagnostics import Diagnostic, Severity
+from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.resolve.resolve import Resolution, TableSource
 from maintainer.policy.table_names import name_parts
-from maintainer.policy.yaml.yaml_document import Document, Path, named_texts
+from maintainer.policy.yaml.yaml_document import Document, named_texts
 
 MAX_PARTS = 3
 """``catalog.database.table``; some catalogs have deeper namespaces."""
@@ -43,7 +43,7 @@ def check_table_names(tables: Iterable[TableSource]) -> Iterator[Diagnostic]:
                 "Delta treats all files below a table as that table's: "
                 "a VACUUM of the outer table may delete files of the inner one"
             )
-            yield _warning(table.document, ("table",), "P391", message, help)
+            yield table.document.warning_at(("table",), "P391", message, help)
 
 
 def _odd_name(table: TableSource) -> Iterator[Diagnostic]:
@@ -55,15 +55,15 @@ def _odd_name(table: TableSource) -> Iterator[Diagnostic]:
             help = (
                 "name the folder of the table; for many write `roots:` in maintainer.yml and a rule with `manage: true`"
             )
-            yield _warning(table.document, ("table",), "P388", f"`{table.written}` is {what}", help)
+            yield table.document.warning_at(("table",), "P388", f"`{table.written}` is {what}", help)
         elif "*" in rest:
             help = 'for many tables write `match: {tables: ["..."]}` and `manage: true`'
             message = f"`{table.written}` is a pattern, and `table` names one folder"
-            yield _warning(table.document, ("table",), "P389", message, help)
+            yield table.document.warning_at(("table",), "P389", message, help)
     elif len(name_parts(table.ref.identifier)) > MAX_PARTS:
         message = f"`{table.written}` has {len(name_parts(table.ref.identifier))} parts"
         help = "a name is `table`, `database.table` or `catalog.database.table`; a dot within a part needs back-ticks"
-        yield _warning(table.document, ("table",), "P390", message, help)
+        yield table.document.warning_at(("table",), "P390", message, help)
 
 
 def _folders_above(key: str) -> Iterator[str]:
@@ -114,15 +114,14 @@ def check_addresses(documents: Mapping[str, Document]) -> Iterator[Diagnostic]:
             if _NOT_FILLED_IN.match(text):
                 message = f"`{text[:60]}`: `~` and variables of a shell are not filled in here"
                 help = "write the whole path; in maintainer.yml also `${env:NAME}`"
-                span = document.span_of(path)
-                yield Diagnostic("P395", Severity.ERROR, message, document.file, span, help)
+                yield document.error_at(path, "P395", message, help)
                 continue
             odd = next(((what, help) for pattern, what, help in _ODD_ADDRESSES if pattern.match(text)), None)
             if odd is not None:
-                yield _warning(document, path, "P396", f"`{text[:60]}` {odd[0]}", odd[1])
+                yield document.warning_at(path, "P396", f"`{text[:60]}` {odd[0]}", odd[1])
             elif path[0] == "roots" and "*" in text:
                 help = "write the folder above; tables are looked for below it, and a rule chooses among them"
-                yield _warning(document, path, "P396", f"`{text[:60]}` is a pattern, and a root is one folder", help)
+                yield document.warning_at(path, "P396", f"`{text[:60]}` is a pattern, and a root is one folder", help)
 
 
 def check_letters(documents: Mapping[str, Document]) -> Iterator[Diagnostic]:
@@ -134,7 +133,7 @@ def check_letters(documents: Mapping[str, Document]) -> Iterator[Diagnostic]:
                 what = unicodedata.name(odd, "no name").lower()
                 message = f"`{text[:60]}` has the character U+{ord(odd):04X}, {what}"
                 help = "type the name again: it only looks like another name"
-                yield _warning(document, path, "P392", message, help)
+                yield document.warning_at(path, "P392", message, help)
 
 
 def _odd_character(text: str) -> str | None:
@@ -162,8 +161,4 @@ def check_suspension(resolution: Resolution, today: date) -> Iterator[Diagnostic
     assert setting.document is not None  # no default suspends anything
     message = f"the suspension of `{resolution.policy.table}` ended on {suspend.until}"
     help = "remove `suspend`, or name a later day"
-    yield _warning(setting.document, setting.path, "P393", message, help)
-
-
-def _warning(document: Document, path: Path, code: str, message: str, help: str) -> Diagnostic:
-    return Diagnostic(code, Severity.WARNING, message, document.file, document.span_of(path), help)
+    yield setting.document.warning_at(setting.path, "P393", message, help)

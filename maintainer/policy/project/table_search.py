@@ -15,7 +15,7 @@ from typing import Any
 
 from maintainer.errors import MaintainerError, ProjectError
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.diagnostics import Diagnostic, Severity
+from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.resolve.policy_fields import setting
 from maintainer.policy.resolve.resolve import Resolution, RuleSource
 from maintainer.policy.table_names import absolute_path, identity, is_called, is_glob, name_parts, plain_name
@@ -246,7 +246,7 @@ def check_managing(rules: Iterable[RuleSource], places: SearchPlaces) -> Iterato
                 path = ("match", "tables", at)
                 message = f"no table that fits `{document.data['match']['tables'][at]}` can be in the declared places"
                 help = f"declared are {places_text(places)}; {DECLARE_A_PLACE}"
-                yield Diagnostic("P387", Severity.WARNING, message, document.file, document.span_of(path), help)
+                yield document.warning_at(path, "P387", message, help)
 
 
 def places_text(places: SearchPlaces) -> str:

@@ -126,14 +126,17 @@ def _yaml_files(folder: Path, root: Path, findings: list[Diagnostic]) -> Iterato
             raise ProjectError(message, code="E614", where=str(folder), help=help)
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != TEST_FOLDER)
         findings.extend(_link(Path(parent, name), root) for name in folders if Path(parent, name).is_symlink())
-        findings.extend(_folder_like_a_file(Path(parent, name), root) for name in folders if _is_policy(name))
+        like_a_file = "this is a folder that is called like a policy; the files in it are read"
+        folders_like = (Path(parent, name) for name in folders if _is_policy(name))
+        findings.extend(_about(folder, root, like_a_file, "rename the folder") for folder in folders_like)
         for name in files:
             if name.startswith("."):
                 continue
             if _is_policy(name):
                 yield Path(parent, name)
             elif _LIKE_A_POLICY.search(name):
-                findings.append(_not_read(Path(parent, name), root))
+                message = "this file is not read: policies end in `.yml` or `.yaml`"
+                findings.append(_about(Path(parent, name), root, message, "rename it, or move it out of policies/"))
 
 
 _LIKE_A_POLICY = re.compile(r"\.ya?ml\W|\.jsonc?$|\.ya?ml[^.]*$", re.IGNORECASE)
@@ -144,21 +147,11 @@ def _is_policy(name: str) -> bool:
     return name.lower().endswith((".yml", ".yaml"))
 
 
-def _not_read(path: Path, root: Path) -> Diagnostic:
-    message = "this file is not read: policies end in `.yml` or `.yaml`"
-    return _about(path, root, "P394", message, "rename it, or move it out of policies/")
-
-
-def _folder_like_a_file(path: Path, root: Path) -> Diagnostic:
-    message = "this is a folder that is called like a policy; the files in it are read"
-    return _about(path, root, "P394", message, "rename the folder")
-
-
-def _about(path: Path, root: Path, code: str, message: str, help: str) -> Diagnostic:
-    return Diagnostic(code, Severity.WARNING, message, path.relative_to(root).as_posix(), START_OF_FILE, help)
+def _about(path: Path, root: Path, message: str, help: str, code: str = "P394") -> Diagnostic:
+    severity = Severity.WARNING if code == "P394" else Severity.ERROR
+    return Diagnostic(code, severity, message, path.relative_to(root).as_posix(), START_OF_FILE, help)
 
 
 def _link(folder: Path, root: Path) -> Diagnostic:
-    help = "put the files themselves into the project"
     message = "this folder is a symbolic link; its files are not read"
-    return Diagnostic("P355", Severity.ERROR, message, folder.relative_to(root).as_posix(), START_OF_FILE, help)
+    return _about(folder, root, message, "put the files themselves into the project", "P355")

@@ -201,6 +201,10 @@ class Document:
         span = self.key_span_of(path) if at_key else self.span_of(path)
         return Diagnostic(code, Severity.ERROR, message, self.file, span, help)
 
+    def warning_at(self, path: Path, code: str, message: str, help: str, *, at_key: bool = False) -> Diagnostic:
+        """Return a warning about the value at ``path``, or about the key that names it."""
+        return replace(self.error_at(path, code, message, help, at_key=at_key), severity=Severity.WARNING)
+
 
 def named_texts(data: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
     """Yield the texts of a file that name something: a table, a place, an owner, tags, databases; and where each is."""
