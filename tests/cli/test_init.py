@@ -226,7 +226,7 @@ def test_a_lake_in_a_bucket_gets_its_state_there_and_the_lines_for_other_servers
         (root / "maintainer.yml").write_text("\n".join(whole) + "\n", encoding="utf-8")
         changed = load_project(root, "prod")
         assert changed.diagnostics == ()
-        assert len(changed.project.spark_conf) == 3
+        assert len(changed.project.spark.settings) == 3
 
 
 def test_the_first_list_shows_the_tables_that_lie_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,7 +103,7 @@ def setting_without_effect(settings: ProjectSettings) -> str | None:
     """
     from maintainer.engine.store.cloud_settings import only_hadoop
 
-    return only_hadoop(settings.state, dict(settings.spark_conf)) if is_uri(settings.state) else None
+    return only_hadoop(settings.state, dict(settings.spark.settings)) if is_uri(settings.state) else None
 
 
 def shared_leases(settings: ProjectSettings) -> Documents | None:
