@@ -79,7 +79,7 @@ def verify_command(
     if output == "json":
         print_document(verification_json(run))
     else:
-        click.echo(_printed(run, output, Style(context.color)), nl=False)
+        click.echo(_printed(run, output, Style(context.color), verbose=context.verbosity > 0), nl=False)
     return _exit_code(run, accepted=accept is not None)
 
 
@@ -110,14 +110,14 @@ def _ref(project: Project, name: str) -> TableRef:
     return next((table.ref for table in project.loaded.tables if table.key == identity(ref)), ref)
 
 
-def _printed(run: VerifyRun, output: str, style: Style) -> str:
+def _printed(run: VerifyRun, output: str, style: Style, *, verbose: bool) -> str:
     match output:
         case "junit":
             return verify_junit(run)
         case "github":
             return render_annotations(verify_findings(run)) + render_verify(run)
         case _:
-            return render_verify(run, style)
+            return render_verify(run, style, verbose=verbose)
 
 
 def _exit_code(run: VerifyRun, *, accepted: bool) -> ExitCode:

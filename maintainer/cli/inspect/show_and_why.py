@@ -138,7 +138,7 @@ def _show_verification(context: CliContext, path: Path, output: str) -> None:
     elif output == "markdown":
         raise click.UsageError("a verification is shown as text or json")
     else:
-        click.echo(render_verify(run, Style(context.color)), nl=False)
+        click.echo(render_verify(run, Style(context.color), verbose=context.verbosity > 0), nl=False)
 
 
 def _find(context: CliContext, file: Path) -> Path:

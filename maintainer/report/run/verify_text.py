@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from maintainer.model.run.commit_verdict import (
     VERDICTS,
@@ -15,10 +15,13 @@ from maintainer.model.run.commit_verdict import (
     lift_help,
 )
 from maintainer.policy.diagnostics import Severity
+from maintainer.report.document.blocks import Line, Statement, Subject, Subjects
+from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.findings import Case, Finding, Suite, render_suites
 from maintainer.report.run.run_findings import joined
-from maintainer.report.style import PLAIN, Role, Style
-from maintainer.report.text_layout import alike, iso_utc, printable
+from maintainer.report.run.run_text import symbol_of
+from maintainer.report.style import PLAIN, Role, Style, Symbol
+from maintainer.report.text_layout import iso_utc, printable
 from maintainer.units import by_cause, count_of, format_duration
 
 WORDS = {
@@ -39,18 +42,17 @@ _KINDS = {
 }
 
 
-def render_verify(run: VerifyRun, style: Style = PLAIN) -> str:
-    """Return all results as text, ending in a newline."""
-    lines: list[str] = []
-    for group in by_cause(run.tables, _cause):
-        lines += [*_table(group[0], style)]
-        lines += [f"  {printable(alike([table.ref.identifier for table in group[1:]]))}"] if group[1:] else []
-        lines.append("")
+def render_verify(run: VerifyRun, style: Style = PLAIN, *, verbose: bool = False) -> str:
+    """Return all results as text, ending in a newline.
+
+    Tables of which nothing was checked for one cause are one, if not ``verbose``.
+    """
+    subjects = [_subject(group) for group in by_cause(run.tables, lambda table: None if verbose else _cause(table))]
     totals = ", ".join(f"{run.count(result):,} {WORDS[result][0]}" for result in VERDICTS if run.count(result))
     of_ledger = "".join(f"; our own ledger: {WORDS[table.result][0]}" for table in run.tables if table.is_ledger)
-    lines.append(f"{count_of(len(run.user_tables), 'table')}: {totals or 'none selected'}{of_ledger}, "
-                 f"{format_duration(run.duration_seconds)}   run {run.run_id}")  # fmt: skip
-    return "\n".join(lines) + "\n"
+    took = f"{format_duration(run.duration_seconds)}   run {run.run_id}"
+    end = f"{count_of(len(run.user_tables), 'table')}: {totals or 'none selected'}{of_ledger}, {took}"
+    return terminal_text([Subjects(subjects), Line(), Line(end)], style)
 
 
 def _cause(table: TableVerification) -> object:
@@ -65,29 +67,15 @@ def verify_line(table: TableVerification, style: Style = PLAIN) -> str:
     return f"{style.paint(word, role)}  {printable(table.ref.identifier)}{version}"
 
 
-def _table(table: TableVerification, style: Style) -> Iterator[str]:
-    commit = table.commit
-    if commit is None:
-        yield verify_line(table, style)
-        if table.problem is not None:
-            yield f"  {table.problem.code}: {printable(table.problem.what)}"
-            if table.problem.help:
-                yield f"  help: {printable(table.problem.help)}"
-        return
-    yield style.paint(f"{printable(table.ref.identifier)}@{commit.version}", Role.BOLD) + f"  {_about(commit)}"
-    for check in commit.checks:
-        yield from _check(check, style)
-    if commit.uncovered_columns:
-        yield f"  note: the fingerprint does not cover {printable(', '.join(commit.uncovered_columns))}"
-    if table.quarantined:
-        yield f"  in quarantine: {printable(table.quarantined)}"
-    elif commit.content_is_wrong and not table.is_accepted:
-        yield "  in quarantine from now on: no run changes the table"
-    if (table.quarantined or commit.content_is_wrong) and not table.is_accepted:
-        at = f"{table.ref.identifier}@{commit.version}" if commit.content_is_wrong else table.ref.identifier
-        yield f"  help: {printable(lift_help(shlex.quote(at)))}"
-    if table.note:
-        yield f"  note: {printable(table.note)}"
+def _subject(tables: Sequence[TableVerification]) -> Subject:
+    first, names = tables[0], tuple(table.ref.identifier for table in tables)
+    symbol, commit = symbol_of(WORDS[first.result][1]), first.commit
+    if commit is not None:
+        statements = (*map(_check, commit.checks), *_remarks(first, commit))
+        return Subject(symbol, (f"{names[0]}@{commit.version}",), statements, place=_about(commit))
+    facts = (_problem(first),) if first.problem else ()
+    help_text = (first.problem and first.problem.help) or ""
+    return Subject(symbol, names, (Statement(symbol, WORDS[first.result][0], facts, help=help_text),))
 
 
 def _about(commit: CommitVerification) -> str:
@@ -95,20 +83,32 @@ def _about(commit: CommitVerification) -> str:
     when = iso_utc(commit.committed_at_ms) if commit.committed_at_ms else "at an unknown time"
     files = f"{commit.num_files_removed:,} -> {count_of(commit.num_files_added, 'file')}"
     moved = f", {files}" if commit.num_files_removed or commit.num_files_added else ""
-    return printable(f"{commit.operation} by {who}, {when}{moved}; {_KINDS[commit.kind]}")
+    return f"{commit.operation} by {who}, {when}{moved}; {_KINDS[commit.kind]}"
 
 
-def _check(check: CommitCheck, style: Style) -> Iterator[str]:
+def _check(check: CommitCheck) -> Statement:
     word, role = WORDS[check.result]
-    detail = (check.detail or "").split("\n")
     if check.result in (CheckResult.WRONG, CheckResult.SPELLED_ANEW, CheckResult.NOTED):
         # What was found comes first: the name says what would be right.
-        yield f"  {style.paint(word, role)}: {printable(detail[0] or f'not true: {check.name}')}"
-        yield from (f"      {printable(line)}" for line in detail[1:] if line)
-        yield f"      checked: {printable(check.name)}"
-    else:
-        head = f"  {style.paint(word, role)}: {printable(check.name)}"
-        yield head + (f" ({printable(check.detail)})" if check.detail else "")
+        found, *more = (check.detail or f"not true: {check.name}").split("\n")
+        return Statement(symbol_of(role), word, (found,), below=(*filter(None, more), f"checked: {check.name}"))
+    detail = f" ({check.detail})" if check.detail else ""
+    return Statement(symbol_of(role), word, (f"{check.name}{detail}",))
+
+
+def _remarks(table: TableVerification, commit: CommitVerification) -> Iterator[Statement]:
+    """Say what else a person should know: columns that no fingerprint covers, the quarantine, what verify noted."""
+    if commit.uncovered_columns:
+        columns = ", ".join(commit.uncovered_columns)
+        yield Statement(Symbol.SAME, "note", (f"the fingerprint does not cover {columns}",))
+    begins = commit.content_is_wrong and not table.is_accepted
+    if table.quarantined or begins:
+        at = f"{table.ref.identifier}@{commit.version}" if commit.content_is_wrong else table.ref.identifier
+        why = table.quarantined or "from now on: no run changes the table"
+        help_text = "" if table.is_accepted else lift_help(shlex.quote(at))
+        yield Statement(Symbol.BLOCKED, "in quarantine", (why,), help=help_text)
+    if table.note:
+        yield Statement(Symbol.SAME, "note", (table.note,))
 
 
 def verify_junit(run: VerifyRun) -> str:

@@ -132,7 +132,8 @@ def test_a_verification_says_one_cause_once() -> None:
     run = VerifyRun("r", 0, 1.0, (*tables, own))
     text = render_verify(run)
     assert (text.count("the key is wrong"), text.count("there is no such table")) == (1, 1)
-    assert "the same of 29 more tables: s3://lake/t/t01, " in text
+    assert "! 30 tables\n      s3://lake/t/t00, s3://lake/t/t01, s3://lake/t/t02 and 27 more " in text
+    assert render_verify(run, verbose=True).count("the key is wrong") == 30
     assert "31 tables: 31 could not check" in text
     assert [finding.table for finding in verify_findings(run)] == ["30 tables", "s.own"]
 

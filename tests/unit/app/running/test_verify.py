@@ -272,7 +272,7 @@ def test_a_note_is_told_and_says_nothing_against_the_commit(bench: Bench) -> Non
     run = bench.verify(Answers({"a.t": FOUND_SO}), "a.t")
     assert run.count(PROVEN) == 1
     text = render_verify(run)
-    assert "note: the log says 21 rows, the files hold 20\n      checked: inputs hold\n" in text
+    assert "! note        the log says 21 rows, the files hold 20\n                    checked: inputs hold\n" in text
     assert "1 table: 1 proven" in text
     assert verification_document(run)["counts"] == {"proven": 1, "wrong": 0, "not_checked": 0, "spelled_anew": 0}
     jsonschema.validate(verification_document(run), json.loads(SCHEMA.read_text(encoding="utf-8")))
@@ -324,16 +324,16 @@ def test_every_document_says_the_same(bench: Bench) -> None:
     annotations = render_annotations(verify_findings(run)).splitlines()
     assert [line.split(" ")[0] for line in annotations] == ["::error", "::warning", "::warning"]
     text = render_verify(run)
-    assert (
-        "a.bad@7  OPTIMIZE by Apache-Spark/4.1, 2026-11-21T22:00:00.000Z, 3 -> 1 file; claims to change no data" in text
-    )
-    assert "  WRONG: 20 rows were removed, 19 added\n      checked: rows hold\n" in text
-    assert text.count("in quarantine from now on: no run changes the table\n  help: look at what failed") == 1
+    about = "OPTIMIZE by Apache-Spark/4.1, 2026-11-21T22:00:00.000Z, 3 -> 1 file; claims to change no data"
+    assert f"  x a.bad@7     {about}\n" in text
+    assert "x WRONG       20 rows were removed, 19 added\n                    checked: rows hold\n" in text
+    begins = "in quarantine  from now on: no run changes the table\n                    help: look at what failed"
+    assert text.count(begins) == 1
     assert text.count("`maintainer verify a.bad@7 --accept REASON`") == 1
-    assert "in quarantine: V507: version 7 was" in render_verify(bench.verify(answers, "a.bad"))
+    assert "in quarantine  V507: version 7 was" in render_verify(bench.verify(answers, "a.bad"))
     accepted = render_verify(bench.verify(answers, "a.bad", accept="looked at"))
     assert ("--accept" in accepted, "from now on" in accepted) == (False, False)
-    assert "  could not check: rows hold (3 of its files are not on storage any more)\n" in text
+    assert "! could not check  rows hold (3 of its files are not on storage any more)\n" in text
     assert "4 tables: 1 proven, 1 WRONG, 2 could not check" in text
 
 
