@@ -28,6 +28,7 @@ from maintainer.planning.vacuum.deletion_limits import FLOOR_SECONDS
 from maintainer.planning.zorder.zorder_options import FROM_TIMESTAMP, REQUEST
 from maintainer.policy.property_names import canonical_name
 from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.report.plan.reason_words import reason_words
 from maintainer.report.plan.step_text import step_word
 from maintainer.units import count_of, exact_size, format_duration, format_size, round_duration_up, round_size_down
 
@@ -163,8 +164,8 @@ def _of_vacuum(step: VacuumStep, at_ms: int) -> str:
 
 def of_reason(code: ReasonCode, policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
     """Say what would bring on what is left alone for this reason."""
-    change = _CHANGES[code]
-    return change if isinstance(change, str) else change(policy, entries)
+    change = _CHANGES.get(code)
+    return reason_words()[code].change if change is None else change(policy, entries)
 
 
 _Sentence = Callable[[ResolvedPolicy, Sequence[LeftAlone]], str]
@@ -292,62 +293,19 @@ def _limit(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
     return f"planned again when the limit is raised, or optimize.where chooses fewer partitions ({', '.join(parts)})"
 
 
-_CHANGES: Mapping[ReasonCode, str | _Sentence] = {
+_CHANGES: Mapping[ReasonCode, _Sentence] = {
     ReasonCode.AT_TARGET: _at_target,
     ReasonCode.NO_PARTNER: _no_partner,
-    ReasonCode.OUTSIDE_WHERE: "taken when optimize.where chooses the partition",
     ReasonCode.HOT: _quiet_table,
-    ReasonCode.RESTING: (
-        "taken when that time has passed since our last rewrite, unless others update the table meanwhile "
-        "(optimize.quietAfterUpdates)"
-    ),
     ReasonCode.HOT_PARTITION: _unwritten,
     ReasonCode.UPDATED_PARTITION: _updated,
     ReasonCode.LOST_TO_WRITER: _lost,
-    ReasonCode.NEWEST_PARTITION: "taken when a newer partition comes, or skipNewestPartitions is lowered",
-    ReasonCode.NOT_DUE: "taken when it is due, or now with --ignore-every",
     ReasonCode.NOT_WORTH_IT: _not_worth_it,
     ReasonCode.NOTHING_EXPIRED: _nothing_expired,
-    ReasonCode.UNPROVEN_REWRITE: "deleted after the rewrite is proven: the next apply tries first, or `verify`",
-    ReasonCode.SPELLED_APART: "nothing: files of each spelling are joined among themselves",
-    ReasonCode.SPELLING_CHANGES: "taken with --engine transaction",
-    ReasonCode.LOST_VALUE: "taken when the log has a value for them: docs/reasons.md says how",
-    ReasonCode.SAME_ZORDER: (
-        "taken when files are added or rewritten, or optimize.zorder names other columns, strategies or another "
-        "revision"
-    ),
     ReasonCode.WAITS_FOR_TURN: _waits_for_turn,
-    ReasonCode.BELOW_NEXT_LEVEL: "taken when more files of this level come together",
     ReasonCode.BEFORE_TIMESTAMP: _before_timestamp,
-    ReasonCode.OFF_ON_TABLE: "taken when the table's own switch is on, or tableProperties is `ignore`",
-    ReasonCode.NOTHING_TO_ORDER: "put in order when the values differ, or by columns that do",
-    ReasonCode.REQUEST_IGNORED: "nothing: the automatic optimization does what was asked for",
-    ReasonCode.SAME_REWRITE: "taken when files are added or rewritten, or optimize.rewrite asks for others",
-    ReasonCode.SAME_CLUSTERING: "taken when there are files in no cube",
-    ReasonCode.SEALED_CUBE: (
-        "taken with a larger optimize.cluster.minCubeSize, together with other small cubes or files in none"
-    ),
-    ReasonCode.OTHER_CLUSTERING: "taken with optimize.cluster.full: true",
-    ReasonCode.OUTSIDE_WINDOW: "taken when the window opens, or now with --ignore-window",
-    ReasonCode.SUSPENDED: "taken when `suspend` ends or is removed",
-    ReasonCode.BELOW_MIN_SIZE: "taken when the table has grown to `match.minSize`, or with a smaller one in the rule",
-    ReasonCode.NO_TABLE_YET: "taken when the table exists: the next `maintainer plan` sees it",
-    ReasonCode.QUARANTINED: (
-        "taken after a person has looked at the table and brought back rows that are wrong: "
-        "`maintainer verify TABLE --accept REASON`"
-    ),
     ReasonCode.OVER_LIMIT: _limit,
-    ReasonCode.OVER_BUDGET: "taken in its turn, unless it is more than all of the budget; or when that is larger",
-    ReasonCode.PLAN_STALE: "planned again with what the table is now: `maintainer plan --out FILE`",
-    ReasonCode.NO_LONGER_LIVE: "a new plan takes what is left",
-    ReasonCode.LIVE_AGAIN: "nothing, as long as the table needs them, or may need them",
-    ReasonCode.NOT_BY_ENGINE: "taken with --engine transaction, which does not run over Spark Connect",
-    ReasonCode.KEPT_FOR_CLONE: "deleted when the other table no longer refers to them, nor may do so",
-    ReasonCode.NESTED_TABLE: "nothing: it belongs to another table or to a stream",
-    ReasonCode.BEHIND_SYMLINK: "nothing: links are never followed",
     ReasonCode.UNTRACKED: _untracked,
     ReasonCode.LARGE_DELETE: _large_delete,
-    ReasonCode.CANNOT_BE_SURE: "deleted when what the reason names can be read again, or the clocks agree",
-    ReasonCode.COPIED_TABLE: "nothing: it is a note, and each is maintained by its own policy, if it has one",
 }
-"""Every reason why something is left alone; a test holds the set complete."""
+"""Reasons whose answer depends on the policy, or on what is left alone; ``reason_words`` has the others."""

@@ -30,77 +30,9 @@ from maintainer.planning.vacuum.deletion_limits import FLOOR_SECONDS
 from maintainer.policy.property_names import canonical_name
 from maintainer.policy.resolve.policy_values import NOT_SET, policy_values
 from maintainer.policy.resolve.resolved import BUILT_IN, ResolvedPolicy, ZOrderMode
+from maintainer.report.plan.reason_words import reason_words
 
 _MIN, _MAX = "optimize.minFileSize", "optimize.maxFileSize"
-_ZORDER = ("optimize.zorder.columns", "optimize.zorder.mode", "optimize.zorder.strategies")
-_CLUSTER = ("optimize.cluster.minCubeSize", "optimize.cluster.targetCubeSize")
-
-_KEYS: Mapping[ReasonCode, tuple[str, ...]] = {
-    ReasonCode.PROPERTY_DRIFT: (),  # by the name of the property: ``_of_properties``
-    ReasonCode.RETENTION_TOO_SHORT_ON_TABLE: (),
-    ReasonCode.NEW_REVISION: ("optimize.zorder.columns",),
-    ReasonCode.SMALL_FILES: ("optimize.minFileSize",),
-    ReasonCode.DELETED_ROWS: ("optimize.maxDeletedRowsRatio",),
-    ReasonCode.DROPPED_COLUMNS: ("optimize.purge.droppedColumns",),
-    ReasonCode.ZORDER_DUE: ("optimize.zorder.columns", "optimize.zorder.mode"),
-    ReasonCode.UNINDEXED_FILES: _ZORDER,
-    ReasonCode.CUBE_FRAGMENTS: _ZORDER,
-    ReasonCode.CURVE_PIECE: _ZORDER,
-    ReasonCode.REWRITE_DUE: ("optimize.rewrite",),
-    ReasonCode.CLUSTERING_DUE: _CLUSTER,
-    ReasonCode.REMOVED_FILES_EXPIRED: ("vacuum.retention", "vacuum.allowShortRetention", "consumers"),
-    ReasonCode.UNTRACKED_FILES_OLD: ("vacuum.deleteUntracked", "vacuum.untrackedAge"),
-    ReasonCode.TRASH_EXPIRED: (),  # their time was set when they were moved there
-    ReasonCode.AT_TARGET: ("optimize.minFileSize",),
-    ReasonCode.NO_PARTNER: ("optimize.minFileSize", "optimize.maxFileSize"),
-    ReasonCode.OUTSIDE_WHERE: ("optimize.where",),
-    ReasonCode.HOT: ("optimize.quietAfterUpdates",),
-    ReasonCode.RESTING: ("optimize.quietAfterUpdates",),
-    ReasonCode.HOT_PARTITION: ("optimize.quietFor",),
-    ReasonCode.UPDATED_PARTITION: ("optimize.quietAfterUpdates",),
-    ReasonCode.LOST_TO_WRITER: (),
-    ReasonCode.NEWEST_PARTITION: ("optimize.skipNewestPartitions",),
-    ReasonCode.NOT_DUE: ("optimize.every", "vacuum.every"),
-    ReasonCode.NOT_WORTH_IT: ("optimize.when.minSmallFiles", "optimize.when.minSmallBytes"),
-    ReasonCode.NOTHING_EXPIRED: ("vacuum.retention", "vacuum.allowShortRetention", "consumers"),
-    ReasonCode.UNPROVEN_REWRITE: (),
-    ReasonCode.DOUBTFUL_BOUNDS: (),
-    ReasonCode.SPELLED_APART: (),
-    ReasonCode.SPELLING_CHANGES: (),
-    ReasonCode.LOST_VALUE: (),
-    ReasonCode.SAME_ZORDER: ("optimize.zorder.columns", "optimize.zorder.mode"),
-    ReasonCode.WAITS_FOR_TURN: _ZORDER,
-    ReasonCode.BELOW_NEXT_LEVEL: _ZORDER,
-    ReasonCode.BEFORE_TIMESTAMP: ("optimize.zorder.fromTimestamp",),
-    ReasonCode.OFF_ON_TABLE: ("optimize.zorder.tableProperties",),
-    ReasonCode.NOTHING_TO_ORDER: ("optimize.zorder.columns",),
-    ReasonCode.REQUEST_IGNORED: ("optimize.zorder.tableProperties",),
-    ReasonCode.SAME_REWRITE: ("optimize.rewrite",),
-    ReasonCode.SAME_CLUSTERING: ("optimize.cluster.minCubeSize",),
-    ReasonCode.SEALED_CUBE: ("optimize.cluster.minCubeSize",),
-    ReasonCode.OTHER_CLUSTERING: ("optimize.cluster.full",),
-    ReasonCode.OUTSIDE_WINDOW: ("window",),
-    ReasonCode.SUSPENDED: ("suspend",),
-    ReasonCode.BELOW_MIN_SIZE: (),
-    ReasonCode.NO_TABLE_YET: (),
-    ReasonCode.QUARANTINED: (),
-    ReasonCode.OVER_LIMIT: ("limits.maxBytes", "limits.maxFiles"),
-    ReasonCode.OVER_BUDGET: (),  # the run's, not the policy's
-    ReasonCode.PLAN_STALE: (),
-    ReasonCode.NO_LONGER_LIVE: (),
-    ReasonCode.LIVE_AGAIN: (),
-    ReasonCode.NOT_BY_ENGINE: ("optimize.rewrite", "optimize.purge.droppedColumns", "vacuum"),
-    ReasonCode.KEPT_FOR_CLONE: (),
-    ReasonCode.NESTED_TABLE: (),
-    ReasonCode.BEHIND_SYMLINK: (),
-    ReasonCode.UNTRACKED: ("vacuum.deleteUntracked",),
-    ReasonCode.LARGE_DELETE: ("limits.maxDeletes", "vacuum.allowLargeDelete"),
-    ReasonCode.CANNOT_BE_SURE: ("consumers",),
-    ReasonCode.COPIED_TABLE: (),
-}
-"""The keys behind each reason, every one of them except where ``_of_reason`` picks from several; a test asks for all
-codes. A key without values of its own (``optimize.rewrite``) stands for those set below it."""
-
 _NOTHING_ASKED = frozenset(
     {ReasonCode.SUSPENDED, ReasonCode.BELOW_MIN_SIZE, ReasonCode.OUTSIDE_WINDOW, ReasonCode.NO_TABLE_YET}
 )
@@ -166,13 +98,13 @@ def _of_left_alone(entry: LeftAlone, policy: ResolvedPolicy) -> Iterator[str]:
         when = optimize.when
         few = when.min_small_files is not None and entry.num_files < when.min_small_files
         light = when.min_small_bytes is not None and entry.size_bytes < when.min_small_bytes
-        yield from (key for key, unmet in zip(_KEYS[code], (few, light), strict=True) if unmet)
+        yield from (key for key, unmet in zip(reason_words()[code].keys, (few, light), strict=True) if unmet)
     else:
         yield from _of_reason(entry.reason, policy)
 
 
 def _of_reason(reason: Reason, policy: ResolvedPolicy, step: VacuumStep | None = None) -> Iterator[str]:
-    keys = _KEYS[reason.code]
+    keys = reason_words()[reason.code].keys
     match reason.code:
         case ReasonCode.REWRITE_DUE | ReasonCode.SAME_REWRITE:
             yield from _rewrite_keys(policy)

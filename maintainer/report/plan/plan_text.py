@@ -32,7 +32,7 @@ from maintainer.report.document.blocks import (
 from maintainer.report.document.folding import FOLD, merged
 from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.plan.plan_totals import cost_line, rule_lines, tables_line, total
-from maintainer.report.plan.reason_words import LEFT_ALONE_WORDS
+from maintainer.report.plan.reason_words import reason_words
 from maintainer.report.plan.step_text import (
     alike,
     describe,
@@ -241,7 +241,7 @@ def _quiet_line(tables: Sequence[TablePlan]) -> str:
         max(table.left_alone, key=lambda entry: entry.num_files).reason.code for table in tables if table.left_alone
     )
     why = ", ".join(
-        f"{LEFT_ALONE_WORDS.get(code, code.value)} ({count_of(number, 'table')})" for code, number in codes.items()
+        f"{reason_words()[code].words or code.value} ({count_of(number, 'table')})" for code, number in codes.items()
     )
     return f"{count_of(len(tables), 'table')}   nothing to do{': ' + why if why else ''}"
 

@@ -29,6 +29,7 @@ from maintainer.planning.curve.revision import PROPERTY_PREFIX
 from maintainer.planning.selection.lane_choice import lanes_of
 from maintainer.report.document.blocks import Statement, Text, literal
 from maintainer.report.document.folding import merged
+from maintainer.report.plan.reason_words import reason_words
 from maintainer.report.style import Symbol
 from maintainer.report.text_layout import columns, partition, printable, when
 from maintainer.units import by_cause, count_of, format_duration, format_size, named
@@ -40,28 +41,6 @@ INTERNAL = "the boundaries of the Z-order, which later runs go by"
 """What is said instead of the value of a property of ours."""
 
 ONLY_APPLY_CAN_TELL = "only apply checks: both clocks, other tables' logs, whether each file is still the same"
-
-LOUD_REASONS = frozenset(
-    {
-        ReasonCode.HOT,
-        ReasonCode.RESTING,
-        ReasonCode.SUSPENDED,
-        ReasonCode.QUARANTINED,
-        ReasonCode.UNPROVEN_REWRITE,
-        ReasonCode.OVER_BUDGET,
-        ReasonCode.LOST_VALUE,
-        ReasonCode.NO_TABLE_YET,
-    }
-)
-"""Tables left alone for these are always named: someone may have to act, or wants to know a place in the queue."""
-
-_WITHOUT_TIMES: dict[ReasonCode, str] = {
-    ReasonCode.NOT_DUE: "ran too recently",
-    ReasonCode.OUTSIDE_WINDOW: "outside the maintenance window",
-    ReasonCode.HOT: "hot: left to its writers",
-    ReasonCode.RESTING: "resting after our own rewrites",
-}
-"""Reasons whose sentence says when something was or will be, and what is said where no time may stand."""
 
 
 def step_word(kind: str) -> str:
@@ -109,7 +88,7 @@ def said_reasons(reasons: Sequence[Sequence[Reason]], *, with_times: bool = True
     """Return each reason as a sentence and its policy line; those of several tables that go together are one."""
     said = []
     for each in zip(*reasons, strict=False):
-        fixed = None if with_times else _WITHOUT_TIMES.get(each[0].code)
+        fixed = not with_times and reason_words()[each[0].code].timeless
         said.append((fixed or merged([reason.text for reason in each]), places(reason.origin for reason in each)))
     return tuple(said)
 
@@ -293,7 +272,7 @@ def _left(members: Sequence[tuple[int, LeftAlone]], with_times: bool, is_aside: 
         0 if only else num_partitions,
     )
     amount = f"{partition(only)}  {amount}".rstrip() if only else amount
-    text = (None if with_times else _WITHOUT_TIMES.get(code)) or merged([entry.reason.text for entry in entries])
+    text = (not with_times and reason_words()[code].timeless) or merged([entry.reason.text for entry in entries])
     reason = (with_code(code, text), places(entry.reason.origin for entry in entries))
     return Statement(Symbol.LEFT, "left alone", (amount,) if amount else (), (reason,), is_aside=is_aside)
 
@@ -312,5 +291,5 @@ def with_code(code: ReasonCode, text: str) -> str:
 def is_named(table: TablePlan) -> bool:
     """Return whether a plan that is not verbose names a table: it changes, or someone may have to look at it."""
     return table.state not in ("up_to_date", "waiting") or any(
-        entry.reason.code in LOUD_REASONS for entry in table.left_alone
+        reason_words()[entry.reason.code].is_loud for entry in table.left_alone
     )

@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from maintainer.report.plan.reason_words import LEFT_ALONE_WORDS
+from maintainer.model.plan.reasons import ReasonCode
+from maintainer.report.plan.reason_words import reason_words
 
 PAGE = (Path(__file__).parents[4] / "docs" / "reasons.md").read_text(encoding="utf-8")
+WORDS = {code.value: said.words for code, said in reason_words().items() if said.words}
 
 
 def test_what_is_left_alone_has_words_and_nothing_else_has() -> None:
     _, _, left_alone = PAGE.partition("## Why files or partitions are left alone")
     assert left_alone
     sections = set(re.findall(r"^### (\w+)$", left_alone, re.MULTILINE))
-    assert {code.value for code in LEFT_ALONE_WORDS} == sections
+    assert set(WORDS) == sections
+    assert set(reason_words()) == set(ReasonCode)
 
 
 def test_no_two_reasons_read_the_same() -> None:
-    assert len(set(LEFT_ALONE_WORDS.values())) == len(LEFT_ALONE_WORDS)
-    assert [words for words in LEFT_ALONE_WORDS.values() if "_" in words or words.endswith(".")] == []
+    assert len(set(WORDS.values())) == len(WORDS)
+    assert [words for words in WORDS.values() if "_" in words or words.endswith(".")] == []
