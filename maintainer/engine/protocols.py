@@ -136,10 +136,12 @@ class TableReader(HistoryReader, Protocol):
         """
         ...
 
-    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+    def updates(
+        self, facts: TableFacts, *, since_ms: int, after_version: int, until_version: int | None = None
+    ) -> tuple[Update, ...]:
         """Return what others updated since a moment or above a version, newest first; a bounded number.
 
-        Appends, commits of ours and commits that remove no file are none.
+        Appends, commits of ours and commits that remove no file are none. ``until_version`` as in ``CommitsWanted``.
 
         Raises:
             TableError: The log cannot be read.

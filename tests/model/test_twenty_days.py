@@ -112,7 +112,9 @@ class Days(TableLog):
     def read(self, ref: TableRef, wanted: CommitsWanted) -> CommitsRead:
         return read_commits(self, "file:/lake", wanted)
 
-    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+    def updates(
+        self, facts: TableFacts, *, since_ms: int, after_version: int, until_version: int | None = None
+    ) -> tuple[Update, ...]:
         return read_updates(self, facts, since_ms=since_ms, after_version=after_version)
 
     def rewritten_paths(self, facts: TableFacts, *, since_ms: int) -> frozenset[str]:

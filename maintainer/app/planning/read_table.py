@@ -131,12 +131,17 @@ def _facts_with(
             question = VacuumQuestion(need.removed_before_ms, now_ms, need.untracked_before_ms, tables)
             return reader.vacuum_look(facts, question)
         case WritersNeed():
-            types = frozenset(column.type for column in planned_columns(facts))
-            read = reader.commits(facts.ref, CommitsWanted(need.limit, need.since_ms, doubtful_types=types))
+            read = reader.commits(facts.ref, _wanted(facts, need))
             rhythm, own = rhythm_of(read, now_ms), own_rewrites_of(read, now_ms)
             return replace(facts, writers=rhythm, own_rewrites=own, doubtful_files=read.doubtful_files)
         case UpdatesNeed():
-            updates = reader.updates(facts, since_ms=need.since_ms, after_version=facts.version)
+            known = facts.version
+            updates = reader.updates(facts, since_ms=need.since_ms, after_version=known, until_version=known)
             return replace(facts, updates=updates)
         case _:
             assert_never(need)
+
+
+def _wanted(facts: TableFacts, need: WritersNeed) -> CommitsWanted:
+    types = frozenset(column.type for column in planned_columns(facts))
+    return CommitsWanted(need.limit, need.since_ms, doubtful_types=types, until_version=facts.version)

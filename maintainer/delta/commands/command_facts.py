@@ -143,10 +143,15 @@ class CommandTableReader:
         with table_errors(facts.ref.identifier):
             return read_stamp(self.storage(facts), version)
 
-    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+    def updates(
+        self, facts: TableFacts, *, since_ms: int, after_version: int, until_version: int | None = None
+    ) -> tuple[Update, ...]:
         """Return other writers' updates since a time or above a version; see ``TableReader.updates``."""
         with table_errors(facts.ref.identifier):
-            return read_updates(self.storage(facts), facts, since_ms=since_ms, after_version=after_version)
+            return read_updates(
+                self.storage(facts), facts,
+                since_ms=since_ms, after_version=after_version, until_version=until_version,
+            )  # fmt: skip
 
     def commits(self, ref: TableRef, wanted: CommitsWanted) -> CommitsRead:
         """The table's newest commits; see ``HistoryReader.commits`` for what it raises."""

@@ -170,7 +170,7 @@ class DeltaTableWriter:
         self._jvm.activate()
         with table_errors(facts.ref.identifier):
             storage = self._live_files.storage(facts.location)
-            log_files = storage.log_files()
+            log_files = storage.listed_with(facts.version)
             refuse_empty_commits(log_files.values(), facts.ref.identifier)
             if counts_files and storage.checksum_uri(facts.version) in log_files:
                 self._refuse_other_checksum(storage, facts)

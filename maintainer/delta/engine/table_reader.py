@@ -44,6 +44,7 @@ class DeltaTableReader:
         self._live_files = live_files or LiveFilesReader(jvm)
         self.references = references or References()
         self._replayed: tuple[str, LogReplay] | None = None
+        self._last_read: tuple[TableRef, TableStorage] | None = None
         self._log_reader = LogReader()
         self._spark = SparkReader(jvm)
 
@@ -51,7 +52,10 @@ class DeltaTableReader:
         """Read the newest version; see ``TableReader.facts`` for what it raises."""
         with self._reading(ref.identifier):
             storage = self._opened(ref)
-            return self._log_reader.facts(ref, storage) or self._spark.facts(ref, storage)
+            facts = self._log_reader.facts(ref, storage) or self._spark.facts(ref, storage)
+            self._live_files.keep_open(facts.location, storage)
+            self._last_read = (ref, storage)
+            return facts
 
     def forget(self, location: str) -> None:
         """Drop what is kept of a table's log, here and in Delta."""
@@ -139,15 +143,22 @@ class DeltaTableReader:
         with self._reading(facts.ref.identifier):
             return read_stamp(self._storage(facts), version)
 
-    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+    def updates(
+        self, facts: TableFacts, *, since_ms: int, after_version: int, until_version: int | None = None
+    ) -> tuple[Update, ...]:
         """Return other writers' updates since a time or above a version; see ``TableReader.updates``."""
         with self._reading(facts.ref.identifier):
-            return read_updates(self._storage(facts), facts, since_ms=since_ms, after_version=after_version)
+            return read_updates(
+                self._storage(facts), facts,
+                since_ms=since_ms, after_version=after_version, until_version=until_version,
+            )  # fmt: skip
 
     def commits(self, ref: TableRef, wanted: CommitsWanted) -> CommitsRead:
         """The table's newest commits; see ``HistoryReader.commits`` for what it raises."""
         with self._reading(ref.identifier):
-            storage = self._opened(ref)
+            last_ref, storage = self._last_read or (None, None)
+            if storage is None or last_ref != ref or wanted.until_version is None:
+                storage = self._opened(ref)
             return read_commits(storage, storage.location, wanted)
 
     def in_catalog(self, wanted: Callable[[str], bool] = lambda database: True) -> Iterator[tuple[str, str]]:

@@ -106,7 +106,7 @@ public class ConditionalLogStore extends io.delta.storage.S3SingleDriverLogStore
     }
 
     /** Whether a bucket keeps the condition: an object is created twice, and the second time must be refused. */
-    private static boolean keepsCondition(FileSystem fileSystem, Path logPath) throws IOException {
+    private static synchronized boolean keepsCondition(FileSystem fileSystem, Path logPath) throws IOException {
         String bucket = fileSystem.getConf().get("fs.s3a.endpoint", "") + " " + fileSystem.getUri();
         Object known = HONEST.get(bucket);
         if (known != null) {

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from maintainer.delta.storage.table_log import LogEntry, TableLog
+from maintainer.delta.storage.table_log import LogEntry, TableLog, commits_among
 from maintainer.model.table.commit_records import MAX_COMMITS_READ, CommitsRead, CommitStamp, CommitsWanted, TableCommit
 from maintainer.model.table.statistics_writers import doubts_about
 
@@ -52,7 +52,8 @@ def read_commits(log: TableLog, location: str, wanted: CommitsWanted) -> Commits
         location: The table's root, for the answer.
         wanted: Which, and what of them. The log's order is trusted, as times of commits may go back a little.
     """
-    entries = log.commits()
+    until = wanted.until_version
+    entries = log.commits() if until is None else commits_among(log.listed_with(until).values())
     commits: list[TableCommit] = []
     doubtful: dict[str, set[str]] = {}
     for entry, info in log.infos(entries[::-1][: min(MAX_COMMITS_READ, wanted.limit)]):

@@ -15,7 +15,7 @@ from typing import Any
 
 from maintainer.delta.log.actions import PartitionNames
 from maintainer.delta.log.predicate_bounds import bounded_partitions
-from maintainer.delta.storage.table_log import TableLog
+from maintainer.delta.storage.table_log import TableLog, commits_among
 from maintainer.model.table.commit_records import MAINTENANCE, CommitStamp
 from maintainer.model.table.table_facts import PartitionValues, TableFacts, Update
 from maintainer.planning.selection.schema_columns import partition_types
@@ -29,7 +29,9 @@ MAX_UPDATES = 50
 """Only the newest so many are read whole."""
 
 
-def read_updates(log: TableLog, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+def read_updates(
+    log: TableLog, facts: TableFacts, *, since_ms: int, after_version: int, until_version: int | None = None
+) -> tuple[Update, ...]:
     """Return the updates of others that were committed since a moment or above a version, newest first.
 
     Args:
@@ -37,11 +39,13 @@ def read_updates(log: TableLog, facts: TableFacts, *, since_ms: int, after_versi
         facts: The table: its partition columns, and the partitions that hold live files.
         since_ms: Milliseconds since 1970 UTC. A clock that runs ahead makes no commit younger than its file.
         after_version: Everything above it is looked at, however old it says it is.
+        until_version: See ``TableReader.updates``.
     """
     names = PartitionNames.of({"schemaString": facts.schema_json, "partitionColumns": facts.partition_columns})
     live = {file.partition_texts: file.partition_values for file in facts.files}
     updates: list[Update] = []
-    for entry, info in log.infos(log.commits()[::-1][:MAX_COMMITS_LOOKED_AT]):
+    entries = log.commits() if until_version is None else commits_among(log.listed_with(until_version).values())
+    for entry, info in log.infos(entries[::-1][:MAX_COMMITS_LOOKED_AT]):
         at_ms = min(_moment(info) or entry.modification_time_ms, entry.modification_time_ms)
         if (at_ms < since_ms and entry.version <= after_version) or len(updates) >= MAX_UPDATES:
             break

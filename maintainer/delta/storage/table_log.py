@@ -56,6 +56,7 @@ class TableLog:
         self.files = files
         self._root_uri = root_uri
         self._log_uri = f"{root_uri}/{LOG_FOLDER}"
+        self._listed: dict[str, StoredFile] = {}
 
     @property
     def root_uri(self) -> str:
@@ -88,7 +89,12 @@ class TableLog:
 
     def log_files(self) -> dict[str, StoredFile]:
         """What lies in the log's folder, by URI: one request of a store for a thousand files."""
-        return self.files.children(self._log_uri)
+        self._listed = self.files.children(self._log_uri)
+        return self._listed
+
+    def listed_with(self, version: int) -> dict[str, StoredFile]:
+        """The log's folder as it was last listed, where that shows the commit of a version; else as it is now."""
+        return self._listed if self.commit_uri(version) in self._listed else self.log_files()
 
     def sidecars(self) -> dict[str, StoredFile]:
         """The files that manifests of checkpoints may name, by their names."""

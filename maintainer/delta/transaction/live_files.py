@@ -149,7 +149,8 @@ class LiveFilesReader:
             Exception: What Delta raises, where the log's files do not make up the version.
         """
         try:
-            files = replay_version(self.storage(facts.location), version, with_statistics=wanted).state.files
+            storage = self.storage(facts.location)
+            files = replay_version(storage, version, storage.listed_with(version), with_statistics=wanted).state.files
         except UNREADABLE:
             snapshot = self._jvm.snapshot_at(self._jvm.log_at(facts.location), version)
             rows = self._jvm.all_files(snapshot).selectExpr("to_json(struct(path, deletionVector)) AS add", "stats")
@@ -221,6 +222,10 @@ class LiveFilesReader:
     def _keep(self, key: tuple[str, str, int], files: LiveFiles) -> None:
         if files.complete and len(files.adds) <= MAX_FILES_KEPT:
             self._known.keep(key, KnownVersion(files, files.version, files.commit, len(files.adds)))
+
+    def keep_open(self, location: str, storage: TableStorage) -> None:
+        """Have the storage by which a table was just read serve the looks that follow, with what it has listed."""
+        self._last_storage = (location, storage)
 
     def storage(self, location: str) -> TableStorage:
         """Open a table's storage once for all looks at it that follow one another."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from maintainer.delta.log.replay.log_replay import LogReplay, replay
 from maintainer.delta.storage.file_identity import Claim, NeededFiles
 from maintainer.delta.storage.file_store import FileStore, StoredFile
+from maintainer.delta.storage.table_log import commits_among
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.vacuum.shallow_clones import Locator, References
 from maintainer.delta.vacuum.stream_checkpoint import position
@@ -42,7 +43,7 @@ def history(
     now_ms: int,
 ) -> tuple[LogReplay | None, VacuumHistory]:
     """Find how long files must be kept; see ``TableReader.vacuum_history``. The log is None where it was not read."""
-    entries, log = storage.commits(), None
+    entries, log = commits_among(storage.listed_with(facts.version).values()), None
     if removed_before_ms is None or not nothing_left(storage, facts, removed_before_ms, entries):
         log = replay(storage, facts.version, entries)
     # Commit files alone are enough to place a stream where nothing is deleted.

@@ -55,12 +55,14 @@ class CommitsWanted:
 
     ``counted``: the figures of our own commits are counted from their actions, which costs reading them whole.
     ``doubtful_types``: files of writers whose bounds of these types cannot be trusted are named, at the same cost.
+    ``until_version``: the log will do as it was listed when this version was read; None lists it.
     """
 
     limit: int = MAX_COMMITS_READ
     since_ms: int | None = None
     counted: bool = False
     doubtful_types: frozenset[str] = frozenset()
+    until_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,7 +223,9 @@ class FakeWorker:
         newest = range(table.version, max(-1, table.version - wanted.limit), -1)
         return CommitsRead(ref.location, tuple(_commit(table, version) for version in newest), 0)
 
-    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+    def updates(
+        self, facts: TableFacts, *, since_ms: int, after_version: int, until_version: int | None = None
+    ) -> tuple[Update, ...]:
         versions = self._table(facts.ref).versions
         return tuple(
             Update(version, after.at_ms, "DELETE")

@@ -145,7 +145,9 @@ class LocalReader:
         """See ``TableReader``; nothing here looks for commits."""
         raise AssertionError("not asked for here")
 
-    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+    def updates(
+        self, facts: TableFacts, *, since_ms: int, after_version: int, until_version: int | None = None
+    ) -> tuple[Update, ...]:
         """See ``TableReader``; nothing here is rewritten."""
         raise AssertionError("not asked for here")
 

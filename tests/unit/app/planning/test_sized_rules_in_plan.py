@@ -48,7 +48,9 @@ class Sized(Lake):
         assert facts.size_bytes >= 100 * MIB, "removed files are looked for, and nothing manages the table"
         return VacuumHistory()
 
-    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[()]:
+    def updates(
+        self, facts: TableFacts, *, since_ms: int, after_version: int, until_version: int | None = None
+    ) -> tuple[()]:
         return ()
 
 

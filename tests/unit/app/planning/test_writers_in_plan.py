@@ -51,7 +51,9 @@ class Reader:
             raise self.error
         return CommitsRead(ref.location, self.commits_read, 0)
 
-    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+    def updates(
+        self, facts: TableFacts, *, since_ms: int, after_version: int, until_version: int | None = None
+    ) -> tuple[Update, ...]:
         self.asked.append((facts.version, since_ms))
         return (MERGE,)
 

@@ -113,7 +113,7 @@ class Answers:
     def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
         raise AssertionError("not asked for")
 
-    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+    def updates(self, facts: TableFacts, **wanted: int | None) -> tuple[Update, ...]:
         raise AssertionError("not asked for here")
 
     def commits(self, ref: TableRef, wanted: CommitsWanted) -> CommitsRead:
