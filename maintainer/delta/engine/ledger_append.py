@@ -94,8 +94,9 @@ def append_in_process(
                 storage.delete(storage.uri(name))
         raise
     write_derived_checksum(jvm, storage, log, version)
-    if by_kernel:
-        write_if_due(jvm, storage, log, metadata, version, storage.root_uri)
+    if by_kernel and write_if_due(jvm, storage, log, metadata, version, storage.root_uri):
+        with contextlib.suppress(Exception):  # the rows have landed; the next checkpoint cleans up as well
+            jvm.clean_up(log)
     return True
 
 

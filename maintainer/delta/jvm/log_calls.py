@@ -18,6 +18,7 @@ REQUIRED: tuple[Required, ...] = (
     ("DeltaLog", "dataPath", 0),
     ("DeltaLog", "getSnapshotAt", 4),
     ("DeltaLog", "checkpoint", 0),
+    ("DeltaLog", "doLogCleanup", 2),
     ("DeltaLog", "tombstoneRetentionMillis", 1),
     ("Snapshot", "allFiles", 0),
     ("Snapshot", "tombstones", 0),
@@ -84,6 +85,10 @@ class LogCalls(Gateway):
     def checkpoint(self, log: JavaObject) -> None:
         """Let Delta write the checkpoint of the newest version, by Spark jobs."""
         log.checkpoint()
+
+    def clean_up(self, log: JavaObject) -> None:
+        """Let Delta delete what of the log is past ``delta.logRetentionDuration`` and older than a checkpoint."""
+        log.doLogCleanup(self.update(log), self._none)
 
     def metadata(self, snapshot: JavaObject) -> dict[str, Any]:
         """The snapshot's ``metaData`` action."""

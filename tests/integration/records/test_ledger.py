@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -64,6 +65,26 @@ def test_an_append_on_a_local_disk_starts_no_spark_job(spark: SparkSession, tmp_
     assert foreign.version() == 2
     assert sorted(foreign.to_pyarrow_table().column("run_id").to_pylist()) == ["r0", "r1", "r2"]
     assert foreign.metadata().configuration == {"delta.dataSkippingNumIndexedCols": "0"}
+
+
+@pytest.mark.long
+def test_what_is_past_its_retention_leaves_the_log_when_a_checkpoint_is_written(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Each run appends a commit, so a log that nobody cleans up grows without end."""
+    ledger, log = LedgerTable(spark, str(tmp_path / "ledger")), tmp_path / "ledger" / "_delta_log"
+    runs = [f"r{number:02}" for number in range(42)]
+    for number, run_id in enumerate(runs):
+        if number == 25:
+            for file in log.iterdir():
+                os.utime(file, (file.stat().st_mtime - 40 * 86_400,) * 2)
+        ledger.append(run_id, (replace(ROW, run_id=run_id),))
+    versions = sorted(int(file.stem) for file in log.glob("*.json"))
+    assert versions == list(range(20, 42)), "20 is the newest checkpoint of those past 30 days"
+    assert sorted(file.name[:20] for file in log.glob("*.checkpoint.parquet")) == [f"{n:020}" for n in (20, 30, 40)]
+    assert all(int(file.stem) >= 20 for file in log.glob("0*.crc"))
+    foreign = deltalake.DeltaTable(str(tmp_path / "ledger"))
+    assert sorted(foreign.to_pyarrow_table().column("run_id").to_pylist()) == runs
 
 
 @pytest.mark.parametrize("change", [
