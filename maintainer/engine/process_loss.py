@@ -62,19 +62,12 @@ def says_stopped(text: str) -> bool:
 
 def engine_gone(where: str | None) -> EnvironmentUnfit:
     """Return the error for a table whose engine ended."""
-    return EnvironmentUnfit(
-        "the Spark JVM has gone",
-        code=ENGINE_GONE,
-        where=where,
-        help="see the end of spark.log in the run folder; often memory: --conf spark.driver.memory=8g",
-    )
+    way_out = "see the end of spark.log in the run folder; often memory: --conf spark.driver.memory=8g"
+    return EnvironmentUnfit("the Spark JVM has gone", code=ENGINE_GONE, where=where, help=way_out)
 
 
 def session_gone() -> EnvironmentUnfit:
     """Return the error for a command whose session has lost its JVM."""
-    return EnvironmentUnfit(
-        "the Spark JVM has gone",
-        code=ENGINE_GONE,
-        found="this process has a Spark session, and its JVM does not answer",
-        help="start this Python process again, then run `maintainer apply`: it finds out what landed, and goes on",
-    )
+    found = "this process has a Spark session, and its JVM does not answer"
+    way_out = "start this Python process again, then run `maintainer apply`: it finds out what landed, and goes on"
+    return EnvironmentUnfit("the Spark JVM has gone", code=ENGINE_GONE, found=found, help=way_out)

@@ -88,7 +88,6 @@ class TableFinder(Protocol):
             EnvironmentUnfit: E647, the catalog does not answer.
             ProjectError: E644, it has too many tables.
         """
-        ...
 
     def below(self, root: str) -> Iterator[str]:
         """Return the location of every Delta table in the folders below a path or URI; nothing below a table.
@@ -97,7 +96,6 @@ class TableFinder(Protocol):
             ProjectError: After the tables that could be found: what was left out, and why; see ``find_tables``.
             MaintainerError: The storage does not answer.
         """
-        ...
 
 
 class HistoryReader(Protocol):
@@ -113,7 +111,6 @@ class HistoryReader(Protocol):
         Raises:
             TableError: T401 no such table, T402 not a Delta table, T403 its log cannot be read.
         """
-        ...
 
 
 class TableReader(HistoryReader, Protocol):
@@ -126,7 +123,6 @@ class TableReader(HistoryReader, Protocol):
             TableError: T401 no such table, T402 not a Delta table, T403 its log cannot be read,
                 T404 a feature this version of Delta does not know, T405 permission denied.
         """
-        ...
 
     def location_of(self, ref: TableRef) -> str:
         """Return the canonical URI of a table's root, without reading its log.
@@ -134,7 +130,6 @@ class TableReader(HistoryReader, Protocol):
         Raises:
             TableError: T401 no such table; or the catalog cannot be asked.
         """
-        ...
 
     def updates(
         self, facts: TableFacts, *, since_ms: int, after_version: int, until_version: int | None = None
@@ -146,7 +141,6 @@ class TableReader(HistoryReader, Protocol):
         Raises:
             TableError: The log cannot be read.
         """
-        ...
 
     def vacuum_history(
         self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
@@ -161,7 +155,6 @@ class TableReader(HistoryReader, Protocol):
                 not read further, and ``nothing_left_before_ms`` says so. None where more than removed files is looked
                 for: then the log is read in any case.
         """
-        ...
 
     def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
         """Return the facts with ``removed_files`` and ``storage``: what may be deleted and is still on storage.
@@ -170,21 +163,18 @@ class TableReader(HistoryReader, Protocol):
         current at or after ``removed_before_ms`` refers to; nothing that another table's log refers to; nothing
         behind a symlink or in a table that lies inside this one's folder.
         """
-        ...
 
     def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
         """Return paths of files that a Z-order by just these columns added, as the newest commits of the log say.
 
         Empty where the log says nothing any more: then files are put in order again, which costs work and no rows.
         """
-        ...
 
     def rewritten_paths(self, facts: TableFacts, *, since_ms: int) -> frozenset[str]:
         """Return paths of files that rewrites without new data added since a moment, ours and others'.
 
         Empty where the log says nothing any more: then a file counts as written when it was.
         """
-        ...
 
     def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
         """Read smallest and largest values of the columns in each live file, from the log's statistics.
@@ -193,22 +183,18 @@ class TableReader(HistoryReader, Protocol):
             facts: The table; its version is the one looked at.
             columns: As ``planning.selection.schema_columns.FoundColumn.quoted`` spells them.
         """
-        ...
 
     def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
         """Draw about ``max_rows`` rows from some of the live files; the same ones for the same version."""
 
     def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
         """Return the keys of files with columns that the schema no longer has; opens files where the log is silent."""
-        ...
 
     def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
         """Return the version above ``after_version`` whose ``userMetadata`` is the stamp, or None."""
-        ...
 
     def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
         """Return the stamp of a version's commit; None where it is not ours, or the log has it no more."""
-        ...
 
 
 class TableWriter(Protocol):
@@ -218,7 +204,6 @@ class TableWriter(Protocol):
         self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit
     ) -> CommitReceipt:
         """Set the step's properties in one commit."""
-        ...
 
     def rewrite(
         self,
@@ -236,7 +221,6 @@ class TableWriter(Protocol):
             CommitUnknown: The answer was lost and the log could not settle it.
             VerificationFailed: The proof failed; nothing was committed.
         """
-        ...
 
     def vacuum(
         self,
@@ -247,7 +231,6 @@ class TableWriter(Protocol):
         guard: DeletionGuard = DeletionGuard(),
     ) -> VacuumReceipt:
         """Delete exactly the step's files, after a last look at the head of the log; see ``VacuumReceipt``."""
-        ...
 
     def remove_unfinished(
         self, facts: TableFacts, run_id: str, step_id: str, batch: int, partitions: Iterable[PartitionValues]
@@ -261,7 +244,6 @@ class TableWriter(Protocol):
             CheckImpossible: V504, such a file is live; nothing was removed.
             TableError: The folders cannot be read.
         """
-        ...
 
     def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
         """Bring back what a run moved into the trash; nothing that lies there now is overwritten.
@@ -269,7 +251,6 @@ class TableWriter(Protocol):
         Raises:
             TableError: T430, there is nothing of that run in the trash; T431, on an object store there is none.
         """
-        ...
 
 
 class VersionReader(Protocol):
@@ -277,30 +258,24 @@ class VersionReader(Protocol):
 
     def dataframe(self, facts: TableFacts, version: int) -> object:
         """Return the table at the version, as a Spark DataFrame of a session whose counts scan the files."""
-        ...
 
     def columns(self, facts: TableFacts, version: int) -> tuple[str, ...]:
         """Return the columns that a reader of the version sees, in order."""
-        ...
 
     def row_count(self, facts: TableFacts, version: int, *, scan: bool, beside: int | None = None) -> int:
         """Count the rows at the version: by reading the files, or (``scan=False``) from the log.
 
         Files that the version ``beside`` has as well may be counted by the log.
         """
-        ...
 
     def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
         """Return live data files and deletion vectors of the version that are not on storage with the logged size."""
-        ...
 
     def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
         """Return those of the paths, as the log writes them, at which a file lies now."""
-        ...
 
     def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
         """Count the rows in one version and not in the other, as multisets (``content: exact``)."""
-        ...
 
 
 class CommitProver(Protocol):
@@ -308,7 +283,6 @@ class CommitProver(Protocol):
 
     def newest_maintenance(self, facts: TableFacts) -> int:
         """Return the newest version that maintenance made; the newest of all where there is none in the log."""
-        ...
 
     def prove(self, facts: TableFacts, version: int, *, exact: bool = False) -> CommitVerification:
         """Check a commit: its actions, the rows it moved, its statistics, the files of its version.
@@ -321,7 +295,6 @@ class CommitProver(Protocol):
         Raises:
             TableError: T403, the log has no such version or cannot be read.
         """
-        ...
 
 
 class TablePlaces(Protocol):
@@ -332,11 +305,9 @@ class TablePlaces(Protocol):
 
         None where no table is there, or the storage does not say.
         """
-        ...
 
     def may_hold(self, location: str, table_id: str) -> bool:
         """Return whether the table with this id may still be at a location: False only where that is sure."""
-        ...
 
 
 def is_one_place(places: TablePlaces, first: str, second: str) -> bool:
@@ -352,27 +323,22 @@ class TableEngine(Protocol):
 
     def begin_table(self) -> None:
         """Begin with another table: a cancel that was for the one before does not concern it."""
-        ...
 
     @property
     def reader(self) -> TableReader:
         """Reads for planning and re-checks."""
-        ...
 
     @property
     def writer(self) -> TableWriter:
         """Writes."""
-        ...
 
     @property
     def versions(self) -> VersionReader:
         """Reads old versions for verification."""
-        ...
 
     @property
     def meter(self) -> StepMeter:
         """How far the worker's current step is; the writer says it."""
-        ...
 
 
 class Engine(Protocol):
@@ -381,17 +347,13 @@ class Engine(Protocol):
     @property
     def deletes(self) -> bool:
         """Whether its writers carry out a vacuum."""
-        ...
 
     @property
     def places(self) -> TablePlaces:
         """Tells which locations are one table."""
-        ...
 
     def worker(self, name: str) -> AbstractContextManager[TableEngine]:
         """Enter a worker with a session, scheduler pool and job group of its own named ``name``."""
-        ...
 
     def cancel(self, name: str) -> None:
         """Cancel what the worker's current table runs: its Spark jobs, and its rewriting in this process."""
-        ...

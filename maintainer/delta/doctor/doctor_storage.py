@@ -14,10 +14,9 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from maintainer.delta.doctor.doctor_model import Check, Status
-from maintainer.delta.storage.table_log import look_into
+from maintainer.delta.storage.table_log import local_folder, look_into
 from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.units import by_cause, named
 
@@ -147,14 +146,8 @@ def _fault_of(path: Path) -> _Fault | None:
 
 def local_path(root: Path, location: str) -> Path | None:
     """Return where a table lies on this machine, or None for a catalog name or another kind of storage."""
-    if "/" not in location and os.sep not in location:
-        return None
-    parts = urlsplit(location)
-    if parts.scheme == "file":
-        return Path(unquote(parts.path))
-    if "://" in location:
-        return None
-    return root / location
+    folder = local_folder(location) if "/" in location or os.sep in location else None
+    return None if folder is None else root / folder
 
 
 def nearest_existing(path: Path) -> Path:

@@ -24,6 +24,8 @@ SINGLE_WRITER = "spark.maintainer.singleWriter"
 """Our own setting of a worker's session: ``singleWriter: true`` of maintainer.yml."""
 
 _TWO_DRIVERS = "nothing is written here: two drivers may overwrite one another's commits"
+_OVERWRITES = "nothing is written here: a commit of ours could overwrite the commit of another writer"
+_ALONE = "`singleWriter: true` in maintainer.yml says that nobody else writes during a run"
 _CANNOT = {
     NO_CONDITIONAL_WRITES: "the connector has no conditional writes, or `fs.s3a.create.conditional.enabled` is off",
     IGNORES_CONDITION: "the server writes over an object although it is asked not to (`If-None-Match: *`)",
@@ -55,42 +57,37 @@ def refuse_unsafe_log_store(
     scheme = urlsplit(location).scheme
     if setting(SINGLE_WRITER) == "true":
         return
+    code, what, unsafe = "A432", _TWO_DRIVERS, None
     if scheme in S3_SCHEMES:
-        _refuse_on_s3(exclusive_commits(), scheme, setting, where)
+        unsafe = _unsafe_on_s3(exclusive_commits(), scheme, setting)
     elif scheme == "file":
-        _refuse_renaming(exclusive_commits(), where)
+        code, what, unsafe = "A433", _OVERWRITES, _unsafe_on_disk(exclusive_commits())
     elif scheme == "gs":
-        _refuse_on_google(setting, where)
+        unsafe = _unsafe_on_google(setting)
+    if unsafe is not None:
+        raise Refused(what, code=code, where=where, found=unsafe[0], help=unsafe[1])
 
 
-def _refuse_renaming(store: str | None, where: str) -> None:
-    what = "nothing is written here: a commit of ours could overwrite the commit of another writer"
+def _unsafe_on_disk(store: str | None) -> tuple[str, str] | None:
+    """Return what lets a commit replace another, and what to do about it; None where nothing does."""
     if store == NO_HARD_LINKS:
-        way_out = (
-            "keep the table on a file system with hard links; `singleWriter: true` in maintainer.yml says that nobody "
-            "else writes during a run"
-        )
-        raise Refused(what, code="A433", where=where, found="the file system has no hard links", help=way_out)
+        return "the file system has no hard links", f"keep the table on a file system with hard links; {_ALONE}"
     if store in RENAMING_STORES:
-        way_out = (
-            "remove that setting from the session; `singleWriter: true` in maintainer.yml says that nobody else writes "
-            "during a run"
-        )
-        raise Refused(what, code="A433", where=where, found=f"spark.delta.logStore.class is {store}", help=way_out)
+        return f"spark.delta.logStore.class is {store}", f"remove that setting from the session; {_ALONE}"
+    return None
 
 
-def _refuse_on_google(setting: Callable[[str], str | None], where: str) -> None:
-    """Refuse a store that renames: Google's connector writes over what is there. Delta's own for ``gs`` creates."""
-    for key in ("spark.delta.logStore.gs.impl", "spark.delta.logStore.class"):
-        if setting(key) in _RENAMING_ON_GOOGLE:
-            way_out = (
-                "remove that setting: Delta's own store for `gs://` never replaces a commit; or write "
-                "`singleWriter: true` in maintainer.yml if nobody else writes during a run"
-            )
-            raise Refused(_TWO_DRIVERS, code="A432", where=where, found=f"{key} is {setting(key)}", help=way_out)
+def _unsafe_on_google(setting: Callable[[str], str | None]) -> tuple[str, str] | None:
+    """As on a disk. Google's connector writes over what is there where a store renames; Delta's own creates."""
+    way_out = (
+        "remove that setting: Delta's own store for `gs://` never replaces a commit; or write `singleWriter: true` in "
+        "maintainer.yml if nobody else writes during a run"
+    )
+    keys = ("spark.delta.logStore.gs.impl", "spark.delta.logStore.class")
+    return next(((f"{key} is {setting(key)}", way_out) for key in keys if setting(key) in _RENAMING_ON_GOOGLE), None)
 
 
-def _refuse_on_s3(store: str | None, scheme: str, setting: Callable[[str], str | None], where: str) -> None:
+def _unsafe_on_s3(store: str | None, scheme: str, setting: Callable[[str], str | None]) -> tuple[str, str] | None:
     key = f"spark.delta.logStore.{scheme}.impl"
     if store in _CANNOT:
         found = _CANNOT[store or ""]
@@ -99,10 +96,9 @@ def _refuse_on_s3(store: str | None, scheme: str, setting: Callable[[str], str |
     elif store is None and not setting(key) and not setting("spark.delta.logStore.class"):
         found = f"{key} is not set, and maintainer cannot set it in this session"
     else:
-        return
-    way_out = (
+        return None
+    return found, (
         f"maintainer.yml: `spark: {{packages: [io.delta:delta-storage-s3-dynamodb:4.4.0], conf: {{{key}: "
         "io.delta.storage.S3DynamoDBLogStore}}`, and the same for every writer; or `singleWriter: true` if nobody else "
         "writes during a run"
     )
-    raise Refused(_TWO_DRIVERS, code="A432", where=where, found=found, help=way_out)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.schema_names import PHYSICAL_NAME
+from maintainer.delta.log.schema_names import PHYSICAL_NAME, name_parts
 from maintainer.delta.log.statistics_text import value_at
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, FileRange, TableFacts
@@ -17,8 +16,6 @@ MAX_SAMPLED_FILES = 48
 """Files that a sample is drawn from, spread over the table by the order of their paths."""
 
 SAMPLE_SEED = 7
-
-_NAME_PART = re.compile(r"`((?:[^`]|``)*)`|([^`.]+)")
 
 
 def physical_path(schema: dict[str, Any], column: str) -> tuple[str, ...]:
@@ -29,8 +26,7 @@ def physical_path(schema: dict[str, Any], column: str) -> tuple[str, ...]:
     """
     parts: list[str] = []
     fields = schema["fields"]
-    for quoted, plain in _NAME_PART.findall(column):
-        part = quoted.replace("``", "`") or plain
+    for part in name_parts(column):
         field = next((field for field in fields if field["name"].lower() == part.lower()), None)
         if field is None:
             raise ValueError(f"no column {column}")

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from maintainer.delta.storage.file_store import FileStore, java_quote
+from maintainer.delta.storage.file_store import FileStore
 from maintainer.delta.storage.local_files import LocalFiles
+from maintainer.delta.storage.log_paths import path_uri
 from maintainer.errors import MaintainerError, ProjectError
 from maintainer.model.table.log_names import LOG_FOLDER
 
@@ -86,19 +87,12 @@ class _Walk:
         if self.unreadable is not None:
             uri, reason = self.unreadable
             more = f", and {self.num_unreadable - 1:,} more" if self.num_unreadable > 1 else ""
-            return ProjectError(
-                f"a folder cannot be searched for tables: {reason}{more}",
-                code="E645",
-                where=uri,
-                help="let the user that runs maintainer list it, or name roots beside it",
-            )
+            what = f"a folder cannot be searched for tables: {reason}{more}"
+            way_out = "let the user that runs maintainer list it, or name roots beside it"
+            return ProjectError(what, code="E645", where=uri, help=way_out)
         if self.deepest is not None:
-            return ProjectError(
-                f"folders more than {self.limits.max_depth} levels below the root were not searched",
-                code="E648",
-                where=self.deepest,
-                help=CLOSER,
-            )
+            what = f"folders more than {self.limits.max_depth} levels below the root were not searched"
+            return ProjectError(what, code="E648", where=self.deepest, help=CLOSER)
         return None
 
 
@@ -121,12 +115,8 @@ def tables_below(
     walk = _Walk(files, root_uri.rstrip("/"), limits or SearchLimits(), monotonic)
     yield from walk.tables()
     if not walk.num_tables and walk.num_unreadable == 0 and files.status(walk.root_uri) is None:
-        raise ProjectError(
-            "there is no such folder",
-            code="E645",
-            where=root_uri,
-            help="correct the path, or see whether its disk is mounted",
-        )
+        way_out = "correct the path, or see whether its disk is mounted"
+        raise ProjectError("there is no such folder", code="E645", where=root_uri, help=way_out)
     left_out = walk.what_was_left_out()
     if left_out is not None:
         raise left_out
@@ -134,7 +124,7 @@ def tables_below(
 
 def local_tables_below(folder: Path) -> Iterator[str]:
     """Yield the same below a folder of this machine, without Spark. Raises what `tables_below` raises."""
-    yield from tables_below(LocalFiles(), f"file:{java_quote(str(folder))}")
+    yield from tables_below(LocalFiles(), path_uri(str(folder)))
 
 
 def _may_hold_tables(name: str) -> bool:

@@ -85,14 +85,9 @@ def refuse_no_table(storage: TableStorage, listed: Mapping[str, StoredFile], whe
     if any(is_of_log(file.name) for file in listed.values()):
         return
     if not listed and storage.status(storage.root_uri) is None and not storage.children(storage.root_uri):
-        raise TableError(
-            "there is no such table: the folder does not exist", code="T401", where=where, help=NO_TABLE_HELP
-        )
+        what = "there is no such table: the folder does not exist"
+        raise TableError(what, code="T401", where=where, help=NO_TABLE_HELP)
     raise TableError(
-        "this is not a Delta table: it has no transaction log",
-        code="T402",
-        where=where,
-        found=storage.root_uri,
-        allowed=f"a folder with a {LOG_FOLDER}",
-        help=NOT_DELTA_HELP,
-    )
+        "this is not a Delta table: it has no transaction log", code="T402", where=where, found=storage.root_uri,
+        allowed=f"a folder with a {LOG_FOLDER}", help=NOT_DELTA_HELP,
+    )  # fmt: skip

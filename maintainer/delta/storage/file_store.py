@@ -49,11 +49,6 @@ def local_path(uri: str) -> str:
     return unquote(path, errors="surrogateescape") if "%" in path else path
 
 
-def path_uri(path: str) -> str:
-    """The ``file:`` URI of an absolute path on this machine."""
-    return f"file:{java_quote(path)}"
-
-
 @dataclass(frozen=True, slots=True)
 class StoredFile:
     """One file or directory on storage. Device and inode are known on a local disk, and are the link's own for one.

@@ -25,7 +25,8 @@ from typing import Any
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.replay.log_state import LogState, segment
 from maintainer.delta.log.replay.version_replay import IN_COMMIT_TIMESTAMPS
-from maintainer.delta.storage.file_store import StoredFile, path_uri
+from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.log_paths import path_uri
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, LiveFilesReader
 from maintainer.model.table.log_names import LAST_CHECKPOINT, LOG_FOLDER, checkpoint_name
@@ -226,15 +227,15 @@ def write_if_due(
     version: int,
     where: str,
     on_write: Callable[[], None] = lambda: None,
-) -> None:
-    """Write the checkpoint of a version, if one is due there: by Kernel, and by Delta where Kernel fails.
+) -> bool:
+    """Write the checkpoint of a version where one is due, and say whether: by Kernel, and by Delta where Kernel fails.
 
     ``on_write`` is called where one is due. Never raises: the commit has landed, and a table without this checkpoint is
     read from the one before.
     """
     interval = interval_of(metadata)
     if not version or not interval or version % interval:
-        return
+        return False
     on_write()
     try:
         if storage.files.renames_cheaply:
@@ -247,6 +248,7 @@ def write_if_due(
             jvm.checkpoint(log)
         except Exception as second:
             _LOG.info("%s@%d: no checkpoint was written: %s", where, version, second)
+    return True
 
 
 def _write_from_copy(jvm: DeltaJvm, storage: TableStorage, version: int) -> None:

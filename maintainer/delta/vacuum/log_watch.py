@@ -50,11 +50,10 @@ class LogWatch:
             more = f"\nand {len(changed) - MAX_NAMED:,} more" if len(changed) > MAX_NAMED else ""
             raise CommitConflict(
                 "the log is not the one that the deletion was planned on",
-                where=self._where,
-                found="\n".join(changed[:MAX_NAMED]) + more,
+                where=self._where, found="\n".join(changed[:MAX_NAMED]) + more,
                 allowed="commits and checkpoints of the same size, time and tag",
                 help=f"nothing was deleted; plan again. Find out who overwrites or removes files in {LOG_FOLDER}",
-            )
+            )  # fmt: skip
 
 
 def _of_log(storage: TableStorage, listed: Mapping[str, StoredFile]) -> dict[str, StoredFile]:

@@ -41,7 +41,6 @@ class Locator(Protocol):
         Raises:
             TableError: T401, T402.
         """
-        ...
 
     def neighbours_in_catalog(self, tables: Iterable[TableRef]) -> Iterable[TableRef]:
         """Other tables in the databases of the tables that have names.
@@ -49,11 +48,9 @@ class Locator(Protocol):
         Raises:
             EnvironmentUnfit: E647, the catalog does not answer.
         """
-        ...
 
     def facts(self, ref: TableRef) -> TableFacts:
         """See ``TableReader``."""
-        ...
 
 
 @dataclass(slots=True)

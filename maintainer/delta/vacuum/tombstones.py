@@ -50,15 +50,8 @@ def protected_uris(storage: TableStorage, facts: TableFacts, log: LogReplay, rem
 def as_removed_files(removals: dict[str, Removal], present: dict[str, StoredFile]) -> tuple[RemovedFile, ...]:
     """Return the removals whose files exist, with their sizes on storage, oldest removal first."""
     files = [
-        RemovedFile(
-            removal.path,
-            present[uri].size_bytes,
-            removal.removed_at_ms,
-            removal.kind,
-            removal.version,
-            removal.replaced,
-        )
-        for uri, removal in removals.items()
+        RemovedFile(one.path, present[uri].size_bytes, one.removed_at_ms, one.kind, one.version, one.replaced)
+        for uri, one in removals.items()
         if uri in present
     ]
     return tuple(sorted(files, key=lambda file: (file.removed_at_ms, file.path)))

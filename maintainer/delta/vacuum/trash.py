@@ -55,14 +55,8 @@ class Manifest:
     def to_bytes(self) -> bytes:
         """As JSON."""
         files = [[file.path, file.size_bytes, file.modification_time_ms] for file in self.files]
-        document = {
-            "run": self.run_id,
-            "location": self.location,
-            "table_id": self.table_id,
-            "keep_until_ms": self.keep_until_ms,
-            "files": files,
-        }
-        return json.dumps(document, ensure_ascii=True).encode()
+        document = {"run": self.run_id, "location": self.location, "table_id": self.table_id}
+        return json.dumps({**document, "keep_until_ms": self.keep_until_ms, "files": files}).encode()
 
     @staticmethod
     def from_bytes(data: bytes) -> Manifest | None:
@@ -72,13 +66,8 @@ class Manifest:
             files = tuple(TrashedFile(str(path), int(size), int(time)) for path, size, time in fields["files"])
             if any(".." in unquote(file.path).split("/") or unquote(file.path).startswith("/") for file in files):
                 return None
-            return Manifest(
-                str(fields["run"]),
-                str(fields["location"]),
-                str(fields["table_id"]),
-                int(fields["keep_until_ms"]),
-                files,
-            )
+            run, location, table_id = (str(fields[name]) for name in ("run", "location", "table_id"))
+            return Manifest(run, location, table_id, int(fields["keep_until_ms"]), files)
         except (ValueError, KeyError, TypeError):
             return None
 
@@ -109,13 +98,9 @@ def write_manifest(storage: TableStorage, manifest: Manifest, where: str) -> str
         if storage.status(uri) is None:
             storage.files.write(uri, manifest.to_bytes())
     except Exception as error:
-        raise TableError(
-            "the trash cannot be written; nothing was deleted",
-            code="T432",
-            where=where,
-            found=message_of(error),
-            help=f"give this user the right to write {trash}, or remove `vacuum.trash`",
-        ) from error
+        what = "the trash cannot be written; nothing was deleted"
+        way_out = f"give this user the right to write {trash}, or remove `vacuum.trash`"
+        raise TableError(what, code="T432", where=where, found=message_of(error), help=way_out) from error
     return folder
 
 
@@ -188,12 +173,9 @@ def undelete(storage: TableStorage, table_id: str, run_id: str, where: str) -> U
     if not rename_is_cheap(storage.root_uri):
         raise TableError(
             "there is no trash on an object store: a vacuum there deletes at once, and nothing can be brought back",
-            code="T431",
-            where=where,
-            found=storage.root_uri.partition(":")[0] + ":",
-            allowed=CHEAP_SCHEMES,
+            code="T431", where=where, found=storage.root_uri.partition(":")[0] + ":", allowed=CHEAP_SCHEMES,
             help="where the bucket keeps versions of its objects, restore the files' versions with the store's tools",
-        )
+        )  # fmt: skip
     folder = f"{trash_uri(storage, table_id)}/{run_id}"
     folders = _run_folders(storage)
     manifest = _manifest(storage, folder) if folder in folders else None
@@ -201,12 +183,10 @@ def undelete(storage: TableStorage, table_id: str, run_id: str, where: str) -> U
         runs = sorted(folder.rpartition("/")[2] for folder in folders)[-MAX_RUNS_NAMED:]
         raise TableError(
             "there is nothing of this run in the table's trash",
-            code="T430",
-            where=where,
-            found=run_id,
+            code="T430", where=where, found=run_id,
             allowed=", ".join(runs) or f"no run: {trash_uri(storage, table_id)} is empty",
             help="only `vacuum.trash` keeps files, and only until its time is over",
-        )
+        )  # fmt: skip
     restored: list[TrashedFile] = []
     refused: list[str] = []
     for file in manifest.files:

@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 from maintainer.delta.log.replay.log_replay import LogReplay, replay
 from maintainer.delta.storage.file_identity import Claim, NeededFiles
@@ -189,8 +190,7 @@ def _fenced_off(
         words = (
             "reached through the link" if why_code is ProtectionReason.SYMLINK else "in the folder of another table,"
         )
-        text = f"{_count_text(files)} {words} {place[len(storage.root_uri) + 1 :]}"
-        protections.append(Protection(why_code, text, len(files), sum(file.size_bytes for file in files)))
+        protections.append(_protection(why_code, files, f"{words} {place[len(storage.root_uri) + 1 :]}"))
     return free
 
 
@@ -204,25 +204,11 @@ def unclaimed(files: dict[str, StoredFile], own: NeededFiles, protections: list[
             free[uri] = file
         else:
             files_by_claim[claim].append(file)
-    for number, (claim, files_held) in enumerate(files_by_claim.items()):
-        size_bytes = sum(file.size_bytes for file in files_held)
-        if number < _SHOWN:
-            protections.append(
-                Protection(
-                    ProtectionReason.NEEDED,
-                    f"{_count_text(files_held)} {_words_of(claim)}",
-                    len(files_held),
-                    size_bytes,
-                )
-            )
-    if len(files_by_claim) > _SHOWN:
-        protections.append(
-            Protection(
-                ProtectionReason.NEEDED,
-                f"{len(files_by_claim) - _SHOWN:,} more are needed under another spelling",
-                len(files_by_claim) - _SHOWN,
-            )
-        )
+    for claim, files_held in islice(files_by_claim.items(), _SHOWN):
+        protections.append(_protection(ProtectionReason.NEEDED, files_held, _words_of(claim)))
+    if (num_more := len(files_by_claim) - _SHOWN) > 0:
+        text = f"{num_more:,} more are needed under another spelling"
+        protections.append(Protection(ProtectionReason.NEEDED, text, num_more))
     return free
 
 
@@ -245,11 +231,12 @@ def _unneeded(
                 files_by_claim[table, claim.certain].append(free.pop(uri))
     for (table, certain), files_held in sorted(files_by_claim.items()):
         words = "refers to, as a shallow clone does" if certain else "may refer to: it names a file of the same name"
-        text = f"{_count_text(files_held)} that {table} {words}"
-        protections.append(
-            Protection(ProtectionReason.CLONE, text, len(files_held), sum(file.size_bytes for file in files_held))
-        )
+        protections.append(_protection(ProtectionReason.CLONE, files_held, f"that {table} {words}"))
     return free
+
+
+def _protection(why: ProtectionReason, files: list[StoredFile], text: str) -> Protection:
+    return Protection(why, f"{_count_text(files)} {text}", len(files), sum(file.size_bytes for file in files))
 
 
 def _count_text(files: list[StoredFile]) -> str:

@@ -96,34 +96,28 @@ def vacuum(
         raise
 
 
+@dataclass
 class Deletion:
     """One deletion, from the last look before it to the first look after it."""
 
-    def __init__(
-        self,
-        storage: TableStorage,
-        commits: VacuumCommits,
-        facts: TableFacts,
-        step: VacuumStep,
-        guard: DeletionGuard,
-        tools: VacuumTools,
-        table_retention_ms: int,
-        read_version: int,
-    ) -> None:
-        self._storage = storage
-        self._commits = commits
-        self._facts = facts
-        self._step = step
-        self._guard = guard
-        self._tools = tools
-        self._table_retention_ms, self._read_version = table_retention_ms, read_version
-        self._planned = {storage.uri(file.path): file for file in step.files}
+    _storage: TableStorage
+    _commits: VacuumCommits
+    _facts: TableFacts
+    _step: VacuumStep
+    _guard: DeletionGuard
+    _tools: VacuumTools
+    _table_retention_ms: int
+    _read_version: int
+
+    def __post_init__(self) -> None:
+        self._planned = {self._storage.uri(file.path): file for file in self._step.files}
         self._started = time.monotonic()
-        self._since = facts.version if guard.planned_version is None else min(facts.version, guard.planned_version)
+        planned, read = self._guard.planned_version, self._facts.version
+        self._since = read if planned is None else min(read, planned)
         self._newer: dict[tuple[str, str], int | None] = {}  # bytes of what newer commits add, None for removals
         self._present: dict[str, StoredFile] = {}
         self._watch: LogWatch | None = None
-        self._look = ListedFolders(storage.files)
+        self._look = ListedFolders(self._storage.files)
         self._run_id = ""
 
     def run(self, run_id: str, before_delete: BeforeCommit) -> VacuumReceipt:
@@ -190,14 +184,11 @@ class Deletion:
         )
         newest_ms = max(step.removed_before_ms, step.untracked_before_ms or 0)
         if newest_ms > moment - longest_ms or young:
-            raise Refused(
-                "the plan would delete files that the retention protects",
-                code="A430",
-                where=self._facts.ref.identifier,
-                found=f"removed before {newest_ms}",
-                allowed=f"removed before {moment - longest_ms} (longest of {step.decided_by} and the table's property)",
-                help="plan again",
-            )
+            raise self._refused(
+                "the plan would delete files that the retention protects", "A430", f"removed before {newest_ms}",
+                f"removed before {moment - longest_ms} (longest of {step.decided_by} and the table's property)",
+                "plan again",
+            )  # fmt: skip
 
     def _check_places(self) -> None:
         """Refuse files outside the table, files of its log, and files behind a symlink."""
@@ -207,14 +198,14 @@ class Deletion:
         for uri in self._planned:
             inside = storage.is_below_root(uri) and not storage.is_in_log(uri)
             if not inside or uri.rpartition("/")[0] in outside:
-                raise Refused(
-                    "the plan would delete something that is not a data file of the table",
-                    code="A431",
-                    where=self._facts.ref.identifier,
-                    found=uri,
-                    allowed=f"files below {storage.root_uri}, no symlinks",
-                    help="plan again; if it happens again, find out who writes to the table's folder and its log",
-                )
+                raise self._refused(
+                    "the plan would delete something that is not a data file of the table", "A431", uri,
+                    f"files below {storage.root_uri}, no symlinks",
+                    "plan again; if it happens again, find out who writes to the table's folder and its log",
+                )  # fmt: skip
+
+    def _refused(self, what: str, code: str, found: str, allowed: str | None, help: str) -> Refused:
+        return Refused(what, code=code, where=self._facts.ref.identifier, found=found, allowed=allowed, help=help)
 
     def _check_commits(self, entries: list[LogEntry]) -> None:
         """Check commits since the plan: a RESTORE or CLONE, or a commit that names a planned file, stops us."""
@@ -247,12 +238,8 @@ class Deletion:
         return named.is_known_as(uri) if file is None else named.claim_on(file) is not None
 
     def _conflict(self, what: str, found: str | None = None) -> CommitConflict:
-        return CommitConflict(
-            what,
-            where=self._facts.ref.identifier,
-            found=found,
-            help="nothing needed was deleted; plan again",
-        )
+        way_out = "nothing needed was deleted; plan again"
+        return CommitConflict(what, where=self._facts.ref.identifier, found=found, help=way_out)
 
     def _last_look(self, log: LogReplay, protected: set[str], needed: NeededFiles) -> dict[str, StoredFile]:
         """Check the planned files again at the head of the log; return those that exist and may be deleted.
@@ -273,13 +260,11 @@ class Deletion:
             self._tools.locator,
         )  # fmt: skip
         if protections:
-            raise Refused(
-                "nothing was deleted: something else needs these files, or may need them",
-                code="A450",
-                where=self._facts.ref.identifier,
-                found="\n".join(protection.text for protection in protections),
-                help="plan again: the next plan leaves them alone",
-            )
+            raise self._refused(
+                "nothing was deleted: something else needs these files, or may need them", "A450",
+                "\n".join(protection.text for protection in protections), None,
+                "plan again: the next plan leaves them alone",
+            )  # fmt: skip
         self._present = {uri: file for uri, file in present.items() if _unchanged(self._planned[uri], file)}
         return self._present
 
@@ -336,14 +321,11 @@ class Deletion:
             raise self._clocks_apart(f"this machine is {abs(away)} s {'ahead' if away > 0 else 'behind'}")
 
     def _clocks_apart(self, found: str) -> Refused:
-        return Refused(
-            "nothing was deleted: this machine's clock and the storage's are too far apart",
-            code="A451",
-            where=self._facts.ref.identifier,
-            found=found,
-            allowed=f"{MAX_CLOCK_SKEW_MS // 1000} s",
-            help="set the clock of this machine; file ages are wrong while a clock is wrong",
-        )
+        return self._refused(
+            "nothing was deleted: this machine's clock and the storage's are too far apart", "A451", found,
+            f"{MAX_CLOCK_SKEW_MS // 1000} s",
+            "set the clock of this machine; file ages are wrong while a clock is wrong",
+        )  # fmt: skip
 
     def _finish(
         self,
@@ -361,14 +343,13 @@ class Deletion:
         missing_files = needed.gone_since(before, after)
         completed = not missing_files and not remaining and attempt.error is None and attempt.stopped is None
         last = self._commits.end(completed=completed, num_deleted=len(deleted), after_version=first)
+        identifier = self._facts.ref.identifier
         if missing_files:
             raise VerificationFailed(
                 f"{len(missing_files)} files that had to stay are gone from storage after the deletion",
-                code="V505",
-                where=f"{self._facts.ref.identifier}@{self._read_version}",
-                found="\n".join(missing_files[:MAX_NAMED]),
-                help=files_gone_help(len(deleted), trash, self._facts.ref.identifier, self._run_id),
-            )
+                code="V505", where=f"{identifier}@{self._read_version}", found="\n".join(missing_files[:MAX_NAMED]),
+                help=files_gone_help(len(deleted), trash, identifier, self._run_id),
+            )  # fmt: skip
         if attempt.error is not None:
             if deleted:
                 attempt.error.what += f"; {len(deleted)} files had been deleted before"

@@ -16,7 +16,7 @@ from maintainer.delta.rewrite.lane_fit import LaneUnfit, codec_of, folder_of_sou
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.storage.failures.engine_failures import as_write_error, message_of
-from maintainer.delta.storage.file_store import path_uri
+from maintainer.delta.storage.log_paths import path_uri
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.errors import CommitNotLanded
 from maintainer.model.plan.steps import Bin

@@ -211,13 +211,8 @@ def catalog_error(error: BaseException, where: str) -> MaintainerError:
     if isinstance(chain, MaintainerError):
         return chain
     if {failure.condition for failure in chain} & _NO_SUCH:
-        return TableError(
-            "there is no such table in the catalog",
-            code="T401",
-            where=where,
-            found=_one_line(chain[0].message),
-            help=NO_TABLE_HELP,
-        )
+        what, found = "there is no such table in the catalog", _one_line(chain[0].message)
+        return TableError(what, code="T401", where=where, found=found, help=NO_TABLE_HELP)
     unfit = catalog_away(where, _one_line(message_of(error)))
     unfit.is_silence = any(failure.type_name == "SocketTimeoutException" for failure in chain)
     return unfit
@@ -230,14 +225,11 @@ def catalog_away(where: str, found: str) -> EnvironmentUnfit:
         where: The table's name, or which part of the catalog was asked.
         found: What was tried, and how it ended.
     """
-    return EnvironmentUnfit(
-        "the catalog does not answer",
-        code="E647",
-        where=where,
-        found=found,
-        help="nothing was changed; check that the catalog runs and that its address in the Spark settings is right, "
-        "then run the command again",
+    way_out = (
+        "nothing was changed; check that the catalog runs and that its address in the Spark settings is right, then "
+        "run the command again"
     )
+    return EnvironmentUnfit("the catalog does not answer", code="E647", where=where, found=found, help=way_out)
 
 
 def _is_about_the_log(error: BaseException, chain: tuple[Failure, ...]) -> bool:
@@ -275,19 +267,11 @@ def as_write_error(error: BaseException, where: str, doing: str) -> MaintainerEr
         return cause
     innermost = message_of(error)
     if is_missing(chain):
-        return TableError(
-            f"a file was missing while {doing}; nothing was committed",
-            code="T408",
-            where=where,
-            found=innermost,
-            help="if it is a file of the table, the table was damaged before: see docs/codes.md",
-        )
-    return CommitNotLanded(
-        f"{doing} failed; nothing was committed",
-        where=where,
-        found=innermost,
-        help=NOT_COMMITTED_HELP,
-    )
+        what = f"a file was missing while {doing}; nothing was committed"
+        way_out = "if it is a file of the table, the table was damaged before: see docs/codes.md"
+        return TableError(what, code="T408", where=where, found=innermost, help=way_out)
+    what = f"{doing} failed; nothing was committed"
+    return CommitNotLanded(what, where=where, found=innermost, help=NOT_COMMITTED_HELP)
 
 
 def first_line_of(error: BaseException) -> str:

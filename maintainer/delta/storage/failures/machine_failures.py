@@ -117,14 +117,11 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
         return answered
     if kinds & _TLS:
         return StoreRefusal(
-            "there is no secure connection to the storage",
-            code="T446",
-            where=where,
-            found=innermost,
+            "there is no secure connection to the storage", code="T446", where=where, found=innermost,
             help="an address with http:// for a server without TLS; or give Java the server's certificate, in "
             'maintainer.yml: `spark: {conf: {spark.driver.extraJavaOptions: "-Djavax.net.ssl.trustStore=FILE"}}`; '
             "the table itself was not read",
-        )
+        )  # fmt: skip
     if kinds & UNREACHABLE:
         found = next((text for text in _one_line_each(chain) if _ADDRESSED.match(text)), innermost)
         away = unreachable(where, found, is_s3="s3" in text)
@@ -153,14 +150,12 @@ def failing_disk(chain: Sequence[Failure], where: str) -> TableError | None:
     failure = next((failure for failure in reversed(chain) if _FAILING.search(failure.message)), None)
     if failure is None:
         return None
-    return TableError(
-        "the disk or the network mount with the table fails",
-        code="T447",
-        where=where,
-        found=failure.message,
-        help="look into the system's log (`dmesg`) and at the mount, then run `maintainer apply` again; this says "
-        "nothing of the table's content",
+    way_out = (
+        "look into the system's log (`dmesg`) and at the mount, then run `maintainer apply` again; this says nothing "
+        "of the table's content"
     )
+    what = "the disk or the network mount with the table fails"
+    return TableError(what, code="T447", where=where, found=failure.message, help=way_out)
 
 
 def unreachable(where: str, found: str, *, is_s3: bool) -> TableError:
@@ -171,15 +166,9 @@ def unreachable(where: str, found: str, *, is_s3: bool) -> TableError:
         found: What was tried, and how it ended.
         is_s3: Whether the address is one that S3's setting names.
     """
-    return TableError(
-        "the storage cannot be reached",
-        code="T435",
-        where=where,
-        found=found,
-        help="check the network, the address and the service"
-        + ("; the address is `spark.hadoop.fs.s3a.endpoint` in maintainer.yml" if is_s3 else "")
-        + "; the table itself was not read",
-    )
+    address = "; the address is `spark.hadoop.fs.s3a.endpoint` in maintainer.yml" if is_s3 else ""
+    way_out = f"check the network, the address and the service{address}; the table itself was not read"
+    return TableError("the storage cannot be reached", code="T435", where=where, found=found, help=way_out)
 
 
 def _jars_unfit(where: str, raised: str) -> EnvironmentUnfit:
@@ -187,13 +176,9 @@ def _jars_unfit(where: str, raised: str) -> EnvironmentUnfit:
     if _VECTORED_READ in raised:
         # https://github.com/GoogleCloudDataproc/hadoop-connectors/pull/1498
         help_text = "maintainer.yml: `spark: {conf: {spark.hadoop.parquet.hadoop.vectored.io.enabled: false}}`"
-    return EnvironmentUnfit(
-        "two JARs of this Spark do not fit each other",
-        code="E672",
-        where=where,
-        found=raised,
-        help=f"{help_text}; the table itself was not found to be damaged",
-    )
+    what = "two JARs of this Spark do not fit each other"
+    way_out = f"{help_text}; the table itself was not found to be damaged"
+    return EnvironmentUnfit(what, code="E672", where=where, found=raised, help=way_out)
 
 
 def _one_line_each(chain: Sequence[Failure]) -> list[str]:
@@ -231,22 +216,20 @@ def damaged_file_error(chain: Sequence[Failure], where: str) -> TableError | Non
         return None
     innermost = next((failure.message for failure in reversed(chain) if failure.message), "")
     message = innermost if file is None or file in innermost else f"{file}: {innermost}"
+
+    def unreadable(what: str, help: str) -> TableError:
+        return TableError(what, code="T434", where=where, found=" ".join(message.split()), help=help)
+
     if any(failure.condition in _FOREIGN_TYPES or _TYPE_MISMATCH in failure.message for failure in chain):
-        return TableError(
+        return unreadable(
             "Spark cannot read the type of a column in a data file of the table",
-            code="T434",
-            where=where,
-            found=" ".join(message.split()),
-            help="nothing was changed, and the file is most likely whole: restore nothing; write its rows again in a "
-            "type that Spark reads (time stamps in microseconds, not nanoseconds), with a program that can read it",
+            "nothing was changed, and the file is most likely whole: restore nothing; write its rows again in a type "
+            "that Spark reads (time stamps in microseconds, not nanoseconds), with a program that can read it",
         )
-    return TableError(
+    return unreadable(
         "a data file of the table cannot be read",
-        code="T434",
-        where=where,
-        found=" ".join(message.split()),
-        help="nothing was changed; try to read the file with another program: if that fails, too, bring the file back "
-        f"from a backup; {RESTORE_TAKES_BACK}",
+        "nothing was changed; try to read the file with another program: if that fails, too, bring the file back from "
+        f"a backup; {RESTORE_TAKES_BACK}",
     )
 
 

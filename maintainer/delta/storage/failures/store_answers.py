@@ -122,15 +122,12 @@ def client_error(chain: Sequence[Failure], where: str) -> TableError | None:
     if statuses & _ABOUT_THE_OBJECT or not (statuses or {failure.type_name for failure in chain} & _CLIENT):
         return None
     raised = StoreRefusal if _BAD_REQUEST in statuses else TableError
-    return raised(
-        "the object store refused a request, or its client failed",
-        code="T445",
-        where=where,
-        found=_answer(chain),
-        help=(f"{PATH_STYLE}; else " if _BAD_REQUEST in statuses else "")
-        + "check what the store supports and the settings `spark.hadoop.fs.s3a.*` in maintainer.yml; "
-        "the table itself was not read",
+    way_out = (f"{PATH_STYLE}; else " if _BAD_REQUEST in statuses else "") + (
+        "check what the store supports and the settings `spark.hadoop.fs.s3a.*` in maintainer.yml; the table itself "
+        "was not read"
     )
+    what = "the object store refused a request, or its client failed"
+    return raised(what, code="T445", where=where, found=_answer(chain), help=way_out)
 
 
 def says_no_reason(chain: Sequence[Failure]) -> bool:

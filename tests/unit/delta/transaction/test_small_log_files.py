@@ -15,7 +15,8 @@ import pytest
 from maintainer.delta.jvm import DeltaJvm, DirectAccess, UnstartedSession
 from maintainer.delta.log.actions import LoggedFile
 from maintainer.delta.log.replay.log_state import LogState
-from maintainer.delta.storage.file_store import StoredFile, path_uri
+from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.log_paths import path_uri
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.transaction.small_log_files import (
