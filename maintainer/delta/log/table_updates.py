@@ -44,7 +44,10 @@ def read_updates(
     names = PartitionNames.of({"schemaString": facts.schema_json, "partitionColumns": facts.partition_columns})
     live = {file.partition_texts: file.partition_values for file in facts.files}
     updates: list[Update] = []
-    entries = log.commits() if until_version is None else commits_among(log.listed_with(until_version).values())
+    if until_version is None:
+        entries = log.commits(after_version=max(facts.version - MAX_COMMITS_LOOKED_AT, -1))
+    else:
+        entries = commits_among(log.listed_with(until_version).values())
     for entry, info in log.infos(entries[::-1][:MAX_COMMITS_LOOKED_AT]):
         at_ms = min(_moment(info) or entry.modification_time_ms, entry.modification_time_ms)
         if (at_ms < since_ms and entry.version <= after_version) or len(updates) >= MAX_UPDATES:

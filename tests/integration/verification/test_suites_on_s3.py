@@ -20,7 +20,8 @@ ROOT = Path(__file__).parents[3]
 @pytest.mark.parametrize("suite", ["verification/test_forged_rewrites.py", "conflicts/test_interleavings.py"])
 def test_a_suite_holds_on_an_s3_server(suite: str) -> None:
     environment = {**os.environ, SWITCH: "s3", "MAINTAINER_JARS": folder_with_connector("s3")}
-    command = (sys.executable, "-m", "pytest", "-q", "-n", "0", "-m", "", "-p", "no:cacheprovider")
+    # A test that is stopped in a call of the JVM makes all later ones of its process fail.
+    command = (sys.executable, "-m", "pytest", "-q", "-n", "0", "-m", "", "--timeout=1800", "-p", "no:cacheprovider")
     done = subprocess.run(
         (*command, f"tests/integration/{suite}"), cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from maintainer.delta.log import table_updates
 from maintainer.delta.log.actions import PartitionNames, data_file
 from maintainer.delta.log.table_updates import MAX_UPDATES, read_updates
+from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.table_log import TableLog
 from maintainer.model.table.commit_records import CommitStamp
@@ -83,6 +86,25 @@ def test_whatever_removes_files_counts_and_what_only_adds_does_not(log: Log) -> 
     assert [(update.version, update.operation) for update in log.updates()] == [
         (6, "OPTIMIZE"), (5, "Foreign operation"), (4, "MERGE"), (3, "DELETE")
     ]  # fmt: skip
+
+
+def test_a_long_log_is_listed_only_where_it_is_looked_at(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store answers with a thousand names at once: a log of 43,200 commits takes 44 requests for each whole list."""
+    monkeypatch.setattr(table_updates, "MAX_COMMITS_LOOKED_AT", 3)
+    for number in range(10):
+        log.commit(f"DELETE {number}", {})
+    listed: list[str] = []
+
+    def children(files: LocalFiles, uri: str, *, after: str = "") -> dict[str, StoredFile]:
+        found = on_disk(files, uri, after=after)
+        listed.extend(file.name for file in found.values())
+        return found
+
+    on_disk = LocalFiles.children
+    monkeypatch.setattr(LocalFiles, "children", children)
+    newest_read = replace(PLAIN, version=8)  # one commit has come since
+    assert [update.version for update in log.updates(newest_read)] == [9, 8, 7]
+    assert sorted(listed) == [f"{version:020d}.json" for version in (6, 7, 8, 9)]
 
 
 def test_older_ones_count_only_above_the_version_asked_for(log: Log) -> None:
