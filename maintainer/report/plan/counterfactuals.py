@@ -6,6 +6,7 @@ is named, so that the sentence can be checked.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
@@ -27,6 +28,7 @@ from maintainer.planning.selection.file_selection import has_many_deleted_rows, 
 from maintainer.planning.vacuum.deletion_limits import FLOOR_SECONDS
 from maintainer.planning.zorder.zorder_options import FROM_TIMESTAMP, REQUEST
 from maintainer.policy.property_names import canonical_name
+from maintainer.policy.resolve.policy_values import policy_values
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.plan.reason_words import reason_words
 from maintainer.report.plan.step_text import step_word
@@ -165,8 +167,15 @@ def _of_vacuum(step: VacuumStep, at_ms: int) -> str:
 def of_reason(code: ReasonCode, policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
     """Say what would bring on what is left alone for this reason."""
     change = _CHANGES.get(code)
-    return reason_words()[code].change if change is None else change(policy, entries)
+    if change is not None:
+        return change(policy, entries)
+    several = len(entries) > 1 or any(entry.partition_values is None for entry in entries)
+    partitions = {"there": _there(entries), "partitions": "these partitions" if several else "the partition"}
+    values = {**dict(policy_values(policy)), **partitions}
+    return _VALUE.sub(lambda match: values[match[1]], reason_words()[code].change)
 
+
+_VALUE = re.compile(r"\{([\w.]+)\}")
 
 _Sentence = Callable[[ResolvedPolicy, Sequence[LeftAlone]], str]
 
@@ -245,35 +254,11 @@ def _large_delete(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
     )
 
 
-def _unwritten(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
-    quiet = format_duration(policy.optimize.quiet_for_seconds)
-    return f"taken when nothing was written {_there(entries)} for {quiet} (optimize.quietFor)"
-
-
-def _lost(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
-    return f"taken when nothing was written {_there(entries)} for the time that the reason names"
-
-
-def _updated(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
-    several = len(entries) > 1 or any(entry.partition_values is None for entry in entries)
-    return _quiet_after(policy, "these partitions" if several else "the partition")
-
-
 def _there(entries: Sequence[LeftAlone]) -> str:
     """Say where nothing may be written: a table without partitions has none, and of many only the count is known."""
     if any(entry.partition_values is None for entry in entries):
         return "there"
     return f"to {count_of(len(entries), 'partition') if len(entries) > 1 else 'the partition'}"
-
-
-def _quiet_table(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
-    return _quiet_after(policy, "the table")
-
-
-def _quiet_after(policy: ResolvedPolicy, what: str) -> str:
-    quiet = format_duration(policy.optimize.quiet_after_updates_seconds)
-    likely = f"and no update by others is likely within {quiet} (optimize.quietAfterUpdates)"
-    return f"taken when nobody else updated {what} for {quiet}, {likely}"
 
 
 def _not_worth_it(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
@@ -296,10 +281,6 @@ def _limit(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
 _CHANGES: Mapping[ReasonCode, _Sentence] = {
     ReasonCode.AT_TARGET: _at_target,
     ReasonCode.NO_PARTNER: _no_partner,
-    ReasonCode.HOT: _quiet_table,
-    ReasonCode.HOT_PARTITION: _unwritten,
-    ReasonCode.UPDATED_PARTITION: _updated,
-    ReasonCode.LOST_TO_WRITER: _lost,
     ReasonCode.NOT_WORTH_IT: _not_worth_it,
     ReasonCode.NOTHING_EXPIRED: _nothing_expired,
     ReasonCode.WAITS_FOR_TURN: _waits_for_turn,

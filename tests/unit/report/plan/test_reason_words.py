@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 from maintainer.model.plan.reasons import ReasonCode
+from maintainer.policy.resolve.policy_values import policy_values
 from maintainer.report.plan.reason_words import reason_words
+from tests.support.tables.builders import make_policy
 
 PAGE = (Path(__file__).parents[4] / "docs" / "reasons.md").read_text(encoding="utf-8")
 WORDS = {code.value: said.words for code, said in reason_words().items() if said.words}
@@ -23,3 +25,9 @@ def test_what_is_left_alone_has_words_and_nothing_else_has() -> None:
 def test_no_two_reasons_read_the_same() -> None:
     assert len(set(WORDS.values())) == len(WORDS)
     assert [words for words in WORDS.values() if "_" in words or words.endswith(".")] == []
+
+
+def test_an_answer_names_only_settings_that_every_policy_has() -> None:
+    named = {key for said in reason_words().values() for key in re.findall(r"\{(.*?)\}", said.change)}
+    assert named
+    assert named <= {*dict(policy_values(make_policy())), "there", "partitions"}
