@@ -16,8 +16,9 @@ from maintainer.policy.diagnostics import Diagnostic, Severity
 from maintainer.policy.schema.schema_keys import code_titles, describe
 from maintainer.policy.yaml.yaml_reader import read_bytes
 from maintainer.report import findings
+from maintainer.report.document.blocks import Heading, Line, Row, Table
+from maintainer.report.document.markdown_writer import markdown_text
 from maintainer.report.findings import Case, Finding, Suite, render_annotations, render_suites
-from maintainer.report.markdown_text import escaped, table
 from maintainer.report.style import PLAIN, Role, Style
 from maintainer.report.text_layout import display_width, printable
 from maintainer.units import count_of
@@ -261,15 +262,11 @@ def render_github(report: DiagnosticsReport) -> str:
 def render_step_summary(report: DiagnosticsReport) -> str:
     """Return Markdown: the summary line and a table of all findings."""
     rows = [
-        (
-            escaped(f"{_place(finding)}"),
-            escaped(f"{finding.severity.value} {finding.code}: {finding.message}"),
-            escaped(finding.help or ""),
-        )
+        Row((_place(finding), f"{finding.severity.value} {finding.code}: {finding.message}", finding.help or ""))
         for finding in report.diagnostics
     ]
-    lines = ["### maintainer validate", "", escaped(report.summary()), ""]
-    return "\n".join([*lines, *(table(("place", "finding", "help"), rows) if rows else [])]) + "\n"
+    table = [Table(("place", "finding", "help"), rows)] if rows else []
+    return markdown_text([Heading("maintainer validate", 1), Line(report.summary()), *table])
 
 
 def render_junit(report: DiagnosticsReport) -> str:

@@ -21,7 +21,9 @@ from maintainer.policy.schema.schema_keys import (
     key_names,
     written,
 )
-from maintainer.report.markdown_text import code, escaped, table
+from maintainer.report.document.blocks import Block, Heading, Row, Table, Text, joined_texts, literal
+from maintainer.report.document.markdown_writer import markdown_text
+from maintainer.report.document.terminal_writer import plain
 from maintainer.report.style import PLAIN, Role, Style
 from maintainer.report.text_layout import pad, padded_width, printable
 from maintainer.units import decimal_size, format_size
@@ -240,9 +242,9 @@ def render_key(key: KeyDescription, style: Style = PLAIN) -> Iterator[str]:
     yield ""
     facts = [
         ("type", _type(schema)),
-        ("allowed", _allowed(schema)),
+        ("allowed", plain(_values(schema)) or ("" if "x-format" in schema else _bounds(schema))),
         ("unit", schema.get("x-unit")),
-        ("default", _default(schema)),
+        ("default", plain(_default(schema))),
         ("keys", ", ".join("any name" if name == "*" else name for name in key.keys) or None),
     ]
     for label, text in facts:
@@ -265,28 +267,23 @@ def _type(schema: dict[str, object]) -> str:
     return either(words) + (", or empty to inherit" if "null" in names else "")
 
 
-def _bounds(schema: dict[str, object]) -> str | None:
+def _bounds(schema: dict[str, object]) -> str:
     least, most = schema.get("minimum"), schema.get("maximum")
     if least is None and most is None:
-        return None
+        return ""
     unbounded = most is None or (isinstance(most, (int, float)) and most >= 2**31 - 1)
     return f"{least} or more" if unbounded else f"{least} to {most}"
 
 
-def _allowed(schema: dict[str, object]) -> str | None:
+def _values(schema: dict[str, object]) -> Text:
+    """Return the values of a key that takes few; empty for any other."""
     enum = schema.get("enum")
-    if isinstance(enum, list):
-        return ", ".join(written(value) for value in enum if value is not None)
-    if "const" in schema:
-        return str(schema["const"])
-    return None if "x-format" in schema else _bounds(schema)
+    values = enum if isinstance(enum, list) else [schema["const"]] if "const" in schema else []
+    return joined_texts((literal(written(value)) for value in values if value is not None), ", ")
 
 
-def _default(schema: dict[str, object]) -> str | None:
-    if "default" in schema:
-        return written(schema["default"])
-    text = schema.get("x-default")
-    return str(text) if text is not None else None
+def _default(schema: dict[str, object]) -> Text:
+    return literal(written(schema["default"])) if "default" in schema else str(schema.get("x-default", ""))
 
 
 _HEADER = ("key", "what it is for", "what it may be", "default", "example")
@@ -294,40 +291,23 @@ _REPEATED = re.compile(r"(defaults|environments\.\*\.overrides)\.")
 """Keys below these are listed once, as keys of a policy."""
 
 
-def render_keys() -> Iterator[str]:
-    """Yield the lines: one table for policies, one for maintainer.yml; keys in the order of the schemas."""
+def keys_markdown() -> str:
+    """Return one table for policies, one for maintainer.yml; keys in the order of the schemas."""
     keys = [description for name in key_names() if (description := describe(name)) is not None]
+    blocks: list[Block] = []
     for place, heading in (("a policy", "Keys of a policy"), ("maintainer.yml", "Keys of `maintainer.yml`")):
         rows = [_row(key) for key in keys if key.file == place and not _REPEATED.match(key.name)]
-        yield f"### {heading}"
-        yield ""
-        yield from table(_HEADER, rows)
-        yield ""
+        blocks += [Heading(heading, 1), Table(_HEADER, rows)]
+    return markdown_text(blocks)
 
 
-def _row(key: KeyDescription) -> tuple[str, ...]:
+def _row(key: KeyDescription) -> Row:
     schema = key.schema
-    examples = schema.get("examples", ())
-    default = code(written(schema["default"])) if "default" in schema else _prose(schema.get("x-default", ""))
-    example = code(f"{key.name.rpartition('.')[2]}: {written(examples[0])}") if examples else ""
-    return (code(key.name), _prose(schema.get("description", "")), _allowed_cell(schema), default, example)
-
-
-def _prose(text: str) -> str:
-    return "".join(code(part) if index % 2 else escaped(part) for index, part in enumerate(text.split("`")))
-
-
-def _allowed_cell(schema: dict[str, object]) -> str:
-    """Return the values where they are few, else a format, else the type with its bounds."""
-    values = schema.get("enum")
-    if isinstance(values, list):
-        return ", ".join(code(written(value)) for value in values if value is not None)
-    if "const" in schema:
-        return code(written(schema["const"]))
-    unit = schema.get("x-unit")
-    if isinstance(unit, str):
-        return escaped(unit.partition(";")[0])
-    names = _types(schema)
-    words = _prose(either([TYPE_WORDS[name] for name in names if name != "null"]))
-    bounds = _bounds(schema) if {"integer", "number"}.intersection(names) and "minimum" in schema else None
-    return f"{words}, {bounds}" if bounds else words
+    names, unit = _types(schema), schema.get("x-unit")
+    words = either([TYPE_WORDS[name] for name in names if name != "null"])
+    bounds = _bounds(schema) if {"integer", "number"}.intersection(names) and "minimum" in schema else ""
+    allowed = unit.partition(";")[0] if isinstance(unit, str) else ", ".join(filter(None, (words, bounds)))
+    examples = [literal(f"{key.name.rpartition('.')[2]}: {written(value)}") for value in schema.get("examples", ())]
+    example: Text = examples[0] if examples else ""
+    description = schema.get("description", "")
+    return Row((literal(key.name), description, _values(schema) or allowed, _default(schema), example))

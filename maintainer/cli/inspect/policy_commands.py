@@ -34,7 +34,7 @@ from maintainer.policy.schema.schema_keys import (
     suggestion,
 )
 from maintainer.policy.table_names import absolute_path
-from maintainer.report.policy_text import explain_json, explain_text, merged_yaml, render_key, render_keys
+from maintainer.report.policy_text import explain_json, explain_text, keys_markdown, merged_yaml, render_key
 from maintainer.report.status_documents import problem_values
 from maintainer.report.style import Style
 from maintainer.report.text_layout import alike, printable, tables_and_ledger
@@ -144,7 +144,7 @@ def schema_command(
     if keys:
         click.echo("\n".join(key_names()))
     elif markdown:
-        click.echo("\n".join(render_keys()), nl=False)
+        click.echo(keys_markdown(), nl=False)
     elif key:
         click.echo("\n".join(_explained(key, Style(context.color))))
     elif out:
