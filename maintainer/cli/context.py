@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -174,6 +174,15 @@ def print_document(text: str) -> None:
     """Print the JSON document of a command on stdout."""
     click.get_current_context().meta[_PRINTED] = True
     click.echo(text.rstrip("\n"))
+
+
+def print_as(output: str, **forms: Callable[[], str]) -> None:
+    """Print the form that ``-o`` asks for; JSON as the document of the command."""
+    text = forms[output]()
+    if output == "json":
+        print_document(visible_json(text))
+    else:
+        click.echo(text, nl=False)
 
 
 def print_json(document: object) -> None:

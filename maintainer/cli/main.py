@@ -23,61 +23,34 @@ from maintainer.errors import ExitCode, MaintainerError
 from maintainer.errors.foreign_text import printable, without_secrets
 from maintainer.model.product_version import __version__
 
+_COMMANDS = (
+    ("init", "setup.setup_commands", "Make a new project."),
+    ("schema", "inspect.policy_commands", "Print the JSON Schema, or explain one key."),
+    ("validate", "validate_command", "Check policy files. No Spark, no network."),
+    ("explain", "inspect.policy_commands", "Show a table's effective policy and where each value comes from."),
+    ("list", "inspect.policy_commands", "List the tables of a selection."),
+    ("inventory", "inspect.policy_commands", "List Delta tables, and which policy manages each."),
+    ("plan", "act.plan_command", "Show what apply would do, why, and what it costs."),
+    ("why", "inspect.show_and_why", "Show each decision about one table."),
+    ("show", "inspect.show_and_why", "Show a saved plan or a past run."),
+    ("apply", "act.run_commands", "Do what is due, prove each rewrite, record it."),
+    ("verify", "act.verify_and_undelete", "Check that a past commit lost no row."),
+    ("undelete", "act.verify_and_undelete", "Restore files that a vacuum moved into the trash."),
+    ("retry", "act.run_commands", "Apply again what earlier runs left undone."),
+    ("watch", "act.run_commands", "Check at an interval, and apply what is due."),
+    ("status", "inspect.status", "Show the state of each table."),
+    ("report", "inspect.history_and_report", "Write one HTML file about a run or the fleet."),
+    ("ui", "inspect.ui_command", "Show reports, and a run in progress, in a browser."),
+    ("history", "inspect.history_and_report", "Show the steps of past runs."),
+    ("ledger", "act.ledger_and_leases", "Rebuild a lost ledger."),
+    ("leases", "act.ledger_and_leases", "Show which run works on which table, and end a lease."),
+    ("doctor", "setup.doctor", "Check Java, versions, JARs, storage and permissions."),
+    ("demo", "setup.demo_command", "Build a small lake of real data and run each command on it."),
+    ("completion", "setup.setup_commands", "Print a completion script for your shell."),
+    ("version", "setup.setup_commands", "Print the versions of maintainer, Python and the packages it uses."),
+)
 COMMANDS: dict[str, tuple[str, str]] = {
-    "init": ("maintainer.cli.setup.setup_commands:init_command", "Make a new project."),
-    "schema": ("maintainer.cli.inspect.policy_commands:schema_command", "Print the JSON Schema, or explain one key."),
-    "validate": ("maintainer.cli.validate_command:validate_command", "Check policy files. No Spark, no network."),
-    "explain": (
-        "maintainer.cli.inspect.policy_commands:explain_command",
-        "Show a table's effective policy and where each value comes from.",
-    ),
-    "list": ("maintainer.cli.inspect.policy_commands:list_command", "List the tables of a selection."),
-    "inventory": (
-        "maintainer.cli.inspect.policy_commands:inventory_command",
-        "List Delta tables, and which policy manages each.",
-    ),
-    "plan": ("maintainer.cli.act.plan_command:plan_command", "Show what apply would do, why, and what it costs."),
-    "why": ("maintainer.cli.inspect.show_and_why:why_command", "Show each decision about one table."),
-    "show": ("maintainer.cli.inspect.show_and_why:show_command", "Show a saved plan or a past run."),
-    "apply": ("maintainer.cli.act.run_commands:apply_command", "Do what is due, prove each rewrite, record it."),
-    "verify": (
-        "maintainer.cli.act.verify_and_undelete:verify_command",
-        "Check that a past commit lost no row.",
-    ),
-    "undelete": (
-        "maintainer.cli.act.verify_and_undelete:undelete_command",
-        "Restore files that a vacuum moved into the trash.",
-    ),
-    "retry": ("maintainer.cli.act.run_commands:retry_command", "Apply again what earlier runs left undone."),
-    "watch": (
-        "maintainer.cli.act.run_commands:watch_command",
-        "Check at an interval, and apply what is due.",
-    ),
-    "status": ("maintainer.cli.inspect.status:status_command", "Show the state of each table."),
-    "report": (
-        "maintainer.cli.inspect.history_and_report:report_command",
-        "Write one HTML file about a run or the fleet.",
-    ),
-    "ui": ("maintainer.cli.inspect.ui_command:ui_command", "Show reports, and a run in progress, in a browser."),
-    "history": ("maintainer.cli.inspect.history_and_report:history_command", "Show the steps of past runs."),
-    "ledger": ("maintainer.cli.act.ledger_and_leases:ledger_command", "Rebuild a lost ledger."),
-    "leases": (
-        "maintainer.cli.act.ledger_and_leases:leases_command",
-        "Show which run works on which table, and end a lease.",
-    ),
-    "doctor": ("maintainer.cli.setup.doctor:doctor_command", "Check Java, versions, JARs, storage and permissions."),
-    "demo": (
-        "maintainer.cli.setup.demo_command:demo_command",
-        "Build a small lake of real data and run each command on it.",
-    ),
-    "completion": (
-        "maintainer.cli.setup.setup_commands:completion_command",
-        "Print a completion script for your shell.",
-    ),
-    "version": (
-        "maintainer.cli.setup.setup_commands:version_command",
-        "Print the versions of maintainer, Python and the packages it uses.",
-    ),
+    name: (f"maintainer.cli.{module}:{name}_command", text) for name, module, text in _COMMANDS
 }
 """Command name to where it is (module and function) and one-line help, in the order of ``--help``."""
 

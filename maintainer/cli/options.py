@@ -57,6 +57,7 @@ class ReadBy(click.ParamType[Any]):
 
 SIZE = ReadBy("size", parse_size)
 DURATION = ReadBy("duration", parse_duration)
+FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 def pause(at_most_seconds: int) -> ReadBy:
@@ -151,12 +152,7 @@ SHARD: Options = (
 )
 ENGINE: Options = (
     click.option("--master", metavar="URL", help="The Spark master. Default: local[*], in this process."),
-    click.option(
-        "--conf",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="A setting for the Spark session. Repeatable.",
-    ),
+    click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting for the Spark session. Repeatable."),
     click.option(
         "--engine",
         type=click.Choice(ENGINES),
@@ -176,14 +172,14 @@ BUDGET: Options = (
     ),
     click.option("--budget-time", type=DURATION, help="Rewrite only what should fit into this time, best first."),
 )
-JOBS: Options = (
-    click.option(
-        "-j",
-        "--jobs",
-        type=click.IntRange(1, 64),
-        help="Tables to work on at once.  [default: 2, on object stores 8; fewer with little memory]",
-    ),
-)
+
+
+def jobs_option(help: str) -> Callable[[F], F]:
+    """Add ``-j``, ``--jobs`` to a command."""
+    return click.option("-j", "--jobs", type=click.IntRange(1, 64), help=help)
+
+
+JOBS: Options = (jobs_option("Tables to work on at once.  [default: 2, on object stores 8; fewer with little memory]"),)
 FAILURES: Options = (
     click.option("--fail-fast", is_flag=True, help="Start no more tables after the first failure."),
     click.option("--max-failures", type=click.IntRange(min=1), help="Start no more tables after this many failures."),

@@ -15,7 +15,7 @@ import click
 
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.context import CliContext
-from maintainer.cli.options import SELECTION, keep_output, spec_options
+from maintainer.cli.options import FILE, SELECTION, keep_output, spec_options
 from maintainer.cli.validate_scope import Checked, check_project, check_project_and_tests, check_text
 from maintainer.cli.validate_selection import check_selected
 from maintainer.errors import ExitCode
@@ -45,17 +45,11 @@ FORMATS = ("full", "concise", *_DOCUMENTS)
 @click.option(
     "-o", "--output-format", "form", type=click.Choice(FORMATS), default="full", show_default=True, callback=keep_output
 )
-@click.option(
-    "--output-file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the findings to this file. The summary still goes to stderr.",
-)
+@click.option("--output-file", type=FILE, help="Write the findings to this file. The summary still goes to stderr.")
 @click.option("--strict", is_flag=True, help="Fail on warnings too.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even with findings.")
 @click.option(
-    "--stdin-filename",
-    metavar="NAME",
-    help="Check only stdin, as if it were this file of the project. For editors.",
+    "--stdin-filename", metavar="NAME", help="Check only stdin, as if it were this file of the project. For editors."
 )
 @click.option("--tests", "with_tests", is_flag=True, help="Also run the policy tests in policies/_tests/.")
 @click.pass_context

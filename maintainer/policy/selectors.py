@@ -192,12 +192,7 @@ def _bad_term(text: str, whole: str, help: str) -> ProjectError:
 
 
 def select(
-    policies: Sequence[_P],
-    include: Selector,
-    exclude: Selector,
-    context: SelectorContext,
-    *,
-    allow_empty: bool = False,
+    policies: Sequence[_P], include: Selector, exclude: Selector, context: SelectorContext, *, allow_empty: bool = False
 ) -> tuple[_P, ...]:
     """Return the policies that are chosen and not excluded, in the order given.
 

@@ -52,13 +52,7 @@ def rebuild(context: CliContext, spec: RunSpec, older_than: int, dry_run: bool) 
         if context.verbosity >= 0:
             click.echo(f"reading the history of {printable(policy.table.identifier)}", err=True)
 
-    request = RebuildRequest(
-        chosen.policies,
-        now_ms(),
-        older_than,
-        dry_run,
-        on_table,
-    )
+    request = RebuildRequest(chosen.policies, now_ms(), older_than, dry_run, on_table)
     with open_engine(project_engine(project.loaded.project, spec.engine)) as opened:
         end = rebuild_ledger(project, opened, request)
     _report(end, project.loaded.project.ledger_as_written, dry_run=dry_run)

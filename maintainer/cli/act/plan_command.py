@@ -15,10 +15,19 @@ from maintainer.app.planning.plan_rendering import plan_options
 from maintainer.app.project_folders import PolicyProblems, Project
 from maintainer.app.running.saved_plan import check_place, save_plan
 from maintainer.app.selection.run_spec import RunSpec
-from maintainer.cli.context import CliContext, open_project, print_document, print_search
-from maintainer.cli.options import BUDGET, ENGINE, SCHEDULE, SELECTION, SHARD, output_option, spec_options
+from maintainer.cli.context import CliContext, open_project, print_as, print_search
+from maintainer.cli.options import (
+    BUDGET,
+    ENGINE,
+    FILE,
+    SCHEDULE,
+    SELECTION,
+    SHARD,
+    jobs_option,
+    output_option,
+    spec_options,
+)
 from maintainer.errors import ExitCode, MaintainerError
-from maintainer.errors.foreign_text import visible_json
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.exit_codes import plan_exit_code
@@ -62,21 +71,14 @@ def print_table_planned(look: TableLook) -> None:
 
 @click.command("plan")
 @spec_options(SELECTION, SHARD, ENGINE, BUDGET, SCHEDULE)
-@click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Save the plan, for `maintainer apply FILE`."
-)
+@click.option("--out", type=FILE, help="Save the plan, for `maintainer apply FILE`.")
 @output_option("json", "markdown")
 @click.option(
     "--compare", metavar="REF", help="With -o markdown: also show how the policies differ from those at a Git commit."
 )
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 3 when there is something to do.")
 @click.option("--strict", is_flag=True, help="Exit with 1 when a rule has no effect on any table.")
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(1, 64),
-    help="Tables to plan at once.  [default: 2, on object stores 16]",
-)
+@jobs_option("Tables to plan at once.  [default: 2, on object stores 16]")
 @click.pass_obj
 def plan_command(
     context: CliContext,
@@ -101,12 +103,12 @@ def plan_command(
         without_effect = print_search(project)
         if out is not None:
             save_plan(plan, out)
-    if output == "json":
-        print_document(visible_json(to_json(plan, indent=2)))
-    elif output == "markdown":
-        click.echo(render_plan_markdown(plan, compared=planned.comparison), nl=False)
-    else:
-        click.echo(plan_text(context, project, plan, saved_to=out), nl=False)
+    print_as(
+        output,
+        json=lambda: to_json(plan, indent=2),
+        markdown=lambda: render_plan_markdown(plan, compared=planned.comparison),
+        text=lambda: plan_text(context, project, plan, saved_to=out),
+    )
     code = plan_exit_code(plan, detailed=detailed_exitcode)
     return ExitCode.FINDINGS if strict and without_effect and code in (ExitCode.OK, ExitCode.CHANGES_PENDING) else code
 

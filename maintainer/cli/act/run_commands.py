@@ -34,6 +34,7 @@ from maintainer.cli.options import (
     BUDGET,
     ENGINE,
     FAILURES,
+    FILE,
     JOBS,
     ROLLOUT,
     SAVED_PLAN,
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
 
 
 @click.command("apply")
-@click.argument("plan_file", metavar="[PLAN]", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("plan_file", metavar="[PLAN]", required=False, type=FILE)
 @spec_options(SELECTION, SHARD, ENGINE, BUDGET, JOBS, FAILURES, ROLLOUT, SAVED_PLAN, SCHEDULE)
 @YES
 @output_option("json", "jsonl", "github", "junit")

@@ -13,7 +13,7 @@ from maintainer.app.selection.chosen_tables import chosen_tables, named_policy
 from maintainer.app.selection.managed_search import search_tables
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.act.approval import YES, is_approved, require_approval
-from maintainer.cli.context import CliContext, open_project, print_document, warn
+from maintainer.cli.context import CliContext, open_project, print_as, warn
 from maintainer.cli.options import ENGINE, SELECTION, TableName, output_option, spec_options
 from maintainer.errors import ExitCode
 from maintainer.errors.foreign_text import printable
@@ -76,10 +76,13 @@ def verify_command(
 
     request = VerifyRequest(targets, problems, exact=content == "exact", accept=accept, on_table=print_result)
     run = operations.verify(project, spec, request, lambda problem: warn(problem.what, problem.code))
-    if output == "json":
-        print_document(verification_json(run))
-    else:
-        click.echo(_printed(run, output, Style(context.color), verbose=context.verbosity > 0), nl=False)
+    print_as(
+        output,
+        json=lambda: verification_json(run),
+        junit=lambda: verify_junit(run),
+        github=lambda: render_annotations(verify_findings(run)) + render_verify(run),
+        text=lambda: render_verify(run, Style(context.color), verbose=context.verbosity > 0),
+    )
     return _exit_code(run, accepted=accept is not None)
 
 
@@ -108,16 +111,6 @@ def _is_known(project: Project, name: str) -> bool:
 def _ref(project: Project, name: str) -> TableRef:
     ref = table_ref(name, project.root)
     return next((table.ref for table in project.loaded.tables if table.key == identity(ref)), ref)
-
-
-def _printed(run: VerifyRun, output: str, style: Style, *, verbose: bool) -> str:
-    match output:
-        case "junit":
-            return verify_junit(run)
-        case "github":
-            return render_annotations(verify_findings(run)) + render_verify(run)
-        case _:
-            return render_verify(run, style, verbose=verbose)
 
 
 def _exit_code(run: VerifyRun, *, accepted: bool) -> ExitCode:

@@ -14,8 +14,8 @@ from maintainer.app.lookback.report_files import write_fleet_report, write_run_r
 from maintainer.app.lookback.run_history import UNREAD_CODE
 from maintainer.app.project_folders import local_zone
 from maintainer.app.selection.run_spec import RunSpec
-from maintainer.cli.context import CliContext, now_ms, open_project, print_document, warn
-from maintainer.cli.options import DURATION, ENGINE, TableName, output_option, spec_options
+from maintainer.cli.context import CliContext, now_ms, open_project, print_as, warn
+from maintainer.cli.options import DURATION, ENGINE, FILE, TableName, output_option, spec_options
 from maintainer.errors import ExitCode
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.report.status_documents import history_csv, history_json
@@ -64,16 +64,14 @@ def history_command(
     for _, problem in recorded.problems:
         warn(problem.what, problem.code)
     rows = recorded.rows
-    if output == "json":
-        print_document(history_json(rows, recorded.problems))
-    elif output == "csv":
-        click.echo(history_csv(rows), nl=False)
-    else:
-        style, verbose = Style(context.color), context.verbosity > 0
-        text = render_history(rows, style, tz=local_zone(), one_table=table is not None, verbose=verbose)
+
+    def text() -> str:
         if not rows and not (since or failed or ledger):
-            text = no_steps(len(run_folders(project.past_runs_dir)))
-        click.echo(text, nl=False)
+            return no_steps(len(run_folders(project.past_runs_dir)))
+        style, verbose = Style(context.color), context.verbosity > 0
+        return render_history(rows, style, tz=local_zone(), one_table=table is not None, verbose=verbose)
+
+    print_as(output, json=lambda: history_json(rows, recorded.problems), csv=lambda: history_csv(rows), text=text)
     return ExitCode.FINDINGS if recorded.problems else ExitCode.OK
 
 
@@ -81,7 +79,7 @@ def history_command(
 @click.argument("run", required=False, metavar="[RUN]")
 @click.option("--fleet", is_flag=True, help="Report on all runs together: each table over time.")
 @click.option("--since", default="30d", type=DURATION, show_default=True, help="With --fleet: how far back to go.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the file.")
+@click.option("--out", type=FILE, help="Where to write the file.")
 @click.pass_obj
 def report_command(context: CliContext, run: str | None, fleet: bool, since: int, out: Path | None) -> int:
     """Write a report as one HTML file: about RUN, the newest run, or with --fleet about all runs.

@@ -18,7 +18,7 @@ from maintainer.app.selection.managed_search import DEPTH_CODE, search_tables
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.inventory import Care, Entry, LocatedTable, inventory, located_at, write_stubs
 from maintainer.cli.context import CliContext, open_project, print_json, print_search, print_table, warn
-from maintainer.cli.options import ENGINE, SELECTION, SHARD, TableName, output_option, spec_options
+from maintainer.cli.options import ENGINE, FILE, SELECTION, SHARD, TableName, output_option, spec_options
 from maintainer.errors import ExitCode, ProjectError
 from maintainer.journal.folder.atomic_files import writing
 from maintainer.model.plan.plan import as_problem
@@ -131,9 +131,7 @@ _FILES = {"policy": POLICY_SCHEMA, "project": PROJECT_SCHEMA}
 )
 @click.option("--keys", is_flag=True, help="Only list the names of all keys.")
 @click.option("--markdown", is_flag=True, help="Print all keys as Markdown tables.")
-@click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the schema to a file instead of stdout."
-)
+@click.option("--out", type=FILE, help="Write the schema to a file instead of stdout.")
 @click.pass_obj
 def schema_command(
     context: CliContext, key: str | None, which: str, keys: bool, markdown: bool, out: Path | None

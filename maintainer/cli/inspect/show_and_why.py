@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import click
@@ -19,7 +20,7 @@ from maintainer.app.running.restore_files import UNDELETE_FILE
 from maintainer.app.running.verify_commits import VERIFICATION_FILE, verification_from_json, verification_json
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.status_look import auto_compact_of
-from maintainer.cli.context import CliContext, open_project, print_document
+from maintainer.cli.context import CliContext, open_project, print_as, print_document
 from maintainer.cli.options import ENGINE, TableName, output_option, spec_options
 from maintainer.errors import MaintainerError, ProjectError
 from maintainer.errors.foreign_text import visible_json
@@ -31,6 +32,7 @@ from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json, to_json
 from maintainer.model.run.auto_compaction import RUN_PREFIX
 from maintainer.model.run.exit_codes import plan_exit_code
+from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome
 from maintainer.model.run.results_document import run_from_json, run_to_json
 from maintainer.policy.project.policy_project import load_project
@@ -84,25 +86,30 @@ def _checked(path: Path, what: str) -> Iterator[None]:
         raise ProjectError(what, code="E643", where=str(path), found=str(error), help=_WHAT_CAN_BE_SHOWN) from error
 
 
+def _show(output: str, what: str, **forms: Callable[[], str]) -> None:
+    if output not in forms:
+        raise click.UsageError(f"{what} is shown as text or json")
+    print_as(output, **forms)
+
+
 def _show_plan(context: CliContext, plan: Plan, path: Path, output: str) -> None:
-    if output == "json":
-        print_document(visible_json(to_json(plan, indent=2)))
-    elif output == "markdown":
-        click.echo(render_plan_markdown(plan), nl=False)
-    else:
-        options = PlanOptions(saved_to=str(path), verbose=context.verbosity > 0, tz=local_zone())
-        click.echo(render_plan(plan, options, Style(context.color)), nl=False)
+    options = PlanOptions(saved_to=str(path), verbose=context.verbosity > 0, tz=local_zone())
+    print_as(
+        output,
+        json=lambda: to_json(plan, indent=2),
+        markdown=lambda: render_plan_markdown(plan),
+        text=lambda: render_plan(plan, options, Style(context.color)),
+    )
 
 
 def _show_run(context: CliContext, outcome: RunOutcome, path: Path, output: str) -> None:
-    if output == "json":
-        print_document(visible_json(run_to_json(outcome, indent=2)))
-    elif output == "markdown":
-        raise click.UsageError("a run is shown as text or json")
-    else:
-        style = Style(context.color)
-        steps = render_steps(outcome, style, verbose=context.verbosity > 0)
-        click.echo(steps + render_run(outcome, style, run_folder=str(path.parent)), nl=False)
+    style, verbose = Style(context.color), context.verbosity > 0
+
+    def text() -> str:
+        end = render_run(outcome, style, run_folder=str(path.parent))
+        return render_steps(outcome, style, verbose=verbose) + end
+
+    _show(output, "a run", json=lambda: run_to_json(outcome, indent=2), text=text)
 
 
 def _show_hook(context: CliContext, run_id: str, output: str) -> None:
@@ -114,10 +121,7 @@ def _show_hook(context: CliContext, run_id: str, output: str) -> None:
     if not rows:
         what = "no log of the project's tables here, and no row of the ledger, has a commit of this call of the hook"
         raise ProjectError(what, code="E643", where=run_id, help=_WHERE_HOOKS_ARE)
-    if output == "json":
-        print_document(history_json(rows))
-    else:
-        click.echo(render_history(rows, Style(context.color), tz=local_zone()), nl=False)
+    print_as(output, json=lambda: history_json(rows), text=lambda: _history(context, rows))
 
 
 def _show_undelete(context: CliContext, path: Path, output: str) -> None:
@@ -127,18 +131,18 @@ def _show_undelete(context: CliContext, path: Path, output: str) -> None:
         return
     with _checked(path, "not the record of an undelete"):
         row = LedgerRow.from_document(json.loads(text)["step"])
-    click.echo(render_history([history_row(row)], Style(context.color), tz=local_zone()), nl=False)
+    click.echo(_history(context, [history_row(row)]), nl=False)
+
+
+def _history(context: CliContext, rows: Sequence[HistoryRow]) -> str:
+    return render_history(rows, Style(context.color), tz=local_zone())
 
 
 def _show_verification(context: CliContext, path: Path, output: str) -> None:
     with _checked(path, "not the record of a verification"):
         run = verification_from_json(_read(path))
-    if output == "json":
-        print_document(verification_json(run))
-    elif output == "markdown":
-        raise click.UsageError("a verification is shown as text or json")
-    else:
-        click.echo(render_verify(run, Style(context.color), verbose=context.verbosity > 0), nl=False)
+    text = partial(render_verify, run, Style(context.color), verbose=context.verbosity > 0)
+    _show(output, "a verification", json=lambda: verification_json(run), text=text)
 
 
 def _find(context: CliContext, file: Path) -> Path:

@@ -13,8 +13,8 @@ from maintainer.app import operations
 from maintainer.app.project_folders import local_zone
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.status_look import StatusLook
-from maintainer.cli.context import CliContext, open_project, print_document, warn
-from maintainer.cli.options import ENGINE, SELECTION, output_option, pause, spec_options
+from maintainer.cli.context import CliContext, open_project, print_as, warn
+from maintainer.cli.options import ENGINE, SELECTION, jobs_option, output_option, pause, spec_options
 from maintainer.errors import ExitCode
 from maintainer.execution.run.cancellation import StopSwitch, signals_stop
 from maintainer.model.run.exit_codes import look_exit_code
@@ -43,12 +43,7 @@ MAX_LOOKS = 1_000_000
     help="With --watch: how long to wait between two checks.",
 )
 @click.option("--looks", type=click.IntRange(1, MAX_LOOKS), help="With --watch: stop after this many checks.")
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(1, 64),
-    help="Tables to read at once.  [default: 2, on object stores 16]",
-)
+@jobs_option("Tables to read at once.  [default: 2, on object stores 16]")
 @click.pass_obj
 def status_command(
     context: CliContext,
@@ -83,12 +78,12 @@ def status_command(
                 status = _watch(look, text_of, switch, interval, looks, color=context.color)
         else:
             status = look()
-    if output == "json":
-        print_document(status_json(status.rows, status.at_ms, status.everything_wrong))
-    elif output == "prometheus":
-        click.echo(status_prometheus(status.rows, status.at_ms), nl=False)
-    elif not watch_:
-        click.echo(text_of(status), nl=False)
+    print_as(
+        output,
+        json=lambda: status_json(status.rows, status.at_ms, status.everything_wrong),
+        prometheus=lambda: status_prometheus(status.rows, status.at_ms),
+        text=lambda: "" if watch_ else text_of(status),
+    )
     if output != "text" and status.ledger is not None:
         click.echo(problem_line(status.ledger), err=True)
     for table, problem in status.problems:

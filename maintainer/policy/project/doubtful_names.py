@@ -88,11 +88,7 @@ _ODD_ADDRESSES: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
             "write `s3://BUCKET/...`, `gs://BUCKET/...` or `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/...`",
         ),
         (r"gcs://", "has a scheme that Spark does not know", "write `gs://`"),
-        (
-            r"abfss?://[^@]*$",
-            "names no storage account",
-            "write `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/...`",
-        ),
+        (r"abfss?://[^@]*$", "names no storage account", "write `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/...`"),
         (rf".*/{LOG_FOLDER}/?$", "is the log of a table", "name the table's folder, which is the one above"),
         (r".*/[^/]+\.parquet$", "is called like a data file", "name the table's folder"),
         (

@@ -14,13 +14,7 @@ from zoneinfo import ZoneInfo
 from maintainer.errors import ProjectError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic, nearest, nearest_table
-from maintainer.policy.policy_checks import (
-    check_effective,
-    check_extends,
-    check_profiles,
-    check_rules,
-    check_tables,
-)
+from maintainer.policy.policy_checks import check_effective, check_extends, check_profiles, check_rules, check_tables
 from maintainer.policy.project.doubtful_names import check_addresses, check_letters, check_suspension, check_table_names
 from maintainer.policy.project.policy_loader import PolicyLoader
 from maintainer.policy.project.project_settings import (

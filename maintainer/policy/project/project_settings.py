@@ -296,11 +296,7 @@ def with_environment(document: Document, environ: Mapping[str, str]) -> tuple[Do
     findings: list[Diagnostic] = []
     data = _replaced(document.data, (), document, environ, findings)
     assert isinstance(data, dict)
-    problems = (
-        *state_problems(document, data),
-        *notify_problems(document, data),
-        *spark_problems(document),
-    )
+    problems = (*state_problems(document, data), *notify_problems(document, data), *spark_problems(document))
     return dataclasses.replace(document, data=data), [*findings, *problems]
 
 
@@ -309,11 +305,7 @@ _FILLED_IN = frozenset({"state", "owner", "roots", "databases"})
 
 
 def _replaced(
-    value: object,
-    path: DataPath,
-    document: Document,
-    environ: Mapping[str, str],
-    findings: list[Diagnostic],
+    value: object, path: DataPath, document: Document, environ: Mapping[str, str], findings: list[Diagnostic]
 ) -> object:
     if isinstance(value, dict):
         return {key: _replaced(inner, (*path, key), document, environ, findings) for key, inner in value.items()}

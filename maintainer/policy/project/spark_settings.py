@@ -43,10 +43,7 @@ class SparkSettings:
             "examples": ["4g"],
         },
         type="object",
-        example={
-            "spark.sql.catalogImplementation": "hive",
-            "spark.hadoop.fs.s3a.secret.key": "${env:S3_SECRET_KEY}",
-        },
+        example={"spark.sql.catalogImplementation": "hive", "spark.hadoop.fs.s3a.secret.key": "${env:S3_SECRET_KEY}"},
     )
     """Spark settings, as for `--conf`; names begin with `spark.`. Write a secret as `${env:NAME}`, never in plain
     text."""

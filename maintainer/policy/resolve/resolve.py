@@ -28,14 +28,7 @@ from maintainer.policy.resolve.merge import (
 from maintainer.policy.resolve.policy_fields import field_key, policy_part
 from maintainer.policy.resolve.policy_settings import WEEKDAYS, ClusterPolicy, PurgePolicy
 from maintainer.policy.resolve.resolved import BUILT_IN, Origin, ResolvedPolicy, policy_digest
-from maintainer.policy.table_names import (
-    TableMatch,
-    absolute_path,
-    identity,
-    name_matches,
-    table_match,
-    table_ref,
-)
+from maintainer.policy.table_names import TableMatch, absolute_path, identity, name_matches, table_match, table_ref
 from maintainer.policy.yaml.yaml_document import Document
 
 
@@ -215,13 +208,7 @@ class Resolution:
 
 
 def resolve(
-    ref: TableRef,
-    file: str,
-    layers: Sequence[Layer],
-    *,
-    root: Path,
-    timezone: str,
-    named_by_file: bool = True,
+    ref: TableRef, file: str, layers: Sequence[Layer], *, root: Path, timezone: str, named_by_file: bool = True
 ) -> Resolution:
     """Merge the levels of one table and read them into a policy.
 

@@ -17,13 +17,7 @@ from maintainer.policy.diagnostics import Severity, did_you_mean, nearest, neare
 from maintainer.policy.predicate.partition_predicate import parse_predicate
 from maintainer.policy.predicate.predicate_lex import PredicateError
 from maintainer.policy.schema.known_expectations import EXPECTATIONS, REFUSED_EXPECTATIONS, WITHOUT_SPARK
-from maintainer.policy.schema.schema_keys import (
-    MANY_TABLES,
-    JsonObject,
-    load_schema,
-    meant_time,
-    resolve_reference,
-)
+from maintainer.policy.schema.schema_keys import MANY_TABLES, JsonObject, load_schema, meant_time, resolve_reference
 from maintainer.units import UnitError, parse_duration, parse_size, spelled_size
 
 if TYPE_CHECKING:

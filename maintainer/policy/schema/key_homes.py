@@ -6,13 +6,7 @@ Words of other tools and first guesses are in a table; the homes of all other ke
 from __future__ import annotations
 
 from maintainer.policy.diagnostics import did_you_mean, nearest
-from maintainer.policy.schema.schema_keys import (
-    MANY_TABLES,
-    POLICY_SCHEMA,
-    PROJECT_SCHEMA,
-    either,
-    keys_of,
-)
+from maintainer.policy.schema.schema_keys import MANY_TABLES, POLICY_SCHEMA, PROJECT_SCHEMA, either, keys_of
 from maintainer.policy.yaml.yaml_document import Path
 
 RUN_DIR_WENT = (
