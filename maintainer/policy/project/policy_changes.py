@@ -12,7 +12,8 @@ import os
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -66,9 +67,7 @@ def policies_at(project: LoadedProject, ref: str) -> tuple[ResolvedPolicy, ...]:
     Raises:
         ProjectError: E625 no git, no repository, no such commit; E626 the policies of that commit have errors.
     """
-    with tempfile.TemporaryDirectory(prefix="maintainer-since-") as folder:
-        old_root = Path(folder)
-        _extract(project.root, ref, old_root)
+    with _at_commit(project.root, ref) as old_root:
         return _policies_in(project, old_root, ref)
 
 
@@ -78,9 +77,7 @@ def shared_values_at(project: LoadedProject, ref: str) -> SharedValues:
     Raises:
         ProjectError: E625 no git, no repository, no such commit.
     """
-    with tempfile.TemporaryDirectory(prefix="maintainer-since-") as folder:
-        old_root = Path(folder)
-        _extract(project.root, ref, old_root)
+    with _at_commit(project.root, ref) as old_root:
         there = any((old_root / name).exists() for name in (PROJECT_FILE, POLICY_FOLDER))
         return shared_values(find_files(old_root), old_root) if there else {}
 
@@ -102,6 +99,13 @@ def _policies_in(project: LoadedProject, old_root: Path, ref: str) -> tuple[Reso
         raise ProjectError(message, code="E626", where=f"{ref}:{errors[0].file}:{errors[0].span.line}", help=help)
     # Tables that rules manage are compared by what is there now: how they were then, nobody knows.
     return replace(old, search=project.search).resolved()
+
+
+@contextmanager
+def _at_commit(root: Path, ref: str) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="maintainer-since-") as folder:
+        _extract(root, ref, Path(folder))
+        yield Path(folder)
 
 
 def _extract(root: Path, ref: str, target: Path) -> None:

@@ -209,20 +209,18 @@ def _origin(document: Document, path: Path, *, of_key: bool) -> Origin:
     return Origin(document.file, span.line, span.column)
 
 
-ALWAYS = built_in_layer(
-    {
-        **defaults_of(OptimizePolicy, "optimize"),
-        **defaults_of(VerifyPolicy, "verify"),
-        **defaults_of(LimitsPolicy, "limits"),
-    }
-)
-"""The lowest level of every table."""
+_SECTIONS = (
+    ("optimize", OptimizePolicy), ("verify", VerifyPolicy), ("limits", LimitsPolicy), ("vacuum", VacuumPolicy),
+    ("optimize.zorder", ZOrderPolicy),
+)  # fmt: skip
+BUILT_IN_LAYERS = {tuple(name.split(".")): built_in_layer(defaults_of(kind, name)) for name, kind in _SECTIONS}
+_WHERE_WRITTEN = (("vacuum",), ("optimize", "zorder"))
 
-VACUUM = built_in_layer(defaults_of(VacuumPolicy, "vacuum"))
-"""The lowest level of a table for which some level writes ``vacuum``."""
 
-ZORDER = built_in_layer(defaults_of(ZOrderPolicy, "optimize.zorder"))
-"""The lowest level of a table for which some level writes ``optimize.zorder``."""
+def built_in_layers(layers: Iterable[Layer]) -> list[Layer]:
+    """Return the lowest levels of a table: those of ``vacuum`` and of ``zorder`` only where some level writes them."""
+    maps = {keys for layer in layers for keys in layer.maps}
+    return [layer for keys, layer in BUILT_IN_LAYERS.items() if keys not in _WHERE_WRITTEN or keys in maps]
 
 
 def min_file_size_of(max_file_size_bytes: int) -> int:

@@ -13,14 +13,12 @@ from typing import Any
 
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.resolve.merge import (
-    ALWAYS,
-    VACUUM,
-    ZORDER,
     Layer,
     Level,
     Merged,
     Setting,
     base_value,
+    built_in_layers,
     document_layer,
     merge,
     min_file_size_of,
@@ -220,7 +218,7 @@ def resolve(
         timezone: IANA zone of windows that name none.
         named_by_file: Whether ``file`` names the table itself.
     """
-    merged = _with_min_file_size(merge([*_built_in(layers), *layers]))
+    merged = _with_min_file_size(merge([*built_in_layers(layers), *layers]))
     values = effective_values(merged, timezone)
     return Resolution(_policy(ref, file, merged, values, root), merged, values, named_by_file)
 
@@ -240,15 +238,6 @@ def effective_values(merged: Merged, timezone: str) -> dict[str, object]:
     if isinstance(windows, list):
         values["window"] = [{"timezone": timezone, **window} for window in windows]
     return values
-
-
-def _built_in(layers: Sequence[Layer]) -> list[Layer]:
-    built_in = [ALWAYS]
-    if any(("vacuum",) in layer.maps for layer in layers):
-        built_in.append(VACUUM)
-    if any(("optimize", "zorder") in layer.maps for layer in layers):
-        built_in.append(ZORDER)
-    return built_in
 
 
 def _with_min_file_size(merged: Merged) -> Merged:

@@ -184,9 +184,8 @@ class Composer:
         key = event.value
         if self._refuses_decoration(event):
             return None
-        if (refusal := refused_character(key)) is not None:
-            self._report(refusal.code, refusal.message, event, refusal.help)
-        elif not event.style and (odd := odd_space(key) or curly_quotes(key)) is not None:
+        odd = refused_character(key) or (None if event.style else odd_space(key) or curly_quotes(key))
+        if odd is not None:
             self._report(odd.code, odd.message, event, odd.help)
         elif not event.style and key == "<<":
             self._report("Y109", "merge keys (`<<`) are not allowed", event, "use `extends:` and a profile")

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from maintainer.model.plan.plan import RowCountCheck
-from maintainer.policy.resolve.merge import ALWAYS, VACUUM, ZORDER, base_value, min_file_size_of, spelled
+from maintainer.policy.resolve.merge import BUILT_IN_LAYERS, base_value, min_file_size_of, spelled
 from maintainer.policy.resolve.policy_values import written_settings
 from maintainer.policy.resolve.resolved import BUILT_IN, AutoCompactPolicy, Origin
 from maintainer.policy.schema.schema_keys import describe, key_names
 from tests.support.policies.projects import complaints, loaded
 
 EVERY_KEY = Path(__file__).parents[3] / "support" / "policies" / "every_key.yml"
-DEFAULTS = {".".join(keys): s.value for layer in (ALWAYS, VACUUM, ZORDER) for keys, s in layer.leaves.items()}
+DEFAULTS = {".".join(keys): s.value for layer in BUILT_IN_LAYERS.values() for keys, s in layer.leaves.items()}
 
 
 @pytest.mark.parametrize(("key", "value"), DEFAULTS.items())

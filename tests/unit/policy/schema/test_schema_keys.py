@@ -51,10 +51,10 @@ def test_every_setting_may_be_null_to_fall_back_to_the_level_below() -> None:
 
 
 def test_the_defaults_in_the_schema_are_those_that_hold() -> None:
-    for layer in (builtin.ALWAYS, builtin.VACUUM, builtin.ZORDER):
+    for layer in builtin.BUILT_IN_LAYERS.values():
         for keys, setting in layer.leaves.items():
             assert schema_of(".".join(keys))["default"] == setting.value
-    built_in = {".".join(keys) for layer in (builtin.ALWAYS, builtin.VACUUM, builtin.ZORDER) for keys in layer.leaves}
+    built_in = {".".join(keys) for layer in builtin.BUILT_IN_LAYERS.values() for keys in layer.leaves}
     scalars = {
         name
         for name in key_names()
