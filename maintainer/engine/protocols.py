@@ -206,12 +206,7 @@ class TableWriter(Protocol):
         """Set the step's properties in one commit."""
 
     def rewrite(
-        self,
-        facts: TableFacts,
-        step: RewriteStep,
-        batch: Batch,
-        stamp: CommitStamp,
-        before_commit: BeforeCommit,
+        self, facts: TableFacts, step: RewriteStep, batch: Batch, stamp: CommitStamp, before_commit: BeforeCommit
     ) -> CommitReceipt:
         """Rewrite the batch's files, prove, and commit with ``dataChange=false``.
 

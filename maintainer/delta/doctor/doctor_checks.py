@@ -87,13 +87,11 @@ def run_checks(subject: DoctorInput, progress: Callable[[str], None] | None = No
             say("spark connect")
             checks += guarded("spark connect", lambda: check_connect(subject.options, env))
         return checks + ([_archive(None)] if subject.options.record_classes else [])
-    java = _attempt("java", checks, lambda: inspect_java(subject.env), lambda java_home: java_home.describe())
+    java = _attempt("java", checks, lambda: inspect_java(subject.env), Java.describe)
     versions = _attempt(
-        "spark and delta",
-        checks,
-        lambda: check_versions(subject.env),
-        lambda versions: f"pyspark {versions.pyspark}, delta-spark {versions.delta}",
-    )
+        "spark and delta", checks, lambda: check_versions(subject.env),
+        lambda found: f"pyspark {found.pyspark}, delta-spark {found.delta}",
+    )  # fmt: skip
     checks += guarded("jars", lambda: _jars(subject, java, versions, say))
     checks += guarded("disk", lambda: doctor_storage.check_disk(subject.root))
     if not subject.options.record_classes:
@@ -183,9 +181,8 @@ def _session(subject: DoctorInput, say: Callable[[str], None]) -> Iterator[Check
             slow = lease.start_seconds > _SLOW_START_SECONDS
             yield Check("session", Status.WARN if slow else Status.OK, detail)
         for text in unsafe_settings(lambda key: lease.spark.conf.get(key, None)):
-            yield Check(
-                "session settings", Status.WARN, text, "set it back to Spark's default where that session starts"
-            )
+            fix = "set it back to Spark's default where that session starts"
+            yield Check("session settings", Status.WARN, text, fix)
         env = os.environ if subject.env is None else subject.env
         signs = signs_of_life([TableRef(location) for location in subject.locations], lease.setting, env)
         say("delta")

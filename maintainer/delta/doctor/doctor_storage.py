@@ -54,12 +54,8 @@ def check_run_folder(runs_dir: Path) -> Iterator[Check]:
             os.fsync(probe.fileno())
             written_at = os.stat(probe.name).st_mtime
     except OSError as error:
-        yield Check(
-            "run folder",
-            Status.FAIL,
-            f"{folder} cannot be written: {error.strerror}",
-            f'chmod u+w "{folder}", or run in a project folder that is yours',
-        )
+        fix = f'chmod u+w "{folder}", or run in a project folder that is yours'
+        yield Check("run folder", Status.FAIL, f"{folder} cannot be written: {error.strerror}", fix)
     else:
         yield Check("run folder", Status.OK, f"{runs_dir} can be written")
         yield _clock(written_at)

@@ -118,11 +118,7 @@ def _counted(commit: TableCommit, actions: Iterable[Mapping[str, Any]]) -> Table
     if not added and not removed:
         return commit
     return replace(
-        commit,
-        num_files_added=added,
-        num_files_removed=removed,
-        bytes_added=size_added,
-        bytes_removed=size_removed,
+        commit, num_files_added=added, num_files_removed=removed, bytes_added=size_added, bytes_removed=size_removed
     )
 
 

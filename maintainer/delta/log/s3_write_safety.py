@@ -11,12 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from maintainer.delta.jvm.commit_store import (
-    IGNORES_CONDITION,
-    NO_CONDITIONAL_WRITES,
-    NO_HARD_LINKS,
-    RENAMING_STORES,
-)
+from maintainer.delta.jvm.commit_store import IGNORES_CONDITION, NO_CONDITIONAL_WRITES, NO_HARD_LINKS, RENAMING_STORES
 from maintainer.errors import Refused
 from maintainer.model.table.store_kinds import S3_SCHEMES
 

@@ -35,10 +35,7 @@ def physical_path_to_logical(schema: dict[str, Any], path: list[str]) -> str:
     parts: list[str] = []
     fields = schema["fields"]
     for name in path:
-        field = next(
-            (field for field in fields if field["metadata"].get(PHYSICAL_NAME, field["name"]) == name),
-            None,
-        )
+        field = next((field for field in fields if field["metadata"].get(PHYSICAL_NAME, field["name"]) == name), None)
         if field is None:
             return dotted(tuple(path))
         parts.append(field["name"])

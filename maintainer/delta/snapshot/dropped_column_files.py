@@ -74,10 +74,5 @@ def physical_leaves(schema: dict[str, Any], partition_columns: tuple[str, ...]) 
 
 def _as_action(file: DataFile) -> dict[str, Any]:
     """An ``add`` that names the file; without its deletion vector, for which REORG would return it as well."""
-    return {
-        "path": file.path,
-        "partitionValues": {},
-        "size": file.size_bytes,
-        "modificationTime": file.modification_time_ms,
-        "dataChange": False,
-    }
+    action = {"path": file.path, "partitionValues": {}, "size": file.size_bytes}
+    return {**action, "modificationTime": file.modification_time_ms, "dataChange": False}

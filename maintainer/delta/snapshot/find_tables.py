@@ -97,10 +97,7 @@ class _Walk:
 
 
 def tables_below(
-    files: FileStore,
-    root_uri: str,
-    limits: SearchLimits | None = None,
-    monotonic: Callable[[], float] = time.monotonic,
+    files: FileStore, root_uri: str, limits: SearchLimits | None = None, monotonic: Callable[[], float] = time.monotonic
 ) -> Iterator[str]:
     """Yield the URI of each folder that holds a Delta log, the highest first.
 

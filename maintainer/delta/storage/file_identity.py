@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from maintainer.delta.storage.file_store import StoredFile, java_quote, local_path, one_spelling
+from maintainer.model.table.store_kinds import store_kind
 
 FileKey = str | tuple[int, int]
 """A canonical URI (on a local disk with its folder's real path), or device and inode."""
-
-_SAME_SCHEMES = {"s3": "s3a", "s3n": "s3a", "abfss": "abfs", "wasbs": "wasb"}
 
 
 def canonical(uri: str) -> str:
@@ -28,7 +27,7 @@ def canonical(uri: str) -> str:
     scheme, _, rest = one_spelling(uri).rstrip("/").partition(":")
     if scheme.lower() == "file":
         return "file:" + java_quote(os.path.realpath(local_path(f"file:{rest}")))
-    return f"{_SAME_SCHEMES.get(scheme.lower(), scheme.lower())}:{rest}"
+    return f"{store_kind(uri).spelled}:{rest}"
 
 
 def same_folder(uri: str, other: str) -> bool:

@@ -99,10 +99,7 @@ class _Files:
 
 
 def check_second_reading(
-    readers: Sequence[SecondReader],
-    storage: TableStorage,
-    ours: LiveVersion,
-    going: Going,
+    readers: Sequence[SecondReader], storage: TableStorage, ours: LiveVersion, going: Going
 ) -> None:
     """Let a second reader confirm the live files, and that none of the files that go is live or was removed later.
 

@@ -82,10 +82,7 @@ class DeltaCommitProver:
 
 def _no_such_version(facts: TableFacts, version: int) -> TableError:
     beyond = version > facts.version
-    return TableError(
-        f"the log has no version {version}" + ("" if beyond else " any more"),
-        code="T403",
-        where=f"{facts.ref.identifier}@{version}",
-        found=f"the newest version is {facts.version}",
-        help="name a version of `DESCRIBE HISTORY`" if beyond else "its commit was cleaned up and cannot be checked",
-    )
+    what = f"the log has no version {version}" + ("" if beyond else " any more")
+    where, found = f"{facts.ref.identifier}@{version}", f"the newest version is {facts.version}"
+    way_out = "name a version of `DESCRIBE HISTORY`" if beyond else "its commit was cleaned up and cannot be checked"
+    return TableError(what, code="T403", where=where, found=found, help=way_out)

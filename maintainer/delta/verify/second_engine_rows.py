@@ -30,10 +30,7 @@ MAX_FETCHED_BYTES = 1 << 30
 
 
 def same_rows(
-    storage: TableStorage,
-    metadata: Mapping[str, Any],
-    sources: Sequence[AddAction],
-    adds: Sequence[AddAction],
+    storage: TableStorage, metadata: Mapping[str, Any], sources: Sequence[AddAction], adds: Sequence[AddAction]
 ) -> Measured | None:
     """Read both sides of a commit that claims to change no data.
 

@@ -34,10 +34,7 @@ _S3_SWITCHES = {
 }
 """A key of Hadoop's with a value in small letters, and what obstore calls the same."""
 
-_FORMERLY = {
-    "encryption.algorithm": "server-side-encryption-algorithm",
-    "encryption.key": "server-side-encryption.key",
-}
+_FORMERLY = {"encryption.algorithm": "server-side-encryption-algorithm", "encryption.key": "server-side-encryption.key"}
 _PROXY = ("proxy.host", "proxy.port", "proxy.ssl.enabled", "proxy.username", "proxy.password")
 _S3_MORE = ("endpoint", "path.style.access", "connection.ssl.enabled", "encryption.key", "multiobjectdelete.enable")
 _NOT_BY_PROXY = "169.254.169.254,169.254.170.2,metadata.google.internal"

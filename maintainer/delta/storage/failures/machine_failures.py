@@ -77,12 +77,7 @@ MISSING = frozenset({"FileNotFoundException", "NoSuchFileException"})
 _FAILED_READ = "FAILED_READ_FILE"
 _FILE_READ = re.compile(r"while reading file (\S+?)\.(?=\s|$)")
 _FOREIGN_TYPES = frozenset(
-    {
-        "PARQUET_CONVERSION_FAILURE",
-        "PARQUET_TYPE_ILLEGAL",
-        "PARQUET_TYPE_NOT_RECOGNIZED",
-        "PARQUET_TYPE_NOT_SUPPORTED",
-    }
+    {"PARQUET_CONVERSION_FAILURE", "PARQUET_TYPE_ILLEGAL", "PARQUET_TYPE_NOT_RECOGNIZED", "PARQUET_TYPE_NOT_SUPPORTED"}
 )
 _TYPE_MISMATCH = "[FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH]"
 """What Spark says of a sound file with a type that it does not read, as time stamps in nanoseconds, or not as this."""
