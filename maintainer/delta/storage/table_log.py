@@ -129,7 +129,7 @@ class TableLog:
             start = self.files.read(entry.uri, first_bytes=INFO_BYTES)
             if len(start) < INFO_BYTES or (b'"commitInfo"' in start[:40] and b"\n" in start):
                 return _info_in(start)
-        return _info_in(self.commit_bytes(entry))
+        return _info_in(next(iter(self.files.read_many((entry.file,)))))
 
     def actions(self, entry: LogEntry, *, with_adds: bool = False) -> Iterator[dict[str, Any]]:
         """The commit's actions as dicts; adds, which are most of the text, only if asked for."""
@@ -152,10 +152,6 @@ class TableLog:
         """
         for entry, body in self.bodies(entries):
             yield entry, list(brief_actions(body.decode("utf-8")))
-
-    def commit_bytes(self, entry: LogEntry) -> bytes:
-        """A commit as it is on storage."""
-        return next(iter(self.files.read_many((entry.file,))))
 
     def deletion_vector_uri(self, action: dict[str, Any]) -> str | None:
         """The URI of the deletion vector file of an add or remove; None without one, or if it is inline."""

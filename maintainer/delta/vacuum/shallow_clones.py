@@ -23,6 +23,7 @@ from maintainer.delta.storage.log_paths import is_absolute, log_uri
 from maintainer.delta.storage.table_log import LogEntry, TableLog
 from maintainer.errors import MaintainerError
 from maintainer.model.table.table_facts import TableFacts, TableRef
+from maintainer.model.table.vector_names import vector_of_id
 
 CATALOG_SECONDS = 60.0
 """For so long a list of a catalog's tables is good: what is deleted was removed long before, at least by retention."""
@@ -137,32 +138,26 @@ def _outside(commit: bytes, root_uri: str) -> set[str]:
     uris: set[str] = set()
     for line in commit.decode("utf-8").split("\n"):
         action: dict[str, Any] = json.loads(line) if line.strip() else {}
-        for kind in ("add", "remove"):
-            if kind in action:
-                uris.update(_outside_of(action[kind]["path"], action[kind].get("deletionVector"), root_uri))
+        for body in (action[kind] for kind in ("add", "remove") if kind in action):
+            vector = body.get("deletionVector")
+            named = (vector["storageType"], vector["pathOrInlineDv"]) if vector else None
+            uris.update(_outside_of(body["path"], named, root_uri))
     return uris
 
 
-def _outside_of(path: str, vector: dict[str, Any] | None, root_uri: str) -> Iterator[str]:
+def _outside_of(path: str, vector: tuple[str, str] | None, root_uri: str) -> Iterator[str]:
+    """The URIs outside the root of a file and of its deletion vector, by storage type and encoded path."""
     uri = log_uri(root_uri, path)
     if is_absolute(path) or not uri.startswith(root_uri + "/"):
         yield uri
-    if vector and vector.get("storageType") == "p":
-        place = vector["pathOrInlineDv"]
-        yield log_uri(root_uri, java_quote(place) if "%" not in place else place)
+    if vector is not None and vector[0] == "p":
+        yield log_uri(root_uri, java_quote(vector[1]) if "%" not in vector[1] else vector[1])
 
 
 def _live_outside(facts: TableFacts, root_uri: str) -> set[str]:
-    uris = set()
-    for file in facts.files:
-        uri = log_uri(root_uri, file.path)
-        if is_absolute(file.path) or not uri.startswith(root_uri + "/"):
-            uris.add(uri)
-        vector = file.deletion_vector.unique_id if file.deletion_vector is not None else ""
-        if vector.startswith("p"):
-            path, _, offset = vector[1:].rpartition("@")
-            uris.add(log_uri(root_uri, path if path and offset.isdigit() else vector[1:]))
-    return uris
+    files = ((file.path, file.deletion_vector) for file in facts.files)
+    named = ((path, None if vector is None else vector_of_id(vector.unique_id)) for path, vector in files)
+    return {uri for path, vector in named for uri in _outside_of(path, vector, root_uri)}
 
 
 def _unreadable(ref: TableRef, problem: MaintainerError) -> str:

@@ -58,4 +58,5 @@ def vector_of_id(unique_id: str) -> tuple[str, str] | None:
         return None
     # The offset is digits after the last "@"; the encoded path of kind "u" may hold an "@" of its own.
     path, _, offset = encoded_place.rpartition("@")
-    return kind, path if path and offset.isdigit() and len(path) >= _UUID_DIGITS else encoded_place
+    least = _UUID_DIGITS if kind == "u" else 1
+    return kind, path if offset.isdigit() and len(path) >= least else encoded_place

@@ -24,4 +24,5 @@ def test_a_name_is_a_folder_and_a_uuid() -> None:
     assert vector_path("^-aqEH.-t@S}K{vb[*k^") == "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
     assert [vector_path(text) for text in ("short", "~" * 20, "../" + "0" * 20, "#" * 20)] == [None] * 4
     assert vector_of_id("u^-aqEH.-t@S}K{vb[*k^@1") == ("u", "^-aqEH.-t@S}K{vb[*k^")
+    assert vector_of_id("pfile:/a/b@c.bin@14") == ("p", "file:/a/b@c.bin"), "an absolute path may be short"
     assert vector_of_id("iwi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L") is None
