@@ -168,8 +168,4 @@ def _difference(listed: StoredFile, current: StoredFile) -> str:
 def entries_in(listed: Mapping[str, Mapping[str, StoredFile]], folders: Iterable[str]) -> dict[str, StoredFile]:
     """Everything that was listed directly in the folders, Hadoop's checksums left out."""
     children = (item for folder in folders for item in listed[folder].items())
-    return {uri: entry for uri, entry in children if not _is_checksum(entry.name)}
-
-
-def _is_checksum(name: str) -> bool:
-    return name.startswith(".") and name.endswith(".crc")
+    return {uri: entry for uri, entry in children if not (entry.name.startswith(".") and entry.name.endswith(".crc"))}

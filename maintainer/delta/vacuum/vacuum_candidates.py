@@ -205,17 +205,13 @@ def unclaimed(files: dict[str, StoredFile], own: NeededFiles, protections: list[
         else:
             files_by_claim[claim].append(file)
     for claim, files_held in islice(files_by_claim.items(), _SHOWN):
-        protections.append(_protection(ProtectionReason.NEEDED, files_held, _words_of(claim)))
+        text = f"may be what the log names as {claim.uri}, which cannot be checked from here"
+        text = f"removed once and needed again as {claim.uri}" if claim.certain else text
+        protections.append(_protection(ProtectionReason.NEEDED, files_held, text))
     if (num_more := len(files_by_claim) - _SHOWN) > 0:
         text = f"{num_more:,} more are needed under another spelling"
         protections.append(Protection(ProtectionReason.NEEDED, text, num_more))
     return free
-
-
-def _words_of(claim: Claim) -> str:
-    if claim.certain:
-        return f"removed once and needed again as {claim.uri}"
-    return f"may be what the log names as {claim.uri}, which cannot be checked from here"
 
 
 def _unneeded(

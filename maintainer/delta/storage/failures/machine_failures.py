@@ -118,7 +118,8 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
             "the table itself was not read",
         )  # fmt: skip
     if kinds & UNREACHABLE:
-        found = next((text for text in _one_line_each(chain) if _ADDRESSED.match(text)), innermost)
+        said = (" ".join(failure.message.split()) for failure in chain)
+        found = next((text for text in said if _ADDRESSED.match(text)), innermost)
         away = unreachable(where, found, is_s3="s3" in text)
         if not _bucket_is_the_host(chain):
             return away
@@ -174,10 +175,6 @@ def _jars_unfit(where: str, raised: str) -> EnvironmentUnfit:
     what = "two JARs of this Spark do not fit each other"
     way_out = f"{help_text}; the table itself was not found to be damaged"
     return EnvironmentUnfit(what, code="E672", where=where, found=raised, help=way_out)
-
-
-def _one_line_each(chain: Sequence[Failure]) -> list[str]:
-    return [" ".join(failure.message.split()) for failure in chain]
 
 
 def _connector_help(text: str) -> str:
