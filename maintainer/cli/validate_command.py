@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -16,7 +17,7 @@ import click
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.context import CliContext
 from maintainer.cli.options import FILE, SELECTION, keep_output, spec_options
-from maintainer.cli.validate_scope import Checked, check_project, check_project_and_tests, check_text
+from maintainer.cli.validate_scope import check_project, check_project_and_tests, check_text
 from maintainer.cli.validate_selection import check_selected
 from maintainer.errors import ExitCode
 from maintainer.journal.folder.atomic_files import writing
@@ -90,19 +91,10 @@ def validate_command(
         checked = check_project_and_tests(root, context.env, context.verbosity)
     else:
         checked = check_project(root, context.env, paths)
-    report = DiagnosticsReport(
-        diagnostics=checked.diagnostics,
-        files_read=checked.files,
-        policies=checked.policies,
-        seconds=time.perf_counter() - started,
-        strict=strict,
-        folder=_folder_in_repository(root),
-        managing_rules=checked.managing_rules,
-        no_table_yet=checked.no_table_yet,
-        misplaced=checked.misplaced,
-    )
+    seconds, folder = time.perf_counter() - started, _folder_in_repository(root)
+    report = replace(checked, seconds=seconds, strict=strict, folder=folder)
     style = PLAIN if output_file else Style(context.color)
-    _write(_rendered(report, form, checked, root, style), output_file)
+    _write(_rendered(report, form, root, style), output_file)
     if output_file:
         click.echo(report.summary(), err=True)
     if form == "github":
@@ -111,12 +103,12 @@ def validate_command(
         ctx.exit(ExitCode.FINDINGS)
 
 
-def _rendered(report: DiagnosticsReport, form: str, checked: Checked, root: Path, style: Style) -> Iterable[str]:
+def _rendered(report: DiagnosticsReport, form: str, root: Path, style: Style) -> Iterable[str]:
     if form in _DOCUMENTS:
         return [_DOCUMENTS[form](report).rstrip("\n")]
     if form == "concise":
         return render_concise(report, style)
-    return render_full(report, ProjectSources(root, checked.texts), style)
+    return render_full(report, ProjectSources(root, report.texts), style)
 
 
 def _write(lines: Iterable[str], output_file: Path | None) -> None:

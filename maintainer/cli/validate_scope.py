@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -17,35 +17,23 @@ from maintainer.policy.schema.schema_check import DocumentKind, kind_of
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE, misplaced_policies
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_reader import display_path, read_bytes, read_text
+from maintainer.report.diagnostics_report import DiagnosticsReport
 from maintainer.units import count_of
 
 MAX_FILES = 20_000
 """Files that paths on the command line may lead to."""
 
 
-@dataclass(frozen=True)
-class Checked:
-    """Findings, sorted, and how many files and policies they were looked for in."""
-
-    diagnostics: tuple[Diagnostic, ...]
-    files: int
-    policies: int
-    texts: Mapping[str, str] = field(default_factory=dict)
-    managing_rules: int = 0
-    no_table_yet: bool = False
-    misplaced: tuple[str, ...] | None = None
-
-
-def check_text(content: bytes, name: str, root: Path) -> Checked:
+def check_text(content: bytes, name: str, root: Path) -> DiagnosticsReport:
     """Check one file's content under its name in the project, by itself."""
     file = display_path(Path(os.path.abspath(name)), root)
     document, findings = read_text(content, file)
     findings = [*findings, *_checked(document)]
     texts = {file: content.decode("utf-8-sig", errors="replace")}
-    return Checked(tuple(sorted(findings)), 1, 1, texts)
+    return DiagnosticsReport(tuple(sorted(findings)), 1, 1, texts=texts)
 
 
-def check_project(root: Path, env: str | None, paths: tuple[Path, ...]) -> Checked:
+def check_project(root: Path, env: str | None, paths: tuple[Path, ...]) -> DiagnosticsReport:
     """Check the project, and keep what concerns ``paths`` (all of it without paths).
 
     A file that no project holds is checked by itself.
@@ -74,11 +62,11 @@ def check_project(root: Path, env: str | None, paths: tuple[Path, ...]) -> Check
                 documents[file] = document
                 texts[file] = document.text
     policies = sum(kind_of(document) in (DocumentKind.POLICY, DocumentKind.RULE) for document in documents.values())
-    return Checked(tuple(sorted(findings)), len(files), policies, texts)
+    return DiagnosticsReport(tuple(sorted(findings)), len(files), policies, texts=texts)
 
 
-def _whole(project: LoadedProject) -> Checked:
-    return Checked(
+def _whole(project: LoadedProject) -> DiagnosticsReport:
+    return DiagnosticsReport(
         findings_of(project),
         project.files_read,
         project.policy_count,
@@ -118,7 +106,7 @@ def _checked(document: Document | None) -> list[Diagnostic]:
     return [] if document is None else check_file(document)
 
 
-def check_project_and_tests(root: Path, env: str | None, verbosity: int) -> Checked:
+def check_project_and_tests(root: Path, env: str | None, verbosity: int) -> DiagnosticsReport:
     """Check a project, and run its tests if it has no errors; says on stderr how many ran.
 
     Raises:
@@ -136,4 +124,4 @@ def check_project_and_tests(root: Path, env: str | None, verbosity: int) -> Chec
         passed = report.tests - report.failed
         click.echo(f"{count_of(report.tests, 'test')} in {where}: {passed} passed, {report.failed} failed", err=True)
     findings = tuple(sorted([*findings_of(project), *report.diagnostics]))
-    return replace(_whole(project), diagnostics=findings, files=project.files_read + report.files)
+    return replace(_whole(project), diagnostics=findings, files_read=project.files_read + report.files)

@@ -10,7 +10,7 @@ from maintainer.app.engine_access import EngineOptions
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.managed_search import needs_session, search_tables, with_recorded_tables
 from maintainer.app.selection.run_spec import SelectionOptions, choose
-from maintainer.cli.validate_scope import Checked, findings_of
+from maintainer.cli.validate_scope import findings_of
 from maintainer.errors import ProjectError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.policy_project import LoadedProject, load_project
@@ -19,6 +19,7 @@ from maintainer.policy.schema.schema_check import DocumentKind, kind_of
 from maintainer.policy.selectors import Selectable, parse_selector
 from maintainer.policy.table_names import identity, table_ref
 from maintainer.policy.yaml.discovery import PROJECT_FILE
+from maintainer.report.diagnostics_report import DiagnosticsReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class NamedTable:
     profiles: tuple[str, ...] = ()
 
 
-def check_selected(root: Path, env: str | None, options: SelectionOptions) -> Checked:
+def check_selected(root: Path, env: str | None, options: SelectionOptions) -> DiagnosticsReport:
     """Check the project, and keep what concerns the selected tables.
 
     That is their own files, the rules that reach them, the profiles that they extend and maintainer.yml; and
@@ -62,7 +63,7 @@ def check_selected(root: Path, env: str | None, options: SelectionOptions) -> Ch
         raise
     others = _of_others(project, named, chosen)
     findings = tuple(finding for finding in findings_of(project) if finding.file not in others)
-    return Checked(findings, project.files_read - len(others), len(chosen))
+    return DiagnosticsReport(findings, project.files_read - len(others), len(chosen))
 
 
 def _with_managed(project: LoadedProject, options: SelectionOptions) -> LoadedProject:

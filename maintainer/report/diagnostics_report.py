@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Protocol
@@ -39,13 +39,15 @@ class DiagnosticsReport:
     diagnostics: tuple[Diagnostic, ...]
     files_read: int
     policies: int
-    seconds: float
+    seconds: float = 0.0
     strict: bool = False
     folder: str = ""
     managing_rules: int = 0
     no_table_yet: bool = False
     misplaced: tuple[str, ...] | None = None
     """Files outside policies/ that look like policies; None in a project with policies."""
+    texts: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Files that no project holds, such as what was typed in an editor: their texts by their names."""
 
     @property
     def errors(self) -> int:
