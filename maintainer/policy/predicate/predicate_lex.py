@@ -64,8 +64,8 @@ class Token:
 
     @property
     def upper(self) -> str:
-        """The word or sign without regard to case; empty for a text, and for a name in back-ticks."""
-        return "" if self.kind in ("text", "quoted") else self.text.upper()
+        """The word or sign without regard to case; a text and a name in back-ticks have their quotes."""
+        return self.text.upper()
 
 
 def tokens_of(text: str) -> Iterator[Token]:

@@ -282,9 +282,8 @@ def project_settings(
         places=places,
         storage=storage_kinds(data, (*locations, *places.roots, state)),
     )
-    notify = settings.notify if settings.notify and settings.notify.url else None
     budgets = tuple((absolute_glob(glob, root), budget) for glob, budget in settings.budgets.tables)
-    return replace(settings, notify=notify, budgets=replace(settings.budgets, tables=budgets))
+    return replace(settings, budgets=replace(settings.budgets, tables=budgets))
 
 
 def with_environment(document: Document, environ: Mapping[str, str]) -> tuple[Document, list[Diagnostic]]:

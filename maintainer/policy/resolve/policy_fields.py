@@ -79,7 +79,8 @@ def defaults_of(kind: Any, section: str) -> dict[str, object]:  # noqa: ANN401
 def policy_part(kind: Callable[..., _T], data: Mapping[str, Any], **given: object) -> _T:
     """Build a policy, the project's settings, or a part of them, from a checked map, as written or in base units.
 
-    What nobody set has the field's own default. A part without a value that it cannot do without is not there.
+    What nobody set has the field's own default. A part without a value that it cannot do without, or with an empty text
+    there, is not there.
 
     Args:
         kind: The dataclass.

@@ -184,6 +184,26 @@ def test_the_default_min_file_size_follows_the_effective_max_file_size(tmp_path:
     assert policy.origin("optimize.minFileSize") == BUILT_IN
 
 
+@pytest.mark.parametrize(
+    ("cluster", "sizes"),
+    [("{}", (10, 15)), ("{minCubeSize: 4GiB}", (4, 6)), ("{minCubeSize: 4GiB, targetCubeSize: 5GiB}", (4, 5))],
+)
+def test_a_cube_is_filled_to_one_and_a_half_times_the_least(
+    cluster: str, sizes: tuple[int, int], tmp_path: Path
+) -> None:
+    text = f"table: sales.orders\noptimize: {{cluster: {cluster}}}\n"
+    found = loaded(tmp_path, {"policies/o.yml": text}).resolve_table("sales.orders").optimize.cluster
+    assert (found.min_cube_size_bytes, found.target_cube_size_bytes) == tuple(size << 30 for size in sizes)
+
+
+def test_a_relative_checkpoint_starts_at_the_project(tmp_path: Path) -> None:
+    consumers = "[{name: a, checkpoint: chk/a}, {name: b, checkpoint: /chk/b}, {name: c, maxLag: 3d}]"
+    text = f"table: sales.orders\nconsumers: {consumers}\n"
+    policy = loaded(tmp_path, {"policies/o.yml": text}).resolve_table("sales.orders")
+    assert [consumer.checkpoint for consumer in policy.consumers] == [f"{tmp_path}/chk/a", "/chk/b", None]
+    assert [consumer.max_lag_seconds for consumer in policy.consumers] == [None, None, 259_200]
+
+
 @pytest.mark.parametrize("text", ["vacuum: {}\n", "vacuum: {retention: null}\n"])
 def test_vacuum_is_there_only_if_some_level_writes_the_map(tmp_path: Path, text: str) -> None:
     project = loaded(
