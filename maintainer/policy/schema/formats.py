@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -73,14 +74,6 @@ def _check_size(value: str | int | float) -> Problem | None:
         return None
     message = f"`{value}` is read as `{meant}`, as Spark does"
     return Problem("P301", message, f"write `{meant}` to say so", Severity.WARNING)
-
-
-def is_zero(format: str, value: str | int) -> bool:
-    """Tell whether a size or duration is nothing."""
-    try:
-        return (parse_size(value) if format == "size" else parse_duration(str(value))) == 0
-    except UnitError:
-        return False
 
 
 def _check_duration(value: str | int | float) -> Problem | None:
@@ -275,5 +268,8 @@ def _check_above_zero(_: object, help: str, value: object, schema: JsonObject) -
     """Check the keyword ``x-aboveZero``: a size or duration of nothing. It holds what to write instead."""
     from jsonschema import ValidationError
 
-    if isinstance(value, (str, int)) and is_zero(schema["x-format"], value):
-        yield ValidationError(help)
+    with suppress(UnitError):
+        if isinstance(value, (str, int)):
+            number = parse_size(value) if schema["x-format"] == "size" else parse_duration(str(value))
+            if number == 0:
+                yield ValidationError(help)

@@ -94,15 +94,11 @@ def key_names() -> tuple[str, ...]:
     return tuple(_all_keys())
 
 
-def policy_keys() -> dict[str, KeyDescription]:
-    """Return every key of a policy by its dotted name."""
-    return {name: key for name, key in _all_keys().items() if key.file == "a policy"}
-
-
 @lru_cache(maxsize=1)
 def key_formats() -> dict[str, str]:
     """Return the ``x-format`` of every key of a policy that has one."""
-    return {name: key.schema["x-format"] for name, key in policy_keys().items() if "x-format" in key.schema}
+    keys = _all_keys().items()
+    return {name: key.schema["x-format"] for name, key in keys if key.file == "a policy" and "x-format" in key.schema}
 
 
 def _plain(name: str) -> str:
