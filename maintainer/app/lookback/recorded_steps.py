@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from maintainer.app.engine_access import EngineOptions, project_engine
-from maintainer.app.lookback.run_history import history_rows, rows_of_table
+from maintainer.app.lookback.run_history import history_row, recorded_rows, rows_of_table
 from maintainer.app.lookback.table_history import beside_ours, ledger_rows, table_commits
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.chosen_tables import named_policy
@@ -91,9 +91,10 @@ def recorded_steps(project: Project, query: HistoryQuery, engine: EngineOptions)
         )
     else:
         of_table = rows_of_table(known, project.root)
-        rows, unread = history_rows(
+        recorded, unread = recorded_rows(
             project.past_runs_dir, of_table=of_table, since_ms=query.since_ms, failed=query.failed, limit=limit
         )
+        rows = list(map(history_row, recorded))
     doubt = known.doubt if rows and known is not None else None
     problems: list[tuple[str | None, Problem]] = [(None, problem) for problem in unread]
     if known is not None and with_others:

@@ -77,19 +77,6 @@ def rows_of_table(table: CurrentTable | None, root: Path) -> OfTable:
     return lambda row: table.was(RecordedTable.of_row(row, root))
 
 
-def history_rows(
-    runs_dir: Path,
-    *,
-    of_table: OfTable = lambda _row: True,
-    since_ms: int | None = None,
-    failed: bool = False,
-    limit: int = 200,
-) -> tuple[list[HistoryRow], list[Problem]]:
-    """Return the steps of past runs as ``recorded_rows`` chooses them, as `history` shows them."""
-    rows, unread = recorded_rows(runs_dir, of_table=of_table, since_ms=since_ms, failed=failed, limit=limit)
-    return [history_row(row) for row in rows], unread
-
-
 def recorded_rows(
     runs_dir: Path,
     *,

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from maintainer.app.lookback.run_history import history_rows
+from maintainer.app.lookback.run_history import history_row, recorded_rows
 from maintainer.app.project_folders import Project
 from maintainer.app.running.restore_files import undelete_run
 from maintainer.delta.vacuum.trash import undelete
@@ -84,7 +84,8 @@ def test_what_came_back_stands_in_the_run_folder_the_history_and_the_ledger(case
     assert (row.table, row.table_id, row.policy_file) == ("lake/t", case.table.table_id, "policies/t.yml")
     assert (row.reason, row.run_id) == ("run run-1 had moved the files into the trash", RUN_ID)
     assert case.document()["refused"] == []
-    (history,), unread = history_rows(case.runs_dir, of_table=lambda row: row.table == "lake/t")
+    (recorded,), unread = recorded_rows(case.runs_dir, of_table=lambda row: row.table == "lake/t")
+    history = history_row(recorded)
     assert (history.step, history.status, history.run_id, history.num_files_added, unread) == (
         "undelete",
         "succeeded",
@@ -95,8 +96,8 @@ def test_what_came_back_stands_in_the_run_folder_the_history_and_the_ledger(case
     assert "3 files brought back" in render_history([history])
     kinds = [event["type"] for event in read_events(case.runs_dir / RUN_ID / EVENTS_FILE).events]
     assert kinds == ["record_opened", "note", "ledger_rows", "ledger_rows", "run_finished"]
-    assert history_rows(case.runs_dir, failed=True) == ([], [])
-    assert history_rows(case.runs_dir, of_table=lambda row: row.table == "lake/other") == ([], [])
+    assert recorded_rows(case.runs_dir, failed=True) == ([], [])
+    assert recorded_rows(case.runs_dir, of_table=lambda row: row.table == "lake/other") == ([], [])
 
 
 def test_files_that_stay_behind_are_incomplete(case: Case) -> None:
@@ -104,7 +105,8 @@ def test_files_that_stay_behind_are_incomplete(case: Case) -> None:
     receipt = case.undelete("run-1")
     assert receipt.refused == ("b.parquet (there is a file in its place)",)
     assert case.document()["refused"] == list(receipt.refused)
-    ((history,), _) = history_rows(case.runs_dir, failed=True)
+    ((recorded,), _) = recorded_rows(case.runs_dir, failed=True)
+    history = history_row(recorded)
     assert (history.status, history.num_files_added) == ("incomplete", 2)
     assert "INCOMPLETE" in render_history([history])
     assert history.error == "1 file not brought back, such as b.parquet (there is a file in its place)"
@@ -114,13 +116,14 @@ def test_a_run_that_moved_nothing_is_recorded_as_failed(case: Case) -> None:
     with pytest.raises(TableError) as caught:
         case.undelete("20200101T000000Z-ffff")
     assert caught.value.code == "T430"
-    ((history,), _) = history_rows(case.runs_dir)
+    ((recorded,), _) = recorded_rows(case.runs_dir)
+    history = history_row(recorded)
     assert (history.status, history.error_code, history.num_files_added) == ("failed", "T430", 0)
 
 
 def test_a_damaged_record_is_told_and_stops_nothing(case: Case) -> None:
     case.undelete("run-1")
     (case.runs_dir / RUN_ID / "undelete.json").write_text("{")
-    rows, unread = history_rows(case.runs_dir)
+    rows, unread = recorded_rows(case.runs_dir)
     assert rows == []
     assert "undelete.json" in unread[0].what

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from maintainer.app.lookback.run_history import history_rows
+from maintainer.app.lookback.run_history import history_row, recorded_rows
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.journal.events.event_log import EventLog
 from maintainer.journal.journal import Journal
@@ -147,7 +147,8 @@ def check(moment: Moment) -> None:
     run(moment.runs_dir, NEXT, lake, plan_all(plan_of(table)), moment.ledger)
     rows = [row for row in moment.ledger.rows if row.run_id == DEAD]
     assert len({row.step_id for row in rows}) == len(rows), [row.step_id for row in rows]
-    history, unread = history_rows(moment.runs_dir)
+    recorded, unread = recorded_rows(moment.runs_dir)
+    history = list(map(history_row, recorded))
     assert unread == []
     for records in (moment.ledger.rows, history):
         explanations = explained(table, [row for row in records if getattr(row, "kind", None) != "vacuum"], DEAD)
