@@ -8,17 +8,17 @@ expectations run on N, too (``expectation_checks``).
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from maintainer.engine.protocols import VersionReader
 from maintainer.errors import MaintainerError
 from maintainer.model.plan.plan import CheckedExpectation, Checks, ContentCheck, RowCountCheck
 from maintainer.model.plan.steps import Batch
-from maintainer.model.run.outcome import Assertion, CommitReceipt, VacuumReceipt, Verdict
+from maintainer.model.run.outcome import Assertion, CommitReceipt, Proof, VacuumReceipt, Verdict
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.verification import great_expectations_suite as gx
 from maintainer.verification.audit import audit
@@ -43,20 +43,11 @@ class GreatExpectationsVerifier:
         self, versions: VersionReader, facts: TableFacts, batch: Batch, receipt: CommitReceipt, checks: Checks
     ) -> Verification:
         """See ``Verifier``."""
-        audited = audit(batch, receipt)
-        check = _Check(self, versions, facts, receipt.version, checks)
-        if receipt.proof is not None:
-            check.proof_holds = receipt.proof.holds
-            if receipt.proof.uncovered_columns:
-                check.notes.append(f"the fingerprint does not cover {', '.join(receipt.proof.uncovered_columns)}")
-        check.has_same_rows = receipt.proof is not None and receipt.proof.holds and not receipt.proof.uncovered_columns
-        return check.run(audited)
+        return _Check(self, versions, facts, receipt.version, checks, receipt.proof).run(audit(batch, receipt))
 
     def version_pair(self, versions: VersionReader, facts: TableFacts, version: int, checks: Checks) -> Verification:
         """See ``Verifier``. Counts rows even where the policy does not ask: there is no other figure."""
-        if checks.row_count is not RowCountCheck.SCAN:
-            checks = dataclasses.replace(checks, row_count=RowCountCheck.SCAN)
-        return _Check(self, versions, facts, version, checks).run(())
+        return _Check(self, versions, facts, version, replace(checks, row_count=RowCountCheck.SCAN)).run(())
 
     def after_vacuum(
         self, versions: VersionReader, facts: TableFacts, receipt: VacuumReceipt, checks: Checks
@@ -65,20 +56,21 @@ class GreatExpectationsVerifier:
         if not checks.files:
             return None
         name = f"{facts.ref.identifier}@v{facts.version}.files"
+        found = Verification(Verdict.PASS, version_before=receipt.version_before, version_after=facts.version)
         try:
             missing = versions.missing_files(facts, facts.version)
         except MaintainerError as error:
-            return _not_checked(name, facts.version, error, receipt.version_before)
+            failed = (Assertion(name, Verdict.ERROR, facts.version, error=str(error)),)
+            return replace(found, verdict=Verdict.ERROR, assertions=failed, detail=_detail(failed))
         # How many of the planned files are gone proves nothing: another vacuum may have taken some before us.
         pairs = (Pair("live files missing", str(len(missing)), "live files that may be missing", "0"),)
         done = gx.validate_pairs(pairs, name, version=facts.version)
         verdict = _verdict(done.assertions)
-        return Verification(
-            verdict,
-            done.assertions,
-            (Document(name, {**done.document, "missing": list(missing[:100])}),),
-            version_before=receipt.version_before,
-            version_after=facts.version,
+        return replace(
+            found,
+            verdict=verdict,
+            assertions=done.assertions,
+            documents=(Document(name, {**done.document, "missing": list(missing[:100])}),),
             num_files_checked=len(facts.files),
             detail=_detail(done.assertions) if verdict is not Verdict.PASS else None,
         )
@@ -100,24 +92,24 @@ class _Check:
     """One commit's check: collects assertions and documents, then gives a verdict."""
 
     def __init__(
-        self, owner: GreatExpectationsVerifier, versions: VersionReader, facts: TableFacts, version: int, checks: Checks
+        self,
+        owner: GreatExpectationsVerifier,
+        versions: VersionReader,
+        facts: TableFacts,
+        version: int,
+        checks: Checks,
+        proof: Proof | None = None,
     ) -> None:
-        self._owner = owner
-        self._versions = versions
-        self._facts = facts
+        self._owner, self._versions, self._facts, self._checks = owner, versions, facts, checks
         self._before, self._after = version - 1, version
-        self._checks = checks
         self._assertions: list[Assertion] = []
         self._documents: list[Document] = []
-        self.notes: list[str] = []
-        self.has_same_rows = False
-        """Whether it was proven that the version before holds the same rows."""
-        self.proof_holds: bool | None = None
-        """Whether rows written were equal to rows read; None where the proof of the commit is not at hand."""
-        self._rows_before: int | None = None
-        self._rows_after: int | None = None
-        self._content_equal: bool | None = None
-        self._files_checked: int | None = None
+        uncovered = () if proof is None else proof.uncovered_columns
+        self.notes = [f"the fingerprint does not cover {', '.join(uncovered)}"] if uncovered else []
+        self._proof_holds = None if proof is None else proof.holds
+        self._has_same_rows = bool(self._proof_holds) and not uncovered
+        self._found = Verification(Verdict.PASS, version_before=self._before, version_after=self._after)
+        """What was measured, without its verdict."""
 
     def run(self, audited: tuple[Assertion, ...]) -> Verification:
         """Measure both versions, assert the suite, then the policy's expectations if everything passed so far."""
@@ -131,16 +123,11 @@ class _Check:
         except MaintainerError as error:
             self._assertions.append(Assertion("check", Verdict.ERROR, self._after, error=str(error)))
         verdict = _verdict(self._deciding())
-        return Verification(
-            verdict,
-            tuple(self._assertions),
-            tuple(self._documents),
-            version_before=self._before,
-            version_after=self._after,
-            rows_before=self._rows_before,
-            rows_after=self._rows_after,
-            content_equal=self._content_equal,
-            num_files_checked=self._files_checked,
+        return replace(
+            self._found,
+            verdict=verdict,
+            assertions=tuple(self._assertions),
+            documents=tuple(self._documents),
             detail=_detail(self._deciding()) if verdict is not Verdict.PASS else None,
             note="; ".join(self.notes) or None,
         )
@@ -153,26 +140,24 @@ class _Check:
             columns = _column_list(self._versions.columns(self._facts, version))
             pairs.append(Pair(f"columns planned, for {when}", planned, f"columns {when}", columns))
         count = self._checks.row_count
-        if count is RowCountCheck.SCAN:
-            self._rows_before = self._rows(self._before, scan=True, beside=self._after)
-            self._rows_after = self._rows(self._after, scan=True, beside=self._before)
-            before, after = _known(self._rows_before), _known(self._rows_after)
-            pairs.append(Pair("rows before, by scan", before, "rows after, by scan", after))
-        elif count is RowCountCheck.LOG:
-            self._rows_before = self._rows(self._before, scan=False)
-            self._rows_after = self._rows(self._after, scan=False)
-            before, after = _known(self._rows_before), _known(self._rows_after)
-            pairs.append(Pair("rows before, by the log", before, "rows after, by the log", after))
+        if count is not RowCountCheck.OFF:
+            how = "by scan" if count is RowCountCheck.SCAN else "by the log"
+            before, after = (
+                self._versions.row_count(self._facts, version, scan=count is RowCountCheck.SCAN, beside=beside)
+                for version, beside in ((self._before, self._after), (self._after, self._before))
+            )
+            self._found = replace(self._found, rows_before=before, rows_after=after)
+            pairs.append(Pair(f"rows before, {how}", _known(before), f"rows after, {how}", _known(after)))
         if self._checks.content is ContentCheck.EXACT:
             differing = self._versions.rows_differ(self._facts, self._before, self._after)
-            self._content_equal = differing == 0
+            self._found = replace(self._found, content_equal=differing == 0)
             pairs.append(Pair("rows in one version only", str(differing), "rows that may differ", "0"))
         elif self._checks.content is ContentCheck.FINGERPRINT:
-            self._content_equal = self.proof_holds  # what the audit has compared
+            self._found = replace(self._found, content_equal=self._proof_holds)  # what the audit has compared
         missing = self._missing() if self._checks.files else ()
         if self._checks.files and count is not RowCountCheck.SCAN:
-            self._files_checked = len(self._facts.files)
-        if missing or self._files_checked is not None:
+            self._found = replace(self._found, num_files_checked=len(self._facts.files))
+        if missing or self._found.num_files_checked is not None:
             pairs.append(Pair("live files missing", str(len(missing)), "live files that may be missing", "0"))
         return tuple(pairs)
 
@@ -187,9 +172,9 @@ class _Check:
         return tuple(path for path in missing if path not in before)
 
     def _assert_expectations(self, expectations: tuple[CheckedExpectation, ...]) -> None:
-        before = self._owner.judged(self._facts, self._before) if self.has_same_rows else {}
+        before = self._owner.judged(self._facts, self._before) if self._has_same_rows else {}
         done = check_expectations(
-            expectations, (self._before, self._after), self._validate, before, has_same_rows=self.has_same_rows
+            expectations, (self._before, self._after), self._validate, before, has_same_rows=self._has_same_rows
         )
         self._owner.remember_verdicts(self._facts, self._after, done.verdicts)
         self._assertions.extend(done.assertions)
@@ -207,9 +192,6 @@ class _Check:
         self._assertions.extend(validated.assertions)
         self._documents.append(Document(self._name(name), validated.document))
 
-    def _rows(self, version: int, *, scan: bool, beside: int | None = None) -> int:
-        return self._versions.row_count(self._facts, version, scan=scan, beside=beside)
-
     def _name(self, what: str) -> str:
         return f"{self._facts.ref.identifier}@v{self._after}.{what}"
 
@@ -218,19 +200,19 @@ def _column_list(columns: Sequence[str]) -> str:
     return json.dumps(list(columns), ensure_ascii=False)
 
 
-def _known(rows: int | None) -> str | None:
+def _known(rows: int) -> str | None:
     """A count as a figure; the log's -1 means that it cannot say, and two of those are not equal."""
-    return None if rows is None or rows < 0 else str(rows)
+    return None if rows < 0 else str(rows)
 
 
-def _verdict(assertions: list[Assertion] | tuple[Assertion, ...]) -> Verdict:
+def _verdict(assertions: Sequence[Assertion]) -> Verdict:
     outcomes = {assertion.outcome for assertion in assertions}
     if Verdict.FAIL in outcomes:
         return Verdict.FAIL
     return Verdict.ERROR if Verdict.ERROR in outcomes else Verdict.PASS
 
 
-def _detail(assertions: list[Assertion] | tuple[Assertion, ...]) -> str:
+def _detail(assertions: Sequence[Assertion]) -> str:
     """Describe the first assertion that failed, or else the first that could not be checked."""
     for outcome in (Verdict.FAIL, Verdict.ERROR):
         for assertion in assertions:
@@ -240,10 +222,3 @@ def _detail(assertions: list[Assertion] | tuple[Assertion, ...]) -> str:
                     return f"{assertion.expectation}{place} could not be checked: {assertion.error}"
                 return f"{assertion.expectation}{place}: expected {assertion.expected}, found {assertion.observed}"
     return ""
-
-
-def _not_checked(name: str, version: int, error: MaintainerError, before: int | None) -> Verification:
-    assertions = (Assertion(name, Verdict.ERROR, version, error=str(error)),)
-    return Verification(
-        Verdict.ERROR, assertions, version_before=before, version_after=version, detail=_detail(assertions)
-    )

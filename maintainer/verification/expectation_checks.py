@@ -19,8 +19,6 @@ from maintainer.verification.great_expectations_suite import Validated
 ORDER_DEPENDENT = frozenset({"expect_column_values_to_be_decreasing", "expect_column_values_to_be_increasing"})
 """Expectations about the order of rows, which a rewrite may change: their verdicts are not carried."""
 
-"""How the text of an assertion begins that fails without deciding about the commit."""
-
 Verdicts = Mapping[CheckedExpectation, Assertion]
 Validate = Callable[[int, tuple[CheckedExpectation, ...], str], Validated]
 """Runs expectations on a version; the text names the document of the results."""

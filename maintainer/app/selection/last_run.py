@@ -30,24 +30,17 @@ def last_results(runs_dir: Path) -> tuple[tuple[RecordedTable, TableStatus], ...
         ProjectError: E624 there is no run, or the newest one cannot be read: an older one would answer wrongly.
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
-    for run in past_runs(runs_dir):
-        if isinstance(run, PastRun):
-            recorded = recorded_tables(run.plan)
-            return tuple(
-                (recorded.get(table.ref, RecordedTable(table.ref)), table.status) for table in run.outcome.tables
-            )
+    run = next(iter(past_runs(runs_dir)), None)
+    if not isinstance(run, PastRun):
+        why = "`result:` asks for the last run, and there is none"
         raise ProjectError(
-            f"the last run cannot be read: {run[1]}",
+            why if run is None else f"the last run cannot be read: {run[1]}",
             code="E624",
-            where=str(run[0]),
+            where=str(runs_dir if run is None else run[0]),
             help="select by name or tag, or run `maintainer apply` for all tables",
         )
-    raise ProjectError(
-        "`result:` asks for the last run, and there is none",
-        code="E624",
-        where=str(runs_dir),
-        help="run `maintainer apply` first, or select by name or tag",
-    )
+    recorded = recorded_tables(run.plan)
+    return tuple((recorded.get(table.ref, RecordedTable(table.ref)), table.status) for table in run.outcome.tables)
 
 
 def ended_as(refs: Iterable[TableRef], runs_dir: Path) -> Callable[[str, str], bool]:

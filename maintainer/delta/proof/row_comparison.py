@@ -184,22 +184,17 @@ class _Measurement:
         first, *others = groups or [()]
         hashes = tuple(f"{self._own}h{number}" for number in range(len(self._hashed.hashes)))
         rows = self._job(first, hashes)
-        width = 1 + 3 * len(hashes)
-        empty = (0,) * width
-        read = combine(rows[SOURCES][0], rows[SOURCES][1:width]) if SOURCES in rows else combine(0, empty[1:])
-        written = combine(0, empty[1:])
-        for number, file_rows in rows.items():
-            if number != SOURCES:
-                written += combine(file_rows[0], file_rows[1:width])
-        parts = [[(first, _figures(first, row, width))] for row in self._by_file(rows)]
+        width, numbers = 1 + 3 * len(hashes), range(len(self._files))
+        of_each = {number: combine(row[0], row[1:width]) for number, row in rows.items()}
+        nothing = combine(0, (0,) * (width - 1))
+        read = of_each.pop(SOURCES, nothing)
+        parts = [[(first, _figures(first, rows.get(number), width))] for number in numbers]
         for group in others if self._files else ():
-            for place, row in enumerate(self._by_file(self._job(group, ()))):
-                parts[place].append((group, _figures(group, row, 1)))
+            rows = self._job(group, ())
+            for number in numbers:
+                parts[number].append((group, _figures(group, rows.get(number), 1)))
         files = tuple(joined(part) for part in parts)
-        return Measured(read, written, self._columns, files, self._hashed.uncovered)
-
-    def _by_file(self, rows: Mapping[int, Row]) -> list[Row | None]:
-        return [rows.get(number) for number in range(len(self._files))]
+        return Measured(read, sum(of_each.values(), nothing), self._columns, files, self._hashed.uncovered)
 
     def _job(self, group: tuple[StatisticsColumn, ...], hashes: tuple[str, ...]) -> dict[int, Row]:
         """One Spark job: fingerprints (unless ``hashes`` is empty) and figures of a group of columns."""
