@@ -83,7 +83,7 @@ def findings_of(project: LoadedProject) -> tuple[Diagnostic, ...]:
 
 def _files_of(paths: tuple[Path, ...]) -> Iterator[Path]:
     """Yield the files that paths name, and the policies in folders that they name; links are not followed."""
-    left = MAX_FILES
+    allowed = MAX_FILES
     for given in paths:
         path = Path(os.path.abspath(given))
         if not path.is_dir():
@@ -92,8 +92,8 @@ def _files_of(paths: tuple[Path, ...]) -> Iterator[Path]:
         for folder, folders, names in os.walk(path, followlinks=False):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             for name in sorted(names):
-                if name.endswith((".yml", ".yaml")) and not name.startswith(".") and left > 0:
-                    left -= 1
+                if name.endswith((".yml", ".yaml")) and not name.startswith(".") and allowed > 0:
+                    allowed -= 1
                     yield Path(folder) / name
 
 

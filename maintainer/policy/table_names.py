@@ -106,8 +106,8 @@ def is_called(ref: TableRef, written: str) -> bool:
     if ref.is_path:
         return ref.location.endswith(f"/{written.strip('/')}") and bool(written.strip("/"))
     parts = name_parts(written.lower())
-    own = name_parts(ref.identifier.lower())
-    return 0 < len(parts) < len(own) and own[-len(parts) :] == parts
+    whole = name_parts(ref.identifier.lower())
+    return 0 < len(parts) < len(whole) and whole[-len(parts) :] == parts
 
 
 _GLOB_CHARACTERS = re.compile(r"[*?\[]")

@@ -275,10 +275,10 @@ class _Parser:
         return token
 
     def _take(self, word: str) -> bool:
-        taken = self._peek.upper == word
-        if taken:
+        is_next = self._peek.upper == word
+        if is_next:
             self._next()
-        return taken
+        return is_next
 
     def _expect(self, word: str, message: str) -> None:
         if not self._take(word):

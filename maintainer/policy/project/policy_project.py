@@ -283,9 +283,9 @@ class LoadedProject:
     def _resolve(self, table: TableSource) -> Resolution | None:
         if any(name not in self.profiles for name in table.extends):
             return None
-        own = [*(self.profiles[name].layer for name in table.extends), table.layer()]
+        above = [*(self.profiles[name].layer for name in table.extends), table.layer()]
         rules = self.rules_by_file[table.document.file]
-        return by_size(lambda reaching: self._build(table.ref, table.document.file, reaching, own), rules)
+        return by_size(lambda reaching: self._build(table.ref, table.document.file, reaching, above), rules)
 
     def _resolve_by_rules(
         self, ref: TableRef, rules: tuple[RuleSource, ...], manager: RuleSource | None = None
@@ -307,10 +307,10 @@ class LoadedProject:
 
         return by_size(at, rules)
 
-    def _build(self, ref: TableRef, file: str, rules: Iterable[RuleSource], own: list[Layer]) -> Resolution:
-        levels = (self.defaults, *(rule.layer for rule in rules), *own, self.overrides)
+    def _build(self, ref: TableRef, file: str, rules: Iterable[RuleSource], above: list[Layer]) -> Resolution:
+        levels = (self.defaults, *(rule.layer for rule in rules), *above, self.overrides)
         layers = [level for level in levels if level is not None]
-        return resolve(ref, file, layers, root=self.root, timezone=self.project.timezone, named_by_file=bool(own))
+        return resolve(ref, file, layers, root=self.root, timezone=self.project.timezone, named_by_file=bool(above))
 
     def _unmanaged(self, identifier: str, ref: TableRef) -> ProjectError:
         reached = self.manager_of(ref) is not None or bool(self.match_rules_for(ref))

@@ -166,9 +166,9 @@ class TableSearch:
             places: The places of the project as it is asked; another commit of it may declare others.
             named: Identities of all tables that have a policy of their own.
         """
-        own = frozenset(named)
+        keys = frozenset(named)
         for table in self.tables:
-            if table.is_one_of(own):
+            if table.is_one_of(keys):
                 continue
             pairs = ((name, managing_rule(name, rules, places)) for name in table.names)
             managed = next(((name, rule) for name, rule in pairs if rule is not None), None)
@@ -187,9 +187,9 @@ def table_called(written: str, named: Sequence[TableRef], search: TableSearch | 
         ProjectError: E613, several do.
     """
     refs = {identity(ref): ref for ref in named if is_called(ref, written)}
-    own = [identity(ref) for ref in named]
+    keys = [identity(ref) for ref in named]
     for found in () if search is None else search.tables:
-        if not found.is_one_of(own) and any(is_called(name, written) for name in found.names):
+        if not found.is_one_of(keys) and any(is_called(name, written) for name in found.names):
             refs[identity(found.names[0])] = found.names[0]
     if len(refs) <= 1:
         return next(iter(refs.values()), None)

@@ -173,10 +173,10 @@ def reaching_rules(rules: Sequence[RuleSource], name: str, tags: frozenset[str])
     named = [rule for rule in rules if rule.match.fits_name(name)]
     while True:
         reaching = tuple(rule for rule in named if rule.match.fits_tags(tags))
-        carried = own_tags([tags, *(rule.tags for rule in reaching)])
-        if carried == tags:
+        all_tags = own_tags([tags, *(rule.tags for rule in reaching)])
+        if all_tags == tags:
             return reaching
-        tags = carried  # larger each time, and there are only so many tags
+        tags = all_tags  # larger each time, and there are only so many tags
 
 
 def tags_of(value: object) -> frozenset[str] | None:

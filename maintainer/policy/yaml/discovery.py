@@ -82,14 +82,14 @@ _HEAD_BYTES = 4096
 
 def _yaml_beside(root: Path) -> Iterator[Path]:
     """Yield YAML files in the project's folder and the folders in it, but policies and hidden ones."""
-    left = _MAX_ENTRIES
+    entries = _MAX_ENTRIES
     for folder, folders, names in os.walk(root, followlinks=False):
         visible = sorted(name for name in folders if not name.startswith(".") and name != POLICY_FOLDER)
         folders[:] = visible if Path(folder) == root else []
         yaml = (name for name in sorted(names) if _is_policy(name) and not name.startswith((".", PROJECT_FILE)))
         yield from (Path(folder, name) for name in yaml)
-        left -= len(names) + 1
-        if left < 0:
+        entries -= len(names) + 1
+        if entries < 0:
             return
 
 
