@@ -55,6 +55,7 @@ def test_the_wheel_is_complete(wheel: Path) -> None:
     assert described["Description-Content-Type"] == "text/markdown"
     assert f"{info}/licenses/LICENSE" in names
     assert {f"maintainer/schemas/{file.name}" for file in (ROOT / "schemas").glob("*.json")} <= names
+    assert "maintainer/schemas/codes.md" in names
     # What the package reads at run time beside its modules: templates of `init`, reports, Delta's log store.
     data = {
         str(file.relative_to(ROOT))
