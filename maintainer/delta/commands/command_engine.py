@@ -28,29 +28,14 @@ class CommandTableEngine:
     def __init__(self, session: CommandSession, *, between_commit_and_proof: FaultHook | None = None) -> None:
         self.session = session
         self.meter = StepMeter()
-        self._reader = CommandTableReader(session)
-        self._versions = CommandVersionReader(session)
-        self._writer = CommandTableWriter(
-            session, self._reader, between_commit_and_proof=between_commit_and_proof, meter=self.meter
+        self.reader = CommandTableReader(session)
+        self.versions = CommandVersionReader(session)
+        self.writer = CommandTableWriter(
+            session, self.reader, between_commit_and_proof=between_commit_and_proof, meter=self.meter
         )
 
     def begin_table(self) -> None:
         """See ``TableEngine``: an interrupt reaches only what runs at that moment."""
-
-    @property
-    def reader(self) -> CommandTableReader:
-        """Reads for planning and re-checks."""
-        return self._reader
-
-    @property
-    def writer(self) -> CommandTableWriter:
-        """Writes."""
-        return self._writer
-
-    @property
-    def versions(self) -> CommandVersionReader:
-        """Reads old versions for verification."""
-        return self._versions
 
 
 class CommandEngine:

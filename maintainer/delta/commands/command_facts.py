@@ -7,19 +7,19 @@ understand is an error and never a wrong plan.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 from urllib.parse import unquote
 
 from maintainer.delta.commands.command_session import CommandSession
 from maintainer.delta.commands.command_storage import CommandStorage
 from maintainer.delta.commands.sql_statements import table_name
-from maintainer.delta.log.commit_history import find_stamp, read_commits, read_stamp
+from maintainer.delta.log.commit_history import read_commits
 from maintainer.delta.log.replay.checkpoint_actions import StatisticsWanted
 from maintainer.delta.log.replay.log_state import IncompleteLog, LogState
 from maintainer.delta.log.replay.version_replay import ReplayedVersion, replay_version
-from maintainer.delta.log.table_updates import read_updates
-from maintainer.delta.log.write_history import paths_of_rewrites, paths_of_zorder
 from maintainer.delta.snapshot.column_statistics import ranges_in
+from maintainer.delta.snapshot.log_questions import LogQuestions
 from maintainer.delta.snapshot.table_state import replayed_facts
 from maintainer.delta.storage.failures.engine_failures import (
     DAMAGED_LOG_HELP,
@@ -31,7 +31,7 @@ from maintainer.delta.storage.failures.engine_failures import (
 from maintainer.delta.storage.table_log import look_into
 from maintainer.engine.protocols import VacuumQuestion
 from maintainer.errors import Refused, TableError
-from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
+from maintainer.model.table.commit_records import CommitsRead, CommitsWanted
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import (
     ColumnRanges,
@@ -39,14 +39,13 @@ from maintainer.model.table.table_facts import (
     DataFile,
     TableFacts,
     TableRef,
-    Update,
 )
 
 READ_ATTEMPTS = 3
 """Looks at a log that a writer changes between two questions."""
 
 
-class CommandTableReader:
+class CommandTableReader(LogQuestions):
     """Implements ``TableReader`` with public means only."""
 
     def __init__(self, session: CommandSession) -> None:
@@ -103,21 +102,6 @@ class CommandTableReader:
         """
         raise no_command(facts.ref.identifier, "a look into files for dropped columns")
 
-    def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
-        """The lowest version above ``after_version`` that carries the stamp, or None."""
-        with table_errors(facts.ref.identifier):
-            return find_stamp(self.storage(facts), stamp, after_version=after_version)
-
-    def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
-        """Files that any Z-order by these columns wrote; see ``TableReader.zordered_paths``."""
-        with table_errors(facts.ref.identifier):
-            return paths_of_zorder(self.storage(facts), facts, columns)
-
-    def rewritten_paths(self, facts: TableFacts, *, since_ms: int) -> frozenset[str]:
-        """Files that rewrites added since a moment; see ``TableReader.rewritten_paths``."""
-        with table_errors(facts.ref.identifier):
-            return paths_of_rewrites(self.storage(facts), facts, since_ms)
-
     def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
         """Smallest and largest values of the columns in each live file of the version of the facts."""
         with table_errors(facts.ref.identifier):
@@ -138,21 +122,6 @@ class CommandTableReader:
         """
         raise no_command(facts.ref.identifier, "a sample of a table's values")
 
-    def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
-        """The stamp of a version's commit; None if it is not ours, or no longer in the log."""
-        with table_errors(facts.ref.identifier):
-            return read_stamp(self.storage(facts), version)
-
-    def updates(
-        self, facts: TableFacts, *, since_ms: int, after_version: int, until_version: int | None = None
-    ) -> tuple[Update, ...]:
-        """Return other writers' updates since a time or above a version; see ``TableReader.updates``."""
-        with table_errors(facts.ref.identifier):
-            return read_updates(
-                self.storage(facts), facts,
-                since_ms=since_ms, after_version=after_version, until_version=until_version,
-            )  # fmt: skip
-
     def commits(self, ref: TableRef, wanted: CommitsWanted) -> CommitsRead:
         """The table's newest commits; see ``HistoryReader.commits`` for what it raises."""
         facts = self.facts(ref)
@@ -162,6 +131,11 @@ class CommandTableReader:
     def storage(self, facts: TableFacts) -> CommandStorage:
         """The storage of a table that facts were read of."""
         return storage_of(self._session, facts)
+
+    _log_of = storage
+
+    def _reading(self, where: str) -> AbstractContextManager[None]:
+        return table_errors(where)
 
     def _detail(self, ref: TableRef) -> dict[str, Any]:
         try:

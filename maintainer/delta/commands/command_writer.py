@@ -29,6 +29,7 @@ from maintainer.delta.log.conflicting_commit import find_conflicting_commit
 from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
 from maintainer.delta.proof.row_comparison import MAX_JUDGED_SOURCES
 from maintainer.delta.storage.failures.engine_failures import message_of, table_errors
+from maintainer.delta.transaction.landed_commit import rewrite_receipt
 from maintainer.delta.transaction.property_commit import check_as_planned, refused_properties
 from maintainer.delta.transaction.requirements import LOSES_ROWS, refuse_unsafe_reads
 from maintainer.delta.verify.version_proof import prove_version
@@ -42,7 +43,6 @@ from maintainer.errors import (
     TableError,
 )
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
-from maintainer.model.run.optimize_metrics import FileSizeMetrics
 from maintainer.model.run.outcome import (
     CommitReceipt,
     FileFigures,
@@ -53,7 +53,6 @@ from maintainer.model.run.outcome import (
 )
 from maintainer.model.run.progress import Phase
 from maintainer.model.table.commit_records import CommitStamp
-from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import DataFile, PartitionValues, TableFacts
 
 
@@ -113,7 +112,21 @@ class CommandTableWriter:
         files = self._committed(now, version)
         self._meter.begin(Phase.PROVING, batch.size_bytes)
         proof = self._prove(now, files)
-        return _receipt(batch, files, proof, now.version, time.monotonic() - started, self._session.cores)
+        beyond, untaken = against(files.removed, batch.files)
+        receipt = rewrite_receipt(
+            version,
+            now.version,
+            [file.size_bytes for file in files.removed],
+            [file.size_bytes for file in files.added],
+            [file.deleted_records for file in files.removed if file.deletion_vector is not None],
+        )
+        return replace(
+            receipt,
+            proof=proof,
+            duration_seconds=time.monotonic() - started,
+            total_cluster_parallelism=self._session.cores,
+            difference=PlanDifference(FileFigures.of(beyond), FileFigures.of(untaken)) if beyond or untaken else None,
+        )
 
     def set_properties(
         self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit
@@ -279,31 +292,4 @@ def _unchecked(facts: TableFacts, version: int, why: str) -> CheckImpossible:
         where=f"{facts.ref.identifier}@{version}",
         found=why,
         help="the files that it replaced are not deleted until it is proven; the next apply tries that first",
-    )
-
-
-def _receipt(
-    batch: Batch, files: CommittedFiles, proof: Proof, read_version: int, seconds: float, cores: int
-) -> CommitReceipt:
-    beyond, untaken = against(files.removed, batch.files)
-    difference = PlanDifference(FileFigures.of(beyond), FileFigures.of(untaken)) if beyond or untaken else None
-    removed, added = FileFigures.of(files.removed), FileFigures.of(files.added)
-    sizes_removed, sizes_added = ([file.size_bytes for file in some] for some in (files.removed, files.added))
-    return CommitReceipt(
-        version=files.version,
-        read_version=read_version,
-        num_files_removed=removed.num_files,
-        num_files_added=added.num_files,
-        bytes_removed=removed.size_bytes,
-        bytes_added=added.size_bytes,
-        num_deletion_vectors_removed=removed.num_deletion_vectors,
-        proof=proof,
-        duration_seconds=seconds,
-        sizes_removed=file_sizes(sizes_removed),
-        sizes_added=file_sizes(sizes_added),
-        num_deletion_vector_rows_removed=sum(file.deleted_records for file in files.removed),
-        files_removed=FileSizeMetrics.of(sizes_removed),
-        files_added=FileSizeMetrics.of(sizes_added),
-        total_cluster_parallelism=cores,
-        difference=difference,
     )

@@ -217,31 +217,16 @@ class DeltaTableEngine:
         self._stop = stop or threading.Event()
         # One for all three: what the writer read of a version is what its checks and the next batch look at.
         live_files = LiveFilesReader(jvm)
-        self._reader = DeltaTableReader(jvm, references, live_files)
-        self._versions = DeltaVersionReader(jvm, live_files)
-        self._writer = DeltaTableWriter(
-            jvm, group, self._reader, live_files, between_write_and_proof=between_write_and_proof,
+        self.reader = DeltaTableReader(jvm, references, live_files)
+        self.versions = DeltaVersionReader(jvm, live_files)
+        self.writer = DeltaTableWriter(
+            jvm, group, self.reader, live_files, between_write_and_proof=between_write_and_proof,
             stop=self._stop, meter=self.meter,
         )  # fmt: skip
 
     def begin_table(self) -> None:
         """See ``TableEngine``."""
         self._stop.clear()
-
-    @property
-    def reader(self) -> DeltaTableReader:
-        """Reads for planning and re-checks."""
-        return self._reader
-
-    @property
-    def writer(self) -> DeltaTableWriter:
-        """Writes."""
-        return self._writer
-
-    @property
-    def versions(self) -> DeltaVersionReader:
-        """Reads old versions for verification."""
-        return self._versions
 
 
 class DeltaEngine:

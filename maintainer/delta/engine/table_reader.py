@@ -11,13 +11,12 @@ from contextlib import contextmanager
 
 from maintainer.delta.engine.catalog_names import neighbours_in_catalog, root_of_name, tables_in_catalog
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.commit_history import find_stamp, read_commits, read_stamp
+from maintainer.delta.log.commit_history import read_commits
 from maintainer.delta.log.replay.log_replay import LogReplay
-from maintainer.delta.log.table_updates import read_updates
-from maintainer.delta.log.write_history import paths_of_rewrites, paths_of_zorder
 from maintainer.delta.snapshot.column_statistics import ranges_in, read_sample
 from maintainer.delta.snapshot.dropped_column_files import find_dropped_columns
 from maintainer.delta.snapshot.find_tables import tables_below
+from maintainer.delta.snapshot.log_questions import LogQuestions
 from maintainer.delta.snapshot.log_reader import LogReader
 from maintainer.delta.snapshot.spark_reader import SparkReader
 from maintainer.delta.storage.failures.engine_failures import table_errors
@@ -29,12 +28,12 @@ from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.vacuum.shallow_clones import References
 from maintainer.delta.vacuum.vacuum_candidates import history, look, now_ms
 from maintainer.engine.protocols import VacuumQuestion
-from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
+from maintainer.model.table.commit_records import CommitsRead, CommitsWanted
 from maintainer.model.table.storage_facts import VacuumHistory
-from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, DataFile, TableFacts, TableRef, Update
+from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, DataFile, TableFacts, TableRef
 
 
-class DeltaTableReader:
+class DeltaTableReader(LogQuestions):
     """Implements ``TableReader`` on a Spark session."""
 
     def __init__(
@@ -69,7 +68,7 @@ class DeltaTableReader:
     ) -> VacuumHistory:
         """What the log says about how long files must be kept; see ``TableReader.vacuum_history``."""
         with self._reading(facts.ref.identifier):
-            storage = self._storage(facts)
+            storage = self._log_of(facts)
             log, kept_history = history(
                 storage, facts, checkpoints, self._files_of, removed_before_ms=removed_before_ms, now_ms=now_ms()
             )
@@ -79,7 +78,7 @@ class DeltaTableReader:
     def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
         """Return the facts with the files that may be deleted and still exist; see ``TableReader.vacuum_look``."""
         with self._reading(facts.ref.identifier):
-            storage = self._storage(facts)
+            storage = self._log_of(facts)
             log = self._replayed[1] if self._replayed and self._replayed[0] == facts.location else None
             return look(storage, facts, question, self.references, self, log)
 
@@ -107,16 +106,6 @@ class DeltaTableReader:
         qualified = path.getFileSystem(conf).makeQualified(path)
         return files_of(self._jvm, path, conf), one_spelling(str(qualified.toUri().toString())).rstrip("/")
 
-    def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
-        """Files that any Z-order by these columns wrote; see ``TableReader.zordered_paths``."""
-        with self._reading(facts.ref.identifier):
-            return paths_of_zorder(self._storage(facts), facts, columns)
-
-    def rewritten_paths(self, facts: TableFacts, *, since_ms: int) -> frozenset[str]:
-        """Files that rewrites added since a moment; see ``TableReader.rewritten_paths``."""
-        with self._reading(facts.ref.identifier):
-            return paths_of_rewrites(self._storage(facts), facts, since_ms)
-
     def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
         """Smallest and largest values of the columns in each live file of the version of the facts."""
         with self._reading(facts.ref.identifier):
@@ -132,26 +121,6 @@ class DeltaTableReader:
         """Return the keys of files that hold dropped columns; see ``dropped_column_files``."""
         with self._reading(facts.ref.identifier):
             return find_dropped_columns(self._jvm, facts, files, self._live_files.statistics(facts, facts.version))
-
-    def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
-        """The lowest version above ``after_version`` that carries the stamp, or None."""
-        with self._reading(facts.ref.identifier):
-            return find_stamp(self._storage(facts), stamp, after_version=after_version)
-
-    def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
-        """The stamp of a version's commit; None if it is not ours, or no longer in the log."""
-        with self._reading(facts.ref.identifier):
-            return read_stamp(self._storage(facts), version)
-
-    def updates(
-        self, facts: TableFacts, *, since_ms: int, after_version: int, until_version: int | None = None
-    ) -> tuple[Update, ...]:
-        """Return other writers' updates since a time or above a version; see ``TableReader.updates``."""
-        with self._reading(facts.ref.identifier):
-            return read_updates(
-                self._storage(facts), facts,
-                since_ms=since_ms, after_version=after_version, until_version=until_version,
-            )  # fmt: skip
 
     def commits(self, ref: TableRef, wanted: CommitsWanted) -> CommitsRead:
         """The table's newest commits; see ``HistoryReader.commits`` for what it raises."""
@@ -177,7 +146,7 @@ class DeltaTableReader:
         with table_errors(where):
             yield
 
-    def _storage(self, facts: TableFacts) -> TableStorage:
+    def _log_of(self, facts: TableFacts) -> TableStorage:
         """The table's storage; the last one is kept, because planning asks several times for the same table's."""
         return self._live_files.storage(facts.location)
 

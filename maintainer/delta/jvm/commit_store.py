@@ -8,13 +8,15 @@ from __future__ import annotations
 import threading
 from importlib import resources
 
-from maintainer.delta.jvm.gateway import Gateway, JavaObject, Required
+from maintainer.delta.jvm.gateway import Gateway, JavaObject, required
 from maintainer.errors import EnvironmentUnfit
 from maintainer.model.table.store_kinds import S3_SCHEMES
 
-REQUIRED: tuple[Required, ...] = (
-    ("storage.DelegatingLogStore", "getDelegate", 1),
-    ("storage.LogStoreAdaptor", "logStoreImpl", 0),
+REQUIRED = required(
+    {
+        "storage.DelegatingLogStore": "getDelegate/1",
+        "storage.LogStoreAdaptor": "logStoreImpl/0",
+    }
 )
 """What this module's Java classes call of Delta's private surface, beside what ``storage`` lists."""
 

@@ -39,6 +39,12 @@ Required = tuple[str, str, int]
 """Class below ``org.apache.spark.sql.delta``, method (``<init>`` for a constructor), number of parameters."""
 
 
+def required(members: Mapping[str, str]) -> tuple[Required, ...]:
+    """Read the members of classes from ``method/parameters``, separated by blanks."""
+    listed = ((name, *member.split("/")) for name, text in members.items() for member in text.split())
+    return tuple((name, method, int(count)) for name, method, count in listed)
+
+
 def has_signature(listing: str, member: str, count: int) -> bool:
     """Whether Java's text of a member array holds ``member`` with ``count`` parameters.
 
@@ -46,10 +52,10 @@ def has_signature(listing: str, member: str, count: int) -> bool:
     inherited from another class or trait is listed under that name, so only the last part is compared.
     """
     method = member.rpartition(".")[2]
-    for name, parameters in re.findall(r"([\w.$]+)\(([^()]*)\)", listing):
-        if name.rpartition(".")[2] == method and len([p for p in parameters.split(",") if p]) == count:
-            return True
-    return False
+    return any(
+        name.rpartition(".")[2] == method and len([p for p in parameters.split(",") if p]) == count
+        for name, parameters in re.findall(r"([\w.$]+)\(([^()]*)\)", listing)
+    )
 
 
 _noted: list[ActiveSession] = []
@@ -164,21 +170,17 @@ class Gateway:
     """What every kind of call needs, bound to one Spark session; it and its JVM may start when a call needs them."""
 
     def __init__(self, spark: SparkSession | UnstartedSession) -> None:
-        self._unstarted: UnstartedSession | None = None
-        self._started: SparkSession | None = None
+        self._unstarted = spark if isinstance(spark, UnstartedSession) else None
+        self._started = None if isinstance(spark, UnstartedSession) else spark
         self._starting = threading.RLock()
         self._thread_entry: tuple[str, str] | None = None
         self._settings: dict[str, str] = {}
-        if isinstance(spark, UnstartedSession):
-            self._unstarted = spark
-        else:
-            if not hasattr(spark, "_jsparkSession"):
-                raise EnvironmentUnfit(
-                    "this Spark session has no JVM in this process (Spark Connect)",
-                    code="E620",
-                    help="run on a classic session, for example --master local[*]",
-                )
-            self._started = spark
+        if self._started is not None and not hasattr(self._started, "_jsparkSession"):
+            raise EnvironmentUnfit(
+                "this Spark session has no JVM in this process (Spark Connect)",
+                code="E620",
+                help="run on a classic session, for example --master local[*]",
+            )
         self._hadoop_conf: JavaObject | None = None
         self._log_store: JavaObject | None = None
         self._kernel: tuple[JavaObject, JavaObject] | None = None

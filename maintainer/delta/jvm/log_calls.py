@@ -5,35 +5,23 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.jvm.gateway import Gateway, JavaObject, Required
+from maintainer.delta.jvm.gateway import Gateway, JavaObject, required
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-REQUIRED: tuple[Required, ...] = (
-    ("DeltaLog", "forTable", 2),
-    ("DeltaLog", "clearCache", 0),
-    ("DeltaLog", "invalidateCache", 2),
-    ("DeltaLog", "update", 3),
-    ("DeltaLog", "dataPath", 0),
-    ("DeltaLog", "getSnapshotAt", 4),
-    ("DeltaLog", "checkpoint", 0),
-    ("DeltaLog", "doLogCleanup", 2),
-    ("DeltaLog", "tombstoneRetentionMillis", 1),
-    ("Snapshot", "allFiles", 0),
-    ("Snapshot", "tombstones", 0),
-    ("implicits.package$", "addFileEncoder", 0),
-    ("Snapshot", "version", 0),
-    ("Snapshot", "timestamp", 0),
-    ("Snapshot", "metadata", 0),
-    ("Snapshot", "protocol", 0),
-    ("Snapshot", "domainMetadata", 0),
-    ("Snapshot", "statCollectionLogicalSchema", 0),
-    ("actions.Metadata", "json", 0),
-    ("actions.Protocol", "json", 0),
-    ("actions.DomainMetadata", "domain", 0),
-    ("actions.DomainMetadata", "configuration", 0),
-    ("util.JsonUtils", "mapper", 0),
+REQUIRED = required(
+    {
+        "DeltaLog": "forTable/2 clearCache/0 invalidateCache/2 update/3 dataPath/0 getSnapshotAt/4 checkpoint/0 doLogCleanup/2 "
+        "tombstoneRetentionMillis/1",
+        "Snapshot": "allFiles/0 tombstones/0 version/0 timestamp/0 metadata/0 protocol/0 domainMetadata/0 "
+        "statCollectionLogicalSchema/0",
+        "implicits.package$": "addFileEncoder/0",
+        "actions.Metadata": "json/0",
+        "actions.Protocol": "json/0",
+        "actions.DomainMetadata": "domain/0 configuration/0",
+        "util.JsonUtils": "mapper/0",
+    }
 )
 """Private methods of Delta that this module calls."""
 

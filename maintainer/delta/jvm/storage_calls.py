@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from maintainer.delta.jvm.gateway import Gateway, JavaObject, Required
+from maintainer.delta.jvm.gateway import Gateway, JavaObject, required
 from maintainer.model.table.log_names import LOG_FOLDER
 
-REQUIRED: tuple[Required, ...] = (
-    ("DeltaLog", "store", 0),
-    ("DeltaLog", "newDeltaHadoopConf", 0),
-    ("DeltaLog", "logPath", 0),
-    ("actions.DeletionVectorDescriptor", "apply", 6),
-    ("actions.DeletionVectorDescriptor", "absolutePath", 1),
-    ("storage.LogStore$", "apply", 1),
+REQUIRED = required(
+    {
+        "DeltaLog": "store/0 newDeltaHadoopConf/0 logPath/0",
+        "actions.DeletionVectorDescriptor": "apply/6 absolutePath/1",
+        "storage.LogStore$": "apply/1",
+    }
 )
 """Private methods of Delta that this module calls."""
 

@@ -10,53 +10,37 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm.commit_store import CommitStoreCalls
-from maintainer.delta.jvm.gateway import DELTA, JavaObject, Required
+from maintainer.delta.jvm.gateway import DELTA, JavaObject, required
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-REQUIRED: tuple[Required, ...] = (
-    ("DeltaLog", "startTransaction", 2),
-    ("DeltaLog", "createDataFrame", 4),
-    ("OptimisticTransaction", "trackFilesRead", 1),
-    ("OptimisticTransaction", "trackReadPredicates", 3),
-    ("OptimisticTransaction", "writeFiles", 4),
-    ("OptimisticTransaction", "registerSQLMetrics", 2),
-    ("OptimisticTransaction", "commit", 3),
-    ("OptimisticTransaction", "snapshot", 0),
-    ("OptimisticTransaction", "readTxn", 0),
-    ("OptimisticTransaction", "updateMetadata", 2),
-    ("OptimisticTransaction", "postCommitHooks", 0),
-    ("hooks.CheckpointHook$", "name", 0),
-    ("hooks.ChecksumHook$", "name", 0),
-    ("DeltaLog", "unsafeVolatileSnapshot", 0),
-    ("OptimisticTransaction", "deltaLog", 0),
-    ("Snapshot", "checksumOpt", 0),
-    ("VersionChecksum", "allFiles", 0),
-    ("actions.Action$", "fromJson", 1),
-    ("actions.AddFile", "json", 0),
-    ("actions.AddFile", "path", 0),
-    ("actions.AddFile", "removeWithTimestamp", 2),
-    ("RowTracking$", "preserveRowTrackingColumns", 2),
-    ("RowTracking$", "addPreservedRowTrackingTagIfNotSet", 2),
-    ("skipping.MultiDimClustering$", "cluster", 4),
-    ("DeltaOperations$Optimize", "<init>", 5),
-    ("DeltaOperations$Reorg", "<init>", 2),
-    ("DeltaOperations$Write", "<init>", 9),
-    ("commands.DeltaPurgeOperation", "<init>", 0),
-    ("commands.DeltaPurgeOperation", "filterFilesToReorg", 3),
-    ("DeltaOperations$VacuumStart", "<init>", 3),
-    ("DeltaOperations$VacuumEnd", "<init>", 1),
-    ("commands.AlterTableSetPropertiesDeltaCommand", "<init>", 2),
-    ("commands.AlterTableSetPropertiesDeltaCommand", "run", 1),
-    ("commands.AlterTableUnsetPropertiesDeltaCommand", "<init>", 4),
-    ("DeltaConfigs$", "validateConfigurations", 1),
-    ("catalog.DeltaTableV2", "apply", 4),
-    ("catalog.DeltaTableV2", "deltaLog", 0),
-    ("sources.DeltaSQLConf$", "INCREMENTAL_COMMIT_ENABLED", 0),
-    ("sources.DeltaSQLConf$", "DELTA_WRITE_CHECKSUM_ENABLED", 0),
-    ("sources.DeltaSQLConf$", "DELTA_ALL_FILES_IN_CRC_ENABLED", 0),
-    ("sources.DeltaSQLConf$", "DELTA_SNAPSHOT_PARTITIONS", 0),
+REQUIRED = required(
+    {
+        "DeltaLog": "startTransaction/2 createDataFrame/4 unsafeVolatileSnapshot/0",
+        "OptimisticTransaction": "trackFilesRead/1 trackReadPredicates/3 writeFiles/4 registerSQLMetrics/2 "
+        "commit/3 snapshot/0 readTxn/0 updateMetadata/2 postCommitHooks/0 deltaLog/0",
+        "hooks.CheckpointHook$": "name/0",
+        "hooks.ChecksumHook$": "name/0",
+        "Snapshot": "checksumOpt/0",
+        "VersionChecksum": "allFiles/0",
+        "actions.Action$": "fromJson/1",
+        "actions.AddFile": "json/0 path/0 removeWithTimestamp/2",
+        "RowTracking$": "preserveRowTrackingColumns/2 addPreservedRowTrackingTagIfNotSet/2",
+        "skipping.MultiDimClustering$": "cluster/4",
+        "DeltaOperations$Optimize": "<init>/5",
+        "DeltaOperations$Reorg": "<init>/2",
+        "DeltaOperations$Write": "<init>/9",
+        "commands.DeltaPurgeOperation": "<init>/0 filterFilesToReorg/3",
+        "DeltaOperations$VacuumStart": "<init>/3",
+        "DeltaOperations$VacuumEnd": "<init>/1",
+        "commands.AlterTableSetPropertiesDeltaCommand": "<init>/2 run/1",
+        "commands.AlterTableUnsetPropertiesDeltaCommand": "<init>/4",
+        "DeltaConfigs$": "validateConfigurations/1",
+        "catalog.DeltaTableV2": "apply/4 deltaLog/0",
+        "sources.DeltaSQLConf$": "INCREMENTAL_COMMIT_ENABLED/0 DELTA_WRITE_CHECKSUM_ENABLED/0 "
+        "DELTA_ALL_FILES_IN_CRC_ENABLED/0 DELTA_SNAPSHOT_PARTITIONS/0",
+    }
 )
 """Private methods of Delta that this module calls, and the settings that it changes around a commit."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from maintainer.delta.log.schema_names import quote
 from maintainer.delta.snapshot.column_statistics import parse_statistics, physical_path, range_in
 from maintainer.errors import CommitConflict, CommitNotLanded
-from maintainer.model.plan.steps import Bin
+from maintainer.model.plan.steps import Bin, ZOrderStep
 from maintainer.model.plan.zorder_turn import Turn
 from maintainer.planning.curve.curve import bit_order, cut_curve
 from maintainer.planning.curve.curve_files import files_of_pieces, max_rows_of, tags_of
@@ -157,6 +157,11 @@ def with_address(frame: DataFrame, revision: Revision) -> DataFrame:
         digit = F.shiftright(F.col(names[place]), bit).bitwiseAND(F.lit(1)).cast("long")
         address = address.bitwiseOR(F.shiftleft(digit, position))
     return ranked.withColumn(ADDRESS, address).drop(*names)
+
+
+def num_files_of(step: ZOrderStep, turn: Turn, bin_: Bin) -> int:
+    """About how many files a turn wants of a bin: bins that are no longer live were dropped, so its files say which."""
+    return turn.num_files[[planned.files[0].key for planned in step.bins].index(bin_.files[0].key)]
 
 
 def revision_of(turn: Turn, metadata: Mapping[str, Any], where: str) -> Revision:

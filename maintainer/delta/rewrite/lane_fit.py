@@ -1,17 +1,23 @@
-"""What the lanes outside Spark share: how a bin is sent on to the next lane, and the folder of its new file."""
+"""What the lanes outside Spark share: how a bin is sent on to the next lane, and the place of its new file."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.rewrite.unfinished_files import folders_of
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.model.plan.lanes import Codec
 from maintainer.model.plan.steps import Bin
 from maintainer.model.table.table_facts import TableFacts
+
+if TYPE_CHECKING:
+    from maintainer.delta.rewrite.rewrite_job import RewriteJob
 
 
 class LaneUnfit(Exception):
@@ -42,6 +48,31 @@ def writing_codec(jvm: DeltaJvm, codec: Codec | None) -> Iterator[None]:
                 jvm.spark.conf.unset(CODEC)
             else:
                 jvm.spark.conf.set(CODEC, before)
+
+
+def new_path(job: RewriteJob, number: int, folder: str, part: int = 0) -> str:
+    """Name a new file of a bin, as the log spells it."""
+    name = f"part-{number:05d}-{uuid.uuid4()}-c{part:03d}.{codec_of(job.jvm)}.parquet"
+    return f"{folder}{job.file_prefix}{name}"
+
+
+def published(job: RewriteJob, number: int, path: str, sources: Sequence[AddAction], stats: str) -> WrittenFile:
+    """Put a new file of a bin in its place, and make its ``add`` action.
+
+    Raises:
+        LaneUnfit: The store does not take it from this process.
+        CommitNotLanded: C702, the store does not hold what was written.
+    """
+    stored, marks = job.publish(path), job.marks[number]
+    add: dict[str, Any] = {
+        "path": path,
+        "partitionValues": sources[0].get("partitionValues") or {},
+        "size": stored.size_bytes,
+        "modificationTime": stored.modification_time_ms,
+        "dataChange": False,
+        "stats": stats,
+    }
+    return WrittenFile(add, (*marks.tags, *job.curve_tags(stats).items()), number, marks.clustering_provider)
 
 
 def folder_of_sources(storage: TableStorage, facts: TableFacts, bin_: Bin, sources: Sequence[AddAction]) -> str:

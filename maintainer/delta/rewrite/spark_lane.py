@@ -6,12 +6,12 @@ Exactly the planned AddFiles are read, and Delta applies deletion vectors and co
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from maintainer.delta.log.staged_file import WrittenFile
-from maintainer.delta.rewrite.curve_writer import along_curve, find_cuts, revision_of
+from maintainer.delta.rewrite.curve_writer import along_curve, find_cuts, num_files_of, revision_of
 from maintainer.delta.rewrite.observed_rows import observe
 from maintainer.delta.rewrite.proof_parts import is_for_second_engine
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
@@ -19,7 +19,6 @@ from maintainer.delta.rewrite.row_layout import lay_out
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.errors import CommitNotLanded
 from maintainer.model.plan.steps import Bin, ZOrderStep
-from maintainer.model.plan.zorder_turn import Turn
 from maintainer.model.table.table_features import keeps_row_ids
 
 if TYPE_CHECKING:
@@ -36,67 +35,28 @@ def write_by_spark(job: RewriteJob, number: int, bin_: Bin, sources: list[AddAct
         sources: Its files as they are live.
     """
     job.jvm.enter_thread(job.group, f"{job.where}: bin {number + 1} of {len(job.batch.bins)}")
+    step = job.step
+    turn = step.turn if isinstance(step, ZOrderStep) else None
     with job.tasks_polled():
-        return _written(job, number, bin_, sources)
-
-
-def _written(job: RewriteJob, number: int, bin_: Bin, sources: list[AddAction]) -> list[WrittenFile]:
-    frame = job.jvm.read_files(job.log, job.snapshot, sources, "Optimize")
-    frame = job.jvm.with_row_tracking(frame, job.snapshot)
-    if isinstance(job.step, ZOrderStep) and job.step.turn is not None:
-        return _write_along_curve(job, frame, job.step, job.step.turn, number, bin_, sources)
-    # Rows that are put in an order are all read before, for a sample of ranges.
-    if not _is_observable(job, number) or job.step.order_columns:
-        return _written_by(job, lay_out(job.jvm, frame, job.step, bin_), number, sources)
-    return _written_observed(job, frame, lambda rows: lay_out(job.jvm, rows, job.step, bin_), number, sources)
-
-
-def _is_observable(job: RewriteJob, number: int) -> bool:
-    """Whether rows are observed on their way, for a proof by Spark.
-
-    Not with row tracking, which adds ids and versions to them.
-    """
-    has_row_ids = keeps_row_ids(job.facts.property_map)
-    return not (has_row_ids or is_for_second_engine(job, number))
-
-
-def _written_observed(
-    job: RewriteJob,
-    frame: DataFrame,
-    laid_out: Callable[[DataFrame], DataFrame],
-    number: int,
-    sources: list[AddAction],
-) -> list[WrittenFile]:
-    rows = observe(job.jvm, frame)
-    files = _written_by(job, laid_out(rows.frame), number, sources)
-    fingerprint = rows.fingerprint(job.jvm)
-    if fingerprint is not None:
-        job.observed[number] = fingerprint
-    return files
-
-
-def _write_along_curve(
-    job: RewriteJob,
-    frame: DataFrame,
-    step: ZOrderStep,
-    turn: Turn,
-    number: int,
-    bin_: Bin,
-    sources: list[AddAction],
-) -> list[WrittenFile]:
-    # Bins that are no longer live were dropped, so a bin is found by its files.
-    planned = [[file.key for file in bin_.files] for bin_ in step.batches[0].bins]
-    num_files = turn.num_files[planned.index([file.key for file in bin_.files])]
-    revision = revision_of(turn, job.jvm.metadata(job.snapshot), job.where)
-    cuts = find_cuts(frame, revision, turn, bin_, num_files)
-
-    def laid_out(rows: DataFrame) -> DataFrame:
-        return along_curve(rows, revision, cuts)
-
-    if _is_observable(job, number):
-        files = _written_observed(job, frame, laid_out, number, sources)
-    else:
-        files = _written_by(job, laid_out(frame), number, sources)
+        frame = job.jvm.read_files(job.log, job.snapshot, sources, "Optimize")
+        frame = job.jvm.with_row_tracking(frame, job.snapshot)
+        if isinstance(step, ZOrderStep) and turn is not None:
+            revision = revision_of(turn, job.jvm.metadata(job.snapshot), job.where)
+            cuts = find_cuts(frame, revision, turn, bin_, num_files_of(step, turn, bin_))
+            laid_out = partial(along_curve, revision=revision, cuts=cuts)
+        else:
+            laid_out = partial(lay_out, job.jvm, step=step, bin_=bin_)
+        # Rows are observed for a proof by Spark; not with ids and versions of row tracking beside them, nor where all
+        # are read before, for a sample of ranges.
+        has_row_ids, is_sampled = keeps_row_ids(job.facts.property_map), turn is None and step.order_columns
+        if has_row_ids or is_sampled or is_for_second_engine(job, number):
+            files = _written_by(job, laid_out(frame), number, sources)
+        else:
+            rows = observe(job.jvm, frame)
+            files = _written_by(job, laid_out(rows.frame), number, sources)
+            fingerprint = rows.fingerprint(job.jvm)
+            if fingerprint is not None:
+                job.observed[number] = fingerprint
     return [replace(file, tags=(*file.tags, *job.curve_tags(file.add.get("stats")).items())) for file in files]
 
 

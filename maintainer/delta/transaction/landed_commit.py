@@ -17,7 +17,10 @@ from maintainer.delta.proof.proof_actions import check_removes
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import CommitConflict
 from maintainer.model.plan.steps import Batch
+from maintainer.model.run.optimize_metrics import FileSizeMetrics
+from maintainer.model.run.outcome import CommitReceipt
 from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.storage_facts import file_sizes
 
 REWRITE_ACTIONS = frozenset({"commitInfo", "add", "remove", "domainMetadata"})
 """All that a rewrite writes."""
@@ -74,3 +77,27 @@ def differences(actions: Sequence[Mapping[str, Any]], written: Sequence[WrittenF
 def _proven_part(add: Mapping[str, Any]) -> tuple[str, str, int]:
     """Which file a new one is."""
     return (*removed_key(dict(add)), int(add["size"]))
+
+
+def rewrite_receipt(
+    version: int,
+    read_version: int,
+    sizes_removed: Sequence[int],
+    sizes_added: Sequence[int],
+    deleted_rows: Sequence[int],
+) -> CommitReceipt:
+    """The receipt of a rewrite from its files' sizes; ``deleted_rows`` are those of each removed deletion vector."""
+    return CommitReceipt(
+        version=version,
+        read_version=read_version,
+        num_files_removed=len(sizes_removed),
+        num_files_added=len(sizes_added),
+        bytes_removed=sum(sizes_removed),
+        bytes_added=sum(sizes_added),
+        num_deletion_vectors_removed=len(deleted_rows),
+        sizes_removed=file_sizes(sizes_removed),
+        sizes_added=file_sizes(sizes_added),
+        num_deletion_vector_rows_removed=sum(deleted_rows),
+        files_removed=FileSizeMetrics.of(sizes_removed),
+        files_added=FileSizeMetrics.of(sizes_added),
+    )

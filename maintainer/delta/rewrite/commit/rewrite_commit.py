@@ -27,17 +27,15 @@ from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.rewrite_proof import judge_landed, prove_removes, prove_rewrite
 from maintainer.delta.storage.failures.engine_failures import describe, is_conflict
 from maintainer.delta.transaction.commit_fate import not_landed, safe_message, settle, stamped
-from maintainer.delta.transaction.landed_commit import Actions, differences, landed_actions
+from maintainer.delta.transaction.landed_commit import Actions, differences, landed_actions, rewrite_receipt
 from maintainer.delta.transaction.requirements import check_as_planned, check_same_table, was_planned_table
 from maintainer.delta.transaction.small_log_files import take_over_checksum, write_derived_checksum, write_if_due
 from maintainer.engine.protocols import BeforeCommit
 from maintainer.errors import CommitConflict, CommitUnknown, VerificationFailed, raise_from
 from maintainer.model.plan.steps import Batch, ClusterStep, CompactStep, PurgeStep, ZOrderStep
-from maintainer.model.run.optimize_metrics import FileSizeMetrics
 from maintainer.model.run.outcome import CommitReceipt, FileFigures, PlanDifference, Proof
 from maintainer.model.run.progress import Phase
 from maintainer.model.table.commit_records import CommitStamp
-from maintainer.model.table.storage_facts import file_sizes
 
 _LOG = logging.getLogger(__name__)
 
@@ -113,7 +111,14 @@ def commit_rewrite(
         write_derived_checksum(job.jvm, job.storage, job.log, version)
         judged = judge_landed(job, [action["add"] for action in landed if "add" in action])
         proof = replace(proof, findings=proof.findings + differences(landed, job.written, job.batch) + judged)
-    return _receipt(job, proof, landed, read_version, version, attempts, time.monotonic() - started)
+    return replace(
+        _figures(job, landed, read_version, version),
+        proof=proof,
+        attempts=attempts,
+        duration_seconds=time.monotonic() - started,
+        total_cluster_parallelism=job.jvm.spark.sparkContext.defaultParallelism,
+        difference=_difference(job),
+    )
 
 
 def _check_where_it_landed(job: RewriteJob, version: int, stamp: CommitStamp) -> None:
@@ -157,49 +162,19 @@ def _check_where_it_landed(job: RewriteJob, version: int, stamp: CommitStamp) ->
         return
 
 
-def _receipt(
-    job: RewriteJob,
-    proof: Proof,
-    landed: Actions | None,
-    read_version: int,
-    version: int,
-    attempts: int,
-    seconds: float,
-) -> CommitReceipt:
-    """Build the receipt from the landed commit's actions, or from ours if the log could not be read."""
+def _figures(job: RewriteJob, landed: Actions | None, read_version: int, version: int) -> CommitReceipt:
+    """The receipt's figures: of the landed commit's actions, or of ours if the log could not be read."""
     adds: list[dict[str, Any]] = [file.add for file in job.written]
-    removes: list[dict[str, Any]] = [
-        {
-            "size": file.size_bytes,
-            "deletionVector": file.deletion_vector and {"cardinality": file.deletion_vector.cardinality},
-        }
-        for file in job.batch.files
-    ]
+    sizes_removed = [file.size_bytes for file in job.batch.files]
+    deleted_rows = [file.deletion_vector.cardinality for file in job.batch.files if file.deletion_vector is not None]
     if landed is not None:
         adds = [action["add"] for action in landed if "add" in action]
         removes = [action["remove"] for action in landed if "remove" in action]
-    sizes_removed = [int(remove.get("size") or 0) for remove in removes]
+        sizes_removed = [int(remove.get("size") or 0) for remove in removes]
+        vectors = [remove["deletionVector"] for remove in removes if remove.get("deletionVector")]
+        deleted_rows = [int(vector.get("cardinality") or 0) for vector in vectors]
     sizes_added = [int(add.get("size") or 0) for add in adds]
-    vectors = [remove["deletionVector"] for remove in removes if remove.get("deletionVector")]
-    return CommitReceipt(
-        version=version,
-        read_version=read_version,
-        num_files_removed=len(removes),
-        num_files_added=len(adds),
-        bytes_removed=sum(sizes_removed),
-        bytes_added=sum(sizes_added),
-        num_deletion_vectors_removed=len(vectors),
-        proof=proof,
-        attempts=attempts,
-        duration_seconds=seconds,
-        sizes_removed=file_sizes(sizes_removed),
-        sizes_added=file_sizes(sizes_added),
-        num_deletion_vector_rows_removed=sum(int(vector.get("cardinality") or 0) for vector in vectors),
-        files_removed=FileSizeMetrics.of(sizes_removed),
-        files_added=FileSizeMetrics.of(sizes_added),
-        total_cluster_parallelism=job.jvm.spark.sparkContext.defaultParallelism,
-        difference=_difference(job),
-    )
+    return rewrite_receipt(version, read_version, sizes_removed, sizes_added, deleted_rows)
 
 
 def _difference(job: RewriteJob) -> PlanDifference | None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import uuid
-from typing import Any
 
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.rewrite.copy.copied_statistics import compute_statistics
 from maintainer.delta.rewrite.copy.footers import dropped_columns, is_recompressed, read_footer, why_not_copied
-from maintainer.delta.rewrite.lane_fit import LaneUnfit, codec_of, folder_of_sources
+from maintainer.delta.rewrite.lane_fit import LaneUnfit, codec_of, folder_of_sources, new_path, published
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.storage.failures.engine_failures import as_write_error, message_of
@@ -50,8 +48,7 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
         job.check_stop,
     )
     stats = statistics.to_json(tight_bounds="deletionVectors" in job.facts.protocol.writer_features)
-    folder = folder_of_sources(job.storage, job.facts, bin_, sources)
-    path = f"{folder}{job.file_prefix}part-{number:05d}-{uuid.uuid4()}-c000.{codec}.parquet"
+    path = new_path(job, number, folder_of_sources(job.storage, job.facts, bin_, sources))
     target = job.storage.uri(path)
     target_path = job.path(target)
     job.check_stop()
@@ -63,25 +60,16 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
             job.jvm.copy_row_groups(
                 folder_of_table, map(path_uri, paths), path_uri(target_path), without=dropped, codec=new_codec
             )
-        with open(target_path, "rb") as written:
-            os.fsync(written.fileno())
+        with open(target_path, "rb") as stored:
+            os.fsync(stored.fileno())
     except BaseException as error:
         with contextlib.suppress(Exception):
             job.storage.delete(target)
         if isinstance(error, Exception) and isinstance(as_write_error(error, job.where, "copying"), CommitNotLanded):
             raise LaneUnfit(f"its row groups cannot be copied: {message_of(error)[:200]}") from error
         raise
-    stored = job.publish(path)
-    add: dict[str, Any] = {
-        "path": path,
-        "partitionValues": sources[0].get("partitionValues") or {},
-        "size": stored.size_bytes,
-        "modificationTime": stored.modification_time_ms,
-        "dataChange": False,
-        "stats": stats,
-    }
+    written = published(job, number, path, sources, stats)
     job.source_findings[number] = found
     if new_codec is not None:
         job.recompressed.add(number)
-    marks = job.marks[number]
-    return [WrittenFile(add, marks.tags, number, marks.clustering_provider)]
+    return [written]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.statistics_figures import statistics_columns
-from maintainer.delta.rewrite.curve_writer import revision_of
-from maintainer.delta.rewrite.lane_fit import LaneUnfit, codec_of, folder_of_sources
+from maintainer.delta.rewrite.curve_writer import num_files_of, revision_of
+from maintainer.delta.rewrite.lane_fit import LaneUnfit, codec_of, folder_of_sources, new_path, published
 from maintainer.delta.rewrite.local.arrow_rows import ROWS_AT_ONCE, SourceFile, read_rows
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
 from maintainer.delta.rewrite.local.local_writer import LocalTarget, write_local
@@ -48,7 +47,7 @@ def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddA
     metadata = job.metadata
     schema = json.loads(metadata["schemaString"])
     arrow_schema = file_schema(schema, metadata["partitionColumns"])
-    folder, codec = folder_of_sources(job.storage, job.facts, bin_, sources), codec_of(job.jvm)
+    folder = folder_of_sources(job.storage, job.facts, bin_, sources)
     by_id = metadata["configuration"].get("delta.columnMapping.mode", "none").lower() == "id"
     indexed = statistics_columns(job.stats_schema, ())
     read = read_rows(
@@ -60,33 +59,22 @@ def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddA
     )
     files: list[WrittenFile] = []
     for part, rows in enumerate(_files_of(job, number, bin_, read, schema, arrow_schema)):
-        path = f"{folder}{job.file_prefix}part-{number:05d}-{uuid.uuid4()}-c{part:03d}.{codec}.parquet"
+        path = new_path(job, number, folder, part)
         target = LocalTarget(
             path=job.path(job.storage.uri(path)),
             schema=arrow_schema,
             columns=tuple((column.physical, column.kind) for column in indexed),
-            codec=codec,
+            codec=codec_of(job.jvm),
             tight_bounds="deletionVectors" in job.facts.protocol.writer_features,
         )
         file = write_local(rows, target)
         if file is None:
             continue
         try:
-            stored = job.publish(path)
+            files.append(published(job, number, path, sources, file.stats))
         except LaneUnfit:
             job.delete_written(written.path for written in files)
             raise
-        add: dict[str, Any] = {
-            "path": path,
-            "partitionValues": sources[0].get("partitionValues") or {},
-            "size": stored.size_bytes,
-            "modificationTime": stored.modification_time_ms,
-            "dataChange": False,
-            "stats": file.stats,
-        }
-        marks = job.marks[number]
-        tags = (*marks.tags, *job.curve_tags(file.stats).items())
-        files.append(WrittenFile(add, tags, number, marks.clustering_provider))
     return files
 
 
@@ -131,9 +119,7 @@ def _zorder(
         return along_own_curve(ordered, step.num_files_of(bin_))
     revision = revision_of(turn, job.metadata, job.where)
     ordered = [ordered_column(rows.column(place)) for place in _places(revision.names(), schema, arrow_schema)]
-    # Bins that are no longer live were dropped, so a bin is found by its files; a file is in one bin only.
-    planned = [planned.files[0].key for planned in step.bins]
-    return along_revision(ordered, revision, turn.num_files[planned.index(bin_.files[0].key)])
+    return along_revision(ordered, revision, num_files_of(step, turn, bin_))
 
 
 def _passed_on(job: RewriteJob, number: int, read: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
