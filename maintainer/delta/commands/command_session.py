@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.jvm import THREAD_PROPERTIES, DeltaJvm
+from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.spark.spark_session import SessionLease, worker_session
 from maintainer.delta.verify.version_proof import VERSION_SETTINGS
 
@@ -69,25 +70,13 @@ def classic_sessions(lease: SessionLease) -> Callable[[str], AbstractContextMana
     @contextmanager
     def open_one(name: str) -> Iterator[CommandSession]:
         spark = worker_session(lease)
-        context = spark.sparkContext
-
-        def describe(text: str) -> None:
-            context.setLocalProperty("spark.scheduler.pool", name)
-            context.setJobGroup(name, text, interruptOnCancel=False)
-
+        jvm, cancel = DeltaJvm(spark), partial(spark.sparkContext.cancelJobGroup, name)
+        describe = partial(jvm.enter_thread, name)
         describe(f"maintainer worker {name}")
         try:
-            jvm = DeltaJvm(spark)
-            yield CommandSession(
-                spark,
-                lambda: context.cancelJobGroup(name),
-                describe,
-                lease.cores,
-                lambda location: _exclusive_commits(jvm, location),
-            )
+            yield CommandSession(spark, cancel, describe, lease.cores, partial(_exclusive_commits, jvm))
         finally:
-            for key in THREAD_PROPERTIES:
-                context.setLocalProperty(key, None)  # type: ignore[arg-type]  # None removes the property
+            jvm.leave_thread()
 
     return open_one
 

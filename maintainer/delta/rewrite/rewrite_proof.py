@@ -111,13 +111,7 @@ def _prove_adds(job: RewriteJob) -> None:
 
 def _refuse_actions(job: RewriteJob, problems: list[str]) -> None:
     if problems:
-        raise VerificationFailed(
-            "the commit would differ from the plan; nothing was committed and the new files were removed",
-            code="V502",
-            where=f"{job.where}@{int(job.snapshot.version())}",
-            found=shortened(problems),
-            help=_DISTRUST_HELP,
-        )
+        raise _wrong(job, "V502", "the commit would differ from the plan", shortened(problems))
 
 
 def _joined(job: RewriteJob, parts: list[ProofPart], started: float) -> Proof:
@@ -145,13 +139,9 @@ def _compare(job: RewriteJob, part: ProofPart) -> None:
     """
     read, written = part.measured.read, part.measured.written
     if read != written or part.row_problems:
-        raise VerificationFailed(
-            "the rows written are not the rows read; nothing was committed and the new files were removed",
-            where=f"{job.where}@{int(job.snapshot.version())}",
-            found="\n".join([f"written: {_figures(written.rows, written.sums)}", *part.row_problems]),
-            allowed=f"read by {part.prover}: {_figures(read.rows, read.sums)}",
-            help=_DISTRUST_HELP,
-        )
+        found = "\n".join([f"written: {_figures(written.rows, written.sums)}", *part.row_problems])
+        allowed = f"read by {part.prover}: {_figures(read.rows, read.sums)}"
+        raise _wrong(job, "V501", "the rows written are not the rows read", found, allowed)
 
 
 def _compare_with_log(job: RewriteJob, proof: Proof) -> None:
@@ -193,13 +183,18 @@ def _prove_statistics(job: RewriteJob, part: ProofPart) -> None:
         else:
             problems += _wrong_in(file.add, measured.columns, figures, strictness)
     if problems:
-        raise VerificationFailed(
-            "the statistics of new files do not fit their rows; nothing was committed and the new files were removed",
-            code="V506",
-            where=f"{job.where}@{int(job.snapshot.version())}",
-            found=shortened(problems),
-            help=_DISTRUST_HELP,
-        )
+        raise _wrong(job, "V506", "the statistics of new files do not fit their rows", shortened(problems))
+
+
+def _wrong(job: RewriteJob, code: str, what: str, found: str, allowed: str | None = None) -> VerificationFailed:
+    return VerificationFailed(
+        f"{what}; nothing was committed and the new files were removed",
+        code=code,
+        where=f"{job.where}@{int(job.snapshot.version())}",
+        found=found,
+        allowed=allowed,
+        help=_DISTRUST_HELP,
+    )
 
 
 def _strictness(job: RewriteJob) -> Strictness:

@@ -28,11 +28,15 @@ class StopSwitch:
     def __init__(self) -> None:
         self._stopped = threading.Event()
         self._lock = threading.Lock()
-        self._stop_reason: str | None = None
         self._halt_reason: str | None = None
-        self._held: str | None = None
-        self._unproven: list[str] = []
-        self._urgent = False
+        self.stop_reason: str | None = None
+        """Why the run ends, None while it does not."""
+        self.deletions_held: str | None = None
+        """Why nothing may be deleted any more, None while it may."""
+        self.unproven_tables: tuple[str, ...] = ()
+        """Tables on which a verification failed, in the order of their failing."""
+        self.urgent = False
+        """Whether somebody asked twice."""
         self._above: StopSwitch | None = None
         self._run: StopSwitch | None = None
 
@@ -40,21 +44,21 @@ class StopSwitch:
         """Return the switch of the next of several runs: what stops them all stops it, and it stops no other."""
         run = StopSwitch()
         run._above = self
-        run._held, run._unproven = self._held, list(self._unproven)
+        run.deletions_held, run.unproven_tables = self.deletions_held, self.unproven_tables
         self._run = run
         # A signal may have come before, or right now.
-        if self._stop_reason is not None and run._stop_reason is None:
-            run.stop(self._stop_reason)
-            run._urgent = self._urgent
+        if self.stop_reason is not None and run.stop_reason is None:
+            run.stop(self.stop_reason)
+            run.urgent = self.urgent
         return run
 
     def stop(self, reason: str) -> None:
         """Ask for the end of the run. Asked a second time, nothing more is waited for."""
         # No lock: this is called from a signal handler, which may interrupt a holder on the same thread.
-        if self._stop_reason is None:
-            self._stop_reason = reason
+        if self.stop_reason is None:
+            self.stop_reason = reason
         else:
-            self._urgent = True
+            self.urgent = True
         self._stopped.set()
         if self._run is not None:
             self._run.stop(reason)
@@ -64,8 +68,8 @@ class StopSwitch:
         with self._lock:
             if self._halt_reason is None:
                 self._halt_reason = reason
-            if hold_deletions and self._held is None:
-                self._held = reason
+            if hold_deletions and self.deletions_held is None:
+                self.deletions_held = reason
 
     def verification_failed(self, table: str, *, is_shared: bool = False) -> None:
         """Delete nothing more, in the runs after this one of a watch either; start no more tables after the second.
@@ -75,10 +79,9 @@ class StopSwitch:
             is_shared: Whether the cause is known to be one that other tables share; then the first one is enough.
         """
         with self._lock:
-            if table not in self._unproven:
-                self._unproven.append(table)
-            first, *others = self._unproven
-            self._held = self._held or f"a verification failed on {first}"
+            self.unproven_tables = tuple(dict.fromkeys((*self.unproven_tables, table)))
+            first, *others = self.unproven_tables
+            self.deletions_held = self.deletions_held or f"a verification failed on {first}"
             if is_shared or others:
                 also = f", and on {others[0]}" if others else ""
                 self._halt_reason = self._halt_reason or f"a verification failed on {first}{also}"
@@ -86,39 +89,19 @@ class StopSwitch:
             self._above.verification_failed(table, is_shared=is_shared)
 
     @property
-    def unproven_tables(self) -> tuple[str, ...]:
-        """Tables on which a verification failed, in the order of their failing."""
-        return tuple(self._unproven)
-
-    @property
     def above(self) -> StopSwitch:
         """The switch of the watch that the run is one of; its own where there is none."""
         return self._above or self
 
     @property
-    def stop_reason(self) -> str | None:
-        """Why the run ends, None while it does not."""
-        return self._stop_reason
-
-    @property
     def halt_reason(self) -> str | None:
         """Why no more tables are started, None while they are."""
-        return self._stop_reason or self._halt_reason
-
-    @property
-    def deletions_held(self) -> str | None:
-        """Why nothing may be deleted any more, None while it may."""
-        return self._held
+        return self.stop_reason or self._halt_reason
 
     @property
     def terminated(self) -> bool:
         """Whether a scheduler ended the run: it kills whatever is still there a little later."""
-        return self._stop_reason == TERMINATED
-
-    @property
-    def urgent(self) -> bool:
-        """Whether somebody asked twice."""
-        return self._urgent
+        return self.stop_reason == TERMINATED
 
     def wait(self, seconds: float) -> bool:
         """Wait, at most until the run is stopped; True when it was."""
@@ -131,22 +114,18 @@ class TableControl:
     def __init__(self, switch: StopSwitch) -> None:
         self.switch = switch
         self._reason: str | None = None
-        self._timed_out = False
+        self.timed_out = False
+        """Whether the table's own time limit ended it."""
         self._abandoned = False
 
     def cancel(self, reason: str, *, timed_out: bool = False) -> None:
         """Record that the table's Spark jobs are being cancelled; a later failure has this reason."""
         if self._reason is None:
-            self._reason, self._timed_out = reason, timed_out
+            self._reason, self.timed_out = reason, timed_out
 
     def abandon(self) -> None:
         """Record that the table's thread did not end in time; it may commit nothing any more."""
         self._abandoned = True
-
-    @property
-    def timed_out(self) -> bool:
-        """Whether the table's own time limit ended it."""
-        return self._timed_out
 
     @property
     def reason(self) -> str | None:
@@ -173,7 +152,7 @@ class TableControl:
             raise self._interrupted(f"not committed: {self._reason or 'given up'}")
 
     def _interrupted(self, what: str) -> Interrupted:
-        if self._timed_out:
+        if self.timed_out:
             return Interrupted(what, code="C711", help="raise limits.timeout, or make batches smaller")
         return Interrupted(what, help=RETRY_THE_REST)
 
