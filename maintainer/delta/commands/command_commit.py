@@ -21,7 +21,7 @@ from maintainer.delta.storage.failures.machine_failures import (
     missing_file_error,
     storage_error,
 )
-from maintainer.delta.transaction.commit_fate import USER_METADATA, settle
+from maintainer.delta.transaction.commit_fate import USER_METADATA, settled
 from maintainer.errors import CommitConflict, CommitNotLanded, Interrupted, MaintainerError, TableError
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts
@@ -63,17 +63,12 @@ def run_stamped(
     def find() -> int | None:
         return find_stamp(storage(), stamp, after_version=facts.version)
 
-    try:
+    def attempt() -> int | None:
         with changed_settings(session.spark, {**settings, USER_METADATA: stamp.to_json()}):
             session.rows(statement)
-    except BaseException as error:
-        landed = settle(find, error, where=where)
-        if landed is not None:
-            return landed
-        if isinstance(error, MaintainerError) or not isinstance(error, Exception):
-            raise
-        raise _not_landed(error, where) from error
-    return find()
+        return find()
+
+    return settled(attempt, find, lambda error: _not_landed(error, where), where=where)
 
 
 def _not_landed(error: Exception, where: str) -> MaintainerError:

@@ -25,7 +25,7 @@ from maintainer.delta.commands.command_session import CommandSession
 from maintainer.delta.commands.command_storage import CommandStorage
 from maintainer.delta.commands.sql_statements import set_properties, table_of_path
 from maintainer.delta.log.actions import CommittedFiles, PartitionNames, committed_files, data_file
-from maintainer.delta.log.conflicting_commit import find_conflicting_commit
+from maintainer.delta.log.conflicting_commit import files_gone, find_conflicting_commit
 from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
 from maintainer.delta.proof.row_comparison import MAX_JUDGED_SOURCES
 from maintainer.delta.storage.failures.engine_failures import message_of, table_errors
@@ -53,7 +53,7 @@ from maintainer.model.run.outcome import (
 )
 from maintainer.model.run.progress import Phase
 from maintainer.model.table.commit_records import CommitStamp
-from maintainer.model.table.table_facts import DataFile, PartitionValues, TableFacts
+from maintainer.model.table.table_facts import PartitionValues, TableFacts
 
 
 class CommandTableWriter:
@@ -95,7 +95,7 @@ class CommandTableWriter:
         now = self._now(facts)
         missing = [file for file in batch.files if file.key not in now.file_keys]
         if missing:
-            raise self._files_gone(facts, missing, len(batch.files))
+            raise files_gone(missing, len(batch.files), self._reader.storage(facts), facts)
         self._session.describe(f"{facts.ref.identifier}: {step.kind}")
         refuse_other_spelling(now, batch, facts.ref.identifier)
         selected = select(now, step, batch, table_of_path(self._reader.storage(now).root_text))
@@ -222,17 +222,6 @@ class CommandTableWriter:
                 help="plan again",
             )
         return now
-
-    def _files_gone(self, facts: TableFacts, missing: list[DataFile], planned: int) -> CommitConflict:
-        storage = self._reader.storage(facts)
-        other_commit = find_conflicting_commit(storage, {file.key for file in missing}, after_version=facts.version)
-        return CommitConflict(
-            f"{len(missing)} of {planned} files are no longer live as planned: another writer won"
-            + (f" ({other_commit})" if other_commit else ""),
-            where=facts.ref.identifier,
-            found=f"{missing[0].path} was removed or has other deleted rows now",
-            help="plan again; the rest will be done then",
-        )
 
     def _nothing_taken(self, facts: TableFacts, batch: Batch, selected: Selected) -> MaintainerError:
         """Return the error for a command that succeeded and committed nothing."""

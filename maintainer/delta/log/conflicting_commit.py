@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
 from maintainer.delta.log.commit_history import info_of
 from maintainer.delta.storage.table_log import LogEntry, TableLog
+from maintainer.errors import CommitConflict
+from maintainer.model.table.table_facts import DataFile, TableFacts
 
 MAX_COMMITS_SEARCHED = 1000
 
@@ -37,6 +39,34 @@ def vector_id(vector: Mapping[str, Any] | None) -> str:
         return ""
     offset = "" if vector.get("offset") is None else f"@{vector['offset']}"
     return f"{vector['storageType']}{vector['pathOrInlineDv']}{offset}"
+
+
+def lost_to(
+    what: str,
+    storage: TableLog,
+    keys: Collection[tuple[str, str]] = (),
+    *,
+    after_version: int,
+    where: str,
+    help: str,
+    found: str | None = None,
+) -> CommitConflict:
+    """Return C701, which names the other commit where it is found; see ``find_conflicting_commit``."""
+    other_commit = find_conflicting_commit(storage, keys, after_version=after_version)
+    return CommitConflict(what + (f" ({other_commit})" if other_commit else ""), where=where, found=found, help=help)
+
+
+def files_gone(missing: Sequence[DataFile], num_planned: int, storage: TableLog, facts: TableFacts) -> CommitConflict:
+    """Return C701 for files of a batch that are no longer live as planned."""
+    return lost_to(
+        f"{len(missing)} of {num_planned} files are no longer live as planned: another writer won",
+        storage,
+        {file.key for file in missing},
+        after_version=facts.version,
+        where=facts.ref.identifier,
+        found=f"{missing[0].path} was removed, or has other deleted rows or another partition now",
+        help="plan again; the rest will be done then",
+    )
 
 
 def find_conflicting_commit(

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import PartitionNames
-from maintainer.delta.log.conflicting_commit import find_conflicting_commit
+from maintainer.delta.log.conflicting_commit import files_gone
 from maintainer.delta.log.staged_file import Marks, WrittenFile
 from maintainer.delta.proof.statistics_figures import FileFigures as StatisticsFigures
 from maintainer.delta.proof.statistics_figures import StatisticsColumn
@@ -39,7 +39,7 @@ from maintainer.delta.transaction.requirements import (
 )
 from maintainer.delta.transaction.small_log_files import is_kernels
 from maintainer.engine.step_meter import StepMeter, polled
-from maintainer.errors import CommitConflict, CommitNotLanded, MaintainerError, raise_from
+from maintainer.errors import CommitNotLanded, MaintainerError, raise_from
 from maintainer.errors.missing_files import missing_before
 from maintainer.model.plan.lanes import LaneChoice, SourceStatistics
 from maintainer.model.plan.steps import Batch, RewriteStep, ZOrderStep
@@ -308,16 +308,7 @@ class RewriteJob:
             if (now := live.get(file.key)) is None or names.texts_of(now.get("partitionValues")) != file.partition_texts
         ]
         if missing:
-            other_commit = find_conflicting_commit(
-                self.storage, {file.key for file in missing}, after_version=self.facts.version
-            )
-            raise CommitConflict(
-                f"{len(missing)} of {len(self.batch.files)} files are no longer live as planned: another writer won"
-                + (f" ({other_commit})" if other_commit else ""),
-                where=self.where,
-                found=f"{missing[0].path} was removed, or has other deleted rows or another partition now",
-                help="plan again; the rest will be done then",
-            )
+            raise files_gone(missing, len(self.batch.files), self.storage, self.facts)
 
     def failure(self, error: BaseException, doing: str) -> MaintainerError:
         """Map an exception raised before the commit to our error."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.commit_history import find_stamp
-from maintainer.delta.log.conflicting_commit import find_conflicting_commit
+from maintainer.delta.log.conflicting_commit import lost_to
 from maintainer.delta.storage.failures.engine_failures import (
     NOT_COMMITTED_HELP,
     describe,
@@ -20,7 +21,7 @@ from maintainer.delta.storage.failures.machine_failures import storage_error
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.landed_commit import landed_actions
 from maintainer.engine.process_loss import is_engine_lost
-from maintainer.errors import CommitConflict, CommitNotLanded, CommitUnknown, Interrupted, MaintainerError
+from maintainer.errors import CommitNotLanded, CommitUnknown, Interrupted, MaintainerError
 from maintainer.model.table.commit_records import CommitStamp
 
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
@@ -84,6 +85,29 @@ def not_landed(error: BaseException, where: str) -> MaintainerError:
     )
 
 
+def settled(
+    attempt: Callable[[], int | None],
+    find: Callable[[], int | None],
+    refused: Callable[[Exception], MaintainerError],
+    *,
+    where: str,
+) -> int | None:
+    """Make a stamped commit: the version that ``attempt`` returns, or the one that the log has after an error.
+
+    Raises:
+        MaintainerError: What ``refused`` makes of an error after which the log does not have it; or as ``settle``.
+    """
+    try:
+        return attempt()
+    except BaseException as error:
+        landed = settle(find, error, where=where)
+        if landed is not None:
+            return landed
+        if isinstance(error, MaintainerError) or not isinstance(error, Exception):
+            raise
+        raise refused(error) from error
+
+
 def commit_once(
     jvm: DeltaJvm,
     storage: TableStorage,
@@ -103,28 +127,22 @@ def commit_once(
         CommitNotLanded: C702, it failed and did not land.
         CommitUnknown: C703, the answer was lost and the log could not settle it.
     """
+
+    def refused(error: Exception) -> MaintainerError:
+        if not is_conflict(describe(error)):
+            return not_landed(error, where)
+        found = message_of(error)
+        return lost_to(
+            "another writer won", storage, after_version=after_version, where=where, found=found, help="plan again"
+        )
+
+    find = partial(find_stamp, storage, stamp, after_version=after_version)
     with stamped(jvm, stamp):
-        try:
-            version = attempt()
-        except BaseException as error:
-            landed = settle(lambda: find_stamp(storage, stamp, after_version=after_version), error, where=where)
-            if landed is not None:
-                return landed
-            if isinstance(error, MaintainerError) or not isinstance(error, Exception):
-                raise
-            if is_conflict(describe(error)):
-                other_commit = find_conflicting_commit(storage, (), after_version=after_version)
-                raise CommitConflict(
-                    "another writer won" + (f" ({other_commit})" if other_commit else ""),
-                    where=where,
-                    found=message_of(error),
-                    help="plan again",
-                ) from error
-            raise not_landed(error, where) from error
+        version = settled(attempt, find, refused, where=where)
     if version is not None:
         landed_actions(jvm, storage, stamp, where, version)
         return version
-    landed_version = find_stamp(storage, stamp, after_version=after_version)
+    landed_version = find()
     if landed_version is None:
         jvm.forget_log(storage.root_uri)
         raise CommitNotLanded("the commit is not in the log", where=where, help="run `maintainer apply` again")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import read_protocol
-from maintainer.delta.log.conflicting_commit import find_conflicting_commit
+from maintainer.delta.log.conflicting_commit import find_conflicting_commit, lost_to
 from maintainer.delta.log.replay.version_replay import replay_version
 from maintainer.delta.storage.file_store import local_path
 from maintainer.delta.storage.table_storage import TableStorage
@@ -97,9 +97,10 @@ def check_as_planned(jvm: DeltaJvm, storage: TableStorage, facts: TableFacts, sn
     check_same_table(jvm, storage, facts, snapshot)
     why = _difference(jvm, facts, snapshot)
     if why is not None:
-        other_commit = find_conflicting_commit(storage, (), after_version=facts.version)
-        raise CommitConflict(
-            f"another writer won: {why}" + (f" ({other_commit})" if other_commit else ""),
+        raise lost_to(
+            f"another writer won: {why}",
+            storage,
+            after_version=facts.version,
             where=facts.ref.identifier,
             help="nothing was committed and what was written was removed; the next plan takes the new state",
         )

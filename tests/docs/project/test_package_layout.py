@@ -53,6 +53,50 @@ def test_no_module_is_longer_than_four_hundred_lines(top: str) -> None:
     assert {str(path.relative_to(ROOT)): length for path, length in lengths.items() if length > MAX_LINES} == {}
 
 
+MAX_PARAMETERS = 7
+PUBLIC = ("__init__.py", "app/auto_compact_hook.py", "app/python_api/")
+"""What users call by keywords; commands take an argument for each of their options."""
+MORE_PARAMETERS = {
+    "app/planning/read_table.py": {"read_for_planning"},
+    "app/running/watch_loop.py": {"watch"},
+    "app/status/status_look.py": {"look_at_all"},
+    "delta/vacuum/vacuum_deletion.py": {"__init__"},
+    "planning/planner.py": {"assemble"},
+    "report/html/fleet_view.py": {"fleet_view"},
+    "report/html/run_view.py": {"run_view"},
+    "report/run/progress_text.py": {"__init__"},
+}
+"""Functions that have more today. None may join them."""
+
+
+def long_lists_of_parameters(tree: ast.Module, *, is_public: bool) -> set[str]:
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and not any("command" in ast.unparse(one) for one in node.decorator_list):
+            named = [one.arg for one in (*node.args.posonlyargs, *node.args.args) if one.arg not in ("self", "cls")]
+            if len(named) + (0 if is_public else len(node.args.kwonlyargs)) > MAX_PARAMETERS:
+                found.add(node.name)
+    return found
+
+
+def test_no_function_has_more_than_seven_parameters() -> None:
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        name = path.relative_to(PACKAGE).as_posix()
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if long := long_lists_of_parameters(tree, is_public=name.startswith(PUBLIC)):
+            found[name] = long
+    assert found == MORE_PARAMETERS
+
+
+def test_a_long_list_of_parameters_is_seen() -> None:
+    eight = ", ".join("abcdefgh")
+    assert long_lists_of_parameters(ast.parse(f"def f({eight}): ..."), is_public=True) == {"f"}
+    assert long_lists_of_parameters(ast.parse(f"def f(a, *, {eight[3:]}, i): ..."), is_public=False) == {"f"}
+    assert long_lists_of_parameters(ast.parse(f"def f(*, {eight}): ..."), is_public=True) == set()
+    assert long_lists_of_parameters(ast.parse(f"@click.command()\ndef f({eight}): ..."), is_public=False) == set()
+
+
 @pytest.mark.parametrize("folder", folders(PACKAGE), ids=lambda folder: str(folder.relative_to(ROOT)))
 def test_each_folder_says_what_lives_in_it(folder: Path) -> None:
     init = folder / "__init__.py"

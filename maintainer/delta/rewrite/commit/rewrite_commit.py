@@ -20,7 +20,7 @@ from typing import Any
 
 from maintainer.delta.jvm import JavaObject
 from maintainer.delta.log.commit_history import find_stamp
-from maintainer.delta.log.conflicting_commit import find_conflicting_commit
+from maintainer.delta.log.conflicting_commit import lost_to
 from maintainer.delta.rewrite.commit.carried_deletes import carry_deletes
 from maintainer.delta.rewrite.commit.row_positions import CannotCarryError
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
@@ -278,10 +278,11 @@ def _prepare_next(
 
 
 def _conflict(job: RewriteJob, why: str, error: BaseException | None = None) -> CommitConflict:
-    keys = {file.key for file in job.batch.files}
-    other_commit = find_conflicting_commit(job.storage, keys, after_version=int(job.snapshot.version()))
-    return CommitConflict(
-        f"another writer won: {why}" + (f" ({other_commit})" if other_commit else ""),
+    return lost_to(
+        f"another writer won: {why}",
+        job.storage,
+        {file.key for file in job.batch.files},
+        after_version=int(job.snapshot.version()),
         where=job.where,
         found=safe_message(error) if error is not None else None,
         help="nothing was committed and what was written was removed; the next plan takes the new state",
