@@ -32,7 +32,6 @@ from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFiles
 from maintainer.model.plan.lanes import MAX_DELETED_ROWS, Lane
 from maintainer.model.plan.steps import Batch, Bin
-from maintainer.model.table.table_facts import DataFile
 
 MAX_HIDDEN_RATIO = 0.5
 """Of a bin's rows: with more of them deleted, the next plan makes better files than this rewrite would leave."""
@@ -127,7 +126,11 @@ def _bin_now(
         if add is not None and any(source.get(key) != add.get(key) for key in ("size", "partitionValues")):
             raise CannotCarryError("a file of the batch was replaced under the same name")
     deleted = _places_of_deleted(job, number, old, now, files)
-    current = tuple((_with_vector(file, add), add) for file, add in zip(bin_.files, now, strict=True) if add)
+    current = []
+    for file, add in zip(bin_.files, now, strict=True):
+        if add:
+            vector = add.get("deletionVector")
+            current.append((replace(file, deletion_vector=deletion_vector(vector) if vector else None), add))
     if not current:
         raise CannotCarryError("all files of a bin were removed")
     return _BinNow(
@@ -157,12 +160,6 @@ def _places_of_deleted(
     if sum(map(_num_records, files)) != num_rows or sum(map(len, deleted)) != len(places) or len(deleted) != len(files):
         raise CannotCarryError("the new files do not hold the rows that were read, each once")
     return deleted
-
-
-def _with_vector(file: DataFile, add: AddAction) -> DataFile:
-    """A planned file with its deletion vector of now."""
-    vector = add.get("deletionVector")
-    return replace(file, deletion_vector=deletion_vector(vector) if vector else None)
 
 
 def _rows_read(job: RewriteJob, source: AddAction) -> RowsRead:
