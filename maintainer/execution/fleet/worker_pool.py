@@ -30,6 +30,7 @@ from maintainer.journal.memory.table_records import TablePast
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import BatchStarted, RunStopping, StepFinished, StepHeartbeat, TableStarted
+from maintainer.model.table.table_facts import TableRef
 
 MAX_GIVEN_UP = 8
 """Threads that may be given up in one run; after that something is wrong with the engine and nothing new is started."""
@@ -96,7 +97,7 @@ class Crew:
     _ended: queue.SimpleQueue[TableOutcome] = field(default_factory=queue.SimpleQueue)
     _members: list[_Member] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _num_failed: int = 0
+    _failed: set[TableRef] = field(default_factory=set)
     _is_wrong: bool = False
     _batch_opened: threading.Condition = field(init=False)
 
@@ -158,7 +159,7 @@ class Crew:
             busy = any(member.running is not None for member in self._alive()) or not self._ended.empty()
             if not self._batches or self._waiting or busy:
                 return
-            number, failed = self._num_batches - len(self._batches) + 1, self._num_failed
+            number, failed = self._num_batches - len(self._batches) + 1, len(self._failed)
             # Failures may be allowed; a batch is still not tried out on more tables once what it wrote was wrong.
             if failed < (self.bounds.failures_allowed or 1) and not self._is_wrong:
                 self._waiting.extend(self._batches.popleft())
@@ -205,8 +206,8 @@ class Crew:
         if failed_status or outcome.status is TableStatus.VERIFY_FAILED:
             with self._lock:
                 self._is_wrong |= outcome.status is TableStatus.VERIFY_FAILED
-                self._num_failed += 1
-                failed, allowed = self._num_failed, self.bounds.failures_allowed
+                self._failed.add(outcome.ref)  # one that was given up may still end by itself
+                failed, allowed = len(self._failed), self.bounds.failures_allowed
             if allowed is not None and failed >= allowed:
                 tables = "1 table" if failed == 1 else f"{failed} tables"
                 self.context.switch.halt(f"{tables} failed, and --max-failures is {allowed}")
