@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 REQUIRED = required(
     {
-        "DeltaLog": "forTable/2 clearCache/0 invalidateCache/2 update/3 dataPath/0 getSnapshotAt/4 checkpoint/0 doLogCleanup/2 "
-        "tombstoneRetentionMillis/1",
+        "DeltaLog": "forTable/2 clearCache/0 invalidateCache/2 update/3 dataPath/0 getSnapshotAt/4 checkpoint/0 "
+        "doLogCleanup/2 tombstoneRetentionMillis/1",
         "Snapshot": "allFiles/0 tombstones/0 version/0 timestamp/0 metadata/0 protocol/0 domainMetadata/0 "
         "statCollectionLogicalSchema/0",
         "implicits.package$": "addFileEncoder/0",
