@@ -60,7 +60,6 @@ MORE_PARAMETERS = {
     "app/planning/read_table.py": {"read_for_planning"},
     "app/running/watch_loop.py": {"watch"},
     "app/status/status_look.py": {"look_at_all"},
-    "delta/vacuum/vacuum_deletion.py": {"__init__"},
     "planning/planner.py": {"assemble"},
     "report/html/fleet_view.py": {"fleet_view"},
     "report/html/run_view.py": {"run_view"},
