@@ -31,7 +31,7 @@ from maintainer.delta.proof.row_comparison import MAX_JUDGED_SOURCES
 from maintainer.delta.storage.failures.engine_failures import message_of, table_errors
 from maintainer.delta.transaction.landed_commit import rewrite_receipt
 from maintainer.delta.transaction.property_commit import check_as_planned, refused_properties
-from maintainer.delta.transaction.requirements import LOSES_ROWS, refuse_unsafe_reads
+from maintainer.delta.transaction.requirements import LOSES_ROWS, refuse_unsafe_reads, table_dropped, table_replaced
 from maintainer.delta.verify.version_proof import prove_version
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard
 from maintainer.engine.step_meter import StepMeter
@@ -207,20 +207,10 @@ class CommandTableWriter:
             now = self._reader.facts(facts.ref)
         except TableError as error:
             if error.code in ("T401", "T402"):
-                raise CommitConflict(
-                    "the table was dropped since it was planned",
-                    where=facts.ref.identifier,
-                    help="plan again, or remove its policy",
-                ) from error
+                raise table_dropped(facts) from error
             raise
         if now.table_id != facts.table_id or now.location != facts.location:
-            raise CommitConflict(
-                "the table was dropped and created again since it was planned",
-                where=facts.ref.identifier,
-                found=f"table id {now.table_id}",
-                allowed=f"table id {facts.table_id}",
-                help="plan again",
-            )
+            raise table_replaced(facts, now.table_id)
         return now
 
     def _nothing_taken(self, facts: TableFacts, batch: Batch, selected: Selected) -> MaintainerError:

@@ -26,6 +26,8 @@ MAX_NAMED = 5
 UNSAFE_READS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 """With either one on, a rewrite loses the rows of files it cannot read, and re-reading them hides it."""
 
+MADE_ANEW = "the table was dropped and created again since it was planned"
+
 LOSES_ROWS = "a rewrite would lose the rows of files that cannot be read"
 
 
@@ -53,27 +55,30 @@ def check_same_table(jvm: DeltaJvm, storage: TableStorage, facts: TableFacts, sn
             CREATE OR REPLACE put another table on top of the log.
     """
     if snapshot.version() < 0:
-        raise CommitConflict(
-            "the table was dropped since it was planned",
-            where=facts.ref.identifier,
-            help="plan again, or remove its policy",
-        )
+        raise table_dropped(facts)
     table_id = jvm.metadata(snapshot)["id"]
     if table_id != facts.table_id:
         was_planned = was_planned_table(storage, facts, facts.version)
         other_commit = None
         if was_planned:
             other_commit = find_conflicting_commit(storage, (), after_version=facts.version)
-        explanation = "the table was dropped and created again since it was planned"
+        explanation = MADE_ANEW
         if was_planned is None:
             explanation = "the table was replaced, or dropped and created again, since it was planned"
-        raise CommitConflict(
-            f"another writer won: the table was replaced ({other_commit})" if other_commit else explanation,
-            where=facts.ref.identifier,
-            found=f"table id {table_id}",
-            allowed=f"table id {facts.table_id}",
-            help="plan again",
-        )
+        what = f"another writer won: the table was replaced ({other_commit})" if other_commit else explanation
+        raise table_replaced(facts, table_id, what)
+
+
+def table_dropped(facts: TableFacts) -> CommitConflict:
+    """Return C701 for a table that is gone."""
+    what = "the table was dropped since it was planned"
+    return CommitConflict(what, where=facts.ref.identifier, help="plan again, or remove its policy")
+
+
+def table_replaced(facts: TableFacts, table_id: str, what: str = MADE_ANEW) -> CommitConflict:
+    """Return C701 for another table in the place of the planned one."""
+    found, allowed = f"table id {table_id}", f"table id {facts.table_id}"
+    return CommitConflict(what, where=facts.ref.identifier, found=found, allowed=allowed, help="plan again")
 
 
 def was_planned_table(storage: TableStorage, facts: TableFacts, version: int) -> bool | None:

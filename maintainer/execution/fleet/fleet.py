@@ -16,7 +16,7 @@ from maintainer.errors import CommitConflict, EnvironmentUnfit, TableHot
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.fleet.results import Results, append_within
 from maintainer.execution.fleet.rollout import in_batches
-from maintainer.execution.fleet.worker_pool import Crew, Task
+from maintainer.execution.fleet.worker_pool import Task, WorkerPool
 from maintainer.execution.run.cancellation import RETRY_THE_REST, signals_stop
 from maintainer.execution.run.problem_of_error import problem_of
 from maintainer.execution.run.run_context import RunContext
@@ -100,7 +100,7 @@ class Fleet:
                     status, problem = status_without_steps(table), problem_without_steps(table)
                     self._finish(TableOutcome.of(table, status, problem=problem))
             if tasks:
-                Crew(self.engine, context, self.bounds, self.results, self._finish).run(batches, workers)
+                WorkerPool(self.engine, context, self.bounds, self.results, self._finish).run(batches, workers)
             return self._close()
 
     def _prepare(self) -> list[Task]:

@@ -70,8 +70,8 @@ class _Running:
 
 
 @dataclass(slots=True)
-class _Member:
-    """A thread of the crew."""
+class _PoolThread:
+    """A thread of the pool."""
 
     name: str
     thread: threading.Thread | None = None
@@ -83,7 +83,7 @@ class _Member:
 
 
 @dataclass(slots=True)
-class Crew:
+class WorkerPool:
     """Runs tasks on threads; ``finish`` is called on the watching thread, once for each table that was started."""
 
     engine: Engine
@@ -95,7 +95,7 @@ class Crew:
     _batches: deque[list[Task]] = field(default_factory=deque)
     _num_batches: int = 0
     _ended: queue.SimpleQueue[TableOutcome] = field(default_factory=queue.SimpleQueue)
-    _members: list[_Member] = field(default_factory=list)
+    _threads: list[_PoolThread] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _failed: set[TableRef] = field(default_factory=set)
     _is_wrong: bool = False
@@ -124,8 +124,8 @@ class Crew:
             if self.context.switch.stop_reason is not None and stopped_at is None:
                 stopped_at = now
                 self._say_that_it_stops(self.context.switch.stop_reason)
-            for member in list(self._members):
-                self._watch(member, now, stopped_at)
+            for pooled in list(self._threads):
+                self._watch(pooled, now, stopped_at)
         self._collect(0.0)
         self._report_broken_workers()
 
@@ -146,17 +146,17 @@ class Crew:
     def _busy(self) -> bool:
         with self._lock:
             startable = bool(self._waiting or self._batches) and self.context.switch.halt_reason is None
-            return any(member.running is not None for member in self._alive()) or (startable and bool(self._alive()))
+            return any(pooled.running is not None for pooled in self._alive()) or (startable and bool(self._alive()))
 
-    def _alive(self) -> list[_Member]:
+    def _alive(self) -> list[_PoolThread]:
         return [
-            member for member in self._members if not member.given_up and member.thread and member.thread.is_alive()
+            pooled for pooled in self._threads if not pooled.given_up and pooled.thread and pooled.thread.is_alive()
         ]
 
     def _open_next_batch(self) -> None:
         """Hand out the next batch once the one before has ended; failures in it keep the rest from being started."""
         with self._lock:
-            busy = any(member.running is not None for member in self._alive()) or not self._ended.empty()
+            busy = any(pooled.running is not None for pooled in self._alive()) or not self._ended.empty()
             if not self._batches or self._waiting or busy:
                 return
             number, failed = self._num_batches - len(self._batches) + 1, len(self._failed)
@@ -174,31 +174,31 @@ class Crew:
             self.context.tell(BatchStarted(self.context.clock.now_ms(), number, self._num_batches, num_tables))
 
     def _new_thread(self) -> threading.Thread:
-        member = _Member(name=f"{self.context.run_id}-w{len(self._members)}")
-        member.thread = threading.Thread(target=self._work, args=(member,), name=member.name, daemon=True)
-        self._members.append(member)
-        return member.thread
+        pooled = _PoolThread(name=f"{self.context.run_id}-w{len(self._threads)}")
+        pooled.thread = threading.Thread(target=self._work, args=(pooled,), name=pooled.name, daemon=True)
+        self._threads.append(pooled)
+        return pooled.thread
 
-    def _work(self, member: _Member) -> None:
-        """Take tables until none is left; runs on the member's thread."""
+    def _work(self, pooled: _PoolThread) -> None:
+        """Take tables until none is left; runs on that thread."""
         try:
-            with self.engine.worker(member.name) as engine:
-                while (running := self._take(member, engine)) is not None:
+            with self.engine.worker(pooled.name) as engine:
+                while (running := self._take(pooled, engine)) is not None:
                     plan = running.plan
                     self.results.began(plan.ref)
                     now_ms = self.context.clock.now_ms()
                     self.context.tell(TableStarted(now_ms, plan.ref.identifier, len(plan.steps), plan.is_ledger))
                     self._end(running.run.run())
                     with self._lock:
-                        member.running = None
-                        if member.given_up:
+                        pooled.running = None
+                        if pooled.given_up:
                             return
         except Exception as error:  # the session could not be made or closed
             with self._lock:
-                member.problem = problem_of(error)
-                running_now, member.running = member.running, None
+                pooled.problem = problem_of(error)
+                running_now, pooled.running = pooled.running, None
             if running_now is not None:
-                self._end(self._broken(running_now.plan, member.problem))
+                self._end(self._broken(running_now.plan, pooled.problem))
 
     def _end(self, outcome: TableOutcome) -> None:
         """Hand over an outcome. Failures are counted here, before the next table is taken, so that a bound is exact."""
@@ -213,19 +213,19 @@ class Crew:
                 self.context.switch.halt(f"{tables} failed, and --max-failures is {allowed}")
         self._ended.put(outcome)
 
-    def _take(self, member: _Member, engine: TableEngine) -> _Running | None:
+    def _take(self, pooled: _PoolThread, engine: TableEngine) -> _Running | None:
         with self._lock:
             while self._batches and not self._waiting and self.context.switch.halt_reason is None:
-                if member.given_up:
+                if pooled.given_up:
                     return None
                 self._batch_opened.wait(self.bounds.tick_seconds)
-            if not self._waiting or self.context.switch.halt_reason is not None or member.given_up:
+            if not self._waiting or self.context.switch.halt_reason is not None or pooled.given_up:
                 return None
             task, now = self._waiting.popleft(), self.context.clock.monotonic()
             worker = TableWorker(task.plan, engine, self.context, TableControl(self.context.switch))
             running = _Running(TableRun(worker, task.past, partial(self.results.step, task.plan.ref)), now)
-            with member.going_on:
-                member.running = running
+            with pooled.going_on:
+                pooled.running = running
                 engine.begin_table()
             return running
 
@@ -240,47 +240,47 @@ class Crew:
         except queue.Empty:
             return
 
-    def _watch(self, member: _Member, now: float, stopped_at: float | None) -> None:
-        running = member.running
+    def _watch(self, pooled: _PoolThread, now: float, stopped_at: float | None) -> None:
+        running = pooled.running
         if running is None:
             return
         if running.cancelled_at is not None and now - running.last_cancel >= CANCEL_AGAIN_SECONDS:
             running.last_cancel = now
             with contextlib.suppress(Exception):  # the engine is gone; the grace period decides
-                self._cancel_jobs(member, running)
-        if member.given_up:
+                self._cancel_jobs(pooled, running)
+        if pooled.given_up:
             return
         seconds = running.plan.timeout_seconds
         grace = self.bounds.grace_after(self.context.switch)
         if running.cancelled_at is None:
             if now - running.started > seconds:
-                self._cancel(member, running, now, f"the table's limit of {seconds} s", timed_out=True)
+                self._cancel(pooled, running, now, f"the table's limit of {seconds} s", timed_out=True)
             elif stopped_at is not None and now - stopped_at >= grace:
-                self._cancel(member, running, now, self.context.switch.stop_reason or "stopped", timed_out=False)
+                self._cancel(pooled, running, now, self.context.switch.stop_reason or "stopped", timed_out=False)
         elif now - running.cancelled_at > self.bounds.hang_after(self.context.switch):
-            self._give_up(member, running)
+            self._give_up(pooled, running)
             return
         self._beat(running, now)
 
-    def _cancel(self, member: _Member, running: _Running, now: float, reason: str, *, timed_out: bool) -> None:
+    def _cancel(self, pooled: _PoolThread, running: _Running, now: float, reason: str, *, timed_out: bool) -> None:
         running.cancelled_at = running.last_cancel = now
         running.control.cancel(reason, timed_out=timed_out)
         try:
-            self._cancel_jobs(member, running)
+            self._cancel_jobs(pooled, running)
         except Exception as error:  # the engine is gone; the grace period decides
             running.control.cancel(f"{reason}; cancelling failed: {type(error).__name__}", timed_out=timed_out)
 
-    def _cancel_jobs(self, member: _Member, running: _Running) -> None:
-        with member.going_on:
-            if member.running is running:
-                self.engine.cancel(member.name)
+    def _cancel_jobs(self, pooled: _PoolThread, running: _Running) -> None:
+        with pooled.going_on:
+            if pooled.running is running:
+                self.engine.cancel(pooled.name)
 
-    def _give_up(self, member: _Member, running: _Running) -> None:
+    def _give_up(self, pooled: _PoolThread, running: _Running) -> None:
         """Abandon a thread that does not end: report its table without it, and start another worker."""
         with self._lock:
-            if member.running is None:
+            if pooled.running is None:
                 return
-            member.given_up = True
+            pooled.given_up = True
         running.control.abandon()
         outcome = _hung(running, self.results, self.bounds.hang_after(self.context.switch))
         known = len(self.results.steps_so_far(outcome.ref))
@@ -288,7 +288,7 @@ class Crew:
             number, now_ms = self.context.step_numbers.get(step.step_id, 0), self.context.clock.now_ms()
             self.context.tell(StepFinished(now_ms, outcome.ref.identifier, number, step))
         self._end(outcome)
-        if sum(member.given_up for member in self._members) >= MAX_GIVEN_UP:
+        if sum(pooled.given_up for pooled in self._threads) >= MAX_GIVEN_UP:
             self.context.switch.halt(f"{MAX_GIVEN_UP} tables did not end when cancelled")
         elif (self._waiting or self._batches) and self.context.switch.halt_reason is None:
             self._new_thread().start()
@@ -321,7 +321,7 @@ class Crew:
 
     def _report_broken_workers(self) -> None:
         """Fail the tables that could not start because no worker did, with the reason."""
-        problem = next((member.problem for member in self._members if member.problem is not None), None)
+        problem = next((pooled.problem for pooled in self._threads if pooled.problem is not None), None)
         if problem is None or self.context.switch.halt_reason is not None:
             return
         for task in (*self._waiting, *(task for batch in self._batches for task in batch)):

@@ -67,11 +67,11 @@ def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddA
             codec=codec_of(job.jvm),
             tight_bounds="deletionVectors" in job.facts.protocol.writer_features,
         )
-        file = write_local(rows, target)
-        if file is None:
+        stats = write_local(rows, target)
+        if stats is None:
             continue
         try:
-            files.append(published(job, number, path, sources, file.stats))
+            files.append(published(job, number, path, sources, stats))
         except LaneUnfit:
             job.delete_written(written.path for written in files)
             raise

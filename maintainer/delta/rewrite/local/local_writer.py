@@ -39,16 +39,8 @@ class LocalTarget:
     tight_bounds: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LocalFile:
-    """A file that was written: its rows, and its statistics as JSON."""
-
-    num_records: int
-    stats: str
-
-
-def write_local(rows: Iterable[pa.RecordBatch], target: LocalTarget) -> LocalFile | None:
-    """Write rows as one new file; None, and no file, where there are none.
+def write_local(rows: Iterable[pa.RecordBatch], target: LocalTarget) -> str | None:
+    """Write rows as one new file and return its statistics as JSON; None, and no file, where there are none.
 
     Args:
         rows: Batches of the target's schema, in the order in which they are written.
@@ -87,13 +79,12 @@ def write_local(rows: Iterable[pa.RecordBatch], target: LocalTarget) -> LocalFil
         if not statistics.num_records:
             os.unlink(target.path)
             return None
-        stats = statistics.to_json(tight_bounds=target.tight_bounds)
+        return statistics.to_json(tight_bounds=target.tight_bounds)
     except BaseException as error:
         if not isinstance(error, FileExistsError):
             with contextlib.suppress(OSError):
                 os.unlink(target.path)
         raise
-    return LocalFile(statistics.num_records, stats)
 
 
 def _row_groups(rows: Iterable[pa.RecordBatch], statistics: FileStatistics) -> Iterator[pa.Table]:

@@ -20,7 +20,7 @@ from maintainer.delta.proof.statistics_verdict import Strictness, judge
 from maintainer.delta.rewrite.lane_fit import LaneUnfit
 from maintainer.delta.rewrite.local.arrow_rows import SourceFile, read_rows
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
-from maintainer.delta.rewrite.local.local_writer import LocalFile, LocalTarget, write_local
+from maintainer.delta.rewrite.local.local_writer import LocalTarget, write_local
 from tests.support.tables.zoo_rows import ARRAY, SCHEMA, field, table_of, zoo_rows
 
 COLUMNS = statistics_columns(SCHEMA, ())
@@ -45,7 +45,7 @@ def old(sources: list[str]) -> list[ComparedFile]:
     return [ComparedFile(path) for path in sources]
 
 
-def rewrite(sources: list[str], target: LocalTarget, **options: Any) -> LocalFile | None:
+def rewrite(sources: list[str], target: LocalTarget, **options: Any) -> str | None:
     rows = read_rows([SourceFile(path) for path in sources], target.schema, by_id=False, **options)
     return write_local(rows, target)
 
@@ -66,9 +66,9 @@ def test_every_type_keeps_its_rows_and_gets_true_statistics(tmp_path: Path) -> N
     sources, target = sources_in(tmp_path, rows[:2], rows[2:]), target_in(tmp_path)
     written = rewrite(sources, target)
     assert written is not None
-    assert written.num_records == 5
-    assert verdict(sources, target, written.stats) == []
-    stats = json.loads(written.stats)
+    assert json.loads(written)["numRecords"] == 5
+    assert verdict(sources, target, written) == []
+    stats = json.loads(written)
     assert stats["maxValues"]["string"] == "é" * 32 + "\U0010ffff"
     assert (stats["minValues"]["double"], stats["maxValues"]["double"]) == (0.0, "NaN")
     assert stats["minValues"]["timestamp"] == "0001-01-01T00:00:00.000Z"
@@ -107,7 +107,7 @@ def test_older_files_get_the_columns_of_today(tmp_path: Path) -> None:
     written = rewrite(sources, target)
     assert written is not None
     assert pq.read_table(target.path).to_pylist() == [{"a": None, "b": 1}, {"a": None, "b": 2}]
-    assert verdict(sources, target, written.stats, schema) == []
+    assert verdict(sources, target, written, schema) == []
 
 
 def test_int96_and_dictionaries_are_read(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_int96_and_dictionaries_are_read(tmp_path: Path) -> None:
     written = rewrite([path], target)
     assert written is not None
     assert pq.read_table(target.path).to_pylist() == table.to_pylist()
-    assert verdict([path], target, written.stats, schema) == []
+    assert verdict([path], target, written, schema) == []
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_soft_deleted_rows_are_left_out_by_both_libraries(tmp_path: Path) -> Non
     assert written is not None
     live = [number for number in range(200_000) if number not in deleted]
     assert pq.read_table(target.path)["n"].to_pylist() == live
-    new = [ComparedFile(target.path, written.stats)]
+    new = [ComparedFile(target.path, written)]
     measured = measure_by_duckdb(columns, (), [ComparedFile(path, deleted_rows=deleted)], new)
     assert (measured.read, measured.read.rows) == (measured.written, len(live))
     for wrong in ((), deleted[1:], (2, *deleted[1:]), (*deleted, 5)):
@@ -254,7 +254,7 @@ def test_the_second_engine_sees_statistics_that_lie(tmp_path: Path, name: str) -
     sources, target = sources_in(tmp_path, zoo_rows()), target_in(tmp_path)
     written = rewrite(sources, target)
     assert written is not None
-    stats = json.loads(written.stats)
+    stats = json.loads(written)
     LIES[name](stats)
     assert verdict(sources, target, json.dumps(stats)) != []
 
