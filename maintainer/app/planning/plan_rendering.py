@@ -14,33 +14,12 @@ from maintainer.report.plan.why_text import render_why
 from maintainer.report.style import PLAIN, Style
 
 
-def plan_options(
-    project: Project,
-    plan: Plan,
-    *,
-    saved_to: str | None = None,
-    applied_next: bool = False,
-    in_brief: bool = False,
-    verbose: bool = False,
-) -> PlanOptions:
-    """Return the options with which a plan of this project is shown.
-
-    Args:
-        project: The project, for its name and its past runs.
-        plan: The plan.
-        saved_to: Where it was saved; None if it was not.
-        applied_next: It is carried out next, so nothing is said about saving it.
-        in_brief: Say of a problem only what it is.
-        verbose: Name every table, reason and bin.
-    """
+def plan_options(project: Project, plan: Plan) -> PlanOptions:
+    """Return what a plan is shown with: the project's name and policies, and what its past runs teach."""
     learned = _learned(project, plan)
     return PlanOptions(
         project=project.root.name,
         num_policies=project.loaded.policy_count,
-        saved_to=saved_to,
-        applied_next=applied_next,
-        in_brief=in_brief,
-        verbose=verbose,
         tz=local_zone(),
         expected_time=expected_time(plan, learned),
         lost_ratios=expected_losses(plan, learned),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from maintainer.app.planning.plan_rendering import plan_options
@@ -58,7 +58,7 @@ class Plan:
 
     def to_text(self, *, verbose: bool = False) -> str:
         """Return the plan as ``maintainer plan`` prints it; ``verbose`` names every table, reason and bin."""
-        options = plan_options(self._project, self.model, applied_next=True, verbose=verbose)
+        options = replace(plan_options(self._project, self.model), applied_next=True, verbose=verbose)
         return render_plan(self.model, options)
 
     def to_markdown(self) -> str:

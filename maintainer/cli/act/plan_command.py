@@ -52,9 +52,8 @@ def plan_text(
     ``for_apply``: it is carried out next, so nothing is said about saving it. ``in_brief``: nobody is asked before, and
     the end of the run says in full what is wrong with a table.
     """
-    options = plan_options(
-        project,
-        plan,
+    options = replace(
+        plan_options(project, plan),
         saved_to=str(saved_to) if saved_to else None,
         applied_next=for_apply,
         in_brief=in_brief,
