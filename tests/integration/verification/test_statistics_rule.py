@@ -24,7 +24,6 @@ import pytest
 from tests.support.product import (
     CheckResult,
     Checks,
-    CommandEngine,
     DeltaCommitProver,
     DeltaEngine,
     DeltaTableEngine,
@@ -33,10 +32,10 @@ from tests.support.product import (
     SessionLease,
     TableRef,
     Verdict,
-    classic_sessions,
 )
 from tests.support.runs.rewrites import in_lane
 from tests.support.tables.delta_tables import compaction, forge_commit, forget_logs, no_intent, stamp
+from tests.support.writers.writers import engine_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -330,15 +329,20 @@ def test_of_rows_that_spark_counted_on_their_way_the_small_files_are_judged(
     assert all(name in inputs.detail for name in (*small, *large))
 
 
-@pytest.mark.parametrize("which", ["very large table", "command"])
+@pytest.mark.parametrize("which", ["very large table", "command", "connect"])
 def test_statistics_of_sources_are_judged(
-    lease: SessionLease, engine: DeltaTableEngine, lake: Path, monkeypatch: pytest.MonkeyPatch, which: str
+    lease: SessionLease,
+    engine: DeltaTableEngine,
+    lake: Path,
+    connect_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    which: str,
 ) -> None:
     """Of a table whose files are not kept in memory, and of what Delta's own OPTIMIZE rewrote."""
     case, path = CASES["a NaN behind a finite maximum"], lake / "t"
     _build(path, case)
-    if which == "command":
-        with CommandEngine(classic_sessions(lease)).worker("statistics") as worker:
+    if which != "very large table":
+        with engine_of(which, lease, connect_url) as worker:
             facts = worker.reader.facts(TableRef(str(path)))
             proof = worker.writer.rewrite(facts, *compaction(facts), stamp(), no_intent).proof
     else:
