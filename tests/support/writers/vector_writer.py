@@ -21,6 +21,8 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
+from tests.support.suites.store_lake import is_on_store
+
 Row = dict[str, Any]
 _MAGIC = 1681511377
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -131,6 +133,9 @@ def _commit(path: Path, operation: str, actions: list[dict[str, Any]]) -> int:
                            "isolationLevel": "Serializable", "isBlindAppend": False, "engineInfo": "test"}}  # fmt: skip
     target = path / "_delta_log" / f"{version:020d}.json"
     descriptor = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+    if is_on_store():
+        # To the server a file without a tag is not there: a writer that creates the name would take its place.
+        os.setxattr(descriptor, "user.etag", f'"{uuid.uuid4().hex}"'.encode())
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.writelines(json.dumps(action) + "\n" for action in (info, *actions))
     return version
