@@ -11,11 +11,11 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from maintainer.journal.events.earlier_runs import add_event, tried_at
 from maintainer.journal.events.event_log import EVENTS_FILE, HERE, EventLog
 from maintainer.journal.folder.atomic_files import FolderUnwritable
-from maintainer.journal.folder.publisher import Publisher
 from maintainer.journal.folder.run_folder import RunFolder, tidy_state
 from maintainer.journal.leases import Leases
 from maintainer.journal.memory.other_runs import OtherRuns
@@ -41,6 +41,9 @@ from maintainer.model.run.run_events import (
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts, TableRecord
 
+if TYPE_CHECKING:  # loaded only for a state on a store
+    from maintainer.journal.store.published_run import PublishedRun
+
 NowMs = Callable[[], int]
 
 
@@ -54,7 +57,7 @@ class Journal:
     folder: RunFolder
     _log: EventLog
     now_ms: NowMs
-    publisher: Publisher | None = None
+    publisher: PublishedRun | None = None
 
     def __post_init__(self) -> None:
         self._opened_at_ms = self.now_ms()
@@ -64,7 +67,7 @@ class Journal:
         runs_dir: Path,
         run_id: str,
         now_ms: NowMs,
-        publisher: Publisher | None = None,
+        publisher: PublishedRun | None = None,
         *,
         version: str | None = None,
         host: str | None = None,

@@ -146,16 +146,3 @@ def _dotted(location: tuple[int | str, ...], document: object) -> str:
         except (KeyError, IndexError, TypeError):
             value = None
     return path
-
-
-__all__ = [
-    "DELTA_NAMES",
-    "ClosedUnion",
-    "DecimalText",
-    "DecodeError",
-    "canonical_json",
-    "decode",
-    "delta_name",
-    "encode",
-    "type_adapter",
-]

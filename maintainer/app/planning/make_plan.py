@@ -26,6 +26,7 @@ from maintainer.engine.stages import SILENT, StageListener
 from maintainer.errors import EnvironmentUnfit, MaintainerError, StoreRefusal, TableError
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.folder.atomic_files import reading_runs
+from maintainer.journal.ledger.ledger_rows import damaged_ledger
 from maintainer.journal.memory.table_records import Remembered, remembered
 from maintainer.model.plan.plan import Plan, TablePlan, as_problem
 from maintainer.model.product_version import __version__
@@ -260,14 +261,7 @@ def _of_ledger(error: MaintainerError) -> MaintainerError:
     """The error for a ledger that cannot be read: nobody must take it for a table of the user's."""
     if error.code not in ("T402", "T403"):
         return error
-    return EnvironmentUnfit(
-        "the ledger is damaged",
-        code="E656",
-        where=error.where,
-        found=error.found or error.what,
-        help="your tables are not affected; move the damaged folder away and keep it, then `maintainer ledger rebuild` "
-        "adds what this machine's run folders and the tables' logs have",
-    )
+    return damaged_ledger(error.where, error.found or error.what)
 
 
 def fit(project: Project, plan: Plan, given: Budget) -> Plan:

@@ -22,7 +22,6 @@ from maintainer.journal.ledger.ledger_pending import keep_pending
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.model.run.history_rows import UNDELETE
 from maintainer.model.run.outcome import StepStatus, UndeleteReceipt
-from maintainer.model.table.table_facts import TableFacts
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.units import count_of
 
@@ -47,23 +46,38 @@ def undelete_run(
         FolderUnwritable: E651. What was brought back is back.
     """
     started_at_ms = journal.now_ms()
-    facts: TableFacts | None = None
+    # What is true if this process is killed now; replaced at the end.
+    row = LedgerRow(
+        run_id=journal.run_id,
+        table=policy.table.identifier,
+        step_id=f"{policy.table.identifier}/{UNDELETE}",
+        kind=UNDELETE,
+        status=StepStatus.INTERRUPTED.value,
+        reason=f"run {of_run} had moved the files into the trash",
+        started_at_ms=started_at_ms,
+        policy_file=policy.file,
+        policy_digest=policy.digest,
+        git_commit=project.git_commit(),
+        environment=project.env,
+        owner=policy.owner,
+        error_code="C712",
+        error="the run was killed, or its machine went down, while files were restored; run it again",
+        predicted_files_removed=0,
+        predicted_files_added=0,
+        predicted_bytes_removed=0,
+        predicted_bytes_added=0,
+    )
+    status = StepStatus.FAILED
     receipt: UndeleteReceipt | None = None
     error_code: str | None = None
     failure: str | None = None
     try:
         facts = worker.reader.facts(policy.table)
+        row = replace(row, table_id=facts.table_id, location=facts.location)
         journal.note("undelete", table=policy.table.identifier, of_run=of_run)
-        # What is true if this process is killed now; replaced at the end.
-        begun = replace(
-            _row(project, policy, facts, None, journal.run_id, of_run),
-            started_at_ms=started_at_ms,
-            status=StepStatus.INTERRUPTED.value,
-            error_code="C712",
-            error="the run was killed, or its machine went down, while files were restored; run it again",
-        )
-        _keep(journal, begun, None)
+        _keep(journal, row, None)
         receipt = worker.writer.undelete(facts, of_run)
+        status = StepStatus.INCOMPLETE if receipt.refused else StepStatus.SUCCEEDED
         if receipt.refused:
             failure = f"{count_of(len(receipt.refused), 'file')} not brought back, such as {receipt.refused[0]}"
         return receipt
@@ -71,51 +85,17 @@ def undelete_run(
         error_code, failure = error.code, error.what
         raise
     finally:
-        row = _row(project, policy, facts, receipt, journal.run_id, of_run)
-        ended_at_ms = journal.now_ms()
         row = replace(
             row,
-            started_at_ms=started_at_ms,
-            duration_seconds=(ended_at_ms - started_at_ms) / 1000,
+            status=status.value,
+            num_files_added=receipt.num_files_restored if receipt else 0,
+            bytes_added=receipt.bytes_restored if receipt else 0,
+            duration_seconds=(journal.now_ms() - started_at_ms) / 1000,
             error_code=error_code,
             error=failure,
         )
         _keep(journal, row, receipt)
         journal.finished()
-
-
-def _row(
-    project: Project,
-    policy: ResolvedPolicy,
-    facts: TableFacts | None,
-    receipt: UndeleteReceipt | None,
-    run_id: str,
-    of_run: str,
-) -> LedgerRow:
-    status = StepStatus.FAILED
-    if receipt is not None:
-        status = StepStatus.INCOMPLETE if receipt.refused else StepStatus.SUCCEEDED
-    return LedgerRow(
-        run_id=run_id,
-        table=policy.table.identifier,
-        table_id=facts.table_id if facts else None,
-        location=facts.location if facts else None,
-        step_id=f"{policy.table.identifier}/{UNDELETE}",
-        kind=UNDELETE,
-        status=status.value,
-        reason=f"run {of_run} had moved the files into the trash",
-        num_files_added=receipt.num_files_restored if receipt else 0,
-        bytes_added=receipt.bytes_restored if receipt else 0,
-        predicted_files_removed=0,
-        predicted_files_added=0,
-        predicted_bytes_removed=0,
-        predicted_bytes_added=0,
-        policy_file=policy.file,
-        policy_digest=policy.digest,
-        git_commit=project.git_commit(),
-        environment=project.env,
-        owner=policy.owner,
-    )
 
 
 def _keep(journal: Journal, row: LedgerRow, receipt: UndeleteReceipt | None) -> None:

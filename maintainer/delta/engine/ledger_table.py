@@ -24,7 +24,7 @@ from maintainer.delta.storage.table_storage import TableStorage, storage_of_path
 from maintainer.delta.verify.version_reader import files_at
 from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, MaintainerError, raise_from
 from maintainer.journal.ledger.ledger_rebuild import LedgerContents
-from maintainer.journal.ledger.ledger_rows import LEDGER_COLUMNS, STARTED_AT, LedgerMark, LedgerRow
+from maintainer.journal.ledger.ledger_rows import LEDGER_COLUMNS, STARTED_AT, LedgerMark, LedgerRow, damaged_ledger
 from maintainer.model.table.table_facts import TableRef
 
 if TYPE_CHECKING:
@@ -85,13 +85,15 @@ class LedgerTable:
         except Exception as error:  # every kind of engine error, sorted out below
             raise_from(self._damaged(error), error)
         if missing:
-            raise _damage(self._location, f"{len(missing)} of its {len(uris)} files are missing, such as {missing[0]}")
+            raise damaged_ledger(
+                self._location, f"{len(missing)} of its {len(uris)} files are missing, such as {missing[0]}"
+            )
         return LedgerMark(self._location, facts.table_id, facts.version)
 
     def _damaged(self, error: Exception) -> MaintainerError:
         table_error = as_table_error(error, self._location)
         if table_error.code in ("T402", "T403"):
-            return _damage(self._location, table_error.found or table_error.what)
+            return damaged_ledger(self._location, table_error.found or table_error.what)
         return self._error(error)
 
     def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
@@ -256,17 +258,6 @@ class LedgerTable:
             help="check `state:` in maintainer.yml; if the ledger is lost, move its folder away and run "
             "`maintainer ledger rebuild`",
         )
-
-
-def _damage(location: str, found: str) -> EnvironmentUnfit:
-    return EnvironmentUnfit(
-        "the ledger is damaged",
-        code="E656",
-        where=location,
-        found=found,
-        help="your tables are not affected; move the damaged folder away and keep it, then `maintainer ledger rebuild` "
-        "adds what this machine's run folders and the tables' logs have",
-    )
 
 
 def _digest(rows: Sequence[LedgerRow]) -> str:

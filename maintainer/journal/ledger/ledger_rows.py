@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Protocol
 
+from maintainer.errors import EnvironmentUnfit
 from maintainer.model.closed_types import assert_never
 from maintainer.model.codec import decode
 from maintainer.model.plan.plan import Plan, TablePlan
@@ -149,6 +150,18 @@ class LedgerSink(Protocol):
             MaintainerError: The ledger is there and cannot be read.
         """
         ...
+
+
+def damaged_ledger(where: str | None, found: str) -> EnvironmentUnfit:
+    """Return the error for a ledger that is there and cannot be read: nobody must take it for a table of the user's."""
+    return EnvironmentUnfit(
+        "the ledger is damaged",
+        code="E656",
+        where=where,
+        found=found,
+        help="your tables are not affected; move the damaged folder away and keep it, then `maintainer ledger rebuild` "
+        "adds what this machine's run folders and the tables' logs have",
+    )
 
 
 @dataclass(frozen=True, slots=True)

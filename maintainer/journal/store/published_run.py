@@ -33,7 +33,7 @@ ENDED, LEFT_HERE = "E685", "E686"
 
 
 class PublishedRun:
-    """Publishes one run; see ``Publisher``. Used from several threads."""
+    """Publishes one run, so that other machines see it. Used from several threads."""
 
     def __init__(self, mirror: StateMirror, run_id: str, store_ms: int) -> None:
         self._mirror = mirror
@@ -70,7 +70,14 @@ class PublishedRun:
         return documents_in(self._mirror.storage, LEASES)
 
     def announce(self, *, required: bool) -> None:
-        """See ``Publisher``."""
+        """Publish what the record has by now.
+
+        Args:
+            required: Whether the next step must not be tried without it; else a failure is tried again later.
+
+        Raises:
+            FolderUnwritable: It is required and could not be published.
+        """
         if not required and time.monotonic() < self._away_until:
             return
         try:
@@ -86,14 +93,24 @@ class PublishedRun:
                 raise self._unpublished(error) from error
 
     def refresh(self) -> None:
-        """See ``Publisher``."""
+        """Fetch what other machines recorded.
+
+        Raises:
+            FolderUnwritable: It could not be fetched.
+        """
         try:
             self._mirror.fetch(self.now_ms(), ended_by=self._run_id)
         except OSError as error:
             raise self._unpublished(error) from error
 
     def update_state(self) -> None:
-        """See ``Publisher``. What this run recorded is on the store before the state says so."""
+        """Take all runs that are over into the state that all machines share.
+
+        What this run recorded is on the store before the state says so.
+
+        Raises:
+            OSError: It could not be done; the next run does it.
+        """
 
         def refresh() -> None:
             self._mirror.publish()

@@ -270,9 +270,14 @@ def step_of(event: RunEvent) -> str | None:
     return step_id
 
 
+def type_of(event: RunEvent) -> str:
+    """Return the name of an event's type, as lines have it."""
+    return _TYPES[type(event)]
+
+
 def line_of(event: RunEvent) -> dict[str, Any]:
     """Return an event as the JSON object of its line, without what lines before it hold."""
-    return {"type": _TYPES[type(event)], **encode(_kept(event))}
+    return {"type": type_of(event), **encode(_kept(event))}
 
 
 def event_of(line: Mapping[str, Any]) -> Any:  # noqa: ANN401 (a `RunEvent`, which callers match)

@@ -148,18 +148,8 @@ class CommitStamp:
 
     def to_json(self) -> str:
         """Return the exact string stored in ``userMetadata``: canonical JSON with sorted keys."""
-        return json.dumps(
-            {
-                "maintainer": {
-                    "batch": self.batch,
-                    "policy": self.policy_digest,
-                    "run": self.run_id,
-                    "step": self.step_id,
-                }
-            },
-            sort_keys=True,
-            separators=(",", ":"),
-        )
+        stamp = {"batch": self.batch, "policy": self.policy_digest, "run": self.run_id, "step": self.step_id}
+        return json.dumps({"maintainer": stamp}, sort_keys=True, separators=(",", ":"))
 
     @staticmethod
     def from_json(text: str | None) -> CommitStamp | None:

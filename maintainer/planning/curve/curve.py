@@ -13,8 +13,11 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
+from itertools import takewhile
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 ValueKey: TypeAlias = Any
@@ -29,6 +32,11 @@ _TIME = re.compile(r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(Z|[+-]\d{2}:\d
 
 _DAY_US = 86_400_000_000
 _MS_US = 1000
+
+
+def num_shared(text: str, other: str) -> int:
+    """Return the length of what two texts begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
 
 
 def has_min_and_max(type_name: str) -> bool:
@@ -215,7 +223,7 @@ def cut_curve(counts: Sequence[tuple[int, int]], *, num_bits: int, max_rows: int
             continue
         rows = totals[last] - totals[first]
         middle_address = address + (1 << (free - 1) if free else 0)
-        middle = _first_at_least(counts, middle_address, first, last)
+        middle = bisect_left(counts, middle_address, first, last, key=itemgetter(0))
         smaller_half = min(totals[middle] - totals[first], totals[last] - totals[middle])
         if free == 0 or rows <= max_rows or (4 * rows <= 5 * max_rows and 4 * smaller_half < max_rows):
             starts.append(address)
@@ -223,13 +231,3 @@ def cut_curve(counts: Sequence[tuple[int, int]], *, num_bits: int, max_rows: int
         stack.append((middle, last, middle_address, free - 1))
         stack.append((first, middle, address, free - 1))
     return (0, *starts[1:]) if starts else (0,)
-
-
-def _first_at_least(counts: Sequence[tuple[int, int]], address: int, low: int, high: int) -> int:
-    while low < high:
-        middle = (low + high) // 2
-        if counts[middle][0] < address:
-            low = middle + 1
-        else:
-            high = middle
-    return low

@@ -7,7 +7,6 @@ Only the log is read for it, and the scale is forgotten: figures of two runs are
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from dataclasses import dataclass, replace
 from maintainer.model.plan.zorder_turn import LayoutChange, LayoutFigures
 from maintainer.model.table.files_seen import LayoutBoxes
 from maintainer.model.table.table_facts import ColumnRanges, DataFile, FileRange, TableFacts
-from maintainer.planning.curve.curve import ValueKey, key_of, upper_key
+from maintainer.planning.curve.curve import ValueKey, key_of, num_shared, upper_key
 from maintainer.planning.curve.curve_files import boxes_of, figures_of_boxes
 from maintainer.planning.curve.layout_boxes import layout_boxes
 from maintainer.planning.curve.revision import Revision, make_column
@@ -100,15 +99,10 @@ def _column(type_name: str, number: int, by_file: Mapping[FileKey, tuple[FileRan
         )
     texts = [end for ends in keys.values() for end in ends if isinstance(end, str)]
     # What the lowest and the highest share, all share.
-    shared = _num_shared(min(texts), max(texts)) if texts else 0
+    shared = num_shared(min(texts), max(texts)) if texts else 0
     return {
         key: (_place(low, shared), _place(high, shared), by_file[key][number][2]) for key, (low, high) in keys.items()
     }
-
-
-def _num_shared(text: str, other: str) -> int:
-    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False))
-    return sum(1 for _ in same)
 
 
 def _place(key: ValueKey | None, shared: int) -> str | None:

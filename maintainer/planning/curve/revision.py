@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from maintainer.planning.curve.curve import MAX_ADDRESS_BITS, ValueKey, bits_of, key_of, upper_key
+from maintainer.planning.curve.curve import MAX_ADDRESS_BITS, ValueKey, bits_of, key_of, num_shared, upper_key
 from maintainer.units import read_digits
 
 PROPERTY_PREFIX = "maintainer.zorder.revision."
@@ -269,8 +269,7 @@ def _separator(sampled: Sequence[str], text: str) -> str:
 
 def _told_apart(text: str, other: str) -> str:
     """The shortest beginning of a text, of one character at least, that is no beginning of the other."""
-    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False))
-    return text[: sum(1 for _ in same) + 1]
+    return text[: num_shared(text, other) + 1]
 
 
 def _cut_ends(low: str, high: str, boundaries: Sequence[str]) -> tuple[str, str]:

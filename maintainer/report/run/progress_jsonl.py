@@ -7,27 +7,25 @@ renamed within one format number.
 from __future__ import annotations
 
 import json
-from typing import TextIO
+from dataclasses import fields
+from typing import TYPE_CHECKING, TextIO
 
 from maintainer.errors.foreign_text import visible_json
-from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, TableStatus
 from maintainer.model.run.progress import (
-    BatchStarted,
-    LedgerAppending,
     ProgressEvent,
     RunFinished,
-    RunStarted,
-    RunStopping,
     StepFinished,
     StepHeartbeat,
-    StepStarted,
     TableFinished,
-    TableStarted,
     Verified,
 )
+from maintainer.model.run.run_events import type_of
 from maintainer.report.text_layout import iso_utc
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 FORMAT = 1
 
@@ -70,56 +68,41 @@ class ProgressJsonl:
         self._stream.flush()
 
 
+_NOT_SAID = frozenset(
+    {
+        *("at_ms", "preparation", "is_ledger", "progress", "outcome"),
+        *("table_id", "location", "version", "by", "lost", "hot", "rewritten", "rows_known"),
+    }
+)
+"""Fields of events that are said in other words, or are for records alone."""
+
+
 def event_json(event: ProgressEvent) -> Json:
     """Return an event as a JSON object; ``type`` comes first."""
+    more: Json = {}
     match event:
-        case RunStarted():
-            names = "run_id num_tables num_steps num_workers run_folder planned_bytes timeout_seconds"
-            return _object("run_started", event, _picked(event, names))
-        case RunStopping():
-            return _object("run_stopping", event, _picked(event, "reason grace_seconds at_most_seconds"))
-        case LedgerAppending():
-            return _object("ledger_appending", event, _picked(event, "num_rows limit_seconds"))
-        case BatchStarted():
-            return _object("batch_started", event, _picked(event, "number total num_tables"))
-        case TableStarted():
-            return _object("table_started", event, _picked(event, "table num_steps"))
-        case StepStarted():
-            return _object("step_started", event, _picked(event, "table number step_id kind num_batches"))
-        case StepHeartbeat():
-            names = "table number step_id kind elapsed_seconds num_batches_done num_batches"
-            progress = _picked(event.progress, _PROGRESS)
-            return _object("step_heartbeat", event, {**_picked(event, f"{names} bytes_committed"), **progress})
-        case StepFinished():
-            return _object("step_finished", event, {**_picked(event, "table number"), **_step(event.outcome)})
-        case Verified():
-            names = (
-                "table step_id result duration_seconds version_before version_after rows_before rows_after "
-                "content_equal num_files_checked"
-            )
-            checks = [_picked(assertion, _ASSERTION) for assertion in event.assertions]
-            return _object("verified", event, {**_picked(event, names), "assertions": checks, "detail": event.detail})
-        case TableFinished():
-            table = event.outcome
-            ended = {"table": table.ref.identifier, "status": table.status.value, "problem": _problem(table.problem)}
-            return _object("table_finished", event, {**ended, **_picked(table, "policy_file owner")})
-        case RunFinished():
-            return _object("run_finished", event, _run(event.outcome))
-        case _:
-            assert_never(event)
+        case StepHeartbeat(progress=progress):
+            more = _values(progress)
+        case StepFinished(outcome=step):
+            more = _step(step)
+        case Verified(assertions=assertions):
+            more = {"assertions": [_values(assertion) for assertion in assertions]}
+        case TableFinished(outcome=table):
+            more = {"table": table.ref.identifier, "status": table.status, "problem": _problem(table.problem)}
+            more.update(policy_file=table.policy_file, owner=table.owner)
+        case RunFinished(outcome=run):
+            more = _run(run)
+    own = {name: value for name, value in _values(event).items() if name not in _NOT_SAID}
+    return {"type": type_of(event), "at": iso_utc(event.at_ms), **own, **more}
 
 
-def _object(kind: str, event: ProgressEvent, fields: Json) -> Json:
-    return {"type": kind, "at": iso_utc(event.at_ms), **fields}
+def _values(value: DataclassInstance) -> Json:
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def _picked(value: object, names: str) -> Json:
     """Return fields of a model value by their names, in this order."""
     return {name: getattr(value, name) for name in names.split()}
-
-
-_PROGRESS = "phase bytes_done bytes_total num_tasks_done num_tasks num_files_done num_files"
-_ASSERTION = "expectation column outcome version carried_from expected observed error"
 
 
 def _step(step: StepOutcome) -> Json:
@@ -134,7 +117,7 @@ def _step(step: StepOutcome) -> Json:
         **_picked(step, "duration_seconds version_before version_after"),
         "commits": [_commit(receipt) for receipt in step.commits],
         "vacuum": deleted,
-        "assertions": [_picked(assertion, _ASSERTION) for assertion in step.assertions],
+        "assertions": [_values(assertion) for assertion in step.assertions],
         "error": _problem(step.error),
         "note": step.note,
     }
@@ -149,7 +132,7 @@ def _commit(receipt: CommitReceipt) -> Json:
 
 
 def _problem(problem: Problem | None) -> Json | None:
-    return None if problem is None else _picked(problem, "code what where help")
+    return None if problem is None else _values(problem)
 
 
 def _run(outcome: RunOutcome) -> Json:
