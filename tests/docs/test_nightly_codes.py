@@ -6,7 +6,7 @@ import ast
 import re
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,6 +74,37 @@ def codes_in(cell: str) -> Iterator[str]:
         yield from (code for code in CODES if first <= code <= (last or first))
 
 
+def called(call: ast.Call) -> str:
+    """The name of a function, or of a method of the object itself."""
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(value=ast.Name(id="self"), attr=name):
+            return name
+        case _:
+            return ""
+
+
+def constants(nodes: Iterable[ast.AST]) -> set[str]:
+    return {str(node.value) for node in nodes if isinstance(node, ast.Constant)} & set(CODES)
+
+
+def codes_of(call: ast.Call) -> set[str]:
+    """The code that a call names: by keyword, or in a place of its own where the module's own function is called."""
+    by_keyword = [keyword.value for keyword in call.keywords if keyword.arg == "code"]
+    return constants([*by_keyword, *(call.args if called(call).startswith("_") else ())])
+
+
+def made_with_a_chosen_code(function: ast.FunctionDef) -> set[str]:
+    """What a function makes with a code that it chose among several before."""
+    targets = [node.targets[0] for node in ast.walk(function) if isinstance(node, ast.Assign)]
+    chosen = {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+    made = set()
+    for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+        codes = [keyword.value for keyword in call.keywords if keyword.arg == "code"]
+        if any(isinstance(code, ast.Name) and code.id in chosen for code in codes):
+            made.add(called(call))
+    return made
+
+
 def raised_with() -> dict[str, set[tuple[type[MaintainerError], bool]]]:
     """Which errors the package makes with each code, and whether a table may meet it, by its source."""
     known = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type)}
@@ -92,10 +123,13 @@ def raised_with() -> dict[str, set[tuple[type[MaintainerError], bool]]]:
             if isinstance(node, ast.FunctionDef) and isinstance(node.returns, ast.Name) and node.returns.id in known
         }
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in makers:
-                for keyword in node.keywords:
-                    if keyword.arg == "code" and isinstance(keyword.value, ast.Constant):
-                        raised.setdefault(str(keyword.value.value), set()).add((makers[node.func.id], in_table))
+            if isinstance(node, ast.Call) and (maker := makers.get(called(node))) is not None:
+                for code in codes_of(node):
+                    raised.setdefault(code, set()).add((maker, in_table))
+            elif isinstance(node, ast.FunctionDef):
+                for maker in {makers[name] for name in made_with_a_chosen_code(node) if name in makers}:
+                    for code in constants(ast.walk(node)):
+                        raised.setdefault(code, set()).add((maker, in_table))
             elif isinstance(node, ast.ClassDef) and node.name not in known:
                 bases = [known[base.id] for base in node.bases if isinstance(base, ast.Name) and base.id in known]
                 values = [line.value for line in node.body if isinstance(line, ast.Assign)]

@@ -95,20 +95,46 @@ def collected_schema(
     data = [field for field in schema["fields"] if field["name"].lower() not in partitions]
     named = properties.get("delta.dataSkippingStatsColumns")
     if named is not None:
-        named_paths = {tuple(part.lower() for part in name_parts(name.strip())) for name in _LISTED_NAME.findall(named)}
+        named_paths = {tuple(part.lower() for part in name_parts(name)) for name in _names_in(named)}
         return {"type": "struct", "fields": _named(data, (), named_paths)}
     limit = properties.get(NUM_INDEXED_COLUMNS, str(DEFAULT_INDEXED_COLUMNS))
     number = int(limit) if limit.lstrip("+-").isdigit() else DEFAULT_INDEXED_COLUMNS
     return {"type": "struct", "fields": data if number < 0 else _first(data, number)[0]}
 
 
-_PART = re.compile(r"`((?:[^`]|``)*)`|([^`.]+)")
-_LISTED_NAME = re.compile(r"(?:`(?:[^`]|``)*`|[^`,])+")
-
-
 def name_parts(name: str) -> list[str]:
     """The parts of a dotted name; a part in back-ticks may hold dots."""
-    return [quoted.replace("``", "`") or plain for quoted, plain in _PART.findall(name)]
+    return _split(name, ".")
+
+
+def _names_in(listed: str) -> list[str]:
+    """The names of a comma-separated list, still quoted where they are."""
+    names, depth, start = [], False, 0
+    for place, sign in enumerate(listed):
+        if sign == "`":
+            depth = not depth
+        elif sign == "," and not depth:
+            names.append(listed[start:place].strip())
+            start = place + 1
+    return [name for name in (*names, listed[start:].strip()) if name]
+
+
+def _split(text: str, separator: str) -> list[str]:
+    parts, current, quoted, place = [], "", False, 0
+    while place < len(text):
+        sign = text[place]
+        if sign == "`" and quoted and text[place + 1 : place + 2] == "`":
+            current += "`"
+            place += 1
+        elif sign == "`":
+            quoted = not quoted
+        elif sign == separator and not quoted:
+            parts.append(current)
+            current = ""
+        else:
+            current += sign
+        place += 1
+    return [*parts, current]
 
 
 def _first(fields: Sequence[dict[str, Any]], number: int) -> tuple[list[dict[str, Any]], int]:

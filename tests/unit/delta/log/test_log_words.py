@@ -14,7 +14,7 @@ from tests.support.tables.builders import make_file
 
 @pytest.mark.parametrize(
     ("name", "parts"),
-    [("a.b", ["a", "b"]), ("`a.b`.c", ["a.b", "c"]), ("`a``b`", ["a`b"]), ("a b", ["a b"]), ("", [])],
+    [("a.b", ["a", "b"]), ("`a.b`.c", ["a.b", "c"]), ("`a``b`", ["a`b"]), ("a b", ["a b"]), ("", [""])],
 )
 def test_parts_of_a_name(name: str, parts: list[str]) -> None:
     assert name_parts(name) == parts

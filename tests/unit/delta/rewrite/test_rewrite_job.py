@@ -21,7 +21,7 @@ from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import CommitConflict, CommitNotLanded, TableError
 from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.steps import Batch, Bin
-from maintainer.model.table.table_facts import DataFile
+from maintainer.model.table.table_facts import DataFile, TableRef
 from tests.support.tables.aged_tables import AgedTable
 from tests.support.tables.local_vacuum import LocalReader, LocalTable
 
@@ -81,7 +81,7 @@ def test_a_file_with_another_text_of_its_partition_is_not_the_planned_one(
     metadata = {"schemaString": json.dumps(schema), "partitionColumns": ["p"]}
     job = SimpleNamespace(
         metadata=metadata, batch=Batch((Bin((file,)),)), storage=SimpleNamespace(commits=lambda after_version: []),
-        facts=SimpleNamespace(version=3), where="lake/t",
+        facts=SimpleNamespace(version=3, ref=TableRef("lake/t")), where="lake/t",
     )  # fmt: skip
     with nullcontext() if is_planned else pytest.raises(CommitConflict, match="1 of 1 files are no longer live"):
         RewriteJob._check_all_live(cast(Any, job), {file.key: {"path": "f", "partitionValues": now}})
