@@ -100,6 +100,25 @@ def test_the_file_is_declared_as_sparks_writer_declares_it(tmp_path: Path) -> No
     assert file.metadata.row_group(0).column(0).compression == "SNAPPY"
 
 
+def test_footers_have_no_bounds_of_floats_as_they_would_leave_nan_out(tmp_path: Path) -> None:
+    """Spark skips row groups by footers: `d > 1e300` found no row with NaN any more."""
+    kinds = {"id": "long", "d": "double", "f": "float"}
+    inner = {"type": "struct", "fields": [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in kinds.items()
+    ]}  # fmt: skip
+    fields = [*inner["fields"], {"name": "s", "type": inner, "nullable": True, "metadata": {}}]
+    schema = {"type": "struct", "fields": fields}
+    target = target_in(tmp_path, schema)
+    row = {"id": 1, "d": float("nan"), "f": float("nan")}
+    rows = pa.Table.from_pylist([{**row, "s": row}, {"id": 2, "d": 0.5, "f": 0.5}], target.schema)
+    write_local(rows.to_batches(), target)
+    group = pq.read_metadata(target.path).row_group(0)
+    columns = [group.column(place) for place in range(group.num_columns)]
+    bounded = {column.path_in_schema for column in columns if column.statistics and column.statistics.has_min_max}
+    assert bounded == {"id", "s.id"}
+    assert {column.path_in_schema for column in columns if column.has_column_index} == bounded
+
+
 def test_older_files_get_the_columns_of_today(tmp_path: Path) -> None:
     pq.write_table(pa.table({"gone": [1, 2], "b": pa.array([1, 2], pa.int32())}), tmp_path / "old-0.parquet")
     schema = {"type": "struct", "fields": [field("a", "string"), field("b", "long")]}
