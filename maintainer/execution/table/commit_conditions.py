@@ -104,13 +104,14 @@ def step_now(plan: TablePlan, step: AnyStep, facts: TableFacts) -> AnyStep | Non
     own: list[Step] = [planned for planned in plan.steps if isinstance(planned, SetPropertiesStep) and planned != step]
     now = recheck(replace(plan, steps=(*own, step)), facts, plan.policy_digest)
     if isinstance(now, StaleReasons):
-        if plan.observed is not None and facts.version < plan.observed.version:
+        observed = plan.observed
+        if observed is not None and facts.table_id == observed.table_id and facts.version < observed.version:
             raise refusal((now,))
         raise TableAltered(
             "the table was altered after it was planned",
             where=plan.ref.identifier,
             found="; ".join(now.reasons),
-            help="nothing of this step was committed; the next apply plans the table as it is now",
+            help="nothing more of this step is committed; the next apply plans the table as it is now",
         )
     return next(
         (current for current in now.steps if isinstance(current, type(step)) and current.kind == step.kind), None

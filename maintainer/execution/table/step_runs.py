@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 
 from maintainer.engine.protocols import DeletionGuard
-from maintainer.errors import CommitConflict, DeletionWaits, Interrupted, Refused, TableHot
+from maintainer.errors import CommitConflict, DeletionWaits, Interrupted, Refused, TableAltered, TableHot
 from maintainer.errors.missing_files import missing_before
 from maintainer.execution.run.cancellation import RETRY_THE_REST
 from maintainer.execution.table.check_result import take_verification
@@ -61,8 +61,8 @@ def commit_properties(
 def run_rewrite(worker: TableWorker, work: StepWork, step: RewriteStep) -> StepStatus:
     """Rewrite batch by batch: each is read afresh, proven, committed and checked before the next one begins.
 
-    A batch that meets another writer yields and the next is tried, up to the bound; every other failure ends the step.
-    Batches that landed stay.
+    A batch that meets another writer yields and the next is tried, up to the bound; every other failure ends the step,
+    and so does a table that was altered: it is the same for all batches. Batches that landed stay.
 
     Raises:
         MaintainerError: A batch failed; what landed before is in ``work``.
@@ -73,6 +73,9 @@ def run_rewrite(worker: TableWorker, work: StepWork, step: RewriteStep) -> StepS
         check_window(worker)
         try:
             run_batch(worker, work, step, number, planned)
+        except TableAltered as altered:
+            yielded.append(altered)
+            break
         except CommitConflict as conflict:
             yielded.append(conflict)
             if len(yielded) >= worker.context.retry.max_yields:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from maintainer.errors import CommitConflict
+from maintainer.errors import CommitConflict, TableAltered
 from maintainer.execution.table.commit_conditions import check_window
 from maintainer.execution.table.step_runs import commit_properties, run_batch
 from maintainer.execution.table.table_worker import StepWork, TableWorker
@@ -31,7 +31,8 @@ NO_FIGURES = LayoutFigures(0.0, 0, 0.0, 0.0)
 def run_turns(worker: TableWorker, work: StepWork, step: ZOrderStep) -> StepStatus:
     """Run turns until nothing is left or something ends it.
 
-    A turn that meets another writer ends the loop: the table is changing, and the next plan sees how.
+    A turn that meets another writer ends the loop: the table is changing, and the next plan sees how. A table that was
+    altered, or that is another one by now, is not touched any more: the request on it is not the one that was planned.
 
     Raises:
         MaintainerError: A turn failed; what landed before is in ``work``.
@@ -59,7 +60,7 @@ def run_turns(worker: TableWorker, work: StepWork, step: ZOrderStep) -> StepStat
         try:
             run_batch(worker, work, current, number, current.batches[0])
         except CommitConflict as conflict:
-            if not work.commits:
+            if not work.commits or isinstance(conflict, TableAltered):
                 raise
             work.notes.append(f"after {len(work.turns)} turns another writer was there first: {conflict.what}")
             break

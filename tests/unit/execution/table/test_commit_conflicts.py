@@ -77,3 +77,27 @@ def test_a_commit_that_did_not_land_fails_the_step_and_keeps_earlier_batches(ben
     assert statuses(outcome) == ["compact: failed", "vacuum: skipped"]
     assert len(outcome.steps[0].commits) == 1
     assert outcome.steps[0].version_after == 2
+
+
+def test_a_table_that_is_altered_between_two_batches_keeps_the_first_and_is_not_read_for_the_others(
+    bench: Bench,
+) -> None:
+    table = three_files(bench)
+    reads: list[int] = []
+
+    def alter_after_the_first(at: Station) -> None:
+        reads.append(at.table.version)
+        if len(reads) == 2:
+            at.table.columns = {"id": "long", "new": "string"}
+
+    plan = plan_of(table, compact(table, ("f0",), ("f1",), ("f2",)))
+    bench.lake.at("facts", alter_after_the_first)
+    outcome = bench.run(plan)
+    assert statuses(outcome) == ["compact: yielded"]
+    assert outcome.steps[0].note == "1 of 3 batches committed, 1 yielded"
+    error = outcome.steps[0].error
+    assert error is not None
+    assert (error.code, error.help) == (
+        "A403", "nothing more of this step is committed; the next apply plans the table as it is now"
+    )  # fmt: skip
+    assert (len(outcome.steps[0].commits), reads, table.rows) == (1, [1, 2], [1, 2, 3, 4, 5])

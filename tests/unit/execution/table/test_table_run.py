@@ -78,9 +78,13 @@ def test_a_deletion_whose_check_is_off_tells_of_no_check(bench: Bench, files: bo
             lambda table: setattr(table, "columns", {"id": "long", "new": "string"}),
             "A403", TableStatus.YIELDED, ExitCode.OK,
         ),
+        (
+            lambda table: (setattr(table, "table_id", "another"), table.versions.pop()),
+            "A403", TableStatus.YIELDED, ExitCode.OK,
+        ),
         (lambda table: table.versions.pop(), "A403", TableStatus.FAILED, ExitCode.FINDINGS),
     ],
-    ids=["gone", "made again", "altered", "without its newest version"],
+    ids=["gone", "made again", "altered", "made again with fewer versions", "without its newest version"],
 )  # fmt: skip
 def test_a_table_that_is_not_the_planned_one_is_not_touched(
     bench: Bench, change: Any, code: str, status: TableStatus, ends_with: ExitCode

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from maintainer.errors import CommitConflict, Interrupted
+from maintainer.errors import CommitConflict, Interrupted, TableAltered
 from maintainer.execution.run.run_context import Clock
 from maintainer.execution.table import zorder_loop as turns
 from maintainer.execution.table.table_worker import StepWork
@@ -159,3 +159,12 @@ def test_a_request_is_removed_when_it_is_done(monkeypatch: pytest.MonkeyPatch) -
     other = Table(monkeypatch, **wanted)
     other.run(other.step())
     assert other.removed == []
+
+
+def test_of_a_table_that_was_altered_no_request_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be another table by now, with a request of its own."""
+    table = Table(monkeypatch, **{"use.optimization.type": "LeveledCompaction"})
+    table.fail_at[1] = TableAltered("the table was altered after it was planned")
+    with pytest.raises(TableAltered):
+        table.run(table.step(batch_bytes=800, request=True))
+    assert table.removed == []
