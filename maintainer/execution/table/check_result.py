@@ -22,7 +22,7 @@ def take_verification(
     work: StepWork,
     facts: TableFacts,
     verification: Verification,
-    started: float,
+    event: Verified,
     receipt: CommitReceipt | VacuumReceipt,
 ) -> None:
     """Keep what a check found, in the run folder first; then let it decide.
@@ -32,7 +32,7 @@ def take_verification(
         work: The step; assertions, notes and verdicts are added to it.
         facts: The table.
         verification: What was found.
-        started: When the check began, by the monotonic clock.
+        event: The same as an event.
         receipt: The commit or deletion that was checked; without a proof where this run has made none.
 
     Raises:
@@ -47,7 +47,7 @@ def take_verification(
     work.assertions.extend(verification.assertions)
     if verification.note:
         work.notes.append(verification.note)
-    worker.context.record(check_event(worker, work, facts, verification, started, version))
+    worker.context.record(event)
     work.commits[:] = [
         replace(commit, verdict=verification.verdict) if commit.version == version else commit
         for commit in work.commits
@@ -91,7 +91,7 @@ def check_event(
     started: float,
     version: int | None,
 ) -> Verified:
-    """What a check found as an event; ``started`` is when it began, by the monotonic clock."""
+    """What a check found as an event, made when it ends; ``started`` is when it began, by the monotonic clock."""
     figures: dict[str, Any] = {name: getattr(verification, name) for name in _FIGURES}
     return Verified(
         worker.context.clock.now_ms(),

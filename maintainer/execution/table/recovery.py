@@ -164,7 +164,7 @@ def _check(
         verification = worker.context.verifier.version_pair(worker.engine.versions, facts, version, worker.plan.checks)
         event = check_event(worker, work, facts, verification, started, version)
         worker.context.journal.verified_earlier(stamp, event, is_here)
-        take_verification(worker, work, facts, verification, started, CommitReceipt(version, version - 1))
+        take_verification(worker, work, facts, verification, event, CommitReceipt(version, version - 1))
     except CheckImpossible as error:
         work.notes.append(f"version {version} is still not proven: {error.what}")
         return False

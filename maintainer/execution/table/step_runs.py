@@ -9,7 +9,7 @@ from maintainer.engine.protocols import DeletionGuard
 from maintainer.errors import CommitConflict, DeletionWaits, Interrupted, Refused, TableAltered, TableHot
 from maintainer.errors.missing_files import missing_before
 from maintainer.execution.run.cancellation import RETRY_THE_REST
-from maintainer.execution.table.check_result import take_verification
+from maintainer.execution.table.check_result import check_event, take_verification
 from maintainer.execution.table.commit_attempt import CommitAttempt, recorded_writing
 from maintainer.execution.table.commit_conditions import check_quiet, check_window, step_now
 from maintainer.execution.table.table_worker import StepWork, TableWorker
@@ -133,7 +133,8 @@ def run_batch(worker: TableWorker, work: StepWork, step: RewriteStep, number: in
         verification = worker.context.verifier.after_rewrite(
             worker.engine.versions, facts, batch, receipt, worker.plan.checks
         )
-        take_verification(worker, work, facts, verification, started, receipt)
+        event = check_event(worker, work, facts, verification, started, receipt.version)
+        take_verification(worker, work, facts, verification, event, receipt)
         return
 
 
@@ -200,7 +201,8 @@ def run_vacuum(worker: TableWorker, work: StepWork, step: VacuumStep, record: Ta
     started = worker.context.clock.monotonic()
     verification = worker.context.verifier.after_vacuum(worker.engine.versions, after, receipt, worker.plan.checks)
     if verification is not None:
-        take_verification(worker, work, after, verification, started, receipt)
+        event = check_event(worker, work, after, verification, started, None)
+        take_verification(worker, work, after, verification, event, receipt)
     if receipt.stopped is not None:
         done = f"{receipt.num_files_deleted} of {len(current.files)} files deleted"
         raise Interrupted(f"stopped in the middle of a deletion, {done}: {receipt.stopped}", help=RETRY_THE_REST)
