@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from maintainer.errors.foreign_text import without_secrets
 from maintainer.model.plan.plan import Plan, Problem
@@ -38,6 +38,7 @@ class ObservedRun:
     environ: Mapping[str, str]
 
 
+@runtime_checkable
 class Observer(Protocol):
     """Listens to the events of one run, on one thread. What it raises is reported once, and ends nothing."""
 

@@ -21,6 +21,7 @@ from maintainer.app.running.observers.traces import traces_of
 from maintainer.app.running.observers.webhook import Webhook
 from maintainer.app.running.run_listener import RunListener
 from maintainer.errors import EnvironmentUnfit
+from maintainer.errors.foreign_text import without_secrets
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.progress import ProgressEvent, ProgressSink
 
@@ -42,8 +43,8 @@ def observers_of(project: Project, plan: Plan, on_problem: OnProblem) -> Iterato
     Args:
         project: The project.
         plan: What is carried out.
-        on_problem: Called for what is asked for and cannot be: a library is missing (E629), or another package's
-            observer cannot be made (E657). Where runs are observed, they must go on without it.
+        on_problem: Called for what is asked for and cannot be: a library is missing (E629), or an observer
+            cannot be made (E657). Where runs are observed, they must go on without it.
     """
     run = ObservedRun(project.root.name, project.root, project.env, plan, os.environ)
     webhook = webhook_of(project)
@@ -51,14 +52,20 @@ def observers_of(project: Project, plan: Plan, on_problem: OnProblem) -> Iterato
     for of_run in (traces_of, lineage_of, *entry_points(group=OBSERVERS)):
         try:
             # What a package names is imported here, so that one that is broken harms no run.
-            made: Observer | None = (of_run.load() if isinstance(of_run, EntryPoint) else of_run)(run)
+            made: object = (of_run.load() if isinstance(of_run, EntryPoint) else of_run)(run)
+            if not (made is None or isinstance(made, Observer)):
+                raise TypeError(f"it made {type(made).__name__}, which is no observer")
         except EnvironmentUnfit as error:
             text = f"{error.what}: the run goes on without it ({error.found})"
             on_problem(Problem(error.code, text, help=error.help))
         except Exception as error:
-            name = getattr(of_run, "value", of_run.__class__.__name__)
-            text = f"the observer {name} cannot be used: the run goes on without it ({type(error).__name__}: {error})"
-            on_problem(Problem(NOT_DELIVERED, text, help="correct or remove the package that brings it"))
+            if isinstance(of_run, EntryPoint):
+                name, help = of_run.value, "correct or remove the package that brings it"
+            else:
+                name, help = f"{of_run.__module__}:{of_run.__name__}", "check the variables that ask for it"
+            why = without_secrets(f"{type(error).__name__}: {error}")
+            text = f"the observer {name} cannot be used: the run goes on without it ({why})"
+            on_problem(Problem(NOT_DELIVERED, text, help=help))
         else:
             if made is not None:
                 yield made
