@@ -68,13 +68,12 @@ def anew(record: RunRecord, waiting: Sequence[LedgerRow]) -> tuple[LedgerRow, ..
     """
     settled = {event.stamp.step_id for event in record.events if isinstance(event, Settled)}
     events = tuple(event for event in record.events if not isinstance(event, LedgerRows))
-    whole = recorded_rows(replace(record, events=events))
-    left = {row.step_id: row for row in (*waiting, *missing_rows(record)) if not _is_of(row, settled)}
-    return (*left.values(), *(row for row in whole if _is_of(row, settled)))
-
-
-def _is_of(row: LedgerRow, step_ids: Iterable[str]) -> bool:
-    return any(row.step_id == step_id or row.step_id.startswith(f"{step_id}#") for step_id in step_ids)
+    rows = {row.step_id: row for row in recorded_rows(replace(record, events=events))}
+    for row in waiting:
+        # A step with turns has further rows, with a number behind its id.
+        if not any(row.step_id == step_id or row.step_id.startswith(f"{step_id}#") for step_id in settled):
+            rows[row.step_id] = row
+    return tuple(rows.values())
 
 
 def _settled_rows(plan: Plan, first_outcome: RunOutcome, outcome: RunOutcome) -> Iterator[LedgerRow]:

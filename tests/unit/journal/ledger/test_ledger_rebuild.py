@@ -7,18 +7,21 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+import pytest
+
 from maintainer.journal.ledger.ledger_rebuild import (
     FROM_HISTORY,
     FROM_RUN_FOLDER,
     LedgerContents,
     Rebuilt,
+    anew,
     fill_up,
     key_of,
     recorded_rows,
     rows_from_history,
     started_at_ms,
 )
-from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow
+from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow, rows_of
 from maintainer.journal.memory.past_runs import RunRecord
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.history_rows import BY_HOOK
@@ -215,3 +218,32 @@ def test_what_a_later_run_settles_repeats_neither_the_prediction_nor_the_time() 
     assert (settled.step_id, settled.version_after, settled.num_files_removed) == ("t/compact#settled", 5, 2)
     assert (first.predicted_files_removed, first.duration_seconds) == (2, 2.5)
     assert (settled.predicted_files_removed, settled.predicted_bytes_added, settled.duration_seconds) == (None, None, 0)
+
+
+@pytest.mark.parametrize("known", [(LedgerRows(NOW_MS, 2),), ()], ids=["", "killed before they were known"])
+def test_rows_that_wait_stay_as_they_are_beside_one_that_is_made_anew(known: tuple[LedgerRows, ...]) -> None:
+    lake = FakeLake()
+    tables = lake.table("t", (1,), (2, 3)), lake.table("u", (4,), (5,))
+    plan = plan_all(*(plan_of(table, compact(table)) for table in tables))
+    of_t = StepOutcome("t/compact", StepKind.COMPACT, StepStatus.UNKNOWN, NOW_MS, 2.5)
+    of_u = StepOutcome("u/compact", StepKind.COMPACT, StepStatus.NOTHING_LEFT, NOW_MS, 0.5)
+    outcomes = (
+        TableOutcome(plan.tables[0].ref, TableStatus.FAILED, (of_t,)),
+        TableOutcome(plan.tables[1].ref, TableStatus.UP_TO_DATE, (of_u,)),
+    )
+    about = (NOW_MS, "t", "id-t", "mem:/lake/t", CommitStamp(OLD, "t/compact", 0, "sha256:p"), "compact")
+    events = (
+        Intent(*about, read_version=4, proven=True),
+        Result(*about, Fate.UNKNOWN),
+        StepFinished(NOW_MS, "t", 1, of_t),
+        TableFinished(NOW_MS, outcomes[0]),
+        StepFinished(NOW_MS, "u", 1, of_u),
+        TableFinished(NOW_MS, outcomes[1]),
+        *known,
+        Settled(*about, Fate.LANDED, CommitReceipt(5, 4, num_files_removed=2), by="x"),
+    )
+    waiting = rows_of(plan, RunOutcome(OLD, NOW_MS, 3.0, outcomes))
+    rows = {row.step_id: row for row in anew(RunRecord(plan, events, RunEnd.FINISHED), waiting)}
+    assert rows.keys() == {"t/compact", "u/compact"}
+    assert (rows["t/compact"].version_after, rows["t/compact"].source) == (5, FROM_RUN_FOLDER)
+    assert rows["u/compact"] == waiting[1]
