@@ -134,11 +134,11 @@ from maintainer.model.plan.layout_tags import (
     STRATEGY_TAG,
     ZCUBE_COLUMNS_TAG,
     ZCUBE_ID_TAG,
-    RewriteRequest,
 )
 from maintainer.model.plan.plan import CheckedExpectation, Checks, ContentCheck, Plan, Problem, TablePlan, TableState
 from maintainer.model.plan.plan_document import digest_of, from_json, to_document, to_json
 from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.steps import (
     Batch,
     BatchedStep,

@@ -20,10 +20,10 @@ from maintainer.model.plan.layout_tags import (
     ROW_ORDER_TAGS,
     ZCUBE_COLUMNS_TAG,
     ZORDER_TAG,
-    RewriteRequest,
     zorder_tag_value,
 )
 from maintainer.model.plan.reasons import Reason
+from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.zorder_turn import Turn, ZOrderSettings
 from maintainer.model.table.storage_facts import Listing, TrashedRun
 from maintainer.model.table.table_facts import DataFile, PartitionValues, RemovedFile
@@ -161,9 +161,9 @@ class BatchedStep(abc.ABC):
         """Tags of every file that the step writes, besides those of single bins: how a later plan knows it."""
 
     @property
+    @abc.abstractmethod
     def order_columns(self) -> tuple[str, ...]:
         """In whose order rows are put; none where they stay as they come."""
-        return ()
 
     on_curve: ClassVar[bool] = False
     """Whether rows are spread along a curve of Delta's over ``order_columns``; else they are sorted by them."""
@@ -181,6 +181,11 @@ class OneFileABin(BatchedStep):
     def num_files_of(self, bin_: Bin) -> int:
         """One file a bin."""
         return 1
+
+    @property
+    def order_columns(self) -> tuple[str, ...]:
+        """None: rows stay as they come."""
+        return ()
 
     @property
     def file_tags(self) -> tuple[tuple[str, str], ...]:

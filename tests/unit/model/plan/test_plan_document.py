@@ -13,9 +13,9 @@ import pytest
 from maintainer.errors import ExitCode, Refused, TableError
 from maintainer.model.codec import DecodeError, canonical_json, decode, encode
 from maintainer.model.plan import plan_document
-from maintainer.model.plan.layout_tags import RewriteRequest
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.plan_document import digest_of, from_json, to_document, to_json
+from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.steps import (
     Batch,
     Bin,
