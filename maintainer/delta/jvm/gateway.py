@@ -26,6 +26,7 @@ PIECE_BYTES = 6_000
 
 MAX_PIECES = 40
 """With more of them one answer that waits is quicker."""
+
 THREAD_PROPERTIES = (
     "spark.scheduler.pool", "spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel",
 )  # fmt: skip
@@ -33,6 +34,7 @@ THREAD_PROPERTIES = (
 
 TESTED_DELTA = "4.4.0"
 """The Delta version whose private surface a test checks; any other is checked by reflection, once per worker."""
+
 Required = tuple[str, str, int]
 """Class below ``org.apache.spark.sql.delta``, method (``<init>`` for a constructor), number of parameters."""
 

@@ -20,6 +20,7 @@ from maintainer.delta.rewrite.local.local_lane import write_in_process
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.spark_lane import write_by_spark
 from maintainer.errors import raise_from
+from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.steps import Bin
 
@@ -68,13 +69,16 @@ def _write_bin(job: RewriteJob, number: int, bin_: Bin) -> list[WrittenFile]:
     try:
         for lane in dict.fromkeys((bin_.lane.lane, bin_.lane.otherwise, Lane.SPARK)):
             try:
-                if lane is Lane.SPARK:
-                    files = write_by_spark(job, number, bin_, sources)
-                else:
-                    job.fetch(sources)
-                    with _processor(job):
-                        write = write_by_copy if lane is Lane.COPY else write_in_process
-                        files = write(job, number, bin_, sources)
+                match lane:
+                    case Lane.COPY | Lane.LOCAL:
+                        job.fetch(sources)
+                        with _processor(job):
+                            write = write_by_copy if lane is Lane.COPY else write_in_process
+                            files = write(job, number, bin_, sources)
+                    case Lane.SPARK:
+                        files = write_by_spark(job, number, bin_, sources)
+                    case _:
+                        assert_never(lane)
             except LaneUnfit as unfit:
                 reason = str(unfit)
                 job.meter.restart(number)

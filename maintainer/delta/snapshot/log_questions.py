@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 
 from maintainer.delta.log.commit_history import find_stamp, read_stamp
@@ -12,15 +13,16 @@ from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts, Update
 
 
-class LogQuestions:
+class LogQuestions(ABC):
     """The part of ``TableReader`` that needs a table's log and nothing else."""
 
+    @abstractmethod
     def _log_of(self, facts: TableFacts) -> TableLog:
-        raise NotImplementedError
+        """The log of a table that facts were read of."""
 
+    @abstractmethod
     def _reading(self, where: str) -> AbstractContextManager[None]:
         """Raise exceptions of the block as errors of our own."""
-        raise NotImplementedError
 
     def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
         """See ``TableReader.find_commit``."""
@@ -36,8 +38,8 @@ class LogQuestions:
         self, facts: TableFacts, *, since_ms: int, after_version: int, until_version: int | None = None
     ) -> tuple[Update, ...]:
         """See ``TableReader.updates``."""
-        log = self._log_of(facts)
         with self._reading(facts.ref.identifier):
+            log = self._log_of(facts)
             return read_updates(log, facts, since_ms=since_ms, after_version=after_version, until_version=until_version)
 
     def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:

@@ -8,7 +8,7 @@ import os
 
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.statistics_figures import statistics_columns
-from maintainer.delta.rewrite.copy.copied_statistics import compute_statistics
+from maintainer.delta.rewrite.copy.copied_statistics import CopiedFile, compute_statistics
 from maintainer.delta.rewrite.copy.footers import dropped_columns, is_recompressed, read_footer, why_not_copied
 from maintainer.delta.rewrite.lane_fit import LaneUnfit, codec_of, folder_of_sources, new_path, published
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
@@ -30,7 +30,7 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
         sources: Its files as they are live.
 
     Raises:
-        LaneUnfit: Its files do not agree, or their row groups are too small to be kept; nothing is left.
+        LaneUnfit: Its files do not agree, their row groups are too small, or a footer hides rows; nothing is left.
     """
     uris = [job.storage.uri(str(add["path"])) for add in sources]
     codec = codec_of(job.jvm)
@@ -40,9 +40,11 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
     reason = why_not_copied(footers, schema)
     if reason is not None:
         raise LaneUnfit(reason)
-    listed = zip(sources, paths, strict=True)
     statistics, found = compute_statistics(
-        [(name := str(add["path"]), path, job.source_statistics.get(name)) for add, path in listed],
+        [
+            CopiedFile(name, path, job.source_statistics.get(name), footer.bounded_floats)
+            for name, path, footer in zip((str(add["path"]) for add in sources), paths, footers, strict=True)
+        ],
         schema,
         statistics_columns(job.stats_schema, ()),
         job.check_stop,

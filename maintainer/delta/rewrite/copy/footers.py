@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ class Footer:
     metadata: Mapping[str, str]
     created_by: str
     num_rows: int
+    bounded_floats: frozenset[str]
+    """Paths of columns of floats with bounds in some row group, joined by dots; those in arrays and maps, too."""
 
 
 def read_footer(path: str) -> Footer:
@@ -72,7 +75,14 @@ def read_footer(path: str) -> Footer:
         },
         created_by=str(metadata.created_by),
         num_rows=int(metadata.num_rows),
+        bounded_floats=frozenset(chunk.path_in_schema for row in chunks for chunk in row if _is_bounded_float(chunk)),
     )
+
+
+def _is_bounded_float(chunk: pq.ColumnChunkMetaData) -> bool:
+    """Whether readers skip rows by the bounds of a chunk of floats; bounds that are NaN they leave out of account."""
+    bounds = chunk.statistics if chunk.physical_type in ("FLOAT", "DOUBLE") else None
+    return bounds is not None and bounds.has_min_max and not math.isnan(bounds.min) and not math.isnan(bounds.max)
 
 
 def _with_int96(schema: pq.ParquetSchema) -> pa.Schema:

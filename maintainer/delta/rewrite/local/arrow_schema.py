@@ -7,7 +7,7 @@ of maps are required. Lists and maps have Parquet's standard names, which pyarro
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.log.schema_names import PHYSICAL_NAME
@@ -37,6 +37,18 @@ def file_schema(schema: Mapping[str, Any], partition_columns: Sequence[str]) -> 
 
     stored = [field for field in schema["fields"] if field["name"] not in partition_columns]
     return pa.schema([_field(field) for field in stored])
+
+
+def leaves_of(fields: Iterable[pa.Field], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
+    """Yield the path and the type of each column; structs are gone into, arrays and maps count as columns."""
+    import pyarrow as pa
+
+    for field in fields:
+        path = (*above, field.name)
+        if pa.types.is_struct(field.type):
+            yield from leaves_of(field.type, path)
+        else:
+            yield path, field.type
 
 
 def _field(field: Mapping[str, Any]) -> pa.Field:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from maintainer.delta.rewrite.lane_fit import LaneUnfit
+from maintainer.delta.rewrite.local.arrow_schema import leaves_of
 from maintainer.delta.rewrite.local.local_statistics import FileStatistics
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class LocalTarget:
     tight_bounds: bool
 
 
-def _with_bounds(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
+def _with_bounds(schema: pa.Schema) -> list[str]:
     """The columns of which the footer gets bounds: pyarrow leaves NaN out of those of floats.
 
     Spark skips row groups by them: a filter ``d > 1e300`` would then lose the rows with NaN, which Spark's own footers
@@ -47,11 +48,7 @@ def _with_bounds(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
     """
     import pyarrow as pa
 
-    for field in fields:
-        if pa.types.is_struct(field.type):
-            yield from _with_bounds(field.type, f"{above}{field.name}.")
-        elif not pa.types.is_floating(field.type):
-            yield f"{above}{field.name}"
+    return [".".join(path) for path, kind in leaves_of(schema) if not pa.types.is_floating(kind)]
 
 
 def write_local(rows: Iterable[pa.RecordBatch], target: LocalTarget) -> str | None:
@@ -80,7 +77,7 @@ def write_local(rows: Iterable[pa.RecordBatch], target: LocalTarget) -> str | No
                 compression=codec,
                 data_page_size=PAGE_BYTES,
                 dictionary_pagesize_limit=PAGE_BYTES,
-                write_statistics=list(_with_bounds(target.schema)),
+                write_statistics=_with_bounds(target.schema),
                 write_page_index=True,
                 write_page_checksum=True,
                 store_schema=False,

@@ -17,7 +17,8 @@ import pytest
 from maintainer.delta.proof.second_engine.duckdb_rows import ComparedFile, judged_figures
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.proof.statistics_verdict import Judgement, Strictness, judge
-from maintainer.delta.rewrite.copy.copied_statistics import compute_statistics
+from maintainer.delta.rewrite.copy.copied_statistics import CopiedFile, compute_statistics
+from maintainer.delta.rewrite.copy.footers import read_footer
 from maintainer.delta.rewrite.lane_fit import LaneUnfit
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
 from maintainer.model.plan.lanes import MAX_SOURCE_FINDINGS, NOTHING_JUDGED, SourceStatistics
@@ -32,7 +33,7 @@ def schema_of(**kinds: Any) -> dict[str, Any]:
 
 
 def computed(schema: dict[str, Any], *sources: tuple[Path, str | None]) -> tuple[dict[str, Any], SourceStatistics]:
-    listed = [(path.name, str(path), text) for path, text in sources]
+    listed = [CopiedFile(path.name, str(path), text, read_footer(str(path)).bounded_floats) for path, text in sources]
     statistics, found = compute_statistics(listed, file_schema(schema, ()), statistics_columns(schema, ()))
     return json.loads(statistics.to_json(tight_bounds=False)), found
 
@@ -48,7 +49,7 @@ def test_statistics_of_every_type_are_those_of_all_rows_by_another_library(tmp_p
     whole = tmp_path / "whole.parquet"
     pq.write_table(table_of(rows, file_schema(SCHEMA, ())), whole, store_schema=False)
     columns = statistics_columns(SCHEMA, ())
-    listed = [("f", str(path), None) for path in paths]
+    listed = [CopiedFile("f", str(path)) for path in paths]
     statistics, found = compute_statistics(listed, file_schema(SCHEMA, ()), columns)
     text = statistics.to_json(tight_bounds=True)
     strict = Strictness(exact=True, complete=True, expected=frozenset(column.physical for column in columns))
@@ -66,9 +67,7 @@ def test_a_nan_behind_a_finite_maximum_comes_to_light_at_any_depth(tmp_path: Pat
         {"d": math.nan, "s": {"f": 2.5}},
         {"d": 4.0, "s": None},
     ]
-    pq.write_table(table_of(rows, file_schema(schema, ())), path)
-    footer = pq.read_metadata(path).row_group(0)
-    assert [footer.column(place).statistics.max for place in (0, 1)] == [4.0, 2.5]
+    pq.write_table(table_of(rows, file_schema(schema, ())), path, write_statistics=False)
     log = stats(3, minValues={"d": 1.5, "s": {"f": 2.5}}, maxValues={"d": 4.0, "s": {"f": 2.5}})
     text, found = computed(schema, (path, log))
     assert (text["minValues"], text["maxValues"]) == ({"d": 1.5, "s": {"f": 2.5}}, {"d": "NaN", "s": {"f": "NaN"}})
@@ -119,7 +118,7 @@ def test_each_type_is_computed_and_the_log_judged(
     pq.write_table(table_of([{"c": value} for value in [*values, None]], file_schema(schema, ())), path)
     text = stats(len(values) + 1, minValues={"c": log[0]}, maxValues={"c": log[1]}, nullCount={"c": 1})
     statistics, found = compute_statistics(
-        [("f", str(path), text)], file_schema(schema, ()), statistics_columns(schema, ())
+        [CopiedFile("f", str(path), text)], file_schema(schema, ()), statistics_columns(schema, ())
     )
     result = json.loads(statistics.to_json(tight_bounds=False), parse_float=Decimal)
     assert (result["minValues"]["c"], result["maxValues"]["c"], result["nullCount"]["c"]) == (*bounds, 1)
@@ -163,7 +162,7 @@ def test_statistics_that_are_missing_or_strange_are_computed_all_the_same(tmp_pa
 def test_without_columns_rows_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"i": [1, 2, 3]}), path)
-    statistics, found = compute_statistics([("f", str(path), None)], file_schema(schema_of(i="long"), ()), ())
+    statistics, found = compute_statistics([CopiedFile("f", str(path))], file_schema(schema_of(i="long"), ()), ())
     assert (json.loads(statistics.to_json(tight_bounds=False))["numRecords"], found) == (3, NOTHING_JUDGED)
 
 
@@ -182,3 +181,37 @@ def test_many_findings_are_counted_and_some_are_kept() -> None:
     assert str(both.note).endswith("f0: x; f1: x; and 29 more")
     assert "in 31 places" in str(both.note)
     assert NOTHING_JUDGED.note is None
+
+
+@pytest.mark.parametrize("where", ["d", "s.f", "of no statistics"])
+def test_a_file_whose_footer_leaves_nan_out_of_its_bounds_is_not_copied(tmp_path: Path, where: str) -> None:
+    """Footers are copied, and Spark skips row groups by them."""
+    array = {"type": "array", "elementType": "double", "containsNull": True}
+    schema, path = schema_of(d="double", s=schema_of(f="float"), a=array), tmp_path / "f.parquet"
+    nan, values = float("nan"), {"d": 0.5, "s": {"f": 0.5}, "a": [float("nan"), 1.0]}
+    with_nan = {**values, "s": {"f": nan}} if where == "s.f" else {**values, "d": nan}
+    arrow = file_schema(schema, ())
+    columns = () if where == "of no statistics" else statistics_columns(schema, ())
+
+    def compute(rows: list[dict[str, Any]], **options: Any) -> None:
+        pq.write_table(table_of(rows, arrow), path, **options)
+        compute_statistics([CopiedFile("f", str(path), None, read_footer(str(path)).bounded_floats)], arrow, columns)
+
+    with pytest.raises(LaneUnfit, match=f"leaves NaN out of the bounds of {'s.f' if where == 's.f' else 'd'}, by"):
+        compute([values, with_nan])
+    compute([values, values])  # the NaN of an array has no bound that a reader would use
+    compute([values, with_nan], write_statistics=["a.list.element"])
+    compute([values, with_nan], write_statistics=False)
+
+
+def test_bounds_that_are_nan_skip_no_rows(tmp_path: Path) -> None:
+    """Spark writes NaN as a bound, and no reader goes by it: such a file is copied."""
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"d": [1.5]}), path, use_dictionary=False)
+    assert read_footer(str(path)).bounded_floats == {"d"}
+    data = path.read_bytes()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    nan = data[start:].replace(struct.pack("<d", 1.5), struct.pack("<d", math.nan))
+    path.write_bytes(data[:start] + nan)
+    assert math.isnan(pq.read_metadata(path).row_group(0).column(0).statistics.max)
+    assert read_footer(str(path)).bounded_floats == frozenset()
