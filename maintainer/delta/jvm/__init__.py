@@ -12,15 +12,9 @@ first on each thread.
 
 from __future__ import annotations
 
+from maintainer.delta.jvm.active_session import ActiveSession, JavaObject, changed_settings
 from maintainer.delta.jvm.bridge import DeltaJvm
-from maintainer.delta.jvm.gateway import (
-    THREAD_PROPERTIES,
-    ActiveSession,
-    DirectAccess,
-    JavaObject,
-    UnstartedSession,
-    changed_settings,
-)
+from maintainer.delta.jvm.gateway import THREAD_PROPERTIES, DirectAccess, UnstartedSession
 from maintainer.delta.jvm.storage_calls import TableFolder
 from maintainer.delta.jvm.transaction_calls import BORROWED
 

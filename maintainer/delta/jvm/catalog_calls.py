@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from maintainer.delta.jvm.gateway import Gateway, JavaObject
+from maintainer.delta.jvm.active_session import JavaObject
+from maintainer.delta.jvm.gateway import Gateway
 
 SESSION_CATALOG = "spark_catalog"
 _MULTIPART = "org.apache.spark.sql.connector.catalog.CatalogV2Implicits$.MODULE$"

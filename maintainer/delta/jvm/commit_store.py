@@ -8,7 +8,8 @@ from __future__ import annotations
 import threading
 from importlib import resources
 
-from maintainer.delta.jvm.gateway import Gateway, JavaObject, required
+from maintainer.delta.jvm.active_session import JavaObject
+from maintainer.delta.jvm.gateway import Gateway, required
 from maintainer.errors import EnvironmentUnfit
 from maintainer.model.table.store_kinds import S3_SCHEMES
 

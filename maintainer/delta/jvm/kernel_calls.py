@@ -10,7 +10,8 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from maintainer.delta.jvm.gateway import Gateway, JavaObject
+from maintainer.delta.jvm.active_session import JavaObject
+from maintainer.delta.jvm.gateway import Gateway
 from maintainer.delta.jvm.storage_calls import TableFolder
 
 CHARACTERS_AT_ONCE = 4_000_000

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.jvm.gateway import Gateway, JavaObject, required
+from maintainer.delta.jvm.active_session import JavaObject
+from maintainer.delta.jvm.gateway import Gateway, required
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
