@@ -59,6 +59,17 @@ def test_a_thread_that_does_not_come_back_is_given_up_and_may_never_commit(
     assert slow.version == (1 if station == "write" else 2)
 
 
+def test_a_table_that_is_given_up_and_then_ends_by_itself_is_one_failure(run: Run) -> None:
+    """Two are allowed to fail before no more are started: the second end of the first table is no second failure."""
+    slow = run.lake.table("a", (1,), (2,))
+    others = run.small_tables("b", "c")
+    release = threading.Event()
+    run.lake.at("write", deaf(run, release), table="a")
+    run.lake.at("write", lambda at: come_back(release), table="b")
+    plan = plan_all(plan_of(slow, compact(slow), timeout_seconds=0), *others)
+    assert by_table(run(plan, max_failures=2)) == {"a": "failed", "b": "done", "c": "done"}
+
+
 @pytest.mark.parametrize("reason", ["SIGINT", "SIGTERM", "timeout of 60 s"])
 @pytest.mark.parametrize(("station", "status"), [("write", "interrupted"), ("commit", "unknown")])
 def test_a_stopped_step_that_does_not_come_back_is_unknown_only_after_its_intent(
