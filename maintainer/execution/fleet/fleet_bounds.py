@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from maintainer.execution.fleet.rollout import BatchSize
 from maintainer.execution.run.cancellation import StopSwitch
-from maintainer.execution.run.run_context import RetryBounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,6 @@ class FleetBounds:
     terminate_hang_seconds: float = 4.0
     tick_seconds: float = 0.2
     ledger_seconds: float = 300.0
-    retry: RetryBounds = field(default_factory=RetryBounds)
 
     def __post_init__(self) -> None:
         if self.jobs < 1 or (self.max_failures is not None and self.max_failures < 1):

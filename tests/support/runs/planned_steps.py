@@ -9,7 +9,7 @@ from maintainer.engine.protocols import Engine
 from maintainer.execution.fleet.fleet import Fleet
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.cancellation import StopSwitch
-from maintainer.execution.run.run_context import Clock, Emitter, RunContext, number_steps
+from maintainer.execution.run.run_context import Clock, Emitter, RetryBounds, RunContext, number_steps
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import LedgerSink
 from maintainer.model.plan.plan import Observed, Plan, TablePlan
@@ -80,11 +80,12 @@ def run_fleet(
     ledger: LedgerSink | None = None,
     switch: StopSwitch | None = None,
     known_tables: tuple[TableRef, ...] = (),
+    retry: RetryBounds | None = None,
 ) -> RunOutcome:
     """Carry out a plan as an apply does, with a journal that is open."""
     bounds, clock = bounds or FleetBounds(), clock or Clock()
     context = RunContext(
-        journal, verifier, clock, Emitter(on_event), switch or StopSwitch(), engine.places, bounds.retry,
+        journal, verifier, clock, Emitter(on_event), switch or StopSwitch(), engine.places, retry or RetryBounds(),
         number_steps(plan), known_tables, journal.leases(clock.now_ms), journal.other_runs(),
     )  # fmt: skip
     return Fleet(plan, engine, context, bounds, ledger).run()

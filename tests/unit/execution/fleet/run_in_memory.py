@@ -24,7 +24,6 @@ from tests.support.tables.builders import NOW_MS
 
 QUICK: dict[str, Any] = {
     "tick_seconds": 0.01, "stop_grace_seconds": 0.05, "hang_grace_seconds": 0.1,
-    "retry": RetryBounds(first_pause_seconds=0.0),
 }  # fmt: skip
 
 
@@ -50,6 +49,7 @@ class Run:
         outcome = run_fleet(
             plan, self.lake, journal=journal, verifier=self.verifier, bounds=FleetBounds(**{**QUICK, **bounds}),
             on_event=self._keep, switch=self.switch, ledger=self.ledger, clock=Clock(monotonic=lambda: self.seconds),
+            retry=RetryBounds(first_pause_seconds=0.0),
         )  # fmt: skip
         assert [table.ref for table in outcome.tables] == [table.ref for table in plan.tables]
         assert sum(outcome.count(status) for status in TableStatus) == len(plan.tables)

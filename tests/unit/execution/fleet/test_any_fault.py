@@ -25,7 +25,7 @@ from tests.support.suites.example_counts import examples
 from tests.support.tables.builders import NOW_MS
 from tests.support.writers.recorded_events import unfinished
 
-BOUNDS = FleetBounds(jobs=2, tick_seconds=0.002, retry=RetryBounds(first_pause_seconds=0.0))
+BOUNDS, RETRY = FleetBounds(jobs=2, tick_seconds=0.002), RetryBounds(first_pause_seconds=0.0)
 FAULTS: dict[str, Callable[[], Exception]] = {
     "conflict": lambda: CommitConflict("another writer won"),
     "not landed": lambda: CommitNotLanded("disk full"),
@@ -89,7 +89,7 @@ def apply(lake: FakeLake, runs_dir: Path, number: int) -> RunOutcome:
         )
         plans.append(plan_of(table, *steps))
     journal = Journal.open(runs_dir, f"20261121T22000{number}Z-0000", lambda: NOW_MS + number)
-    return run_fleet(plan_all(*plans), lake, journal=journal, verifier=PlainVerifier(), bounds=BOUNDS)
+    return run_fleet(plan_all(*plans), lake, journal=journal, verifier=PlainVerifier(), bounds=BOUNDS, retry=RETRY)
 
 
 def removed(table: FakeTable, version: int) -> set[str]:

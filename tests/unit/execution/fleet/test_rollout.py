@@ -71,12 +71,10 @@ class Fleet:
         self._plan = plan_all(*(plan_of(table, compact(table)) for table in tables))
 
     def __call__(self, **bounds: Any) -> RunOutcome:
-        quick = FleetBounds(
-            **{"tick_seconds": 0.01, "hang_grace_seconds": 0.1, "retry": RetryBounds(first_pause_seconds=0.0), **bounds}
-        )
+        quick = FleetBounds(**{"tick_seconds": 0.01, "hang_grace_seconds": 0.1, **bounds})
         outcome = run_fleet(
             self._plan, self.lake, journal=self._journal, verifier=self.verifier, bounds=quick,
-            on_event=self.events.append,
+            on_event=self.events.append, retry=RetryBounds(first_pause_seconds=0.0),
         )  # fmt: skip
         assert sum(outcome.count(status) for status in TableStatus) == len(self._plan.tables)
         return outcome

@@ -35,10 +35,10 @@ class Night:
 
     def run(self, *plans: TablePlan) -> RunOutcome:
         journal = Journal.open(self.runs_dir, "20261121T220001Z-0000", lambda: self.now_ms)
-        quick = FleetBounds(tick_seconds=0.01, retry=RetryBounds(first_pause_seconds=0.0))
+        quick = FleetBounds(tick_seconds=0.01)
         return run_fleet(
             plan_all(*plans), self.lake, journal=journal, verifier=PlainVerifier(), bounds=quick,
-            clock=Clock(lambda: self.now_ms),
+            clock=Clock(lambda: self.now_ms), retry=RetryBounds(first_pause_seconds=0.0),
         )  # fmt: skip
 
 

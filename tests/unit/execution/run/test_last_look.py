@@ -46,10 +46,10 @@ class Nights:
     def run(self, *plans: TablePlan) -> RunOutcome:
         self.number += 1
         journal = Journal.open(self.runs_dir, f"202611{21 + self.number}T220001Z-0000", lambda: self.now_ms)
-        quick = FleetBounds(tick_seconds=0.01, retry=RetryBounds(first_pause_seconds=0.0))
+        quick = FleetBounds(tick_seconds=0.01)
         outcome = run_fleet(
             plan_all(*plans), self.lake, journal=journal, verifier=PlainVerifier(), bounds=quick,
-            clock=Clock(lambda: self.now_ms),
+            clock=Clock(lambda: self.now_ms), retry=RetryBounds(first_pause_seconds=0.0),
         )  # fmt: skip
         update_state(self.runs_dir)
         return outcome
