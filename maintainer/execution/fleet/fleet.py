@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from maintainer.engine.protocols import Engine, TablePlaces
-from maintainer.errors import CommitConflict, EnvironmentUnfit, TableHot
+from maintainer.errors import CommitConflict, EnvironmentUnfit, TableAltered, TableHot
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.fleet.results import Results, append_within
 from maintainer.execution.fleet.rollout import in_batches
@@ -27,7 +27,7 @@ from maintainer.journal.ledger.ledger_rows import LedgerSink, rows_of
 from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.steps import REWRITE_KINDS
-from maintainer.model.run.outcome import Preparation, RunEnd, RunOutcome, TableOutcome, TableStatus
+from maintainer.model.run.outcome import Preparation, RunEnd, RunOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import (
     LedgerAppending,
     PlacedTable,
@@ -185,14 +185,14 @@ def table_finished(
 ) -> TableFinished:
     """Return a table's end as an event. ``is_hot`` says that its plan left all rewrites to quieter hours."""
     rewrites = [step for step in outcome.steps if step.kind in REWRITE_KINDS]
-    codes = {step.error.code for step in rewrites if step.error is not None}
+    codes = {step.error.code for step in rewrites if step.error is not None and step.status is StepStatus.YIELDED}
     table_id, location = place or (None, None)
     return TableFinished(
         at_ms,
         outcome,
         table_id,
         location,
-        lost=CommitConflict.default_code in codes,
+        lost=not codes.isdisjoint({CommitConflict.default_code, TableAltered.default_code}),
         hot=is_hot or TableHot.default_code in codes,
         rewritten=any(step.commits for step in rewrites),
     )

@@ -72,6 +72,21 @@ def test_losses_are_counted_until_a_rewrite_lands(nights: Nights) -> None:
     assert nights.streak() == Streak()
 
 
+@pytest.mark.parametrize(
+    ("status", "lost", "failed"), [(YIELDED, 3, 0), (FAILED, 0, 3)], ids=["altered", "lost versions"]
+)
+def test_a_table_that_is_altered_before_its_turn_night_after_night_is_named(
+    nights: Nights, status: TableStatus, lost: int, failed: int
+) -> None:
+    """Each run ends well, and nobody would hear that the table is never rewritten."""
+    ends_as = StepStatus.YIELDED if status is YIELDED else StepStatus.FAILED
+    step = StepOutcome("t/compact", StepKind.COMPACT, ends_as, 0, 1.0, error=Problem("A403", "altered"))
+    for _ in range(3):
+        outcome = nights(TableOutcome(TableRef("t"), status, (step,)))
+    assert (nights.streak().lost, nights.streak().failed) == (lost, failed)
+    assert [problem.code for problem in in_a_row(nights.runs_dir, outcome)] == ["C717"]
+
+
 def test_failures_are_counted_until_the_table_ends_well(nights: Nights) -> None:
     for status in (FAILED, BLOCKED, FAILED, TableStatus.VERIFY_FAILED, YIELDED):
         nights(ended("t", status))
