@@ -239,11 +239,10 @@ def test_rows_that_wait_stay_as_they_are_beside_one_that_is_made_anew(known: tup
         TableFinished(NOW_MS, outcomes[0]),
         StepFinished(NOW_MS, "u", 1, of_u),
         TableFinished(NOW_MS, outcomes[1]),
-        *known,
-        Settled(*about, Fate.LANDED, CommitReceipt(5, 4, num_files_removed=2), by="x"),
     )
+    settled = (Settled(*about, Fate.LANDED, CommitReceipt(5, 4, num_files_removed=2), by="x"),)
     waiting = rows_of(plan, RunOutcome(OLD, NOW_MS, 3.0, outcomes))
-    rows = {row.step_id: row for row in anew(RunRecord(plan, events, RunEnd.FINISHED), waiting)}
+    rows = {row.step_id: row for row in anew(RunRecord(plan, (*events, *known, *settled), RunEnd.FINISHED), waiting)}
     assert rows.keys() == {"t/compact", "u/compact"}
     assert (rows["t/compact"].version_after, rows["t/compact"].source) == (5, FROM_RUN_FOLDER)
     assert rows["u/compact"] == waiting[1]
