@@ -23,6 +23,7 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.engine.protocols import SignOfLife
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.errors import MaintainerError, Refused, StoreRefusal
+from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.store_kinds import S3_SCHEMES
 from maintainer.model.table.table_facts import TableRef
 from maintainer.units import count_of
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 MAX_REMOTE_TABLES = 10
 _NO_TABLE = ("T401", "T402")
 _SILENT = SILENT_STORE | {"E647"}
+_BEHIND_ALL = "~"
+"""A name that stands behind those of all files of a log."""
 
 
 def check_remote_tables(
@@ -142,15 +145,15 @@ def _service_of(location: str) -> str:
 
 
 def _ask_once(spark: SparkSession, location: str) -> None:
-    """Look at one file of a table's log, and raise if the store gives no answer, or refuses the bucket.
+    """List the end of a table's log, and raise if the store gives no answer, or refuses the bucket.
 
-    Spark would ask ten times, and its look has an answer without a body, so that it does not say why. Any other failure
-    is Spark's to name.
+    Spark would ask ten times. A look at one object has an answer without a body, which does not say why. Any other
+    failure is Spark's to name.
     """
     try:
         jvm = DeltaJvm(spark)
         storage = TableStorage(jvm, jvm.folder_at(jvm.hadoop_path(location)))
-        storage.status(storage.commit_uri(0))
+        storage.files.children(storage.uri(LOG_FOLDER), after=_BEHIND_ALL)
     except Exception as error:
         if is_store_silent(error) or isinstance(as_table_error(error, location), StoreRefusal):
             raise
