@@ -263,7 +263,7 @@ def render_sarif(findings: Sequence[Finding], title_of: Callable[[str], str], fi
 
 
 def _rule(code: str, title: str) -> dict[str, Any]:
-    more = f"The message of each result says what to write. docs/codes.md has the smallest example, under {code}."
+    more = f"The message of each result says what to write. `maintainer explain {code}` has the smallest example."
     return {
         "id": code,
         "shortDescription": {"text": title},

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -19,15 +20,17 @@ from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.inventory import Care, Entry, LocatedTable, inventory, located_at, write_stubs
 from maintainer.cli.context import CliContext, open_project, print_json, print_search, print_table, warn
 from maintainer.cli.options import ENGINE, FILE, SELECTION, SHARD, TableName, output_option, spec_options
-from maintainer.errors import ExitCode, ProjectError
+from maintainer.errors import ExitCode, MaintainerError, ProjectError
 from maintainer.journal.folder.atomic_files import writing
 from maintainer.model.plan.plan import as_problem
 from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.project.policy_project import load_project
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.schema.schema_keys import (
     POLICY_SCHEMA,
     PROJECT_SCHEMA,
+    code_sections,
     describe,
     key_names,
     shipped_text,
@@ -44,14 +47,21 @@ FORMAT_VERSION = "1"
 
 
 @click.command("explain")
-@click.argument("table", type=TableName())
+@click.argument("table", metavar="TABLE|CODE", type=TableName())
 @click.option("--merged", is_flag=True, help="Print the same policy as one file that needs no other file.")
 @output_option("json")
 @click.pass_obj
 def explain_command(context: CliContext, table: str, merged: bool, output: str) -> None:
-    """Show the effective policy of TABLE, and the file and line of every value."""
+    """Show the effective policy of TABLE, and the file and line of every value.
+
+    With the CODE of a message, such as T441: show what it means and what to do. A table of that name comes first.
+    """
     if merged and output == "json":
         raise click.UsageError("--merged prints YAML; it has no JSON form")
+    meaning = code_sections().get(table.upper())
+    if meaning is not None and not (merged or output == "json" or _is_named(context, table)):
+        click.echo(meaning, nl=False)
+        return
     resolution = open_project(context, only=table).loaded.resolution_of(table)
     if merged:
         click.echo(merged_yaml(resolution), nl=False)
@@ -59,6 +69,13 @@ def explain_command(context: CliContext, table: str, merged: bool, output: str) 
         print_json(explain_json(resolution))
     else:
         click.echo(explain_text(resolution, Style(context.color), is_there=_may_be_there(resolution.policy.table)))
+
+
+def _is_named(context: CliContext, table: str) -> bool:
+    """Whether a file names a table so; a code is explained where there is no project, too, or one with errors."""
+    with suppress(MaintainerError):
+        return load_project(context.project_root, context.env, only=table, keep_resolutions=False).names(table)
+    return False
 
 
 def _may_be_there(table: TableRef) -> bool:

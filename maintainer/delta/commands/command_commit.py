@@ -91,7 +91,7 @@ def _not_landed(error: Exception, where: str) -> MaintainerError:
             code="T408",
             where=where,
             found=message_of(error),
-            help="if it is a file of the table, the table was damaged before: see docs/codes.md",
+            help="if it is a file of the table, the table was damaged before: see `maintainer explain T408`",
         )
     return CommitNotLanded(
         "Delta's command failed; nothing was committed",

@@ -164,7 +164,7 @@ def _compare_with_log(job: RewriteJob, proof: Proof) -> None:
         where=f"{job.where}@{int(job.snapshot.version())}",
         found=shortened(wrong),
         allowed=f"{proof.rows_in_log} rows in {len(job.batch.files)} files",
-        help="a file was damaged or its writer counted wrong: see docs/codes.md (T421) for what to do",
+        help="a file was damaged or its writer counted wrong: see `maintainer explain T421`",
     )
 
 

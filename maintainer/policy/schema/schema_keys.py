@@ -39,9 +39,15 @@ def shipped_text(name: str) -> str:
 
 
 @lru_cache(maxsize=1)
+def code_sections() -> dict[str, str]:
+    """Return what ``docs/codes.md`` says of each code. The first line is its title, behind the code."""
+    pattern = re.compile(r"^### (([A-Z]\d{3}): .*?)(?=^###? [A-Z]\d|\Z)", re.MULTILINE | re.DOTALL)
+    return {code: f"{section.strip()}\n" for section, code in pattern.findall(shipped_text("codes.md"))}
+
+
 def code_titles() -> dict[str, str]:
-    """Return the general sentence of each code, as ``docs/codes.md`` has it."""
-    return dict(re.findall(r"^### ([A-Z]\d{3}): (.+)$", shipped_text("codes.md"), re.MULTILINE))
+    """Return the general sentence of each code."""
+    return {code: section[6:].partition("\n")[0] for code, section in code_sections().items()}
 
 
 @lru_cache(maxsize=8)

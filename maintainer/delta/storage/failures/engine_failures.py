@@ -268,7 +268,7 @@ def as_write_error(error: BaseException, where: str, doing: str) -> MaintainerEr
     innermost = message_of(error)
     if is_missing(chain):
         what = f"a file was missing while {doing}; nothing was committed"
-        way_out = "if it is a file of the table, the table was damaged before: see docs/codes.md"
+        way_out = "if it is a file of the table, the table was damaged before: see `maintainer explain T408`"
         return TableError(what, code="T408", where=where, found=innermost, help=way_out)
     what = f"{doing} failed; nothing was committed"
     return CommitNotLanded(what, where=where, found=innermost, help=NOT_COMMITTED_HELP)

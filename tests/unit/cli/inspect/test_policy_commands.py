@@ -69,6 +69,23 @@ def test_exit_codes_and_ways_out(
     assert err in capsys.readouterr().err
 
 
+def test_a_code_is_explained_where_no_file_names_a_table_so(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[4] / "docs" / "codes.md").read_text(encoding="utf-8")
+    for code in re.findall(r"^### (\w{4}):", page, re.MULTILINE):
+        assert run(["--project", str(root), "explain", code.lower()]) == 0
+        printed = capsys.readouterr().out.rstrip("\n")
+        assert printed.startswith(f"{code}: ")
+        assert f"### {printed}\n\n#" in f"{page}\n#"
+    assert run(["--project", str(root), "explain", "T999"]) == 2
+    write_project(root, {"policies/codes.yml": "table: T441\n"})
+    assert run(["--project", str(root), "explain", "T441"]) == 0
+    write_project(root, {"policies/wrong.yml": "tabel: s.x\n"})
+    assert run(["--project", str(root), "explain", "T442"]) == 0
+    printed = capsys.readouterr().out
+    assert "policies/codes.yml" in printed.splitlines()[0]
+    assert "T442: no such bucket\n" in printed
+
+
 def test_explain_shows_the_errors_of_what_it_reads_and_ends_in_2(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
