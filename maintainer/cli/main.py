@@ -27,7 +27,7 @@ _COMMANDS = (
     ("init", "setup.setup_commands", "Make a new project."),
     ("schema", "inspect.policy_commands", "Print the JSON Schema, or explain one key."),
     ("validate", "validate_command", "Check policy files. No Spark, no network."),
-    ("explain", "inspect.policy_commands", "Show a table's policy and where each value comes from, or what a code means."),
+    ("explain", "inspect.policy_commands", "Show a table's policy and where it comes from, or what a code means."),
     ("list", "inspect.policy_commands", "List the tables of a selection."),
     ("inventory", "inspect.policy_commands", "List Delta tables, and which policy manages each."),
     ("plan", "act.plan_command", "Show what apply would do, why, and what it costs."),
