@@ -12,14 +12,22 @@ import enum
 import fnmatch
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from maintainer.errors import ProjectError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import nearest, nearest_table
-from maintainer.policy.table_names import absolute_glob, identity, is_glob, name_matches, plain_name, table_ref
+from maintainer.policy.table_names import (
+    absolute_glob,
+    identity,
+    is_glob,
+    name_matches,
+    plain_name,
+    table_called,
+    table_ref,
+)
 
 MAX_SELECTOR_FILE_BYTES = 1024 * 1024
 MAX_TERMS = 20_000
@@ -223,6 +231,23 @@ def select(
             look = "`maintainer validate` says which rules reach no table"
         raise ProjectError(what, code="E623", help=f"{look}; pass --allow-empty if this is meant")
     return selected
+
+
+def with_whole_names(selector: Selector, tables: Sequence[TableRef], root: Path) -> Selector:
+    """Return the selector with the whole name for each end of one table's name; a whole name is no end of another.
+
+    Raises:
+        ProjectError: E613, the names of several tables end so.
+    """
+    known = frozenset(map(identity, tables))
+
+    def whole(term: Term) -> Term:
+        if term.method is not Method.TABLE or is_glob(term.value) or identity(table_ref(term.value, root)) in known:
+            return term
+        ref = table_called(term.value, ((table,) for table in tables))
+        return term if ref is None else replace(term, value=ref.location)
+
+    return Selector(tuple(tuple(map(whole, terms)) for terms in selector.alternatives))
 
 
 def check_answerable(selector: Selector, context: SelectorContext) -> None:

@@ -17,6 +17,7 @@ from functools import lru_cache
 from glob import escape
 from pathlib import Path
 
+from maintainer.errors import ProjectError
 from maintainer.model.table.store_kinds import STORE_KINDS
 from maintainer.model.table.table_facts import TableRef
 from maintainer.units import parse_size
@@ -108,6 +109,32 @@ def is_called(ref: TableRef, written: str) -> bool:
     parts = name_parts(written.lower())
     whole = name_parts(ref.identifier.lower())
     return 0 < len(parts) < len(whole) and whole[-len(parts) :] == parts
+
+
+MAX_NAMED = 10
+"""Tables that a message names."""
+
+
+def table_called(written: str, tables: Iterable[Sequence[TableRef]]) -> TableRef | None:
+    """Return the one table whose name ends like this; None if none. Each has its names, the one to call it by first.
+
+    Raises:
+        ProjectError: E613, several do.
+    """
+    refs = {identity(names[0]): names[0] for names in tables if any(is_called(name, written) for name in names)}
+    if len(refs) <= 1:
+        return next(iter(refs.values()), None)
+    names = sorted(ref.identifier for ref in refs.values())
+    more = f", and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
+    help = "write more of the name"
+    message = f"the names of {len(names):,} tables end with `{written}`"
+    raise ProjectError(message, code="E613", found=", ".join(names[:MAX_NAMED]) + more, help=help)
+
+
+def whole_name_needed(written: str, ref: TableRef) -> ProjectError:
+    """Return the error of a command that changes something, where a table is called by the end of its name."""
+    what = f"`{written}` is the end of a name, and a whole name is needed here"
+    return ProjectError(what, code="E613", found=written, help=f"write `{ref.identifier}`")
 
 
 _GLOB_CHARACTERS = re.compile(r"[*?\[]")

@@ -83,3 +83,16 @@ def test_a_lease_that_cannot_be_read_does_not_look_like_none(
     assert (printed.out, "E641" in printed.err) == ("", True)
     assert run(["--project", str(root), "leases", "break", "lake/t", "--reason", "its machine burned down"]) == 2
     assert "E651" in capsys.readouterr().err
+
+
+def test_a_lease_is_ended_by_the_whole_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = write_project(tmp_path, {"policies/t.yml": "table: lake/t\n"})
+    holder, alive = leases_of(root / ".maintainer" / "runs", OTHER_RUN)
+    lease = holder.acquire(KEY, str(root / "lake" / "t"))
+    try:
+        assert run(["--project", str(root), "leases", "break", "t", "--reason", "x"]) == 2
+        assert "= help: write `lake/t`\n" in capsys.readouterr().err
+        holder.check(lease, "lake/t")
+    finally:
+        holder.close()
+        alive.close()

@@ -8,7 +8,8 @@ from maintainer.journal.folder.run_folder import LEASES
 from maintainer.journal.journal import Journal
 from maintainer.journal.leases import Holder, all_leases, break_lease, current_holders, local_leases
 from maintainer.journal.store.state_access import shared_leases
-from maintainer.policy.table_names import identity, table_ref
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.table_names import identity, table_called, table_ref, whole_name_needed
 
 
 def leases_now(project: Project, now_ms: int) -> tuple[Holder, ...]:
@@ -35,14 +36,20 @@ def break_leases_on(project: Project, journal: Journal, table: str, reason: str)
         Who held them.
 
     Raises:
+        ProjectError: E613, the name is only the end of the names of tables that have a lease.
         FolderUnwritable: E651, a lease cannot be read or written.
     """
     table_key = identity(table_ref(table, project.root))
     broken: list[Holder] = []
+    others: list[TableRef] = []
     try:
         leases = shared_leases(project.loaded.project) or local_leases(project.runs_dir)
         for name, holder in all_leases(leases):
-            if not holder.expires_at_ms or identity(table_ref(holder.table, project.root)) != table_key:
+            if not holder.expires_at_ms:
+                continue
+            held = table_ref(holder.table, project.root)
+            if identity(held) != table_key:
+                others.append(held)
                 continue
             # Recorded first: a lease that is gone without a word is what nobody could explain.
             what = f"of {holder.host}, until {holder.expires_at_ms}: {reason}"
@@ -52,4 +59,7 @@ def break_leases_on(project: Project, journal: Journal, table: str, reason: str)
                 broken.append(ended)
     except OSError as error:
         raise FolderUnwritable.at(project.runs_dir.parent / LEASES, error, code="E651") from error
+    called = None if broken else table_called(table, ((ref,) for ref in others))
+    if called is not None:
+        raise whole_name_needed(table, called)
     return tuple(broken)

@@ -20,8 +20,7 @@ from maintainer.app.selection.run_spec import Look, RunSpec, choose
 from maintainer.policy.project.table_search import SearchPlaces, TableProblem
 from maintainer.policy.project.unsearched_places import may_be_meant
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.policy.selectors import parse_selector
-from maintainer.policy.table_names import identity, table_ref
+from maintainer.policy.table_names import identity, table_ref, whole_name_needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ def chosen_tables(project: Project, spec: RunSpec, *, command: str) -> ChosenTab
     look = Look.NEVER if command in _NEVER_LOOKS else Look.COMES
     everything: tuple[ResolvedPolicy | TableProblem, ...] = (*project.policies, *project.loaded.managed.refused)
     selection = spec.selection
-    unsearched = _unsearched(project, spec)
+    unsearched = _unsearched(project, spec, command)
     if unsearched or (project.loaded.has_no_table_yet and not selection.given):
         # What is meant may lie where nobody could look; and a new project is no mistake.
         selection = replace(selection, allow_empty=True)
@@ -83,18 +82,19 @@ def _named_tables(project: Project, names: frozenset[str]) -> ChosenTables:
     return ChosenTables(tuple(filter(is_meant, project.policies)), problems)
 
 
-def _unsearched(project: Project, spec: RunSpec) -> tuple[TableProblem, ...]:
+def _unsearched(project: Project, spec: RunSpec, command: str) -> tuple[TableProblem, ...]:
     search = project.loaded.search
     if search is None or not search.problems:
         return ()
-    include = parse_selector(spec.selection.select, project.root)
-    leave_out = parse_selector(spec.selection.exclude, project.root)
-    known = frozenset(identity(policy.table) for policy in project.policies)
+    tables = [policy.table for policy in project.policies]
+    include, leave_out = spec.selection.selectors(tables, project.root, command)
+    by_end = spec.selection.by_end(command)
+    known = frozenset(map(identity, tables))
     rules = project.loaded.rules
     return tuple(
         place
         for place in search.problems
-        if may_be_meant(place, include, leave_out, rules=rules, known=known, root=project.root)
+        if may_be_meant(place, include, leave_out, rules=rules, known=known, root=project.root, by_end=by_end)
     )
 
 
@@ -134,6 +134,7 @@ def named_policy(
     *,
     exists: bool = False,
     managed: bool = True,
+    whole: bool = False,
 ) -> tuple[Project, ResolvedPolicy]:
     """Return the policy of the table that a name means, after a search where files and rules alone cannot tell.
 
@@ -143,6 +144,7 @@ def named_policy(
         engine: What is open, or how to open it where the search needs a session.
         exists: Search also for a table that a rule manages by its full name, so that a name of none is refused.
         managed: Refuse a table that rules reach and none manages: nothing is done to it.
+        whole: Refuse the end of a name, and say the whole one.
 
     Returns:
         The project, which knows what a search found, and the policy.
@@ -154,7 +156,10 @@ def named_policy(
     is_managed = project.loaded.manager_of(table_ref(name, project.root)) is not None
     if not project.loaded.names(name) and (exists or not is_managed):
         project = search_tables(project, engine)
-    return project, project.loaded.resolve_table(name, managed=managed)
+    policy = project.loaded.resolve_table(name, managed=managed)
+    if whole and identity(policy.table) != identity(table_ref(name, project.root)):
+        raise whole_name_needed(name, policy.table)
+    return project, policy
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from pathlib import Path
 from typing import TypeVar
 
 from maintainer.app.engine_access import EngineOptions
@@ -21,6 +22,7 @@ from maintainer.execution.fleet.rollout import BatchSize
 from maintainer.journal.store.state_access import runs_dir_of
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import SetPropertiesStep
+from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.plan_input import PlanOptions
 from maintainer.policy.project.policy_changes import modified_tables
 from maintainer.policy.project.policy_project import LoadedProject
@@ -33,7 +35,9 @@ from maintainer.policy.selectors import (
     check_answerable,
     parse_selector,
     select,
+    with_whole_names,
 )
+from maintainer.policy.table_names import table_ref
 
 _P = TypeVar("_P", bound=Selectable)
 
@@ -49,19 +53,47 @@ _BY_LOOKING = (Method.DUE, Method.DRIFTED)
 """What only a look at the tables can answer."""
 
 
+_ONLY_LOOK = frozenset({"plan", "status", "list", "verify"})
+
+
 @dataclass(frozen=True, slots=True)
 class SelectionOptions:
-    """Values of ``--select`` (none chooses everything), ``--exclude``, ``--since`` and ``--allow-empty``."""
+    """Values of ``--select`` (none chooses everything), ``--exclude``, ``--since`` and ``--allow-empty``.
+
+    ``shown_first``: a person sees which tables are chosen before anything is done to them.
+    """
 
     select: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     since: str | None = None
     allow_empty: bool = False
+    shown_first: bool = False
 
     @property
     def given(self) -> bool:
         """Whether anything was asked for."""
         return bool(self.select or self.exclude or self.since)
+
+    def by_end(self, command: str) -> bool:
+        """Tell whether a table may be called by the end of its name: not where something is done unseen."""
+        return self.shown_first or command in _ONLY_LOOK
+
+    def selectors(self, tables: Sequence[TableRef], root: Path, command: str) -> tuple[Selector, Selector]:
+        """Return what is selected and what is excluded, of these tables.
+
+        Raises:
+            ProjectError: E613, the names of several tables end so. E623, a whole name is needed. E621, E622.
+        """
+        given = parse_selector(self.select, root), parse_selector(self.exclude, root)
+        include, leave_out = (with_whole_names(selector, tables, root) for selector in given)
+        if self.by_end(command):
+            return include, leave_out
+        for verb, written, whole in (("excludes", given[1], leave_out), ("selects", given[0], include)):
+            for name, meant in zip(written.table_names, whole.table_names, strict=True):
+                if name != meant and (verb == "excludes" or not self.allow_empty):
+                    what = f"`{name}` {verb} nothing: it is the end of a name, and {command} takes whole names"
+                    raise ProjectError(what, code="E623", found=name, help=f"write `{table_ref(meant, root)}`")
+        return given
 
 
 def choose(
@@ -87,7 +119,8 @@ def choose(
     Raises:
         ProjectError: A selector cannot be read or answered, or selects nothing.
     """
-    include, leave_out = parse_selector(options.select, project.root), parse_selector(options.exclude, project.root)
+    tables = [candidate.table for candidate in candidates]
+    include, leave_out = options.selectors(tables, project.root, command)
     methods: dict[Method, Callable[[str, str], bool]] = {}
     if options.since is not None:
         _check_since_used(include, leave_out)
@@ -96,8 +129,7 @@ def choose(
     if include.needs(Method.RESULT) or leave_out.needs(Method.RESULT):
         from maintainer.app.selection.last_run import ended_as  # planning is loaded only when it is asked for
 
-        refs = [candidate.table for candidate in candidates]
-        methods[Method.RESULT] = ended_as(refs, runs_dir_of(project.project, every_run=True))
+        methods[Method.RESULT] = ended_as(tables, runs_dir_of(project.project, every_run=True))
     if look is Look.COMES:
         methods.update(dict.fromkeys(_BY_LOOKING, lambda _identifier, _value: True))
         leave_out = leave_out.without(_BY_LOOKING)

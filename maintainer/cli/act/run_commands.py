@@ -88,6 +88,7 @@ def apply_command(context: CliContext, plan_file: Path | None, spec: RunSpec, ye
             "PLAN already says what to do: leave out --select, --exclude, --since, --shard, --budget-..., "
             "--ignore-..., --lane"
         )
+    spec = replace(spec, selection=replace(spec.selection, shown_first=not yes))
     project = open_project(context)
     saved = None if plan_file is None else read_saved_plan(plan_file)
     listener = RunOutput(context, project, output, ask=not yes)

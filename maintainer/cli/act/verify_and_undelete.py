@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -20,7 +21,7 @@ from maintainer.errors.foreign_text import printable
 from maintainer.model.run.commit_verdict import CheckResult, TableVerification, VerifyRun
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.table_search import TableProblem
-from maintainer.policy.table_names import identity, table_ref
+from maintainer.policy.table_names import identity, is_uri, table_ref, whole_name_needed
 from maintainer.report.findings import render_annotations
 from maintainer.report.run.verify_text import render_verify, verify_findings, verify_junit, verify_line
 from maintainer.report.style import Style
@@ -62,7 +63,14 @@ def verify_command(
         raise click.UsageError("name a TABLE or select tables, not both")
     project = open_project(context)
     if table is not None:
-        targets: tuple[VerifyTarget, ...] = (_target(project, table),)
+        target = _target(project, table)
+        written = str(target.ref)
+        if not (_is_known(project, target.ref) or is_uri(written) or written.startswith("/")):
+            called = search_tables(project, spec.engine).loaded.called(written)
+            if called is not None and accept is not None:
+                raise whole_name_needed(table, called)
+            target = replace(target, ref=called or target.ref)
+        targets: tuple[VerifyTarget, ...] = (target,)
         problems: tuple[TableProblem, ...] = ()
     else:
         chosen = chosen_tables(search_tables(project, spec.engine), spec, command="verify").with_a_table()
@@ -94,15 +102,14 @@ def _target(project: Project, text: str) -> VerifyTarget:
     """
     target = parse_target(text, lambda name: _ref(project, name))
     name, at, version = text.rpartition("@")
-    if at and target.version is None and _is_known(project, name) and not _is_known(project, text):
+    if at and target.version is None and _is_known(project, _ref(project, name)) and not _is_known(project, target.ref):
         raise click.UsageError(
             f"a version is a number, as in {name}@12, not {version!r}; `maintainer history` has them"
         )
     return target
 
 
-def _is_known(project: Project, name: str) -> bool:
-    ref = _ref(project, name)
+def _is_known(project: Project, ref: TableRef) -> bool:
     return any(table.key == identity(ref) for table in project.loaded.tables) or (
         ref.is_path and Path(ref.location).is_dir()
     )
@@ -141,7 +148,7 @@ def undelete_command(context: CliContext, table: str, spec: RunSpec, run_id: str
     """
     require_approval(yes=yes, command="maintainer undelete", first="it overwrites no file that exists")
     project = open_project(context)
-    project, policy = named_policy(project, table, spec.engine, managed=False)
+    project, policy = named_policy(project, table, spec.engine, managed=False, whole=True)
     name = policy.table.identifier
     if not is_approved(f"Bring back what run {run_id} moved out of {name}?", yes=yes):
         click.echo("Nothing was done.", err=True)

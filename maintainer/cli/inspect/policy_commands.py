@@ -12,10 +12,11 @@ from urllib.parse import unquote
 
 import click
 
-from maintainer.app.engine_access import open_engine, project_engine
+from maintainer.app.engine_access import EngineOptions, open_engine, project_engine
+from maintainer.app.planning.gone_tables import tables_found_before
 from maintainer.app.planning.policy_places import paths_to_one_table
-from maintainer.app.selection.chosen_tables import chosen_tables
-from maintainer.app.selection.managed_search import DEPTH_CODE, search_tables
+from maintainer.app.selection.chosen_tables import chosen_tables, named_policy
+from maintainer.app.selection.managed_search import DEPTH_CODE, needs_session, search_tables, with_recorded_tables
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.inventory import Care, Entry, LocatedTable, inventory, located_at, write_stubs
 from maintainer.cli.context import CliContext, open_project, print_json, print_search, print_table, warn
@@ -36,7 +37,7 @@ from maintainer.policy.schema.schema_keys import (
     shipped_text,
     suggestion,
 )
-from maintainer.policy.table_names import absolute_path
+from maintainer.policy.table_names import absolute_path, table_ref
 from maintainer.report.policy_text import explain_json, explain_text, keys_markdown, merged_yaml, render_key
 from maintainer.report.status_documents import problem_values
 from maintainer.report.style import Style
@@ -62,7 +63,12 @@ def explain_command(context: CliContext, table: str, merged: bool, output: str) 
     if meaning is not None and not (merged or output == "json" or _is_named(context, table)):
         click.echo(meaning, nl=False)
         return
-    resolution = open_project(context, only=table).loaded.resolution_of(table)
+    project = open_project(context, only=table)
+    if needs_session(project) and project.loaded.manager_of(table_ref(table, project.root)) is None:
+        # No network is asked here: what the newest run found stands for a search.
+        project = with_recorded_tables(project, tables_found_before(project))
+    project, policy = named_policy(project, table, EngineOptions(), managed=False)
+    resolution = project.loaded.resolution_of(policy.table.identifier)
     if merged:
         click.echo(merged_yaml(resolution), nl=False)
     elif output == "json":

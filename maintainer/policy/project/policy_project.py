@@ -30,7 +30,6 @@ from maintainer.policy.project.table_search import (
     TableSearch,
     check_managing,
     managing_rule,
-    table_called,
 )
 from maintainer.policy.resolve.merge import TAGS, Layer, Level, document_layer
 from maintainer.policy.resolve.resolve import (
@@ -46,7 +45,7 @@ from maintainer.policy.resolve.resolve import (
 )
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.rule_reach import Reach, check_reach
-from maintainer.policy.table_names import identity, plain_name, table_ref
+from maintainer.policy.table_names import identity, plain_name, table_called, table_ref
 from maintainer.policy.yaml.discovery import find_files
 from maintainer.policy.yaml.yaml_document import Document
 
@@ -229,14 +228,20 @@ class LoadedProject:
         manager = self.manager_of(ref)
         if manager is not None and (self.search is None or self.search.may_have(ref)):
             return self._resolve_by_rules(ref, self.match_rules_for(ref), manager)
-        meant = table_called(identifier, [table.ref for table in self.tables], self.search)
-        if meant is not None and identity(meant) != identity(ref):
+        if (meant := self.called(identifier)) is not None and identity(meant) != identity(ref):
             return self.resolution_of(meant.identifier, managed=managed)
         rules = () if managed or manager is not None else self.match_rules_for(ref)
         if not rules:
             unsearched = () if self.search is None else self.search.problems
             raise unsearched[0].error if unsearched else self._unmanaged(identifier, ref)
         return self._resolve_by_rules(ref, rules)
+
+    def called(self, written: str) -> TableRef | None:
+        """Return the table of a file or of a search whose name ends like this, None if none; several are E613."""
+        keys = [table.key for table in self.tables]
+        found = () if self.search is None else self.search.tables
+        others = (table.names for table in found if not table.is_one_of(keys))
+        return table_called(written, (*((table.ref,) for table in self.tables), *others))
 
     def names(self, identifier: str) -> bool:
         """Tell whether a table has a policy of its own under this name, in any spelling: then nothing is searched."""

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from maintainer.errors import MaintainerError, ProjectError
+from maintainer.errors import MaintainerError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.resolve.policy_fields import setting
 from maintainer.policy.resolve.resolve import Resolution, RuleSource
-from maintainer.policy.table_names import absolute_path, identity, is_called, is_glob, name_parts, plain_name
+from maintainer.policy.table_names import absolute_path, identity, is_glob, name_parts, plain_name
 from maintainer.policy.yaml.yaml_document import Document
 
 DEFAULT_DATABASE = "default"
@@ -174,30 +174,6 @@ class TableSearch:
             managed = next(((name, rule) for name, rule in pairs if rule is not None), None)
             if managed is not None:
                 yield managed
-
-
-MAX_NAMED = 10
-"""Tables that a message names."""
-
-
-def table_called(written: str, named: Sequence[TableRef], search: TableSearch | None) -> TableRef | None:
-    """Return the one table whose name ends like this, of those that files name or a search found; None if none.
-
-    Raises:
-        ProjectError: E613, several do.
-    """
-    refs = {identity(ref): ref for ref in named if is_called(ref, written)}
-    keys = [identity(ref) for ref in named]
-    for found in () if search is None else search.tables:
-        if not found.is_one_of(keys) and any(is_called(name, written) for name in found.names):
-            refs[identity(found.names[0])] = found.names[0]
-    if len(refs) <= 1:
-        return next(iter(refs.values()), None)
-    names = sorted(ref.identifier for ref in refs.values())
-    more = f", and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
-    help = "write more of the name"
-    message = f"the names of {len(names):,} tables end with `{written}`"
-    raise ProjectError(message, code="E613", found=", ".join(names[:MAX_NAMED]) + more, help=help)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.table_search import SearchPlaces, TableProblem
 from maintainer.policy.resolve.resolve import RuleSource
 from maintainer.policy.selectors import Method, Selector, Term, in_path
-from maintainer.policy.table_names import absolute_glob, identity, is_glob, name_matches, plain_name, table_ref
+from maintainer.policy.table_names import absolute_glob, identity, is_glob, is_uri, name_matches, plain_name, table_ref
 
 
 def may_be_meant(
@@ -25,6 +25,7 @@ def may_be_meant(
     rules: Sequence[RuleSource],
     known: frozenset[str],
     root: Path,
+    by_end: bool = False,
 ) -> bool:
     """Return whether a place that was not searched may hold tables that are selected and not excluded.
 
@@ -35,18 +36,21 @@ def may_be_meant(
         rules: All rules: tables there may get their tags and owners from any of them.
         known: The identities of the tables that are known all the same, because a file or a record names them.
         root: The project's folder, where relative paths start.
+        by_end: Whether a name may be the end of a table's name.
     """
     if any(all(_leaves_out(term, place.table, root) for term in terms) for terms in leave_out.alternatives):
         return False
     return not include.alternatives or any(
-        all(_may_match(term, place, rules, known, root) for term in terms) for terms in include.alternatives
+        all(_may_match(term, place, rules, known, root, by_end) for term in terms) for terms in include.alternatives
     )
 
 
-def _may_match(term: Term, place: TableProblem, rules: Sequence[RuleSource], known: frozenset[str], root: Path) -> bool:
+def _may_match(
+    term: Term, place: TableProblem, rules: Sequence[RuleSource], known: frozenset[str], root: Path, by_end: bool
+) -> bool:
     match term.method:
         case Method.TABLE:
-            return _may_lie_in(term.value, place.table, known, root)
+            return _may_lie_in(term.value, place.table, known, root, by_end)
         case Method.TAG:
             return any(term.value in (rule.tags or ()) for rule in rules)
         case Method.OWNER:
@@ -62,7 +66,7 @@ def _may_match(term: Term, place: TableProblem, rules: Sequence[RuleSource], kno
             assert_never(term.method)
 
 
-def _may_lie_in(written: str, place: TableRef, known: frozenset[str], root: Path) -> bool:
+def _may_lie_in(written: str, place: TableRef, known: frozenset[str], root: Path, by_end: bool) -> bool:
     if is_glob(written):
         glob = absolute_glob(written, root)
         if place.is_path:
@@ -71,6 +75,8 @@ def _may_lie_in(written: str, place: TableRef, known: frozenset[str], root: Path
     ref = table_ref(written, root)
     if identity(ref) in known:
         return False
+    if by_end and not written.startswith("/") and not is_uri(written):
+        return True
     return SearchPlaces((place.location,)).cover(ref) if place.is_path else not ref.is_path
 
 

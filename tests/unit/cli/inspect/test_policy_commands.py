@@ -232,3 +232,29 @@ def test_a_table_below_the_project_is_called_by_its_relative_path(
     # The merged file in place of the old one means the same.
     (root / "policies/lake.yml").write_text(merged)
     assert load_project(root).resolve_table(spelling).digest == before[0]["digest"]
+
+
+def test_explain_finds_a_table_below_a_root_by_the_end_of_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule = "match: {tables: ['*']}\nmanage: true\n"
+    root = write_project(tmp_path, {"maintainer.yml": "roots: [lake]\n", "policies/all.yml": rule})
+    for table in ("sales/orders", "sales/items", "crm/items"):
+        (root / "lake" / table / "_delta_log").mkdir(parents=True)
+    assert run(["--project", str(root), "explain", "orders"]) == 0
+    assert capsys.readouterr().out.startswith("lake/sales/orders   policies/all.yml:")
+    assert run(["--project", str(root), "explain", "items"]) == 2
+    assert "= found: lake/crm/items, lake/sales/items\n" in capsys.readouterr().err
+
+
+def test_explain_asks_no_store_for_a_table_that_a_run_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rule = "match: {tables: ['*']}\nmanage: true\n"
+    settings = "roots: ['s3://bucket/lake']\n"
+    root = write_project(tmp_path, {"maintainer.yml": settings, "policies/all.yml": rule})
+    (root / ".maintainer").mkdir()
+    found = {"format_version": "1", "tables": {"s3://bucket/lake/sales/orders": "policies/all.yml:1"}}
+    (root / ".maintainer" / "found_tables.json").write_text(json.dumps(found))
+    for written in ("orders", "s3://bucket/lake/sales/orders", "s3a://bucket/lake/new"):
+        assert run(["--project", str(root), "explain", written]) == 0
+    printed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("s3")]
+    assert [line.split()[0] for line in printed] == ["s3://bucket/lake/sales/orders"] * 2 + ["s3a://bucket/lake/new"]
