@@ -133,6 +133,20 @@ class TableError(MaintainerError):
     """One table cannot be planned or maintained; other tables go on."""
 
 
+class FileUnreadable(TableError):
+    """A file is there and cannot be read."""
+
+    default_code = "T434"
+    file: str | None = None
+    """Its address; None for a deletion vector, which the engine does not name."""
+
+
+class FileAbsent(TableError):
+    """A file was not there when it was read for a commit."""
+
+    default_code = "T408"
+
+
 class StoreRefusal(TableError):
     """An object store refuses what holds for each table of a bucket with the same credentials: key, bucket, address.
 

@@ -22,7 +22,7 @@ from maintainer.delta.storage.failures.machine_failures import (
     storage_error,
 )
 from maintainer.delta.transaction.commit_fate import USER_METADATA, settled
-from maintainer.errors import CommitConflict, CommitNotLanded, Interrupted, MaintainerError, TableError
+from maintainer.errors import CommitConflict, CommitNotLanded, FileAbsent, Interrupted, MaintainerError
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts
 
@@ -86,9 +86,8 @@ def _not_landed(error: Exception, where: str) -> MaintainerError:
         failure.help = f"{failure.help}; {LEFT_BEHIND}"
         return failure
     if is_missing(chain):
-        return TableError(
+        return FileAbsent(
             "a file was missing while the command ran; nothing was committed",
-            code="T408",
             where=where,
             found=message_of(error),
             help="if it is a file of the table, the table was damaged before: see `maintainer explain T408`",

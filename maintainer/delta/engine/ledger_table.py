@@ -22,7 +22,15 @@ from maintainer.delta.snapshot.spark_reader import SparkReader
 from maintainer.delta.storage.failures.engine_failures import as_table_error, as_write_error, describe, is_conflict
 from maintainer.delta.storage.table_storage import TableStorage, storage_of_path
 from maintainer.delta.verify.version_reader import files_at
-from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, MaintainerError, raise_from
+from maintainer.errors import (
+    CommitConflict,
+    CommitNotLanded,
+    EnvironmentUnfit,
+    FileAbsent,
+    FileUnreadable,
+    MaintainerError,
+    raise_from,
+)
 from maintainer.journal.ledger.ledger_rebuild import LedgerContents
 from maintainer.journal.ledger.ledger_rows import LEDGER_COLUMNS, STARTED_AT, LedgerMark, LedgerRow, damaged_ledger
 from maintainer.model.table.table_facts import TableRef
@@ -248,7 +256,7 @@ class LedgerTable:
     def _error(self, error: Exception) -> MaintainerError:
         write_error = as_write_error(error, self._location, "using the ledger")
         # Files of the ledger are made again, and not brought back from a backup as those of the user's tables.
-        if not isinstance(write_error, CommitNotLanded) and write_error.code not in ("T408", "T434"):
+        if not isinstance(write_error, (CommitNotLanded, FileAbsent, FileUnreadable)):
             return write_error
         return EnvironmentUnfit(
             "the ledger cannot be used",

@@ -39,7 +39,7 @@ from maintainer.delta.transaction.requirements import (
 )
 from maintainer.delta.transaction.small_log_files import is_kernels
 from maintainer.engine.step_meter import StepMeter, polled
-from maintainer.errors import CommitNotLanded, MaintainerError, raise_from
+from maintainer.errors import CommitNotLanded, FileAbsent, FileUnreadable, MaintainerError, raise_from
 from maintainer.errors.missing_files import missing_before
 from maintainer.model.plan.lanes import LaneChoice, SourceStatistics
 from maintainer.model.plan.steps import Batch, RewriteStep, ZOrderStep
@@ -313,7 +313,8 @@ class RewriteJob:
     def failure(self, error: BaseException, doing: str) -> MaintainerError:
         """Map an exception raised before the commit to our error."""
         cause = as_write_error(error, self.where, doing)
-        if cause.code == "T434" and any(file.path.rpartition("/")[2] in (cause.found or "") for file in self.written):
+        names = {file.path.rpartition("/")[2] for file in self.written}
+        if isinstance(cause, FileUnreadable) and cause.file and cause.file.rpartition("/")[2] in names:
             # A file of this attempt is no file of the table, and no backup has it.
             return CommitNotLanded(
                 f"{doing} failed: one of them cannot be read; nothing was committed",
@@ -321,7 +322,7 @@ class RewriteJob:
                 found=cause.found,
                 help="look for failing disks or memory, then run `maintainer apply` again",
             )
-        if cause.code != "T408":
+        if not isinstance(cause, FileAbsent):
             return cause
         missing = [file.path for file in self.batch.files if self.storage.status(self.storage.uri(file.path)) is None]
         if not missing:

@@ -24,7 +24,7 @@ from maintainer.delta.proof.statistics_verdict import Strictness, judge, unknown
 from maintainer.delta.rewrite.commit.carried_deletes import Carried
 from maintainer.delta.rewrite.proof_parts import ProofPart, figures_of_files, lane_uses, parts_of
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
-from maintainer.errors import MaintainerError, TableError, VerificationFailed
+from maintainer.errors import FileAbsent, MaintainerError, TableError, VerificationFailed
 from maintainer.model.plan.lanes import NOTHING_JUDGED
 from maintainer.model.run.outcome import Fingerprint, Proof
 from maintainer.model.run.progress import Phase
@@ -97,9 +97,8 @@ def _prove_adds(job: RewriteJob) -> None:
     def size_of(path: str) -> int:
         status = storage.status(storage.uri(path))
         if status is None:
-            raise TableError(
+            raise FileAbsent(
                 "a new file is gone from storage before it was committed; nothing was committed",
-                code="T408",
                 where=job.where,
                 found=path,
                 help="another program deletes files in the table's folder; stop it, then run `maintainer apply` again",

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.product import (
+    CommitNotLanded,
     DeltaEngine,
     DeltaJvm,
     FileSet,
@@ -137,13 +138,20 @@ def test_statistics_that_lie_and_a_file_that_vanishes(spark: SparkSession, lease
     def vanish(storage: TableStorage, written: list[WrittenFile]) -> None:
         assert storage.delete(storage.uri(written[0].path))
 
-    for plant, expected in ((lie, VerificationFailed), (vanish, TableError)):
+    def garble(storage: TableStorage, written: list[WrittenFile]) -> None:
+        path = Path(storage.uri(written[0].path).removeprefix("file:"))
+        path.write_bytes(b"x" * path.stat().st_size)
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+
+    # A new file that cannot be read is no file of the table: nobody is sent to a backup.
+    for plant, expected in ((lie, VerificationFailed), (vanish, TableError), (garble, CommitNotLanded)):
         with DeltaEngine(lease, between_write_and_proof=plant).worker("faults") as engine:
             facts = engine.reader.facts(TableRef(str(path)))
             before = bytes_of(path)
             step, batch = compaction(facts)
-            with pytest.raises(expected):
+            with pytest.raises(expected) as caught:
                 engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
+            assert (plant is garble) == ("one of them cannot be read" in str(caught.value))
             assert bytes_of(path) == before
 
 

@@ -22,7 +22,15 @@ from maintainer.delta.storage.failures.machine_failures import (
 )
 from maintainer.delta.storage.failures.throwable import Failure
 from maintainer.engine.process_loss import engine_gone, is_engine_lost, says_stopped
-from maintainer.errors import CommitNotLanded, EnvironmentUnfit, Interrupted, MaintainerError, TableError, raise_from
+from maintainer.errors import (
+    CommitNotLanded,
+    EnvironmentUnfit,
+    FileAbsent,
+    Interrupted,
+    MaintainerError,
+    TableError,
+    raise_from,
+)
 from maintainer.model.table.log_names import LOG_FOLDER
 
 MAX_CAUSES = 12
@@ -269,7 +277,7 @@ def as_write_error(error: BaseException, where: str, doing: str) -> MaintainerEr
     if is_missing(chain):
         what = f"a file was missing while {doing}; nothing was committed"
         way_out = "if it is a file of the table, the table was damaged before: see `maintainer explain T408`"
-        return TableError(what, code="T408", where=where, found=innermost, help=way_out)
+        return FileAbsent(what, where=where, found=innermost, help=way_out)
     what = f"{doing} failed; nothing was committed"
     return CommitNotLanded(what, where=where, found=innermost, help=NOT_COMMITTED_HELP)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from maintainer.delta.storage.failures.store_answers import PATH_STYLE, client_error, store_error
 from maintainer.delta.storage.failures.throwable import Failure
-from maintainer.errors import EnvironmentUnfit, MaintainerError, StoreRefusal, TableError
+from maintainer.errors import EnvironmentUnfit, FileUnreadable, MaintainerError, StoreRefusal, TableError
 from maintainer.errors.missing_files import MISSING_HELP, RESTORE_TAKES_BACK
 from maintainer.model.table.log_names import LOG_FOLDER
 
@@ -200,7 +200,7 @@ def is_missing(chain: Sequence[Failure]) -> bool:
     )
 
 
-def damaged_file_error(chain: Sequence[Failure], where: str) -> TableError | None:
+def damaged_file_error(chain: Sequence[Failure], where: str) -> FileUnreadable | None:
     """The error for a data file, or a deletion vector, that is there and cannot be read; None for anything else."""
     file = file_that_failed(chain)
     vector = next((failure for failure in chain if _DAMAGED_VECTOR.match(failure.condition)), None)
@@ -209,8 +209,10 @@ def damaged_file_error(chain: Sequence[Failure], where: str) -> TableError | Non
     innermost = next((failure.message for failure in reversed(chain) if failure.message), "")
     message = innermost if file is None or file in innermost else f"{file}: {innermost}"
 
-    def unreadable(what: str, help: str) -> TableError:
-        return TableError(what, code="T434", where=where, found=" ".join(message.split()), help=help)
+    def unreadable(what: str, help: str) -> FileUnreadable:
+        error = FileUnreadable(what, where=where, found=" ".join(message.split()), help=help)
+        error.file = file
+        return error
 
     if any(failure.condition in _FOREIGN_TYPES or _TYPE_MISMATCH in failure.message for failure in chain):
         return unreadable(

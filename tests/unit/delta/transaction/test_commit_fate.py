@@ -18,7 +18,14 @@ from maintainer.delta.storage.failures.engine_failures import (
 from maintainer.delta.storage.failures.throwable import Failure
 from maintainer.delta.transaction.commit_fate import not_landed, settle
 from maintainer.engine.process_loss import is_engine_lost
-from maintainer.errors import CommitNotLanded, CommitUnknown, EnvironmentUnfit, Interrupted, TableError
+from maintainer.errors import (
+    CommitNotLanded,
+    CommitUnknown,
+    EnvironmentUnfit,
+    FileUnreadable,
+    Interrupted,
+    TableError,
+)
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 
 
@@ -254,7 +261,7 @@ def test_a_context_that_was_stopped_under_us_is_an_engine_that_has_gone(message:
         ("java.lang.NoSuchMethodError", "'void x.VectoredReadUtils.y(z)'", EnvironmentUnfit, "E672"),
         ("java.lang.NoClassDefFoundError", "com/google/x/Y", EnvironmentUnfit, "E672"),
         ("x.SparkException", "[SPARK_JOB_CANCELLED] Job 5 cancelled", Interrupted, "C710"),
-        ("o.DeltaIllegalStateException", "[DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH] x", TableError, "T434"),
+        ("o.DeltaIllegalStateException", "[DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH] x", FileUnreadable, "T434"),
     ],
 )  # fmt: skip
 def test_codes_of_reading(name: str, message: str, kind: type[Exception], code: str) -> None:
@@ -312,6 +319,9 @@ def test_a_data_file_that_cannot_be_read_is_named_and_is_no_matter_of_the_log_or
         assert "_delta_log" not in (error.help or "")
         if code in ("T434", "T422"):
             assert FILE in (error.found or "")
+        if code == "T434":
+            assert isinstance(error, FileUnreadable)
+            assert error.file == FILE
 
 
 @pytest.mark.parametrize(
