@@ -23,7 +23,7 @@ from maintainer.model.run.history_rows import (
     StatusRow,
 )
 from maintainer.model.table.commit_records import MAINTENANCE
-from maintainer.report.document.blocks import Line, Row, Span, Table, Text, literal
+from maintainer.report.document.blocks import Document, Line, Row, Span, Table, Text, literal
 from maintainer.report.document.folding import FOLD, first_names, merged, wording
 from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.plan.step_text import step_word
@@ -63,13 +63,18 @@ def render_status(
         tz: Zone in which it is today or yesterday.
         verbose: Print each row, in the order given.
     """
+    return terminal_text(status_blocks(rows, now_ms, tz=tz, verbose=verbose), style)
+
+
+def status_blocks(rows: Sequence[StatusRow], now_ms: int, *, tz: tzinfo = UTC, verbose: bool = False) -> Document:
+    """Return the same as a document."""
     if not rows:
-        return "No table is selected.\n"
+        return (Line("No table is selected."),)
     groups = [[row] for row in rows]
     if not verbose:
         order = {state: place for place, state in enumerate(_WORST_FIRST)}
         groups = by_cause(sorted(rows, key=lambda row: order.get(row.state, len(order))), _alike, at_least=FOLD)
-    return terminal_text([_table_of(groups, now_ms, tz), Line(_totals(rows))], style)
+    return (_table_of(groups, now_ms, tz), Line(_totals(rows)))
 
 
 def status_table(rows: Sequence[StatusRow], now_ms: int, *, tz: tzinfo = UTC) -> Table:

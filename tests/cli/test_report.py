@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import html
 import re
+import time
 from pathlib import Path
 from urllib.parse import unquote
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
+from maintainer.app.running.verify_commits import verification_json
 from maintainer.cli.main import run
 from maintainer.model.plan.plan_document import to_json
+from maintainer.model.run.commit_verdict import (
+    CheckResult,
+    CommitCheck,
+    CommitVerification,
+    TableVerification,
+    VerifyRun,
+)
 from maintainer.model.run.results_document import run_to_json
+from maintainer.model.table.table_facts import TableRef
 from tests.support.policies.projects import write_project
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
+from tests.unit.report.html.page_outline import check_is_safe
 
 
 @pytest.fixture
@@ -67,3 +81,78 @@ def test_a_run_is_shown_by_its_id_wherever_runs_are_kept(root: Path, capsys: pyt
     capsys.readouterr()
     assert run(show) == 0
     assert capsys.readouterr().out.replace("elsewhere", ".maintainer") == before
+
+
+def text_of(page: Path) -> str:
+    body = re.sub(r"<style>.*?</style>|<script>.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", body).split()))
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Path:
+    policy = "table: lake/{}\noptimize: {{minFileSize: 1MiB, maxFileSize: 2MiB}}\n"
+    files = {f"policies/{name}.yml": policy.format(name) for name in ("small", "fine")}
+    root = write_project(tmp_path / "fresh", files)
+    for name, commits in (("small", 5), ("fine", 1)):
+        for number in range(commits):
+            write_deltalake(str(root / "lake" / name), pa.table({"id": [number]}), mode="append")
+    return root
+
+
+@pytest.mark.parametrize("options", [(), ("--fleet",)])
+def test_where_nothing_ran_the_tables_are_shown_and_what_a_run_would_do(
+    fresh: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...]
+) -> None:
+    assert run(["--project", str(fresh), "report", *options]) == 0
+    page = Path(capsys.readouterr().out.strip())
+    assert page == fresh / ".maintainer" / "fleet.html"
+    text = text_of(page)
+    assert "No apply ran " in text
+    assert "1 table to change, 1 step (compact 1); 1 up to date." in text
+    assert "lake/small due 5 (100%)" in text
+    assert "lake/fine ok 1 1" in text
+    assert "E643" not in text
+
+
+def test_where_only_verify_ran_the_page_says_what_it_found(fresh: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = DeltaTable(fresh / "lake" / "small")
+    checks = (CommitCheck("rows", "the rows are the same", CheckResult.WRONG, "3 rows were removed"),)
+    now_ms = time.time_ns() // 1_000_000
+    commit = CommitVerification(4, now_ms, "OPTIMIZE", "spark", None, "rewrite", checks, 2, 1, 3, 0, ("v",), 1.5)
+    found = TableVerification(
+        TableRef("lake/small"), commit, table_id=str(table.metadata().id), location=(fresh / "lake" / "small").as_uri()
+    )
+    made = VerifyRun(samples.RUN, now_ms, 2.5, (found,))
+    folder = fresh / ".maintainer" / "runs" / made.run_id
+    folder.mkdir(parents=True)
+    (folder / "verification.json").write_text(verification_json(made))
+    assert run(["--project", str(fresh), "report", "--fleet"]) == 0
+    text = text_of(Path(capsys.readouterr().out.strip()))
+    assert "No apply ran in this time" in text
+    assert "What was verified" in text
+    assert (
+        f"checked version 4 of lake/small, OPTIMIZE by spark: wrong: 3 rows were removed (run {made.run_id})." in text
+    )
+
+
+def test_a_damaged_run_is_not_taken_for_none(fresh: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = fresh / ".maintainer" / "runs" / samples.RUN
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_text("{")
+    (folder / "results.json").write_text("{")
+    for options in ((), ("--fleet",)):
+        assert run(["--project", str(fresh), "report", *options]) == 2
+        assert "E643" in capsys.readouterr().err
+
+
+def test_a_table_that_cannot_be_read_and_a_hostile_name_are_said_and_escaped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "<img src=x onerror=alert(1)>"
+    root = write_project(tmp_path / "p", {"policies/t.yml": f'table: "lake/{name}"\n'})
+    assert run(["--project", str(root), "report"]) == 0
+    page = Path(capsys.readouterr().out.strip())
+    check_is_safe(page.read_text(encoding="utf-8"))
+    assert "<img" not in page.read_text(encoding="utf-8")
+    assert "1 table needs a person." in text_of(page)
+    assert name in text_of(page)

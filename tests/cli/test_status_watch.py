@@ -22,6 +22,7 @@ from maintainer.cli.main import run
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.history_rows import StatusRow
 from tests.support.policies.projects import write_project
+from tests.support.runs import sample_plans
 from tests.support.tables.builders import NOW_MS
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
@@ -44,7 +45,9 @@ class Looks:
         self.number += 1
         if self.number == self._stop_after:
             os.kill(os.getpid(), self._by)
-        return StatusLook(NOW_MS, (StatusRow("lake/t", "due", next=f"look {self.number}"),), (), self.ledger)
+        return StatusLook(
+            NOW_MS, sample_plans.plan(), (StatusRow("lake/t", "due", next=f"look {self.number}"),), (), self.ledger
+        )
 
 
 @pytest.fixture

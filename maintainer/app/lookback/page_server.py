@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from maintainer.app.lookback.report_files import MAX_FLEET_RUNS
-from maintainer.app.lookback.report_pages import fleet_page, live_page, run_page, running_folder
+from maintainer.app.lookback.report_pages import NothingRan, fleet_page, live_page, run_page, running_folder
 from maintainer.app.project_folders import Project, local_zone
 from maintainer.errors import MaintainerError, ProjectError
 from maintainer.journal.events.event_log import EVENTS_FILE
@@ -31,6 +31,8 @@ HOSTS = ("127.0.0.1", "localhost")
 MAX_REQUESTS, REQUEST_SECONDS, MAX_PAGES_KEPT = 8, 10, 12
 LIVE_SECONDS, LOOK_SECONDS = 3, 30
 """How often a browser asks again: while a run goes on, and else."""
+
+_LOOKS_AGAIN = "This page looks again, and shows the next run when it begins."
 
 
 class PageServer(ThreadingHTTPServer):
@@ -95,10 +97,14 @@ class PageServer(ThreadingHTTPServer):
     def _drawn(self, path: str) -> tuple[HTTPStatus, str]:
         try:
             return self._drawn_of(path)
+        except NothingRan as nothing:
+            lines = ("`maintainer report` shows the tables as they are, and what a run would do.", _LOOKS_AGAIN)
+            heading = f"{nothing.reason[:1].upper()}{nothing.reason[1:]}"
+            return HTTPStatus.OK, render_message_page(heading, lines, Served("/", "", LOOK_SECONDS))
         except MaintainerError as error:
             status = HTTPStatus.NOT_FOUND if error.code == "E643" else HTTPStatus.INTERNAL_SERVER_ERROR
-            lines = [error.what, *([error.help] if error.help else [])]
-            return status, render_message_page(f"{error.code}: no page", lines, Served("/", "", LOOK_SECONDS))
+            said = [error.what, *([error.help] if error.help else [])]
+            return status, render_message_page(f"{error.code}: no page", said, Served("/", "", LOOK_SECONDS))
 
     def _drawn_of(self, path: str) -> tuple[HTTPStatus, str]:
         running = running_folder(self._project)
@@ -124,8 +130,7 @@ class PageServer(ThreadingHTTPServer):
     def _live(self, now_ms: int) -> str:
         running, often = running_folder(self._project), Served("/", "/live", LIVE_SECONDS)
         if running is None:
-            lines = ("This page looks again, and shows the next run when it begins.",)
-            return render_message_page("No run goes on", lines, Served("/", "", LIVE_SECONDS))
+            return render_message_page("No run goes on", (_LOOKS_AGAIN,), Served("/", "", LIVE_SECONDS))
         page = live_page(self._project, running, local_zone(), now_ms=now_ms, served=often)
         if page is None:
             page = render_message_page("A run begins", ("Its tables are being planned.",), often)

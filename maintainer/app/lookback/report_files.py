@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from maintainer.app.lookback.report_pages import fleet_page, run_page
+from maintainer.app.lookback.report_pages import fleet_page, run_page, tables_page
 from maintainer.app.project_folders import Project, local_zone
 from maintainer.errors import MaintainerError
-from maintainer.journal.folder.atomic_files import write_atomically, writing
-from maintainer.model.plan.plan import Problem
+from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, write_atomically, writing
+from maintainer.model.plan.plan import Plan, Problem
+from maintainer.model.run.history_rows import StatusRow
 from maintainer.model.run.outcome import RunOutcome
 from maintainer.report.run.run_findings import render_junit
 
@@ -52,6 +53,7 @@ def write_run_report(project: Project, run_id: str | None, out: Path | None = No
         out: Where to write; None takes ``report.html`` in the run's folder.
 
     Raises:
+        NothingRan: None was named, and there is none.
         ProjectError: E643 there is no such run; E640 the file cannot be written.
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
@@ -68,10 +70,11 @@ def write_fleet_report(project: Project, since_ms: int, out: Path | None = None)
         out: Where to write; None takes ``fleet.html`` beside the folder of runs.
 
     Raises:
-        ProjectError: E643 there is no run; E640 the file cannot be written.
+        NothingRan: There is no run.
+        ProjectError: E643 none can be read; E640 the file cannot be written.
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
-    path = out or project.past_runs_dir.parent / "fleet.html"
+    path = out or _fleet_path(project)
     beside = path.parent.absolute()
 
     def link_of(folder: Path) -> str | None:
@@ -80,6 +83,32 @@ def write_fleet_report(project: Project, since_ms: int, out: Path | None = None)
 
     page, unread = fleet_page(project, local_zone(), since_ms=since_ms, most_runs=MAX_FLEET_RUNS, link_of=link_of)
     return _written(path, page), unread
+
+
+def write_tables_report(
+    project: Project, plan: Plan, rows: Sequence[StatusRow], why: str, out: Path | None = None
+) -> Path:
+    """Write what there is to say where nothing ran, and return where it is.
+
+    Args:
+        project: The project.
+        plan: What a run would do now.
+        rows: The tables as `status` sees them.
+        why: Why no run is reported.
+        out: Where to write; None takes ``fleet.html`` beside the folder of runs.
+
+    Raises:
+        ProjectError: E640 the file cannot be written.
+    """
+    page, path = tables_page(project, plan, rows, why, local_zone()), out or _fleet_path(project)
+    if out is None:
+        with writing(path, "the report"):
+            path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+    return _written(path, page)
+
+
+def _fleet_path(project: Project) -> Path:
+    return project.past_runs_dir.parent / "fleet.html"
 
 
 def _written(path: Path, page: str) -> Path:

@@ -22,7 +22,7 @@ from maintainer.journal.memory.past_runs import MAX_RUNS_READ, PLAN_FILE, RESULT
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json
-from maintainer.model.run.history_rows import HistoryRow
+from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.run.outcome import RunOutcome
 from maintainer.model.run.progress import PlacedTable
 
@@ -33,6 +33,19 @@ if TYPE_CHECKING:
 
 MAX_RUNS_BEHIND = 30
 """Earlier runs that a run's curves reach back over."""
+
+
+class NothingRan(ProjectError):
+    """No run can be reported because none was made; `state_page` is what there is to say then."""
+
+    def __init__(self, what: str, runs_dir: Path) -> None:
+        super().__init__(
+            f"no report can be made: {what}",
+            code="E643",
+            where=str(runs_dir),
+            help="`maintainer history` lists the runs; `maintainer apply` makes one",
+        )
+        self.reason = what
 
 
 def run_page(project: Project, run_id: str | None, tz: tzinfo, *, served: Served | None = None) -> tuple[Path, str]:
@@ -48,6 +61,7 @@ def run_page(project: Project, run_id: str | None, tz: tzinfo, *, served: Served
         The run's folder, and the page.
 
     Raises:
+        NothingRan: None was named, and there is none.
         ProjectError: E643 there is no such run, or it cannot be read.
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
@@ -72,7 +86,9 @@ def run_page(project: Project, run_id: str | None, tz: tzinfo, *, served: Served
     if chosen is None:
         if run_id and (runs_dir / Path(run_id).name).is_dir():
             raise _no_run(run_id, runs_dir, f"this run has no plan and no results: `maintainer show {run_id}` shows it")
-        raise _no_run(run_id, runs_dir, "there is no such run" if run_id else "there is no run yet")
+        if not run_id:
+            raise NothingRan("no apply ran yet", runs_dir)
+        raise _no_run(run_id, runs_dir, "there is no such run")
     runs = [(chosen.plan, chosen.outcome), *earlier]
     past = past_of(runs[::-1], _key_of(runs))
     about = _about(project)
@@ -110,7 +126,8 @@ def fleet_page(
         served: What the page has beside its figures where it is served; None for a file.
 
     Raises:
-        ProjectError: E643 there is no run.
+        NothingRan: No run of this time has a plan and results.
+        ProjectError: E643 none of them can be read.
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
     from maintainer.report.html.fleet_view import fleet_view
@@ -131,7 +148,9 @@ def fleet_page(
             if link is not None:
                 links[run.outcome.run_id] = link
     if not runs:
-        raise _no_run(None, runs_dir, "there is no run in this time")
+        if unread:
+            raise _no_run(None, runs_dir, f"no run of this time can be read: {unread[0]}")
+        raise NothingRan("no apply ran in this time", runs_dir)
     verified, unread_checks = _verified(project, runs_dir, [plan for plan, _ in runs], since_ms)
     unread += unread_checks
     view = fleet_view(
@@ -139,6 +158,25 @@ def fleet_page(
         quarantined=_quarantined(runs_dir, [plan for plan, _ in runs]), verified=verified,
     )  # fmt: skip
     return render_fleet_page(view, ON_DISK if served is None else served), tuple(unread)
+
+
+def tables_page(project: Project, plan: Plan, rows: Sequence[StatusRow], why: str, tz: tzinfo) -> str:
+    """Draw the tables as they are, and what a run would do, where no run can be reported.
+
+    Args:
+        project: The project, for its name and what `verify` recorded.
+        plan: What a run would do now.
+        rows: The tables as `status` sees them.
+        why: Why no run is reported.
+        tz: For times.
+    """
+    from maintainer.report.html.page import render_document
+    from maintainer.report.html.state_page import state_page
+
+    runs_dir = project.past_runs_dir
+    name, held = project.loaded.project.name, _quarantined(runs_dir, [plan])
+    verified = _verified(project, runs_dir, [plan])[0]
+    return render_document(state_page(name, why, plan, rows, tz, quarantined=held, verified=verified))
 
 
 def _quarantined(runs_dir: Path, plans: Sequence[Plan]) -> dict[str, str]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from maintainer.app import operations
 from maintainer.app.engine_access import EngineOptions
 from maintainer.app.lookback.recorded_steps import DEFAULT_ROWS, HistoryQuery
-from maintainer.app.lookback.report_files import write_fleet_report, write_run_report
 from maintainer.app.project_folders import PolicyProblems
 from maintainer.app.project_folders import Project as LoadedProject
 from maintainer.app.python_api.finished_run import Run
@@ -20,6 +19,7 @@ from maintainer.app.running.saved_plan import read_saved_plan
 from maintainer.app.selection.chosen_tables import chosen_tables, named_policy
 from maintainer.app.selection.managed_search import search_tables
 from maintainer.app.selection.run_spec import RunSpec, SelectionOptions
+from maintainer.app.status.written_report import write_report
 from maintainer.execution.fleet.rollout import parse_batches
 from maintainer.model.plan.lanes import Lane
 from maintainer.model.plan.plan import as_problem
@@ -269,7 +269,7 @@ class Project:
         return history_of(self._project, query, spark)
 
     def report(self, run: str | None = None, *, out: str | Path | None = None) -> Path:
-        """Write the report of a run as one HTML file, and return its path. Needs no Spark.
+        """Write the report of a run as one HTML file, and return its path. Where nothing ran, the tables are read.
 
         Args:
             run: The id of the run; the newest if None.
@@ -278,10 +278,10 @@ class Project:
         Raises:
             ProjectError: E643 there is no such run, E640 the file cannot be written.
         """
-        return write_run_report(self._project, run, None if out is None else Path(out))
+        return write_report(self._project, RunSpec(), run_id=run, out=None if out is None else Path(out))[0]
 
     def fleet_report(self, since: str = "30d", *, out: str | Path | None = None) -> Path:
-        """Write the report of all runs together as one HTML file, and return its path. Needs no Spark.
+        """Write the report of all runs together as one HTML file, and return its path. As `report` where nothing ran.
 
         Args:
             since: How far back, such as ``30d``.
@@ -289,9 +289,10 @@ class Project:
 
         Raises:
             ValueError: ``since`` is no duration.
-            ProjectError: E643 there is no run, E640 the file cannot be written.
+            ProjectError: E643 no run can be read, E640 the file cannot be written.
         """
-        return write_fleet_report(self._project, since_ms_of(since), None if out is None else Path(out))[0]
+        path = None if out is None else Path(out)
+        return write_report(self._project, RunSpec(), since_ms=since_ms_of(since), out=path)[0]
 
     def __repr__(self) -> str:
         env = f", env {self.env}" if self.env else ""

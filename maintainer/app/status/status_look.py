@@ -22,7 +22,7 @@ from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.leases import current_holders
 from maintainer.journal.store.state_access import shared_leases
 from maintainer.model.closed_types import assert_never
-from maintainer.model.plan.plan import Problem, TablePlan
+from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import REWRITE_KINDS, BatchedStep, SetPropertiesStep, Step, VacuumStep
 from maintainer.model.run.auto_compaction import SESSION_ENABLED, AutoCompactSwitch, try_switch_of
@@ -224,13 +224,14 @@ _NO_POLICY = "no policy names it, so nothing is done to it: maintainer inventory
 
 @dataclass(frozen=True, slots=True)
 class StatusLook:
-    """What one look found: rows sorted by table, and when.
+    """What one look found: rows sorted by table, and when. ``plan`` is what would be done, with a budget for nothing.
 
     ``problems`` are the tables and places that could not be looked at, each with its name, and past runs that could not
     be read. ``ledger`` is what is wrong with the ledger.
     """
 
     at_ms: int
+    plan: Plan
     rows: tuple[StatusRow, ...]
     problems: tuple[tuple[str | None, Problem], ...] = ()
     ledger: Problem | None = None
@@ -282,10 +283,10 @@ def look_at_all(
     )
     plan = make_plan(project, opened.engine, request)
     rows += (_unsearched(table) for table in plan.tables if table.observed is None and table.policy_digest == "")
-    shown = narrowed(plan, project.loaded, chosen, command="status").tables
-    names = {str(table.ref) for table in shown}
+    plan = narrowed(plan, project.loaded, chosen, command="status")
+    names = {str(table.ref) for table in plan.tables}
     problems: list[tuple[str | None, Problem]] = [(None, problem) for problem in unread]
-    unread_tables = [(str(table.ref), table.problem) for table in shown if table.problem is not None]
+    unread_tables = [(str(table.ref), table.problem) for table in plan.tables if table.problem is not None]
     problems += ((table, problem) for table, problem in unread_tables if problem.code not in UNSUPPORTED_CODES)
     rows = [row for row in rows if row.table in names and (row.scheduled or row.running or not scheduled)]
     problem = ledger_problem(project, opened.ledger_at(project.ledger_location))
@@ -293,4 +294,4 @@ def look_at_all(
         rows = [replace(row, state="problem", next=problem.help) if row.is_ledger else row for row in rows]
     if not chosen.given and not scheduled:
         rows += (StatusRow(ref.identifier, "unmanaged", next=_NO_POLICY) for ref in unmanaged_tables(project))
-    return StatusLook(at_ms, tuple(sorted(rows, key=lambda row: row.table)), tuple(problems), problem)
+    return StatusLook(at_ms, plan, tuple(sorted(rows, key=lambda row: row.table)), tuple(problems), problem)

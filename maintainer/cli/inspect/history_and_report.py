@@ -10,10 +10,10 @@ from pathlib import Path
 import click
 
 from maintainer.app.lookback.recorded_steps import DEFAULT_ROWS, MAX_ROWS, HistoryQuery, recorded_steps
-from maintainer.app.lookback.report_files import write_fleet_report, write_run_report
 from maintainer.app.lookback.run_history import UNREAD_CODE
 from maintainer.app.project_folders import local_zone
 from maintainer.app.selection.run_spec import RunSpec
+from maintainer.app.status.written_report import write_report
 from maintainer.cli.context import CliContext, now_ms, open_project, print_as, warn
 from maintainer.cli.options import DURATION, ENGINE, FILE, TableName, output_option, spec_options
 from maintainer.errors import ExitCode
@@ -80,19 +80,21 @@ def history_command(
 @click.option("--fleet", is_flag=True, help="Report on all runs together: each table over time.")
 @click.option("--since", default="30d", type=DURATION, show_default=True, help="With --fleet: how far back to go.")
 @click.option("--out", type=FILE, help="Where to write the file.")
+@spec_options()
 @click.pass_obj
-def report_command(context: CliContext, run: str | None, fleet: bool, since: int, out: Path | None) -> int:
+def report_command(
+    context: CliContext, run: str | None, spec: RunSpec, fleet: bool, since: int, out: Path | None
+) -> int:
     """Write a report as one HTML file: about RUN, the newest run, or with --fleet about all runs.
 
-    The file needs no network, and shows the same without JavaScript. Its path is printed.
+    The file needs no network, and shows the same without JavaScript. Its path is printed. Where nothing ran, the
+    tables are read, and it shows how they are and what a run would do.
     """
+    if fleet and run is not None:
+        raise click.UsageError("--fleet is about all runs: leave out RUN")
     project = open_project(context)
-    if fleet:
-        if run is not None:
-            raise click.UsageError("--fleet is about all runs: leave out RUN")
-        path, unread = write_fleet_report(project, now_ms() - 1000 * since, out)
-    else:
-        path, unread = write_run_report(project, run, out), ()
+    since_ms = now_ms() - 1000 * since if fleet else None
+    path, unread = write_report(project, spec, run_id=run, since_ms=since_ms, out=out)
     click.echo(str(path))
     for line in unread:
         warn(f"a run could not be read: {line}", UNREAD_CODE)

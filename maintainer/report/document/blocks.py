@@ -41,10 +41,11 @@ def spans(text: Text) -> tuple[Span, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The title of what follows; ``level`` is 1 for the document's own."""
+    """The title of what follows; ``level`` is 1 for the document's own, ``anchor`` the place on a page for links."""
 
     text: Text
     level: int = 2
+    anchor: str = ""
 
 
 @dataclass(frozen=True, slots=True)

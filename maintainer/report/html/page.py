@@ -19,7 +19,7 @@ import jinja2
 from markupsafe import Markup
 
 from maintainer.model.product_version import __version__
-from maintainer.report.document.blocks import Text, spans, subject_table
+from maintainer.report.document.blocks import Document, Text, spans, subject_table
 from maintainer.report.html import charts
 from maintainer.report.html.fleet_view import FleetTable, FleetView
 from maintainer.report.html.live_view import LiveView
@@ -44,6 +44,16 @@ class Served:
 
 
 ON_DISK = Served()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page: its title in a browser's tab, and the document of its head and of what is below it."""
+
+    title: str
+    head: Document
+    body: Document
+
 
 _IN_BACKTICKS = re.compile(r"`([^`\n]+)`")
 
@@ -78,6 +88,18 @@ def render_live_page(view: LiveView, served: Served) -> str:
 def render_message_page(heading: str, lines: Sequence[str], served: Served) -> str:
     """Return a page that says why there is no other one."""
     return render_page("message.html", heading, refresh_seconds=served.refresh_seconds, heading=heading, lines=lines)
+
+
+def render_document(page: Page, served: Served = ON_DISK) -> str:
+    """Return a page as a whole HTML document."""
+    return render_page(
+        "document.html",
+        page.title,
+        refresh_seconds=served.refresh_seconds,
+        page=page,
+        home_link=served.home_link,
+        live_link=served.live_link,
+    )
 
 
 def render_page(template: str, title: str, *, refresh_seconds: int = 0, **values: object) -> str:
@@ -158,7 +180,7 @@ def inline(text: Text) -> Markup:
     return Markup("").join(parts)
 
 
-_CLASSES = {Role.GOOD: "good", Role.BAD: "bad", Role.WARN: "warn", Role.DIM: "soft"}
+_CLASSES = {Role.GOOD: "good", Role.BAD: "bad", Role.WARN: "warn", Role.DIM: "soft", Role.BOLD: "strong"}
 
 
 def coded(text: str, inside: str = "") -> Markup:

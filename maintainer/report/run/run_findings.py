@@ -48,7 +48,7 @@ def page_findings(outcome: RunOutcome, quarantined: Mapping[str, str]) -> list[F
         quarantined: Why a table is in quarantine, by its identifier.
     """
     held = [
-        _held(table, quarantined[table.ref.identifier])
+        held_finding(table.ref.identifier, quarantined[table.ref.identifier], table.policy_file)
         for table in outcome.user_tables
         if table.ref.identifier in quarantined
     ]
@@ -57,15 +57,15 @@ def page_findings(outcome: RunOutcome, quarantined: Mapping[str, str]) -> list[F
     return joined(sorted([*others, *held], key=lambda finding: finding.rank))
 
 
-def _held(table: TableOutcome, reason: str) -> Finding:
-    name = table.ref.identifier
+def held_finding(name: str, reason: str, policy_file: str) -> Finding:
+    """Return that a table is in quarantine, why, and what ends it."""
     return Finding(
         Severity.ERROR,
         _QUARANTINE,
         f"in quarantine, no run changes it until a person has looked: {reason}",
         lift_help(shlex.quote(name)),
         table=name,
-        file=table.policy_file,
+        file=policy_file,
         rank=0,
     )
 
