@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
 import pytest
 
-from tests.support.product import DeltaJvm, EnvironmentUnfit, SessionLease, bridge, transaction_calls
+from tests.support.product import DeltaJvm, EnvironmentUnfit, SessionLease, bridge, kernel_calls, transaction_calls
 
 pytestmark = pytest.mark.spark
 
@@ -14,7 +15,9 @@ pytestmark = pytest.mark.spark
 def test_this_delta_has_all_of_it(lease: SessionLease) -> None:
     calls = DeltaJvm(lease.spark)
     calls.self_test()
-    assert calls.delta_version() == "4.4.0"
+    assert calls.lacking(kernel_calls.KERNEL) == []
+    assert calls.is_tested
+    assert (calls.spark_version(), calls.delta_version()) == (version("pyspark"), version("delta-spark"))
 
 
 def test_the_settings_around_a_commit_are_the_listed_ones(lease: SessionLease) -> None:
@@ -22,15 +25,23 @@ def test_the_settings_around_a_commit_are_the_listed_ones(lease: SessionLease) -
     entries = conf.org.apache.spark.sql.delta.sources.DeltaSQLConf
     listed = {method for name, method, _ in transaction_calls.REQUIRED if name == "sources.DeltaSQLConf$"}
     used = {transaction_calls.DERIVE_CHECKSUM, transaction_calls.WRITE_CHECKSUM, transaction_calls.FILES_IN_CHECKSUM}
+    used |= {transaction_calls.FILE_NAME_PREFIX}
     used |= {key for key in transaction_calls.ONE_TASK if key.startswith("spark.databricks.")}
     assert {str(getattr(entries, name)().key()) for name in listed} == used
 
 
 def test_what_is_missing_is_named(lease: SessionLease, monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = (("DeltaLog", "createDataFrame", 9), ("NoSuchThing", "x", 0), ("DeltaLog", "update", 3))
+    wrong = (
+        ("DeltaLog", "createDataFrame", (9, 8)),
+        ("DeltaLog", "update", (3,)),
+        ("NoSuchThing", "x", (0,)),
+        ("storage.DelegatingLogStore", "schemeToLogStore", ()),
+    )
     monkeypatch.setattr(bridge, "REQUIRED", wrong)
     with pytest.raises(EnvironmentUnfit) as caught:
         DeltaJvm(lease.spark).self_test()
     assert caught.value.code == "E633"
-    assert caught.value.found == "DeltaLog.createDataFrame/9, NoSuchThing.x/0"
-    assert "Delta 4.4.0" in caught.value.what
+    assert caught.value.found == (
+        "DeltaLog.createDataFrame/9/8, NoSuchThing.x/0, storage.DelegatingLogStore.schemeToLogStore"
+    )
+    assert f"Delta {version('delta-spark')}" in caught.value.what

@@ -16,7 +16,6 @@ import pytest
 
 from tests.support.policies.projects import write_project
 from tests.support.product import (
-    DELTA_JARS,
     THREAD_PROPERTIES,
     DeltaEngine,
     EnvironmentUnfit,
@@ -228,12 +227,13 @@ def test_embedded_session_from_start_to_end(tmp_path: Path) -> None:
 def test_half_filled_maven_repository_does_no_harm(tmp_path: Path) -> None:
     """A POM without its JAR in ``~/.m2`` makes ``spark.jars.packages`` fail; our fetch does not look there."""
     home = tmp_path / "home"
-    for jar in DELTA_JARS:
-        folder = home / ".m2" / "repository" / "io" / "delta" / jar.artifact / "4.4.0"
+    needed = jars.needed_jars(check_versions())
+    for jar in needed:
+        folder = home / ".m2" / "repository" / "io" / "delta" / jar.artifact / jar.version
         folder.mkdir(parents=True)
-        (folder / f"{jar.artifact}-4.4.0.pom").write_text(
+        (folder / f"{jar.artifact}-{jar.version}.pom").write_text(
             '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-            f"<groupId>io.delta</groupId><artifactId>{jar.artifact}</artifactId><version>4.4.0</version></project>"
+            f"<groupId>io.delta</groupId><artifactId>{jar.artifact}</artifactId><version>{jar.version}</version></project>"
         )
     env = {
         **{key: value for key, value in os.environ.items() if key not in ("MAINTAINER_JARS", "XDG_CACHE_HOME")},
@@ -242,8 +242,8 @@ def test_half_filled_maven_repository_does_no_harm(tmp_path: Path) -> None:
         "JAVA_TOOL_OPTIONS": f"-Duser.home={home}",
     }
     paths = jars.ensure_jars(inspect_java(env), check_versions(env), env)
-    assert jars.unfit_jars(tmp_path / "cache" / "jars" / "4.4.0") == {}
-    assert sorted(p.name for p in paths[0].parent.iterdir()) == sorted(jar.file_name for jar in DELTA_JARS)
+    assert jars.unfit_jars(jars.jar_folder(env), needed) == {}
+    assert sorted(p.name for p in paths[0].parent.iterdir()) == sorted(jar.file_name for jar in needed)
     assert sorted(p.name for p in home.iterdir()) == [".m2"]
 
 

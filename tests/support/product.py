@@ -36,7 +36,16 @@ from maintainer.delta.doctor.doctor_model import Status
 from maintainer.delta.engine import table_engine
 from maintainer.delta.engine.ledger_table import LEDGER_SCHEMA, LedgerTable
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.jvm import BORROWED, THREAD_PROPERTIES, DeltaJvm, JavaObject, bridge, gateway, transaction_calls
+from maintainer.delta.jvm import (
+    BORROWED,
+    THREAD_PROPERTIES,
+    DeltaJvm,
+    JavaObject,
+    bridge,
+    gateway,
+    kernel_calls,
+    transaction_calls,
+)
 from maintainer.delta.jvm.commit_store import EXCLUSIVE_LOG_STORE
 from maintainer.delta.jvm.transaction_calls import WRITE_CHECKSUM
 from maintainer.delta.log.actions import CommittedFiles, PartitionNames, committed_files, data_file
@@ -66,9 +75,8 @@ from maintainer.delta.spark import jars, session_settings
 from maintainer.delta.spark.connectors import connector_settings
 from maintainer.delta.spark.engine_log import PythonLogs, write_log4j_config
 from maintainer.delta.spark.installed_versions import check_versions
-from maintainer.delta.spark.jars import ensure_jars, jar_folder
+from maintainer.delta.spark.jars import ensure_jars, jar_folder, needed_jars
 from maintainer.delta.spark.java_home import inspect_java
-from maintainer.delta.spark.pinned_jars import DELTA_JARS
 from maintainer.delta.spark.session_settings import FORCED, PADS_CHAR
 from maintainer.delta.spark.spark_session import (
     SessionLease,

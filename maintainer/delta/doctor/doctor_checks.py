@@ -22,10 +22,16 @@ from maintainer.delta.doctor.remote_tables import check_remote_tables
 from maintainer.delta.engine.endpoint_probe import signs_of_life
 from maintainer.delta.spark.class_archive import ClassArchive
 from maintainer.delta.spark.connectors import connectors_to_bring
-from maintainer.delta.spark.installed_versions import INSTALL_COMMAND, Versions, check_versions, installed
+from maintainer.delta.spark.installed_versions import (
+    DELTA_VERSION,
+    INSTALL_COMMAND,
+    SPARK_LINE,
+    Versions,
+    check_versions,
+    installed,
+)
 from maintainer.delta.spark.jars import JARS_VARIABLE, ensure_jars, jar_folder, needed_jars, unfit_jars
 from maintainer.delta.spark.java_home import Java, inspect_java
-from maintainer.delta.spark.pinned_jars import DELTA_JARS
 from maintainer.delta.spark.session_settings import SLOW_DEFAULTS, slow_settings, unsafe_settings
 from maintainer.delta.spark.spark_session import SessionLease, open_session, worker_session
 from maintainer.delta.spark.start_conf import JAVA_OPTIONS, SessionOptions
@@ -150,10 +156,11 @@ def _jars(
     connectors = subject.options.storage
     if versions is not None:
         connectors = connectors_to_bring(connectors, versions.spark_home, subject.options.conf_map)
-    missing, number = unfit_jars(folder, connectors), len(needed_jars(connectors))
-    what = "Delta's four JARs"
+    pair = versions or Versions(SPARK_LINE, DELTA_VERSION, Path())
+    needed = needed_jars(pair, connectors)
+    missing, what = unfit_jars(folder, needed), "Delta's four JARs"
     if connectors:
-        what = f"Delta's four JARs and the {number - len(DELTA_JARS)} for {', '.join(connectors)}"
+        what = f"Delta's four JARs and the {len(needed) - len(needed_jars(pair))} for {', '.join(connectors)}"
     if not missing:
         yield Check("jars", Status.OK, f"{what} are in {folder}")
     elif subject.try_spark and java is not None and versions is not None:

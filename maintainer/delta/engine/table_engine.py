@@ -243,12 +243,13 @@ class DeltaEngine:
         self._between = between_write_and_proof
         self._references = References()
         self._stops: dict[str, threading.Event] = {}
+        self._is_tested = False
 
     @contextmanager
     def worker(self, name: str) -> Iterator[DeltaTableEngine]:
         """A worker with a session, scheduler pool and job group of its own; enter it on the thread that uses it."""
         unstarted = self._lease.unstarted(self._session)
-        jvm = _tested(DeltaJvm(self._session())) if unstarted is None else DeltaJvm(_tested_when_opened(unstarted))
+        jvm = self._tested(DeltaJvm(self._session())) if unstarted is None else DeltaJvm(self._tested_later(unstarted))
         jvm.enter_thread(name, f"maintainer worker {name}")
         stop = self._stops[name] = threading.Event()
         try:
@@ -257,6 +258,21 @@ class DeltaEngine:
             )
         finally:
             jvm.leave_thread()
+
+    def _tested(self, jvm: DeltaJvm) -> DeltaJvm:
+        """Raises E633 where Delta or Spark lacks what is used here; one look is enough for all workers."""
+        if not self._is_tested:
+            jvm.self_test()
+            self._is_tested = True
+        return jvm
+
+    def _tested_later(self, unstarted: UnstartedSession) -> UnstartedSession:
+        def opened() -> JavaObject:
+            java = unstarted.open_jvm()
+            self._tested(DeltaJvm(replace(unstarted, open_jvm=lambda: java)))
+            return java
+
+        return replace(unstarted, open_jvm=opened)
 
     def _session(self) -> SparkSession:
         session = worker_session(self._lease)
@@ -270,19 +286,3 @@ class DeltaEngine:
             self._stops[name].set()
         if self._lease.is_started:
             self._lease.spark.sparkContext.cancelJobGroup(name)
-
-
-def _tested(jvm: DeltaJvm) -> DeltaJvm:
-    """Raises E633 where the Delta is another one and lacks what is called here."""
-    if not jvm.is_tested:
-        jvm.self_test()
-    return jvm
-
-
-def _tested_when_opened(unstarted: UnstartedSession) -> UnstartedSession:
-    def opened() -> JavaObject:
-        java = unstarted.open_jvm()
-        _tested(DeltaJvm(replace(unstarted, open_jvm=lambda: java)))
-        return java
-
-    return replace(unstarted, open_jvm=opened)

@@ -4,7 +4,7 @@ Everything private to Delta that the engine needs is called here and listed in t
 that ``self_test`` can say by reflection, before anything is touched, whether this Delta build still has it.
 JVM objects leave this package only as opaque handles.
 
-Facts that shape the calls (Delta 4.4.0): py4j knows no default arguments; a Python int arrives as
+Facts that shape the calls: py4j knows no default arguments; a Python int arrives as
 ``java.lang.Integer``; members that are private to Delta's packages have no static forwarder and are reached
 through ``X$.MODULE$``; ``DeltaLog`` reads the *active* session of the calling JVM thread, so ``activate`` comes
 first on each thread.
@@ -14,12 +14,19 @@ from __future__ import annotations
 
 from maintainer.delta.jvm.active_session import ActiveSession, JavaObject, changed_settings
 from maintainer.delta.jvm.bridge import DeltaJvm
-from maintainer.delta.jvm.gateway import THREAD_PROPERTIES, DirectAccess, UnstartedSession
+from maintainer.delta.jvm.gateway import (
+    TESTED_DELTA,
+    THREAD_PROPERTIES,
+    DirectAccess,
+    UnstartedSession,
+    tested_pairs,
+)
 from maintainer.delta.jvm.storage_calls import TableFolder
 from maintainer.delta.jvm.transaction_calls import BORROWED
 
 __all__ = [
     "BORROWED",
+    "TESTED_DELTA",
     "THREAD_PROPERTIES",
     "ActiveSession",
     "DeltaJvm",
@@ -28,4 +35,5 @@ __all__ = [
     "TableFolder",
     "UnstartedSession",
     "changed_settings",
+    "tested_pairs",
 ]

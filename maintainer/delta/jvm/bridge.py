@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from maintainer.delta.jvm import commit_store
+from maintainer.delta.jvm import kernel_calls as kernel
 from maintainer.delta.jvm import log_calls as log
+from maintainer.delta.jvm import parquet_calls as parquet
 from maintainer.delta.jvm import storage_calls as storage
 from maintainer.delta.jvm import transaction_calls as transaction
 from maintainer.delta.jvm.catalog_calls import CatalogCalls
-from maintainer.delta.jvm.kernel_calls import KernelCalls
-from maintainer.delta.jvm.parquet_calls import ParquetCalls
+from maintainer.delta.jvm.gateway import tested_pairs
 from maintainer.delta.jvm.task_calls import TaskCalls
 from maintainer.errors import EnvironmentUnfit
 
-REQUIRED = commit_store.REQUIRED + log.REQUIRED + storage.REQUIRED + transaction.REQUIRED
-"""Everything private to Delta that the engine calls."""
+REQUIRED = commit_store.REQUIRED + log.REQUIRED + parquet.REQUIRED + storage.REQUIRED + transaction.REQUIRED
+"""Everything private that the engine calls of Delta, of Spark and of what Spark brings along."""
 
 
 class DeltaJvm(
     CatalogCalls,
-    KernelCalls,
+    kernel.KernelCalls,
     log.LogCalls,
-    ParquetCalls,
+    parquet.ParquetCalls,
     storage.StorageCalls,
     TaskCalls,
     transaction.TransactionCalls,
@@ -28,17 +29,17 @@ class DeltaJvm(
     """The calls, bound to one Spark session. Cheap to make; use it on any thread after ``activate``."""
 
     def self_test(self) -> None:
-        """Check that this Delta build has every private method that is called here.
+        """Check that this build of Delta has every private member that is used here.
 
         Raises:
             EnvironmentUnfit: E633, naming the Delta version found and all that is missing.
         """
-        missing = [f"{name}.{method}/{count}" for name, method, count in REQUIRED if not self._has(name, method, count)]
+        missing = self.lacking(REQUIRED)
         if missing:
             raise EnvironmentUnfit(
                 f"Delta {self._version_or_unknown()} lacks what the rewrite engine needs",
                 code="E633",
                 found=", ".join(missing),
-                allowed="delta-spark 4.4.0",
-                help="pip install delta-spark==4.4.0 and let `maintainer doctor` fetch its JARs",
+                allowed=tested_pairs(),
+                help="start the session with such a pair, or use `--engine command`, which is proven after the commit",
             )

@@ -9,17 +9,20 @@ import threading
 from importlib import resources
 
 from maintainer.delta.jvm.active_session import JavaObject
-from maintainer.delta.jvm.gateway import Gateway, required
+from maintainer.delta.jvm.gateway import Gateway, required, tested_pairs
 from maintainer.errors import EnvironmentUnfit
 from maintainer.model.table.store_kinds import S3_SCHEMES
 
 REQUIRED = required(
     {
-        "storage.DelegatingLogStore": "getDelegate/1",
-        "storage.LogStoreAdaptor": "logStoreImpl/0",
+        "storage.DelegatingLogStore": "getDelegate/1 schemeToLogStoreMap",
+        "storage.LogStoreAdaptor": "<init>/1 logStoreImpl/0",
+        "io.delta.storage.HDFSLogStore": "<init>/1 write/4",
+        "io.delta.storage.S3SingleDriverLogStore": "<init>/1 write/4",
+        "org.codehaus.janino.SimpleCompiler": "<init>/0 setParentClassLoader/1 cook/1 getClassLoader/0",
     }
 )
-"""What this module's Java classes call of Delta's private surface, beside what ``storage`` lists."""
+"""What this module and its Java classes call or change, beside what ``storage`` lists."""
 
 EXCLUSIVE_LOG_STORE = "maintainer.ExclusiveLogStore"
 NO_HARD_LINKS = "no hard links"
@@ -91,6 +94,6 @@ class CommitStoreCalls(Gateway):
                 "the log store that never replaces a commit cannot be compiled in this Spark",
                 code="E633",
                 found=" ".join(str(error).split())[:300],
-                allowed="Spark 4.1 with its own Janino, and delta-spark 4.4.0",
+                allowed=f"Spark with its own Janino, {tested_pairs()}",
                 help="run maintainer in a Python process without an active Spark session",
             ) from error

@@ -30,26 +30,40 @@ THREAD_PROPERTIES = (
 )  # fmt: skip
 """What is set of a thread that works for us: its pool and its job group."""
 
-TESTED_DELTA = "4.4.0"
-"""The Delta version whose private surface a test checks; any other is checked by reflection, once per worker."""
+TESTED_DELTA: Mapping[str, tuple[str, ...]] = {
+    "4.0": ("4.0.0", "4.0.1", "4.1.0", "4.2.0", "4.3.0", "4.3.1", "4.4.0"),
+    "4.1": ("4.1.0", "4.2.0", "4.3.0", "4.3.1", "4.4.0"),
+    "4.2": ("4.4.0",),
+}
+"""The versions of Delta with which `make matrix` runs each Spark; any other pair has only the look for its members."""
 
-Required = tuple[str, str, int]
-"""Class below ``org.apache.spark.sql.delta``, method (``<init>`` for a constructor), number of parameters."""
+
+def tested_pairs() -> str:
+    """Say the pairs of Spark and Delta that fit, for messages."""
+    return "; ".join(f"Spark {line} with Delta {', '.join(versions)}" for line, versions in TESTED_DELTA.items())
+
+
+Required = tuple[str, str, tuple[int, ...]]
+"""Class, member (``<init>`` for a constructor), numbers of parameters of which one will do; none for a field.
+
+The class is named below ``org.apache.spark.sql.delta``, or in full where it is not Delta's.
+"""
 
 
 def required(members: Mapping[str, str]) -> tuple[Required, ...]:
-    """Read the members of classes from ``method/parameters``, separated by blanks."""
+    """Read the members of classes from ``method/parameters`` (``/9/7``: 9, else 7), separated by blanks."""
     listed = ((name, *member.split("/")) for name, text in members.items() for member in text.split())
-    return tuple((name, method, int(count)) for name, method, count in listed)
+    return tuple((name, member, tuple(map(int, counts))) for name, member, *counts in listed)
 
 
-def has_signature(listing: str, member: str, count: int) -> bool:
-    """Whether Java's text of a member array holds ``member`` with ``count`` parameters.
+def has_signature(listing: str, member: str, count: int | None) -> bool:
+    """Whether Java's text of members holds ``member`` with ``count`` parameters; None for a field.
 
-    One text instead of a call per member: Delta's classes have hundreds, and each call costs 0.1 ms. A method
-    inherited from another class or trait is listed under that name, so only the last part is compared.
+    A method inherited from another class or trait is listed under that name, so only the last part is compared.
     """
     method = member.rpartition(".")[2]
+    if count is None:
+        return any(line.endswith(f".{method}") for line in listing.splitlines())
     return any(
         name.rpartition(".")[2] == method and len([p for p in parameters.split(",") if p]) == count
         for name, parameters in re.findall(r"([\w.$]+)\(([^()]*)\)", listing)
@@ -109,6 +123,7 @@ class Gateway:
         self._add_file_list: JavaObject | None = None
         # Each part of a class's name is a call of its own, so what is used for every table is looked up once.
         self._modules: dict[str, JavaObject] = {}
+        self._arities: dict[tuple[str, str], int] = {}
 
     @cached_property
     def _jvm(self) -> JavaObject:
@@ -300,10 +315,18 @@ class Gateway:
         """The Delta version of the JARs on the class path."""
         return str(getattr(getattr(self._jvm.io.delta, "package$"), "MODULE$").VERSION())
 
+    def spark_version(self) -> str:
+        """The version of the Spark on the class path."""
+        return str(self._java("org.apache.spark.package$.MODULE$").SPARK_VERSION())
+
     @property
     def is_tested(self) -> bool:
-        """Whether the Delta is `TESTED_DELTA`; what does not say is not."""
-        return self._version_or_unknown() == TESTED_DELTA
+        """Whether Spark and Delta are one of the pairs of `TESTED_DELTA`; what does not say is not."""
+        try:
+            line = self.spark_version().rpartition(".")[0]
+        except Exception:
+            return False
+        return self._version_or_unknown() in TESTED_DELTA.get(line, ())
 
     def _version_or_unknown(self) -> str:
         try:
@@ -311,14 +334,51 @@ class Gateway:
         except Exception:
             return "(unknown version)"
 
-    def _has(self, name: str, method: str, count: int) -> bool:
+    def lacking(self, listed: Iterable[Required]) -> list[str]:
+        """Name those of the listed members that the classes on the class path do not have."""
+        lacking, of_class = [], dict[str, list[Required]]()
+        for wanted in listed:
+            of_class.setdefault(wanted[0], []).append(wanted)
+        for name, members in of_class.items():
+            text = self._members(name, members)
+            lacking += [
+                f"{name}.{'/'.join((member, *map(str, counts)))}"
+                for _, member, counts in members
+                if not any(has_signature(text, _full(name, member), count) for count in counts or (None,))
+            ]
+        return lacking
+
+    def arity(self, listed: Iterable[Required], name: str, member: str) -> int:
+        """The first of the numbers of parameters listed for a member that it has on this class path, else the first."""
+        if (name, member) not in self._arities:
+            wanted = next(entry for entry in listed if entry[:2] == (name, member))
+            text = self._members(name, (wanted,))
+            has = (count for count in wanted[2] if has_signature(text, _full(name, member), count))
+            self._arities[name, member] = next(has, wanted[2][0])
+        return self._arities[name, member]
+
+    def _members(self, name: str, listed: Iterable[Required]) -> str:
+        """Java's text of those members of a class that have the names of listed ones; empty where there is no class.
+
+        It is sifted in the JVM: Delta's classes have thousands of members, and an answer that is not short waits 40 ms.
+        """
+        text = self._java("scala.collection.mutable.StringBuilder")()
+        run_time = self._java("scala.runtime.ScalaRunTime")
         try:
-            loader = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
-            cls = self._jvm.java.lang.Class.forName(DELTA + name, False, loader)
-            members = cls.getConstructors() if method == "<init>" else cls.getMethods()
-            listing = str(self._jvm.scala.runtime.ScalaRunTime.stringOf(members))
+            loader = self._java("java.lang.Thread").currentThread().getContextClassLoader()
+            cls = self._java("java.lang.Class").forName(_full(name), False, loader)
+            for kind in dict.fromkeys("<init>" if member == "<init>" else bool(counts) for _, member, counts in listed):
+                array = {"<init>": cls.getConstructors, True: cls.getMethods, False: cls.getDeclaredFields}[kind]()
+                run_time.genericWrapArray(array).addString(text, "", "\n", "\n")
         except Exception as error:  # py4j raises its own kinds for a class that is not there
             if is_engine_lost(error):
                 raise
-            return False
-        return has_signature(listing, DELTA + name if method == "<init>" else f"{DELTA}{name}.{method}", count)
+        names = "|".join(re.escape(_full(name, member).rpartition(".")[2]) for _, member, _ in listed)
+        others = self._java("java.util.regex.Pattern").compile(rf"(?m)^(?![^(\n]*[.](?:{names})(?:[(]|$)).*\n")
+        return str(others.matcher(text).replaceAll(""))
+
+
+def _full(name: str, member: str = "<init>") -> str:
+    """The full name of a listed class, or of a member as Java says it: a constructor has its class's."""
+    full = name if name.startswith(("io.delta.", "org.")) else DELTA + name
+    return full if member == "<init>" else f"{full}.{member}"

@@ -11,8 +11,34 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from maintainer.delta.jvm.active_session import JavaObject
-from maintainer.delta.jvm.gateway import Gateway
+from maintainer.delta.jvm.gateway import Gateway, required
 from maintainer.delta.jvm.storage_calls import TableFolder
+
+KERNEL = required(
+    {
+        "io.delta.kernel.TableManager": "loadSnapshot/1",
+        "io.delta.kernel.SnapshotBuilder": "atVersion/1 build/1",
+        "io.delta.kernel.Snapshot": "writeCheckpoint/1",
+        "io.delta.kernel.engine.FileSystemClient": "resolvePath/1",
+        "io.delta.kernel.engine.ExpressionHandler": "getPredicateEvaluator/2",
+        "io.delta.kernel.data.FilteredColumnarBatch": "<init>/2 getData/0 getRows/0",
+        "io.delta.kernel.expressions.Column": "<init>/1 appendNestedField/1",
+        "io.delta.kernel.expressions.Predicate": "<init>/3",
+        "io.delta.kernel.expressions.PredicateEvaluator": "eval/2",
+        "io.delta.kernel.expressions.Literal": "ofLong/1",
+        "io.delta.kernel.internal.fs.Path": "<init>/1",
+        "io.delta.kernel.internal.snapshot.SnapshotManager": "<init>/1 getLogSegmentForVersion/2",
+        "io.delta.kernel.internal.replay.CreateCheckpointIterator": "<init>/3",
+        "io.delta.kernel.internal.actions.SingleAction": "CHECKPOINT_SCHEMA",
+        "io.delta.kernel.internal.actions.DeletionVectorDescriptor": "<init>/5",
+        "io.delta.kernel.internal.deletionvectors.DeletionVectorUtils": "loadNewDvAndBitmap/3",
+        "io.delta.kernel.internal.util.Tuple2": "_2",
+        "io.delta.kernel.defaults.engine.DefaultEngine": "create/1",
+        "io.delta.kernel.defaults.internal.json.JsonUtils": "rowToJson/1",
+    }
+)
+"""What this module calls of Delta Kernel. Where it is missing, as in a session that somebody else started without its
+JARs, Delta's own snapshot is the second reader of a log, and Delta writes the checkpoints."""
 
 CHARACTERS_AT_ONCE = 4_000_000
 """About 7,000 files with statistics of ten columns cross in one piece."""

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
 REQUIRED = required(
     {
-        "DeltaLog": "forTable/2 clearCache/0 invalidateCache/2 update/3 dataPath/0 getSnapshotAt/4 checkpoint/0 "
-        "doLogCleanup/2 tombstoneRetentionMillis/1",
+        # Delta 4.0 takes no catalog's table for a clean-up, and three arguments for a snapshot: with four it is another
+        # method.
+        "DeltaLog": "forTable/2 clearCache/0 invalidateCache/2 update/3 dataPath/0 getSnapshotAt/3/4 checkpoint/0 "
+        "doLogCleanup/2/1 tombstoneRetentionMillis/1",
         "Snapshot": "allFiles/0 tombstones/0 version/0 timestamp/0 metadata/0 protocol/0 domainMetadata/0 "
         "statCollectionLogicalSchema/0",
         "implicits.package$": "addFileEncoder/0",
@@ -57,7 +59,8 @@ class LogCalls(Gateway):
 
     def snapshot_at(self, log: JavaObject, version: int) -> JavaObject:
         """The snapshot of an older version, also one that readers may no longer travel to."""
-        return log.getSnapshotAt(version, self._none, self._none, False)
+        arguments = (version, self._none, self._none, False)
+        return log.getSnapshotAt(*arguments[: self.arity(REQUIRED, "DeltaLog", "getSnapshotAt")])
 
     def table_retention_ms(self, snapshot: JavaObject) -> int:
         """How long the table keeps removed files: its property, or Delta's default of 7 days."""
@@ -77,7 +80,8 @@ class LogCalls(Gateway):
 
     def clean_up(self, log: JavaObject) -> None:
         """Let Delta delete what of the log is past ``delta.logRetentionDuration`` and older than a checkpoint."""
-        log.doLogCleanup(self.update(log), self._none)
+        arguments = (self.update(log), self._none)
+        log.doLogCleanup(*arguments[: self.arity(REQUIRED, "DeltaLog", "doLogCleanup")])
 
     def metadata(self, snapshot: JavaObject) -> dict[str, Any]:
         """The snapshot's ``metaData`` action."""

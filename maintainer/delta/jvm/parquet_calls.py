@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from maintainer.delta.jvm.gateway import Gateway
+from maintainer.delta.jvm.gateway import Gateway, required
 from maintainer.delta.jvm.storage_calls import TableFolder
+
+REQUIRED = required(
+    {
+        "org.apache.parquet.hadoop.rewrite.RewriteOptions$Builder": "<init>/3 prune/1 transform/1 build/0",
+        "org.apache.parquet.hadoop.rewrite.ParquetRewriter": "<init>/1 processBlocks/0 close/0",
+    }
+)
+"""What this module calls of parquet-hadoop, whose version is Spark's."""
 
 
 class ParquetCalls(Gateway):

@@ -31,7 +31,8 @@ REQUIRED = required(
         "skipping.MultiDimClustering$": "cluster/4",
         "DeltaOperations$Optimize": "<init>/5",
         "DeltaOperations$Reorg": "<init>/2",
-        "DeltaOperations$Write": "<init>/9",
+        # Ever more options: Delta 4.3 and later, 4.1, 4.0.
+        "DeltaOperations$Write": "<init>/9/7/4",
         "commands.DeltaPurgeOperation": "<init>/0 filterFilesToReorg/3",
         "DeltaOperations$VacuumStart": "<init>/3",
         "DeltaOperations$VacuumEnd": "<init>/1",
@@ -40,10 +41,12 @@ REQUIRED = required(
         "DeltaConfigs$": "validateConfigurations/1",
         "catalog.DeltaTableV2": "apply/4 deltaLog/0",
         "sources.DeltaSQLConf$": "INCREMENTAL_COMMIT_ENABLED/0 DELTA_WRITE_CHECKSUM_ENABLED/0 "
-        "DELTA_ALL_FILES_IN_CRC_ENABLED/0 DELTA_SNAPSHOT_PARTITIONS/0",
+        "DELTA_ALL_FILES_IN_CRC_ENABLED/0 DELTA_SNAPSHOT_PARTITIONS/0 TEST_FILE_NAME_PREFIX/0",
+        "org.apache.spark.sql.Observation": "<init>/0 future/0 getAsJava/0",
+        "org.apache.spark.sql.execution.metric.SQLMetrics": "createMetric/2",
     }
 )
-"""Private methods of Delta that this module calls, and the settings that it changes around a commit."""
+"""Private methods of Delta and Spark that this module calls, and the settings that it changes around a commit."""
 
 FILES_AT_ONCE = 10_000
 """Files that cross to the JVM in one text, some 4 MB."""
@@ -136,20 +139,24 @@ class TransactionCalls(CommitStoreCalls):
     def observe(self, frame: DataFrame, aggregates: Iterable[str]) -> tuple[DataFrame, JavaObject]:
         """The same frame with whole-number aggregates that Spark makes while its rows pass by; see ``observed``."""
         observation = self._jvm.org.apache.spark.sql.Observation()
-        first, *others = [self._jvm.org.apache.spark.sql.functions.expr(aggregate) for aggregate in aggregates]
+        expr = self._jvm.org.apache.spark.sql.functions.expr
+        first, *others = [getattr(expr(text), "as")(f"a{place}") for place, text in enumerate(aggregates)]
         return self._frame(self._dataset(frame).observe(observation, first, self.seq(others))), observation
 
-    def observed(self, observation: JavaObject, waits: int) -> tuple[int, ...] | None:
+    def observed(self, observation: JavaObject, wait_seconds: float) -> tuple[int, ...] | None:
         """Return the observed values in order, after the frame was written; None if they do not arrive.
 
-        Spark's listeners deliver them, perhaps a little later: each of the ``waits`` takes up to 100 ms.
+        Spark's listeners deliver them, perhaps a little later. Only ``getAsJava`` is the same in every Spark.
         """
-        for _ in range(waits):
-            answer = observation.getRowOrEmpty()
-            if answer.isDefined():
-                row = answer.get()
-                return tuple(int(row.getLong(at)) for at in range(row.size()))
-        return None
+        until = time.monotonic() + wait_seconds
+        while not (answer := observation.future().value()).isDefined():
+            if time.monotonic() > until:
+                return None
+            time.sleep(0.005)
+        if answer.get().isFailure():
+            return None
+        values = observation.getAsJava()
+        return tuple(int(values.get(f"a{place}")) for place in range(values.size()))
 
     def fields_of(self, actions: JavaObject) -> list[dict[str, Any]]:
         """The fields of a Java ``List`` of actions as Delta would write them, in one call."""
@@ -182,7 +189,8 @@ class TransactionCalls(CommitStoreCalls):
     def append_operation(self) -> JavaObject:
         """The operation of an append by a data frame."""
         mode = self._jvm.org.apache.spark.sql.SaveMode.Append
-        return self._in_delta("DeltaOperations$Write")(mode, *[self._none] * 8)
+        num_options = self.arity(REQUIRED, "DeltaOperations$Write", "<init>") - 1
+        return self._in_delta("DeltaOperations$Write")(mode, *[self._none] * num_options)
 
     def removes_of(self, adds: Iterable[Mapping[str, Any]], timestamp_ms: int) -> JavaObject:
         """The RemoveFiles of these files, ``dataChange=false``: a Java ``List``, made by Delta in one call."""

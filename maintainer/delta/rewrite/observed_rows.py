@@ -21,8 +21,8 @@ from maintainer.model.run.outcome import Fingerprint
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-WAITS = 20
-"""Tries to get the sums after a write; each time Spark waits up to 100 ms for its listeners."""
+WAIT_SECONDS = 2.0
+"""How long the sums may come after a write, until the sources are read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class ObservedRows:
 
     def fingerprint(self, jvm: DeltaJvm) -> Fingerprint | None:
         """Return the fingerprint of the written rows; None if Spark does not deliver it in two seconds."""
-        values = jvm.observed(self.observation, WAITS)
+        values = jvm.observed(self.observation, WAIT_SECONDS)
         if values is None or len(values) != 1 + self.num_sums:
             return None
         return combine(values[0], values[1:])

@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from maintainer.delta.jvm import TESTED_DELTA, tested_pairs
 from maintainer.errors import EnvironmentUnfit
 
 DELTA_VERSION = "4.4.0"
 SPARK_LINE = "4.1"
+"""The pair that ``make test`` runs, and that messages recommend."""
+
 INSTALL_COMMAND = "pip install 'maintainer[spark]'"
-"""Takes the releases that belong together: the extra pins them, and pip keeps the maintainer that is installed."""
+"""Takes releases that belong together: the extra bounds them, and pip keeps the maintainer that is installed."""
 
 REPAIR_COMMAND = f'pip install --force-reinstall "pyspark>={SPARK_LINE},<4.2" "delta-spark=={DELTA_VERSION}"'
 """Names the packages themselves: with the extra, pip would fetch maintainer again from wherever its index is."""
@@ -28,6 +31,16 @@ class Versions:
     pyspark: str
     delta: str
     spark_home: Path
+
+    @property
+    def spark_line(self) -> str:
+        """Spark's version without the last part."""
+        return spark_line(self.pyspark)
+
+
+def spark_line(version: str) -> str:
+    """Return the first two parts of a version of Spark."""
+    return ".".join(version.split(".")[:2])
 
 
 def installed(distribution: str) -> str | None:
@@ -72,10 +85,10 @@ def lacks_spark(env: Mapping[str, str]) -> bool:
 
 
 def check_versions(env: Mapping[str, str] | None = None) -> Versions:
-    """Check that Spark and Delta are installed and belong together.
+    """Check that Spark and Delta are installed and are a pair that was tried.
 
-    delta-spark is pinned exactly: each release is built for one Spark line, and the transaction layer that we
-    drive is not a public interface.
+    The transaction layer that we drive is not a public interface: what it has in a release that nobody tried, and what
+    it does there, is not known.
 
     Raises:
         EnvironmentUnfit: E604, with the pip command that puts it right.
@@ -84,20 +97,21 @@ def check_versions(env: Mapping[str, str] | None = None) -> Versions:
     spark, delta = pyspark_version(), installed("delta-spark")
     if spark is None or delta is None or package_folder("delta") is None:
         raise _mismatch("Spark or Delta is not installed in this Python", spark, delta)
-    if not spark.startswith(f"{SPARK_LINE}.") or delta != DELTA_VERSION:
+    line = spark_line(spark)
+    if delta not in TESTED_DELTA.get(line, ()):
         raise _mismatch("the installed Spark and Delta do not belong together", spark, delta)
     home = _spark_home(env)
     core = sorted((home / "jars").glob("spark-core_*.jar"))
     if not core:
         raise _mismatch("pyspark is only half installed: its JARs are missing", spark, delta, where=str(home))
     jar_version = core[-1].stem.rpartition("-")[2]
-    if not jar_version.startswith(f"{SPARK_LINE}."):
+    if spark_line(jar_version) != line:
         raise EnvironmentUnfit(
             "SPARK_HOME names a Spark that does not fit the installed pyspark",
             code="E604",
             where=str(home),
             found=f"Spark {jar_version} there, pyspark {spark} in this Python",
-            allowed=f"Spark {SPARK_LINE}",
+            allowed=f"Spark {line}",
             help="unset SPARK_HOME",
         )
     return Versions(spark, delta, home)
@@ -118,6 +132,6 @@ def _mismatch(what: str, spark: str | None, delta: str | None, where: str | None
         code="E604",
         where=where,
         found=f"pyspark {spark or 'none'}, delta-spark {delta or 'none'}",
-        allowed=f"pyspark {SPARK_LINE}.x with delta-spark {DELTA_VERSION}",
+        allowed=tested_pairs(),
         help=INSTALL_COMMAND if where is None else REPAIR_COMMAND,
     )

@@ -21,9 +21,16 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
-from maintainer.delta.spark.installed_versions import DELTA_VERSION, Versions
+from maintainer.delta.spark.installed_versions import (
+    DELTA_VERSION,
+    SPARK_LINE,
+    Versions,
+    installed,
+    pyspark_version,
+    spark_line,
+)
 from maintainer.delta.spark.java_home import Java
-from maintainer.delta.spark.pinned_jars import DELTA_JARS, Jar, connector_jars
+from maintainer.delta.spark.pinned_jars import Jar, connector_jars, delta_jars
 from maintainer.errors import EnvironmentUnfit
 from maintainer.journal.folder.cache_home import HOME_VARIABLE, cache_home
 
@@ -47,7 +54,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 def jar_folder(env: Mapping[str, str] | None = None) -> Path:
-    """Return where the JARs are kept.
+    """Return where the JARs are kept that go with the installed Spark and Delta, those of another pair elsewhere.
 
     ``$MAINTAINER_JARS`` as it is; else ``jars/<version>`` below ``$MAINTAINER_HOME``, ``$XDG_CACHE_HOME/maintainer``
     or ``~/.cache/maintainer``.
@@ -61,28 +68,29 @@ def jar_folder(env: Mapping[str, str] | None = None) -> Path:
     base = cache_home(env)
     if base is None:
         raise _jars_unavailable("this user has no home folder to keep the JARs in", Path("~"))
-    return base / "jars" / DELTA_VERSION
+    delta, line = installed("delta-spark") or DELTA_VERSION, spark_line(pyspark_version() or SPARK_LINE)
+    return base / "jars" / (delta if line == SPARK_LINE else f"{delta}-spark-{line}")
 
 
-def needed_jars(connectors: Iterable[str] = ()) -> tuple[Jar, ...]:
+def needed_jars(versions: Versions, connectors: Iterable[str] = ()) -> tuple[Jar, ...]:
     """Return Delta's JARs and those of the connectors for some kinds of object store."""
-    return (*DELTA_JARS, *connector_jars(connectors))
+    return (*delta_jars(versions.spark_line, versions.delta), *connector_jars(connectors))
 
 
-def unfit_jars(folder: Path, connectors: Iterable[str] = ()) -> dict[str, str]:
+def unfit_jars(folder: Path, needed: Iterable[Jar]) -> dict[str, str]:
     """Return the file names that are missing or wrong in a folder, each with what is the matter.
 
     Every byte is read: a download cut short or a disk gone bad must not reach the class path (12 MB, 10 to 40 ms).
 
     Args:
         folder: Where the JARs should be.
-        connectors: Kinds of object store whose JARs are needed, too.
+        needed: See ``needed_jars``.
 
     Raises:
         EnvironmentUnfit: E605 when the folder or a file in it cannot be read.
     """
     problems: dict[str, str] = {}
-    for jar in needed_jars(connectors):
+    for jar in needed:
         path = folder / jar.file_name
         try:
             digest = _sha256(path)
@@ -109,8 +117,8 @@ def ensure_jars(
     """
     env = os.environ if env is None else env
     folder = jar_folder(env)
-    connectors = tuple(connectors)
-    needed, problems = needed_jars(connectors), unfit_jars(folder, connectors)
+    needed = needed_jars(versions, connectors)
+    problems = unfit_jars(folder, needed)
     if problems:
         if env.get(JARS_VARIABLE):
             raise _jars_unavailable(
@@ -147,8 +155,7 @@ def _fetch_into(folder: Path, jars: list[Jar], java: Java, versions: Versions, e
 
 
 def _named(jars: Iterable[Jar]) -> str:
-    delta = {jar.file_name for jar in DELTA_JARS}
-    is_delta = {jar.file_name in delta for jar in jars}
+    is_delta = {jar.organisation == "io.delta" for jar in jars}
     if is_delta == {True}:
         return "Delta's JARs"
     return "the JARs of a storage connector" if is_delta == {False} else "JARs of Delta and of a storage connector"

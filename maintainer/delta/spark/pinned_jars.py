@@ -1,10 +1,12 @@
 """The JARs that may stand on the class path beside Spark's own, each pinned by its digest in ``pinned_jars.txt``.
 
-Delta needs two, reading logs without Spark jobs two more. Each kind of object store has the connector of Spark's own
-version of Hadoop with what it needs. Amazon's SDK comes in its parts, in the version that hadoop-aws was built for: 34
-JARs with 10 MB, where the bundle that hadoop-aws names has 600 MB.
+Delta needs two, reading logs without Spark jobs two more: Delta Kernel, of the same release, and of 4.4.0 for releases
+whose own Kernel has another interface or is not published. Each kind of object store has the connector of the version
+of Hadoop that Spark 4.1 has, with what it needs. Amazon's SDK comes in its parts, in the version that hadoop-aws was
+built for: 34 JARs with 10 MB, where the bundle that hadoop-aws names has 600 MB.
 
-A line of the file has what needs the JAR (``delta``, or a kind of object store, its connector first), its
+A line of the file has what needs the JAR (a release of Delta, alone or with a line of Spark, or a kind of object store,
+its connector first), its
 ``organisation:artifact:version`` with a classifier if it has one, and its SHA-256.
 """
 
@@ -16,6 +18,8 @@ from pathlib import Path
 
 HADOOP_VERSION = "3.4.2"
 """Spark 4.1's Hadoop; a connector of another version does not fit."""
+
+_DELTA = "delta-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,15 @@ def _pinned() -> dict[str, tuple[Jar, ...]]:
 
 
 _PINNED = _pinned()
-DELTA_JARS = _PINNED.pop("delta")
-CONNECTORS: Mapping[str, tuple[Jar, ...]] = _PINNED
+CONNECTORS: Mapping[str, tuple[Jar, ...]] = {
+    kind: jars for kind, jars in _PINNED.items() if not kind.startswith(_DELTA)
+}
 """The JARs of each kind of object store, the connector itself first."""
+
+
+def delta_jars(spark_line: str, delta: str) -> tuple[Jar, ...]:
+    """Return the four JARs of a release of Delta for a line of Spark, Delta's own first."""
+    return (*_PINNED[f"{_DELTA}{delta}-spark-{spark_line}"], *_PINNED[f"{_DELTA}{delta}"])
 
 
 def connector_jars(kinds: Iterable[str]) -> tuple[Jar, ...]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-EXACT_WRITERS = ("Delta-Lake/4.4.",)
+EXACT_WRITERS = tuple(f"Delta-Lake/4.{minor}." for minor in range(5))
 """Writers whose bounds are known to be reached by a row. Our own commits say it, too."""
 
 _DECIMAL = re.compile(r"decimal\((\d+),")

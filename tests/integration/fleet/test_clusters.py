@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.product import DELTA_JARS, jar_folder
+from tests.support.product import check_versions, jar_folder, needed_jars
 from tests.support.tables.sick_tables import make_table, rows_and_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -166,7 +166,7 @@ def test_spark_submit(project: Path, cluster: Cluster) -> None:
         "sys.exit(code)\n",
         encoding="utf-8",
     )
-    jars = ",".join(str(jar_folder() / jar.file_name) for jar in DELTA_JARS)
+    jars = ",".join(str(jar_folder() / jar.file_name) for jar in needed_jars(check_versions()))
     settings = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

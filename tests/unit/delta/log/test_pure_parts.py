@@ -69,6 +69,9 @@ def test_signatures_are_read_from_javas_text() -> None:
     assert has_signature(listing, "x.Txn.json", 0)
     assert has_signature(listing, "a.b.Txn$Inner", 1)
     assert not has_signature(listing, "x.Txn.nothing", 0)
+    fields = "private final int a.b.Txn.size\nint a.b.Txn.sizes()\n"
+    assert has_signature(fields, "x.Txn.size", None)
+    assert not has_signature(fields, "x.Txn.sizes", None)
 
 
 def test_paths_are_quoted_as_java_does() -> None:

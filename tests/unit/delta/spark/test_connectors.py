@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from maintainer.delta.jvm import TESTED_DELTA
 from maintainer.delta.spark import start_conf
 from maintainer.delta.spark.connectors import CONNECTOR_SETTINGS, connector_settings, connectors_to_bring
+from maintainer.delta.spark.installed_versions import Versions
 from maintainer.delta.spark.jars import needed_jars
-from maintainer.delta.spark.pinned_jars import CONNECTORS, DELTA_JARS
+from maintainer.delta.spark.pinned_jars import CONNECTORS
 from maintainer.delta.spark.start_conf import SessionOptions
 from maintainer.errors import EnvironmentUnfit
 
@@ -72,11 +74,18 @@ def test_settings_of_a_connector_are_defaults_that_everybody_may_change(tmp_path
 
 def test_every_kind_has_pinned_jars_and_settings() -> None:
     assert set(CONNECTORS) == set(CONNECTOR_SETTINGS)
-    assert needed_jars() == DELTA_JARS
-    every = needed_jars(CONNECTORS)
+    every = needed_jars(Versions("4.1.4", "4.4.0", Path()), CONNECTORS)
     assert len({jar.file_name for jar in every}) == len(every) == 4 + 34 + 7 + 1
     assert all(len(jar.sha256) == 64 for jar in every)
     assert connector_settings(("s3", "gcs"))["spark.hadoop.fs.gs.impl"].endswith("GoogleHadoopFileSystem")
+
+
+@pytest.mark.parametrize(("line", "delta"), [(line, delta) for line in TESTED_DELTA for delta in TESTED_DELTA[line]])
+def test_every_pair_has_pinned_jars_of_its_own_spark(line: str, delta: str) -> None:
+    first, storage, *kernel = needed_jars(Versions(f"{line}.1", delta, Path()))
+    assert first.artifact == ("delta-spark_2.13" if delta.startswith("4.0.") else f"delta-spark_{line}_2.13")
+    assert (first.version, storage.artifact, storage.version) == (delta, "delta-storage", delta)
+    assert [jar.artifact for jar in kernel] == ["delta-kernel-api", "delta-kernel-defaults"]
 
 
 def test_azure_takes_whole_milliseconds_alone() -> None:

@@ -47,13 +47,29 @@ def test_fitting_pair(packages: dict[str, str], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("spark", "delta"),
-    [("4.0.1", "4.4.0"), ("4.2.0", "4.4.0"), ("4.1.4", "4.4.1"), ("3.5.1", "3.2.0"), ("4.10.0", "4.4.0")],
+    [
+        ("4.1.4", "4.0.1"),
+        ("4.2.0", "4.3.1"),
+        ("4.3.0", "4.4.0"),
+        ("4.1.4", "4.4.1"),
+        ("3.5.1", "3.2.0"),
+        ("4.10.0", "4.4.0"),
+    ],
 )
 def test_pairs_that_do_not_belong_together(packages: dict[str, str], spark: str, delta: str) -> None:
     packages.update({"pyspark": spark, "delta-spark": delta})
     error = refused()
     assert error.found == f"pyspark {spark}, delta-spark {delta}"
     assert error.help == "pip install 'maintainer[spark]'"
+
+
+@pytest.mark.parametrize(("spark", "delta"), [("4.0.1", "4.0.0"), ("4.0.5", "4.4.0"), ("4.2.0", "4.4.0")])
+def test_other_pairs_that_do(packages: dict[str, str], tmp_path: Path, spark: str, delta: str) -> None:
+    packages.update({"pyspark": spark, "delta-spark": delta})
+    jars = tmp_path / "pyspark" / "jars"
+    (jars / "spark-core_2.13-4.1.4.jar").rename(jars / f"spark-core_2.13-{spark}.jar")
+    found = versions.check_versions({})
+    assert (found.pyspark, found.delta) == (spark, delta)
 
 
 @pytest.mark.parametrize("name", ["pyspark", "delta-spark"])

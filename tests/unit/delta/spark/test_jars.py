@@ -16,9 +16,10 @@ import pytest
 from maintainer.delta.spark import jars
 from maintainer.delta.spark.installed_versions import Versions
 from maintainer.delta.spark.java_home import Java
-from maintainer.delta.spark.pinned_jars import DELTA_JARS, Jar
+from maintainer.delta.spark.pinned_jars import Jar, delta_jars
 from maintainer.errors import EnvironmentUnfit
 
+DELTA_JARS = delta_jars("4.1", "4.4.0")
 CONTENT = {jar.file_name: f"bytes of {jar.artifact}".encode() for jar in DELTA_JARS}
 
 
@@ -26,7 +27,7 @@ CONTENT = {jar.file_name: f"bytes of {jar.artifact}".encode() for jar in DELTA_J
 def small_jars(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pin digests of small files instead of the real ones."""
     pinned = tuple(replace(jar, sha256=hashlib.sha256(CONTENT[jar.file_name]).hexdigest()) for jar in DELTA_JARS)
-    monkeypatch.setattr(jars, "DELTA_JARS", pinned)
+    monkeypatch.setattr(jars, "delta_jars", lambda *_: pinned)
 
 
 @pytest.fixture
@@ -101,7 +102,7 @@ def test_only_the_missing_and_the_damaged_are_fetched(tmp_path: Path, versions: 
         f"printf '{CONTENT[p.name].decode()}' > \"$OUT/{p.name}\"" for p in (cut_short, gone)
     )
     jars.ensure_jars(resolver(tmp_path, script), versions, env_for(tmp_path))
-    assert jars.unfit_jars(folder) == {}
+    assert jars.unfit_jars(folder, jars.needed_jars(versions)) == {}
     assert asked.read_text().count("<dependency ") == 2
     assert 'name="delta-spark_4.1_2.13"' in asked.read_text()
 
@@ -171,7 +172,7 @@ def test_several_at_once_end_with_one_good_set(tmp_path: Path, versions: Version
         thread.join(30)
     assert failures == []
     folder = tmp_path / "home" / "jars" / "4.4.0"
-    assert jars.unfit_jars(folder) == {}
+    assert jars.unfit_jars(folder, jars.needed_jars(versions)) == {}
     assert sorted(p.name for p in folder.iterdir()) == sorted(CONTENT)
 
 
