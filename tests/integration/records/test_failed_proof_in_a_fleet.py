@@ -73,5 +73,5 @@ def test_a_failed_proof_costs_its_own_table_and_holds_deletions_back(
 def test_with_a_delta_that_nobody_tested_the_first_failed_proof_stops_the_rest(
     spark: SparkSession, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gateway, "TESTED_DELTA", "0.0.0")
+    monkeypatch.setattr(gateway, "TESTED_DELTA", {})
     assert forged_run(project) == (5, ["done", "verify_failed", "not_reached", "not_reached"])
