@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.folder.run_folder import RunFolder, tidy_state
 from maintainer.journal.leases import Leases
 from maintainer.journal.memory.other_runs import OtherRuns
+from maintainer.journal.memory.recorded_outcome import RunFold
 from maintainer.journal.memory.table_records import update_state
 from maintainer.model.run.outcome import CommitReceipt, RunOutcome, VacuumReceipt
 from maintainer.model.run.progress import RunFinished, Verified
@@ -58,6 +59,8 @@ class Journal:
     _log: EventLog
     now_ms: NowMs
     publisher: PublishedRun | None = None
+    fold: RunFold = field(default_factory=RunFold)
+    """What was recorded, and what could not be."""
 
     def __post_init__(self) -> None:
         self._opened_at_ms = self.now_ms()
@@ -151,7 +154,10 @@ class Journal:
                 unproven; nothing more may be committed.
         """
         durable = isinstance(event, DURABLE)
-        self._log.append(line_of(event), durable=durable)
+        try:
+            self._log.append(line_of(event), durable=durable)
+        finally:
+            self.fold.take(event)
         if durable and self.publisher is not None:
             # Nothing may be tried that only this machine would know of; what happened may wait for a better moment.
             self.publisher.announce(required=isinstance(event, Intent))

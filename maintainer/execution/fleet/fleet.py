@@ -124,7 +124,6 @@ class Fleet:
 
     def _finish(self, outcome: TableOutcome) -> None:
         """Record one table's outcome; called on the watching thread only."""
-        self.results.finished(outcome)
         planned = self.plans[outcome.ref]
         place = None if planned.observed is None else (planned.observed.table_id, planned.observed.location)
         event = table_finished(outcome, self.context.clock.now_ms(), place, is_hot=planned.hot is not None)

@@ -1,4 +1,4 @@
-"""Collect the outcomes of a run, keep ``results.json`` up to date, and append the run's rows to the ledger at its end.
+"""Keep ``results.json`` up to date with a run's events, and append the run's rows to the ledger at its end.
 
 The file is written after each step. With thousands of tables the bytes would grow by the square of their number, so
 each table's text is made once, and a write waits until a hundredth of the tables changed or five minutes passed, and
@@ -21,7 +21,7 @@ from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.ledger.ledger_pending import LATER, flush
 from maintainer.journal.ledger.ledger_rows import LedgerRow, LedgerSink
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
-from maintainer.model.run.outcome import Preparation, RunEnd, RunOutcome, StepOutcome, TableOutcome, TableStatus
+from maintainer.model.run.outcome import Preparation, RunEnd, RunOutcome, StepOutcome, TableOutcome
 from maintainer.model.run.results_document import run_from_fragments, table_to_json
 from maintainer.model.table.table_facts import TableRef
 
@@ -38,9 +38,15 @@ STALE_AFTER_SECONDS = 300.0
 """In larger runs a write is due as well when the file has missed something for so long: people look at it."""
 
 
+_UNFINISHED = (
+    Problem("C712", "the run ended while this table was worked on", help=RETRY_THE_REST),
+    Problem("C713", "the run ended before this table was started", help=RETRY_THE_REST),
+)
+
+
 @dataclass
 class Results:
-    """Collects outcomes from all threads. Unfinished tables count as interrupted or not reached, as after a kill."""
+    """A run as ``results.json`` has it. Unfinished tables count as interrupted or not reached, as after a kill."""
 
     plan: Plan
     context: RunContext
@@ -48,73 +54,35 @@ class Results:
     started: float
     preparation: Preparation = Preparation()  # noqa: RUF009 (frozen)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _done: dict[TableRef, TableOutcome] = field(default_factory=dict)
-    _running: dict[TableRef, list[StepOutcome]] = field(default_factory=dict)
     _write_lock: threading.Lock = field(default_factory=threading.Lock)
-    _untouched: dict[TableRef, TableOutcome] = field(default_factory=dict)
     _texts: dict[TableRef, tuple[TableOutcome, str]] = field(default_factory=dict)
     _missed: int = 0
     _ended: bool = False
     _next_write: float = 0.0
     _stale_at: float = 0.0
 
-    def began(self, ref: TableRef) -> None:
-        """Record that a worker took the table."""
-        with self._lock:
-            self._running[ref] = []
-
-    def step(self, ref: TableRef, outcome: StepOutcome) -> None:
-        """Record that a step ended, and write ``results.json``, at once or soon.
-
-        Raises:
-            FolderUnwritable: E651.
-        """
-        with self._lock:
-            self._running.setdefault(ref, []).append(outcome)
-        self.write_soon()
-
-    def steps_so_far(self, ref: TableRef) -> tuple[StepOutcome, ...]:
-        """Return the steps of a running table that have ended."""
-        with self._lock:
-            return tuple(self._running.get(ref, ()))
-
-    def finished(self, outcome: TableOutcome) -> bool:
-        """Record that a table ended. Only its first end counts: an abandoned worker may come back with another."""
-        with self._lock:
-            if outcome.ref in self._done:
-                return False
-            self._done[outcome.ref] = outcome
-            return True
+    def steps_so_far(self, table: TablePlan) -> tuple[StepOutcome, ...]:
+        """Return the steps of a table that have ended."""
+        return self._table(table).steps
 
     def has(self, ref: TableRef) -> bool:
         """Return whether the table has ended."""
-        return ref in self._done
+        return ref in self.context.journal.fold.ended
 
     def outcome(self, interrupted_by: str | None, *, end: RunEnd = RunEnd.RUNNING) -> RunOutcome:
         """Return the run as it is now, every table of the plan once and in its order."""
-        with self._lock:
-            tables = tuple(self._table(table) for table in self.plan.tables)
         return RunOutcome(
             run_id=self.context.run_id,
             started_at_ms=self.started_at_ms,
             duration_seconds=self.context.clock.monotonic() - self.started,
-            tables=tables,
+            tables=tuple(map(self._table, self.plan.tables)),
             interrupted_by=interrupted_by,
             end=end,
             preparation=self.preparation,
         )
 
     def _table(self, table: TablePlan) -> TableOutcome:
-        ref = table.ref
-        if ref in self._done:
-            return self._done[ref]
-        if ref in self._running:
-            problem = Problem("C712", "the run ended while this table was worked on", help=RETRY_THE_REST)
-            return TableOutcome.of(table, TableStatus.INTERRUPTED, self._running[ref], problem)
-        if ref not in self._untouched:
-            problem = Problem("C713", "the run ended before this table was started", help=RETRY_THE_REST)
-            self._untouched[ref] = TableOutcome.of(table, TableStatus.NOT_REACHED, problem=problem)
-        return self._untouched[ref]
+        return self.context.journal.fold.outcome(table, _UNFINISHED, is_broken_off=False)
 
     def write(self, outcome: RunOutcome | None = None) -> None:
         """Replace ``results.json``, now.

@@ -15,7 +15,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 
 from maintainer.engine.protocols import Engine, TableEngine
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
@@ -185,7 +184,6 @@ class WorkerPool:
             with self.engine.worker(pooled.name) as engine:
                 while (running := self._take(pooled, engine)) is not None:
                     plan = running.plan
-                    self.results.began(plan.ref)
                     now_ms = self.context.clock.now_ms()
                     self.context.tell(TableStarted(now_ms, plan.ref.identifier, len(plan.steps), plan.is_ledger))
                     self._end(running.run.run())
@@ -223,7 +221,7 @@ class WorkerPool:
                 return None
             task, now = self._waiting.popleft(), self.context.clock.monotonic()
             worker = TableWorker(task.plan, engine, self.context, TableControl(self.context.switch))
-            running = _Running(TableRun(worker, task.past, partial(self.results.step, task.plan.ref)), now)
+            running = _Running(TableRun(worker, task.past, self.results.write_soon), now)
             with pooled.going_on:
                 pooled.running = running
                 engine.begin_table()
@@ -283,7 +281,7 @@ class WorkerPool:
             pooled.given_up = True
         running.control.abandon()
         outcome = _hung(running, self.results, self.bounds.hang_after(self.context.switch))
-        known = len(self.results.steps_so_far(outcome.ref))
+        known = len(self.results.steps_so_far(running.plan))
         for step in outcome.steps[known:]:
             number, now_ms = self.context.step_numbers.get(step.step_id, 0), self.context.clock.now_ms()
             self.context.tell(StepFinished(now_ms, outcome.ref.identifier, number, step))
@@ -317,7 +315,7 @@ class WorkerPool:
         )
 
     def _broken(self, plan: TablePlan, problem: Problem) -> TableOutcome:
-        return TableOutcome.of(plan, TableStatus.FAILED, self.results.steps_so_far(plan.ref), problem)
+        return TableOutcome.of(plan, TableStatus.FAILED, self.results.steps_so_far(plan), problem)
 
     def _report_broken_workers(self) -> None:
         """Fail the tables that could not start because no worker did, with the reason."""
@@ -335,7 +333,7 @@ def _hung(running: _Running, results: Results, seconds: float) -> TableOutcome:
     commit nothing any more. Only an INTENT without a result makes it unknown.
     """
     plan, work, control = running.plan, running.run.work, running.control
-    steps = list(results.steps_so_far(plan.ref))
+    steps = list(results.steps_so_far(plan))
     if work is not None and work.unsettled:
         status, help = StepStatus.UNKNOWN, "the next apply looks into the table's log before it touches the table"
     elif control.timed_out:

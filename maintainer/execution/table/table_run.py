@@ -50,8 +50,8 @@ from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, 
 from maintainer.model.run.progress import Phase, StepFinished, StepStarted
 from maintainer.model.table.table_facts import TableRecord
 
-StepDone = Callable[[StepOutcome], None]
-"""Called after each step with its outcome, so that ``results.json`` is never behind."""
+StepDone = Callable[[], None]
+"""Called after each step that is recorded, so that ``results.json`` is not behind."""
 
 _GOES_ON = frozenset({StepStatus.SUCCEEDED, StepStatus.NOTHING_LEFT})
 
@@ -69,7 +69,7 @@ class TableRun:
 
     worker: TableWorker
     past: TablePast = TablePast()  # noqa: RUF009 (frozen)
-    on_step: StepDone = lambda outcome: None
+    on_step: StepDone = lambda: None
     work: StepWork | None = None
     """The step that runs, or ran last; for heartbeats."""
     steps: list[StepOutcome] = field(default_factory=list)
@@ -309,7 +309,7 @@ class TableRun:
         key = (observed.table_id, observed.location) if observed is not None else (None, None)
         try:
             context.record(StepFinished(context.clock.now_ms(), table, number, outcome, *key))
-            self.on_step(outcome)
+            self.on_step()
         except FolderUnwritable as error:
             context.folder_lost(error)
             self.problem = self.problem or problem_of(error)

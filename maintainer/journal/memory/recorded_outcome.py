@@ -2,11 +2,12 @@
 
 The same events give the outcome of a run that closed its record, that goes on, and that was killed: each INTENT is
 recorded before its commit, each RESULT after it, and beside them what later runs found out. A commit that nobody has
-looked up yet is *unknown*, never guessed.
+looked up yet is *unknown*, never guessed. ``results.json`` is this fold, written down while the run goes on.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -26,7 +27,15 @@ from maintainer.model.run.outcome import (
     VacuumReceipt,
     Verdict,
 )
-from maintainer.model.run.progress import RunFinished, RunStarted, RunStopping, StepFinished, TableFinished, Verified
+from maintainer.model.run.progress import (
+    RunFinished,
+    RunStarted,
+    RunStopping,
+    StepFinished,
+    TableFinished,
+    TableStarted,
+    Verified,
+)
 from maintainer.model.run.run_events import (
     DELETED,
     Deleting,
@@ -109,9 +118,13 @@ class _StepRecord:
         )
 
 
+Unfinished = tuple[Problem, Problem]
+"""Why tables have not ended: those that were begun, and those that were not."""
+
+
 @dataclass(slots=True)
-class _Record:
-    """The events of a run about its steps and tables, and about itself."""
+class RunFold:
+    """What the events of a run come to so far. The threads of a run share the one of its journal."""
 
     run_id: str = ""
     started_at_ms: int = 0
@@ -120,9 +133,29 @@ class _Record:
     stopped_by: str | None = None
     finished: RunOutcome | None = None
     steps: dict[str, _StepRecord] = field(default_factory=dict)
-    tables: dict[TableRef, TableOutcome] = field(default_factory=dict)
+    begun: set[str] = field(default_factory=set)
+    ended: dict[TableRef, TableOutcome] = field(default_factory=dict)
+    _outcomes: dict[str, dict[TableRef, TableOutcome]] = field(default_factory=dict)
+    """By the tables' names, until the next event of a table."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @staticmethod
+    def of(events: Iterable[RunEvent]) -> RunFold:
+        """Take in all events of a record, in order."""
+        fold = RunFold()
+        for event in events:
+            fold.take(event)
+        return fold
 
     def take(self, event: RunEvent) -> None:
+        """Take in the next event of the run."""
+        with self._lock:
+            self._take(event)
+
+    def _take(self, event: RunEvent) -> None:
+        table = event.outcome.ref.identifier if isinstance(event, TableFinished) else getattr(event, "table", None)
+        if table is not None:
+            self._outcomes.pop(table, None)
         if getattr(event, "by", None) is None:
             self.last_at_ms = max(self.last_at_ms, event.at_ms)
         match event:
@@ -132,8 +165,10 @@ class _Record:
                 self.started_at_ms, self.preparation = at_ms, preparation
             case RunStopping(reason=reason):
                 self.stopped_by = reason
-            case TableFinished(outcome=table):
-                self.tables[table.ref] = table
+            case TableStarted(table=name):
+                self.begun.add(name)
+            case TableFinished(outcome=end):
+                self.ended.setdefault(end.ref, end)  # a worker that was given up may come back with another end
             case RunFinished(outcome=run):
                 self.finished = run
             case _ if (step_id := step_of(event)) is not None:
@@ -148,6 +183,39 @@ class _Record:
             self.run_id, self.started_at_ms, seconds, (), self.stopped_by, end, preparation=self.preparation
         )
 
+    def outcome(self, plan: TablePlan, unfinished: Unfinished, *, is_broken_off: bool = True) -> TableOutcome:
+        """Return what came of a table.
+
+        Args:
+            plan: As it was applied, the same in each call.
+            unfinished: What is wrong where it has not ended, the same in each call.
+            is_broken_off: A step that has not ended is shown, as one in which its run died.
+        """
+        with self._lock:
+            known = self._outcomes.setdefault(plan.ref.identifier, {})
+            if plan.ref not in known:
+                known[plan.ref] = self._outcome(plan, unfinished, is_broken_off)
+            return known[plan.ref]
+
+    def _outcome(self, plan: TablePlan, unfinished: Unfinished, is_broken_off: bool) -> TableOutcome:
+        records = {plan.step_id(planned): planned for planned in plan.steps}
+        steps = tuple(
+            record.judged(_step(step_id, planned, record))
+            for step_id, planned in records.items()
+            if (record := self.steps.get(step_id)) is not None
+            and (record.finished or (record.intents and is_broken_off))
+        )
+        table = self.ended.get(plan.ref)
+        if table is not None:
+            table = replace(table, steps=steps)
+        elif plan.ref.identifier in self.begun or not records.keys().isdisjoint(self.steps):
+            table = TableOutcome.of(plan, TableStatus.INTERRUPTED, steps, unfinished[0])
+        else:
+            table = TableOutcome.of(plan, TableStatus.NOT_REACHED, steps, unfinished[1])
+        if any(step.status is StepStatus.VERIFY_FAILED for step in steps):
+            return replace(table, status=TableStatus.VERIFY_FAILED)
+        return table
+
 
 def recorded_outcome(plan: Plan, events: Iterable[RunEvent], end: RunEnd) -> RunOutcome:
     """Return what came of a run.
@@ -157,38 +225,15 @@ def recorded_outcome(plan: Plan, events: Iterable[RunEvent], end: RunEnd) -> Run
         events: The run's record, or its beginning.
         end: Whether the run closed its record, still goes on, or died.
     """
-    record = _Record()
-    for event in events:
-        record.take(event)
-    return replace(record.run(end), tables=tuple(_table(table, record, end) for table in plan.tables))
-
-
-def _table(plan: TablePlan, record: _Record, end: RunEnd) -> TableOutcome:
-    steps: list[StepOutcome] = []
-    began = False
-    for planned in plan.steps:
-        step_id = plan.step_id(planned)
-        step = record.steps.get(step_id)
-        began = began or step is not None
-        if step is not None and (step.intents or step.finished):
-            steps.append(step.judged(_step(step_id, planned, step)))
-    finished = record.tables.get(plan.ref)
-    if finished is not None:
-        table = replace(finished, steps=tuple(steps))
-    else:
-        status = TableStatus.INTERRUPTED if began else TableStatus.NOT_REACHED
-        problem = _why(end, "while this table was worked on" if began else "before this table was started")
-        table = TableOutcome.of(plan, status, steps, problem)
-    if any(step.status is StepStatus.VERIFY_FAILED for step in steps):
-        return replace(table, status=TableStatus.VERIFY_FAILED)
-    return table
-
-
-def _why(end: RunEnd, when: str) -> Problem:
-    code = DIED_CODE if when.startswith("while") else "C713"
+    fold, why = RunFold.of(events), "the run was killed, or its machine went down, {}"
+    unfinished = (
+        Problem(DIED_CODE, why.format("while this table was worked on"), help=DIED_HELP),
+        Problem("C713", why.format("before this table was started"), help=DIED_HELP),
+    )
     if end is RunEnd.RUNNING:
-        return Problem(code, "the run is still going on", help="look again when it is over")
-    return Problem(code, f"the run was killed, or its machine went down, {when}", help=DIED_HELP)
+        why, help = "the run is still going on", "look again when it is over"
+        unfinished = (Problem(DIED_CODE, why, help=help), Problem("C713", why, help=help))
+    return replace(fold.run(end), tables=tuple(fold.outcome(table, unfinished) for table in plan.tables))
 
 
 def _step(step_id: str, planned: Step, record: _StepRecord) -> StepOutcome:

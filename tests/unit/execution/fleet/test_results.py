@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +17,21 @@ from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.fleet.results import Results
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.run.run_context import Clock, Emitter, RunContext
+from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE, read_pending
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow
-from maintainer.model.plan.plan import Problem, TablePlan
+from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import RunEnd, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.progress import StepFinished, TableFinished, TableStarted
 from maintainer.model.run.results_document import run_from_fragments, run_from_json, run_to_json, table_to_json
+from maintainer.model.run.run_events import Intent
+from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableRef
 from tests.support.runs.fake_lake import FakeLake
 from tests.support.runs.plain_verifier import PlainVerifier
-from tests.support.runs.planned_steps import compact, plan_all, plan_of, run_fleet
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, run_fleet, vacuum
 from tests.support.tables.builders import NOW_MS
 
 STEP = StepOutcome("a/compact", StepKind.COMPACT, StepStatus.SUCCEEDED, NOW_MS, 1.5, note='with "quotes" and \u2028')
@@ -40,6 +46,26 @@ def test_the_text_from_fragments_is_the_text_of_the_whole() -> None:
         assert run_from_fragments(run, map(table_to_json, run.tables)) == run_to_json(run)
 
 
+def plan_of_tables(names: Iterable[str]) -> Plan:
+    """Tables with two steps each."""
+    lake = FakeLake()
+    return plan_all(
+        *(plan_of(table, compact(table), vacuum("x")) for table in (lake.table(name, (1,)) for name in names))
+    )
+
+
+def end_step(context: RunContext, results: Results, table: TablePlan, number: int = 0) -> None:
+    """Record the end of one of a table's steps as a worker does."""
+    step = replace(STEP, step_id=table.step_id(table.steps[number]))
+    context.record(StepFinished(NOW_MS, table.ref.identifier, number, step))
+    results.write_soon()
+
+
+def end_table(context: RunContext, results: Results, table: TablePlan) -> None:
+    context.record(TableFinished(NOW_MS, TableOutcome(table.ref, TableStatus.DONE)))
+    results.write_soon()
+
+
 class Slow:
     """Results of three tables whose file takes a second to write."""
 
@@ -51,8 +77,8 @@ class Slow:
         self.path = journal.folder.path / "results.json"
         clock = Clock(lambda: NOW_MS, lambda: self.now)
         context = RunContext(journal, PlainVerifier(), clock, Emitter(None), StopSwitch(), StoragePlaces())
-        plan = plan_all(*(TablePlan(TableRef(name), f"{name}.yml", "d") for name in "abc"))
-        self.results = Results(plan, context, NOW_MS, 0.0)
+        self.context, self.plan = context, plan_of_tables("abc")
+        self.results = Results(self.plan, context, NOW_MS, 0.0)
         write = type(journal.folder).write_results
 
         def slowly(folder: object, document: str) -> None:
@@ -72,12 +98,11 @@ def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slow:
 
 
 def test_a_write_that_took_long_is_followed_by_a_pause_and_made_up_for(slow: Slow) -> None:
-    ref = TableRef("a")
     slow.results.write()
     assert slow.statuses() == ["not_reached"] * 3
-    slow.results.began(ref)
-    for _ in range(100):
-        slow.results.step(ref, STEP)
+    slow.context.tell(TableStarted(NOW_MS, "b", 2))
+    for number in (0, 1):
+        end_step(slow.context, slow.results, slow.plan.tables[0], number)
     assert slow.writes == [1.0]
     slow.now = 19.9
     slow.results.catch_up()
@@ -85,8 +110,8 @@ def test_a_write_that_took_long_is_followed_by_a_pause_and_made_up_for(slow: Slo
     slow.now = 20.0
     slow.results.catch_up()
     assert slow.writes == [1.0, 21.0]
-    assert slow.statuses() == ["interrupted", "not_reached", "not_reached"]
-    assert len(json.loads(slow.path.read_text())["tables"][0]["steps"]) == 100
+    assert slow.statuses() == ["interrupted", "interrupted", "not_reached"]
+    assert [len(table["steps"]) for table in json.loads(slow.path.read_text())["tables"]] == [2, 0, 0]
     slow.now = 500.0
     slow.results.catch_up()  # nothing is new
     assert slow.writes == [1.0, 21.0]
@@ -94,8 +119,7 @@ def test_a_write_that_took_long_is_followed_by_a_pause_and_made_up_for(slow: Slo
 
 def test_the_end_is_written_at_once(slow: Slow) -> None:
     slow.results.write()
-    slow.results.finished(TableOutcome(TableRef("b"), TableStatus.DONE, (STEP,)))
-    slow.results.write_soon()
+    end_table(slow.context, slow.results, slow.plan.tables[1])
     assert slow.statuses() == ["not_reached"] * 3
     slow.results.write()
     assert slow.statuses() == ["not_reached", "done", "not_reached"]
@@ -104,11 +128,31 @@ def test_the_end_is_written_at_once(slow: Slow) -> None:
 def test_a_run_of_few_tables_is_written_after_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = Slow(tmp_path / "runs", monkeypatch)
     monkeypatch.undo()
-    ref = TableRef("a")
-    slow.results.began(ref)
-    for number in range(1, 5):
-        slow.results.step(ref, STEP)
-        assert len(run_from_json(slow.path.read_text()).tables[0].steps) == number
+    for number in (0, 1):
+        end_step(slow.context, slow.results, slow.plan.tables[0], number)
+        assert len(run_from_json(slow.path.read_text()).tables[0].steps) == number + 1
+
+
+def test_a_table_has_its_first_end_and_a_step_that_runs_is_not_there_yet(slow: Slow) -> None:
+    table = slow.plan.tables[0]
+    intent = Intent(
+        NOW_MS, "a", "id", "mem:/a", CommitStamp("r", table.step_id(table.steps[0]), 0, "d"), "compact", 1, True
+    )
+    slow.context.record(intent)
+    slow.results.write()
+    assert (slow.statuses()[0], json.loads(slow.path.read_text())["tables"][0]["steps"]) == ("interrupted", [])
+    end_table(slow.context, slow.results, table)
+    slow.context.record(TableFinished(NOW_MS, TableOutcome(table.ref, TableStatus.FAILED)))
+    slow.results.write()
+    assert slow.statuses()[0] == "done"
+
+
+def test_what_could_not_be_recorded_is_in_the_results_all_the_same(slow: Slow) -> None:
+    slow.context.journal.close()  # every further line fails
+    with pytest.raises(FolderUnwritable):
+        end_step(slow.context, slow.results, slow.plan.tables[0])
+    slow.results.write()
+    assert len(run_from_json(slow.path.read_text()).tables[0].steps) == 1
 
 
 def bytes_written(runs_dir: Path, num_tables: int, monkeypatch: pytest.MonkeyPatch, *, each_seconds: float) -> int:
@@ -123,17 +167,13 @@ def bytes_written(runs_dir: Path, num_tables: int, monkeypatch: pytest.MonkeyPat
         journal, PlainVerifier(), Clock(lambda: NOW_MS, lambda: now[0]), Emitter(None), StopSwitch(),
         StoragePlaces(),
     )  # fmt: skip
-    names = [f"lake/t{number:05d}" for number in range(num_tables)]
-    results = Results(
-        plan_all(*(TablePlan(TableRef(name), f"{name}.yml", "d") for name in names)), context, NOW_MS, 0.0
-    )
+    plan = plan_of_tables(f"lake/t{number:05d}" for number in range(num_tables))
+    results = Results(plan, context, NOW_MS, 0.0)
     results.write()
-    for name in names:
-        results.began(TableRef(name))
+    for table in plan.tables:
         now[0] += each_seconds
-        results.step(TableRef(name), STEP)
-        results.finished(TableOutcome(TableRef(name), TableStatus.DONE, (STEP,)))
-        results.write_soon()
+        end_step(context, results, table)
+        end_table(context, results, table)
     results.write()
     return written[0]
 
@@ -156,9 +196,8 @@ def test_a_large_run_that_is_slow_is_written_every_five_minutes(
     slow = Slow(tmp_path / "runs", monkeypatch)
     monkeypatch.setattr(results, "TABLES_A_WRITE", 1)
     slow.results.write()
-    slow.results.began(TableRef("a"))
     slow.now = 100.0
-    slow.results.step(TableRef("a"), STEP)  # one of three: a write is not due
+    end_step(slow.context, slow.results, slow.plan.tables[0])  # one of three: a write is not due
     slow.now = 300.9
     slow.results.catch_up()
     assert slow.writes == [1.0]
