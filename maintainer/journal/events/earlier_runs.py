@@ -9,40 +9,12 @@ because the commit may have landed or may still land.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from maintainer.journal.events.event_log import EVENTS_FILE, append_event, read_events, run_events
 from maintainer.journal.folder.atomic_files import reading_runs
-from maintainer.model.run.run_events import Fate, Intent, Result, RunEvent, Writing, WrittenOff, line_of
+from maintainer.model.run.run_events import Intent, RunEvent, line_of
 from maintainer.model.table.commit_records import CommitStamp
-
-
-def open_intents(events: Iterable[RunEvent]) -> tuple[Intent, ...]:
-    """Return the intents of one run that no result and no settlement ended, oldest first.
-
-    A result of fate ``UNKNOWN`` does not end an intent: it has to be settled all the same.
-    """
-    intents: dict[tuple[str, int], Intent] = {}
-    for event in events:
-        match event:
-            case Intent(stamp=stamp):
-                intents[stamp.step_id, stamp.batch] = event
-            case Result(stamp=stamp, fate=fate) if fate is not Fate.UNKNOWN:
-                intents.pop((stamp.step_id, stamp.batch), None)
-    return tuple(intents.values())
-
-
-def open_writings(events: Iterable[RunEvent]) -> tuple[Writing, ...]:
-    """Return what one run began to write, and neither tried to commit nor removed."""
-    writings: dict[tuple[str, int], Writing] = {}
-    for event in events:
-        match event:
-            case Writing():
-                writings[event.step_id, event.batch] = event
-            case WrittenOff(step_id=step_id, batch=batch) | Intent(stamp=CommitStamp(step_id=step_id, batch=batch)):
-                writings.pop((step_id, batch), None)
-    return tuple(writings.values())
 
 
 def events_of_run(runs_dir: Path, run_id: str) -> tuple[RunEvent, ...]:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from maintainer.errors import MaintainerError
-from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_event, read_events, run_events
+from maintainer.journal.events.event_log import EVENTS_FILE, EventsRead, is_alive, last_event, read_events, run_events
 from maintainer.journal.folder.atomic_files import read_document, reading_runs
 from maintainer.journal.folder.run_folder import run_folders
-from maintainer.journal.memory.recorded_outcome import recorded_outcome
+from maintainer.journal.memory.recorded_outcome import RunFold, recorded_outcome
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json
 from maintainer.model.run.outcome import RunEnd, RunOutcome
-from maintainer.model.run.progress import RunFinished
 from maintainer.model.run.results_document import run_from_json
 from maintainer.model.run.run_events import RunEvent
 
@@ -37,13 +37,31 @@ class PastRun:
     outcome: RunOutcome
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunRecord:
-    """What a run's folder holds: the plan, and all events."""
+    """What a run recorded in its folder. ``is_alive``: the run went on when it was read."""
 
-    plan: Plan
+    folder: Path
+    read: EventsRead
     events: tuple[RunEvent, ...]
-    end: RunEnd
+    is_alive: bool
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What it was to do."""
+        return _plan(self.folder)
+
+    @cached_property
+    def fold(self) -> RunFold:
+        """What the events come to."""
+        return RunFold.of(self.events)
+
+    @property
+    def end(self) -> RunEnd:
+        """Whether the run closed its record, still goes on, or died."""
+        if self.fold.finished is not None:
+            return RunEnd.FINISHED
+        return RunEnd.RUNNING if self.is_alive else RunEnd.DIED
 
     def outcome(self, num_events: int | None = None) -> RunOutcome:
         """Return the outcome of the run by its first ``num_events`` events; None: all of them."""
@@ -85,8 +103,12 @@ def read_run(folder: Path) -> PastRun:
     return PastRun(folder, record.plan, record.outcome())
 
 
-def read_record(folder: Path) -> RunRecord:
+def read_record(folder: Path, *, with_plan: bool = True) -> RunRecord:
     """Read one run's folder with all of its events.
+
+    Args:
+        folder: The run's.
+        with_plan: The plan is read now, so that it can be asked for later.
 
     Raises:
         OSError: A file cannot be read.
@@ -95,11 +117,11 @@ def read_record(folder: Path) -> RunRecord:
     path = folder / EVENTS_FILE
     # Asked before the events are read: a run that ends in between has closed its record in what is read.
     alive = is_alive(path)
-    events = run_events(path, read_events(path).events)
-    end = RunEnd.RUNNING if alive else RunEnd.DIED
-    if any(isinstance(event, RunFinished) for event in events):
-        end = RunEnd.FINISHED
-    return RunRecord(_plan(folder), events, end)
+    read = read_events(path)
+    record = RunRecord(folder, read, run_events(path, read.events), alive)
+    if with_plan:
+        _ = record.plan
+    return record
 
 
 def _plan(folder: Path) -> Plan:

@@ -46,6 +46,8 @@ from maintainer.model.run.run_events import (
     RunEvent,
     Settled,
     Turned,
+    Writing,
+    WrittenOff,
     step_of,
 )
 from maintainer.model.table.table_facts import TableRef
@@ -60,6 +62,8 @@ class _StepRecord:
 
     started_at_ms: int
     last_at_ms: int
+    writings: dict[int, Writing] = field(default_factory=dict)
+    """What it began to write, and neither tried to commit nor removed."""
     intents: dict[int, Intent] = field(default_factory=dict)
     fates: dict[int, Result] = field(default_factory=dict)
     num_deleted: int | None = None
@@ -74,10 +78,15 @@ class _StepRecord:
             if isinstance(event, Verified):
                 self.assertions.extend(event.assertions)
         match event:
+            case Writing(batch=batch):
+                self.writings[batch] = event
+            case WrittenOff(batch=batch):
+                self.writings.pop(batch, None)
             case Intent(stamp=stamp):
+                self.writings.pop(stamp.batch, None)
                 self.intents[stamp.batch] = event
                 self.fates.pop(stamp.batch, None)
-            case Result(stamp=stamp):
+            case Result(stamp=stamp, fate=fate) if fate is not Fate.UNKNOWN or stamp.batch not in self.fates:
                 self.fates[stamp.batch] = event
             case Deleting(num_deleted=num_deleted):
                 self.num_deleted = max(self.num_deleted or 0, num_deleted)
@@ -89,10 +98,10 @@ class _StepRecord:
                 self.finished = event
 
     @property
-    def unsettled(self) -> bool:
-        """Whether something was tried of which nobody knows how it ended."""
+    def open_intents(self) -> list[Intent]:
+        """What was tried of which nobody knows how it ended."""
         settled = {batch for batch, result in self.fates.items() if result.fate is not Fate.UNKNOWN}
-        return bool(self.intents.keys() - settled)
+        return [intent for batch, intent in self.intents.items() if batch not in settled]
 
     def judged(self, step: StepOutcome) -> StepOutcome:
         """Add to each commit what the newest check of its version said, by its run or by a later one."""
@@ -146,6 +155,17 @@ class RunFold:
         for event in events:
             fold.take(event)
         return fold
+
+    @property
+    def open_intents(self) -> tuple[Intent, ...]:
+        """What no result and no settlement ended, oldest first; a result of fate ``UNKNOWN`` does not end it."""
+        intents = (intent for step in self.steps.values() for intent in step.open_intents)
+        return tuple(sorted(intents, key=lambda intent: intent.at_ms))
+
+    @property
+    def open_writings(self) -> tuple[Writing, ...]:
+        """What was begun to be written, and neither tried to commit nor removed."""
+        return tuple(writing for step in self.steps.values() for writing in step.writings.values())
 
     def take(self, event: RunEvent) -> None:
         """Take in the next event of the run."""
@@ -246,7 +266,7 @@ def _step(step_id: str, planned: Step, record: _StepRecord) -> StepOutcome:
     settled = [result for result in record.fates.values() if isinstance(result, Settled)]
     later = [result for result in record.landed if isinstance(result, Settled)]
     if not later:
-        if step.status is StepStatus.UNKNOWN and settled and not record.unsettled:
+        if step.status is StepStatus.UNKNOWN and settled and not record.open_intents:
             note = "a later run found that the commit did not land"
             return replace(step, status=StepStatus.FAILED, note=_joined(step.note, note))
         return step
@@ -269,7 +289,7 @@ def _broken_off(step_id: str, planned: Step, record: _StepRecord) -> StepOutcome
         error = Problem(DIED_CODE, _of_deletion(record), help=DIED_HELP)
     else:
         what = "the run was killed, or its machine went down, in the middle of this step"
-        if record.unsettled:
+        if record.open_intents:
             status = StepStatus.UNKNOWN
             what += "; whether its last commit landed is not known yet"
         error = Problem(DIED_CODE, what, help=DIED_HELP)

@@ -22,24 +22,22 @@ from pathlib import Path
 from typing import Any
 
 from maintainer.engine.protocols import TablePlaces, is_one_place
-from maintainer.journal.events.earlier_runs import open_intents, open_writings
 from maintainer.journal.events.event_log import (
     EVENTS_FILE,
-    EventsRead,
     FileExtent,
     event_sizes,
-    is_alive,
-    read_events,
 )
 from maintainer.journal.events.event_log import run_events as events_of
 from maintainer.journal.folder.atomic_files import unreadable_state
 from maintainer.journal.folder.documents import MAX_TRIES, Document, Documents, LocalDocuments
 from maintainer.journal.folder.run_folder import RunFolder, run_folders
 from maintainer.journal.memory.failure_streaks import Streak
+from maintainer.journal.memory.past_runs import RunRecord, read_record
 from maintainer.journal.memory.place_records import PlaceRecord, bounded, table_record
 from maintainer.model.codec import decode, encode
 from maintainer.model.plan.steps import REWRITE_KINDS
-from maintainer.model.run.progress import OfTable, PlacedTable, RunFinished, TableFinished
+from maintainer.model.run.outcome import RunEnd
+from maintainer.model.run.progress import OfTable, PlacedTable, TableFinished
 from maintainer.model.run.run_events import Intent, RunEvent, Writing, step_of
 from maintainer.model.table.table_facts import TableRecord
 
@@ -156,39 +154,11 @@ class Remembered:
         return max(held)[1] if held else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """A run's record. ``done_at_ms`` is when it recorded the last event of each of its steps."""
-
-    run_id: str
-    read: EventsRead
-    events: tuple[RunEvent, ...]
-    alive: bool
-    done_at_ms: Mapping[str | None, int]
-    open_intents: tuple[Intent, ...]
-    writings: tuple[Writing, ...]
-
-    @staticmethod
-    def of(folder: RunFolder) -> _Run:
-        path = folder.path / EVENTS_FILE
-        # First: a run that ends between the two has then written all that is read.
-        alive = is_alive(path)
-        read = read_events(path)
-        if not read.is_whole:
-            _log.warning("%s: %d damaged lines; what they recorded counts as not proven", folder.path, read.damaged)
-        events = events_of(path, read.events)
-        # What a later run found out was done before this run died.
-        done_at_ms = {step_of(event): event.at_ms for event in events if getattr(event, "by", None) is None}
-        return _Run(folder.run_id, read, events, alive, done_at_ms, open_intents(events), open_writings(events))
-
-    @property
-    def is_finished(self) -> bool:
-        return any(isinstance(event, RunFinished) for event in self.events)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing will be added: all it tried is settled, and the run closed its record or died."""
-        return not self.open_intents and (self.is_finished or not self.alive)
+def _read(folder: RunFolder) -> RunRecord:
+    run = read_record(folder.path, with_plan=False)
+    if not run.read.is_whole:
+        _log.warning("%s: %d damaged lines; what they recorded counts as not proven", run.folder, run.read.damaged)
+    return run
 
 
 @dataclass(slots=True)
@@ -217,42 +187,43 @@ class _State:
                 record["unproven"] = sorted(record["unproven"])
         return document
 
-    def fold_run(self, run: _Run) -> None:
+    def fold_run(self, run: RunRecord) -> None:
         """Take in a run's events, and its open intents as versions not proven."""
         self._fold(run.events, run)
         self.claim_intents(run)
 
-    def _fold(self, events: Iterable[RunEvent], run: _Run) -> None:
+    def _fold(self, events: Iterable[RunEvent], run: RunRecord) -> None:
         latest_ms = latest_time_ms()
         for event in events:
             if isinstance(event, TableFinished):
                 self._count(event)
             elif isinstance(event, OfTable) and event.place is not None:
-                done_at_ms = run.done_at_ms.get(step_of(event), event.at_ms)
-                self._place(*event.place).fold(event, done_at_ms, latest_ms)
+                # What a later run found out was done before this run died.
+                step = run.fold.steps.get(step_of(event) or "")
+                self._place(*event.place).fold(event, event.at_ms if step is None else step.last_at_ms, latest_ms)
 
-    def claim_intents(self, run: _Run) -> None:
+    def claim_intents(self, run: RunRecord) -> None:
         """Count the versions that open intents may have become as ours and not proven."""
-        for intent in run.open_intents:
+        for intent in run.fold.open_intents:
             if intent.kind in REWRITE_KINDS:
                 self._place(intent.table_id, intent.location).claim(intent.read_version + 1)
 
-    def keep(self, run: _Run) -> None:
+    def keep(self, run: RunRecord) -> None:
         """Remember that a run was taken in; one that closed its record and left nothing is not looked at again.
 
         The version that an open intent may become is a guess and is not kept, and files that were written may still lie
         there: such a record is read again until somebody has settled it.
         """
-        self.runs.add(run.run_id)
-        self.unfinished.pop(run.run_id, None)
-        is_open = bool(run.open_intents or run.writings)
-        if is_open or not run.is_finished:
+        self.runs.add(run.folder.name)
+        self.unfinished.pop(run.folder.name, None)
+        is_open = bool(run.fold.open_intents or run.fold.open_writings)
+        if is_open or run.end is not RunEnd.FINISHED:
             extent = run.read.extent
-            self.unfinished[run.run_id] = (
+            self.unfinished[run.folder.name] = (
                 {name: replace(each, size_bytes=-1) for name, each in extent.items()} if is_open else extent
             )
 
-    def fold_grown(self, folder: RunFolder) -> _Run | None:
+    def fold_grown(self, folder: RunFolder) -> RunRecord | None:
         """Take in what a run that was thought to be over recorded since, and return its record where that was read.
 
         Raises:
@@ -261,7 +232,7 @@ class _State:
         taken_in, path = self.unfinished.get(folder.run_id), folder.path / EVENTS_FILE
         if taken_in is None or event_sizes(path) == {name: extent.size_bytes for name, extent in taken_in.items()}:
             return None
-        run = _Run.of(folder)
+        run = _read(folder)
         self._fold(events_of(path, run.read.after(taken_in)), run)
         self.keep(run)
         return run
@@ -308,14 +279,14 @@ def remembered(runs_dir: Path, *, except_run: str | None = None) -> Remembered:
         EnvironmentUnfit: E641, another version wrote a record or ``state.json``, or the latter is damaged.
     """
     state, _, read = _current(runs_dir, LocalDocuments(runs_dir.parent).read(STATE_FILE), except_run)
-    dead = [run for run in read if not run.alive]
+    dead = [run for run in read if not run.is_alive]
     return Remembered(
         state.tables,
         state.streaks,
         state.place_streaks,
         state.keys,
-        tuple(intent for run in dead for intent in run.open_intents),
-        tuple(writing for run in dead for writing in run.writings),
+        tuple(intent for run in dead for intent in run.fold.open_intents),
+        tuple(writing for run in dead for writing in run.fold.open_writings),
     )
 
 
@@ -346,12 +317,12 @@ def update_state(
 
 def _current(
     runs_dir: Path, stored_fold: Document | None, except_run: str | None = None
-) -> tuple[_State, _State, list[_Run]]:
+) -> tuple[_State, _State, list[RunRecord]]:
     """The fold of all runs, that of those that are over (what may be kept), and the records that were read for it."""
     folders = run_folders(runs_dir)
     names = {folder.run_id for folder in folders}
     over = _load(stored_fold, runs_dir.parent / STATE_FILE)
-    read: list[_Run] = []
+    read: list[RunRecord] = []
     for folder in folders:
         if folder.run_id == except_run:
             continue
@@ -360,17 +331,18 @@ def _current(
             if grown is not None:
                 read.append(grown)
             continue
-        run = _Run.of(folder)
+        run = _read(folder)
         read.append(run)
-        if run.is_over:
+        # Nothing will be added: all it tried is settled, and the run closed its record or died.
+        if not run.fold.open_intents and run.end is not RunEnd.RUNNING:
             over.fold_run(run)
             over.keep(run)
     over.runs &= names  # folders that were deleted need not be remembered; what they taught us stays
     over.unfinished = {run_id: taken_in for run_id, taken_in in over.unfinished.items() if run_id in names}
-    open_runs = [run for run in read if run.open_intents or run.run_id not in over.runs]
+    open_runs = [run for run in read if run.fold.open_intents or run.folder.name not in over.runs]
     everything = deepcopy(over) if open_runs else over
     for run in open_runs:
-        if run.run_id in over.runs:
+        if run.folder.name in over.runs:
             everything.claim_intents(run)
         else:
             everything.fold_run(run)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
+from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.ledger.ledger_rebuild import (
     FROM_HISTORY,
     FROM_RUN_FOLDER,
@@ -22,12 +24,13 @@ from maintainer.journal.ledger.ledger_rebuild import (
     started_at_ms,
 )
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow, rows_of
-from maintainer.journal.memory.past_runs import RunRecord
+from maintainer.journal.memory.past_runs import RunRecord, read_record
+from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.history_rows import BY_HOOK
 from maintainer.model.run.outcome import (
     CommitReceipt,
-    RunEnd,
     RunOutcome,
     StepOutcome,
     StepStatus,
@@ -35,7 +38,7 @@ from maintainer.model.run.outcome import (
     TableStatus,
 )
 from maintainer.model.run.progress import StepFinished, TableFinished
-from maintainer.model.run.run_events import Fate, Intent, LedgerRows, Result, Settled
+from maintainer.model.run.run_events import Fate, Intent, LedgerRows, Result, RunEvent, Settled, line_of
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, TableCommit
 from tests.support.policies.projects import loaded
 from tests.support.runs.fake_lake import FakeLake
@@ -199,7 +202,18 @@ def test_two_that_rebuild_at_once_leave_each_row_once(tmp_path: Path) -> None:
     assert sorted(store.held, key=key_of) == [old, young]
 
 
-def test_what_a_later_run_settles_repeats_neither_the_prediction_nor_the_time() -> None:
+def recorded(runs_dir: Path, plan: Plan, *events: RunEvent) -> RunRecord:
+    """A run with a plan and these events, read from its folder."""
+    folder = RunFolder.create(runs_dir, OLD)
+    folder.write_plan(to_json(plan))
+    log = EventLog(folder.path / EVENTS_FILE)
+    for event in events:
+        log.append(line_of(event))
+    log.close()
+    return read_record(folder.path)
+
+
+def test_what_a_later_run_settles_repeats_neither_the_prediction_nor_the_time(tmp_path: Path) -> None:
     table = FakeLake().table("t", (1,), (2, 3))
     plan = plan_all(plan_of(table, compact(table)))
     step = StepOutcome("t/compact", StepKind.COMPACT, StepStatus.UNKNOWN, NOW_MS, 2.5)
@@ -213,7 +227,7 @@ def test_what_a_later_run_settles_repeats_neither_the_prediction_nor_the_time() 
         LedgerRows(NOW_MS, 1),
         Settled(*about, Fate.LANDED, CommitReceipt(5, 4, num_files_removed=2), by="x"),
     )
-    first, settled = recorded_rows(RunRecord(plan, events, RunEnd.FINISHED))
+    first, settled = recorded_rows(recorded(tmp_path, plan, *events))
     assert (first.step_id, first.version_after, first.num_files_removed) == ("t/compact", None, 0)
     assert (settled.step_id, settled.version_after, settled.num_files_removed) == ("t/compact#settled", 5, 2)
     assert (first.predicted_files_removed, first.duration_seconds) == (2, 2.5)
@@ -221,7 +235,9 @@ def test_what_a_later_run_settles_repeats_neither_the_prediction_nor_the_time() 
 
 
 @pytest.mark.parametrize("known", [(LedgerRows(NOW_MS, 2),), ()], ids=["", "killed before they were known"])
-def test_rows_that_wait_stay_as_they_are_beside_one_that_is_made_anew(known: tuple[LedgerRows, ...]) -> None:
+def test_rows_that_wait_stay_as_they_are_beside_one_that_is_made_anew(
+    tmp_path: Path, known: tuple[LedgerRows, ...]
+) -> None:
     lake = FakeLake()
     tables = lake.table("t", (1,), (2, 3)), lake.table("u", (4,), (5,))
     plan = plan_all(*(plan_of(table, compact(table)) for table in tables))
@@ -242,7 +258,7 @@ def test_rows_that_wait_stay_as_they_are_beside_one_that_is_made_anew(known: tup
     )
     settled = (Settled(*about, Fate.LANDED, CommitReceipt(5, 4, num_files_removed=2), by="x"),)
     waiting = rows_of(plan, RunOutcome(OLD, NOW_MS, 3.0, outcomes))
-    rows = {row.step_id: row for row in anew(RunRecord(plan, (*events, *known, *settled), RunEnd.FINISHED), waiting)}
+    rows = {row.step_id: row for row in anew(recorded(tmp_path, plan, *events, *known, *settled), waiting)}
     assert rows.keys() == {"t/compact", "u/compact"}
     assert (rows["t/compact"].version_after, rows["t/compact"].source) == (5, FROM_RUN_FOLDER)
     assert rows["u/compact"] == waiting[1]

@@ -11,7 +11,7 @@ import pytest
 
 from maintainer.journal.events.event_log import EVENTS_FILE, EventLog, EventsRead, encode, read_events
 from maintainer.journal.journal import Journal
-from maintainer.journal.memory import table_records
+from maintainer.journal.memory import past_runs, table_records
 from maintainer.journal.memory.table_records import remembered, update_state
 from maintainer.model.run.outcome import CommitReceipt, StepStatus, VacuumReceipt
 from maintainer.model.run.run_events import Deleting, Fate, named
@@ -357,7 +357,7 @@ def test_what_a_run_records_between_two_looks_of_another_is_not_lost(
             living.close()
         return events
 
-    monkeypatch.setattr(table_records, "read_events", read_and_end)
+    monkeypatch.setattr(past_runs, "read_events", read_and_end)
     update_state(runs.runs_dir)
     update_state(runs.runs_dir)
     assert ended
