@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -69,7 +69,8 @@ class Places:
         folder, _, name = uri.rpartition("/")
         if folder not in self._folders:
             self._folders[folder] = canonical(folder)
-        return f"{self._folders[folder]}/{name}"
+        resolved = self._folders[folder]
+        return uri if resolved == folder else f"{resolved}/{name}"
 
 
 class NeededFiles:
@@ -127,14 +128,15 @@ class NeededFiles:
         """Whether a URI, as it is spelled or resolved, is among them."""
         return self._places.of(uri) in self._spellings
 
-    def gone_since(self, before: Iterable[str], after: Iterable[str]) -> list[str]:
+    def gone_since(self, before: Set[str], after: Set[str]) -> list[str]:
         """Return the needed files that were on storage before and are not now.
 
         Args:
             before: URIs of what was listed before; on a local disk each file was looked at itself.
             after: The same, now.
         """
-        places = {self._places.of(uri) for uri in before} - {self._places.of(uri) for uri in after}
+        gone = {self._places.of(uri) for uri in before - after}
+        places = gone - {place for uri in after if (place := self._places.of(uri)) in gone}
         missing = {uri for key, uri in self._spellings.items() if key in places}
         return sorted(missing | {uri for uri in self._there if not os.path.exists(local_path(uri))})
 

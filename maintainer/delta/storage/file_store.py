@@ -19,6 +19,8 @@ _UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234
 PLAIN = re.compile(r"[A-Za-z0-9_\-!.~'()*,;:$&+=/@]*")
 """Paths that are spelled the same with and without percent-encoding."""
 
+_FOLDERS_AT_ONCE = 16
+
 _Question = TypeVar("_Question")
 _Answer = TypeVar("_Answer")
 
@@ -113,6 +115,11 @@ class FileSource(ABC):
         return (self.read(file.uri) for file in files)
 
 
+def data_files(children: Mapping[str, StoredFile]) -> Iterator[StoredFile]:
+    """Yield what lies in a folder, Hadoop's checksums left out."""
+    return (file for file in children.values() if not (file.name.startswith(".") and file.name.endswith(".crc")))
+
+
 class FileStore(FileSource):
     """Operations on files.
 
@@ -143,9 +150,19 @@ class FileStore(FileSource):
         listed = [folder for folder, names in by_folder.items() if len(names) >= self.list_from]
         alone = [uri for names in by_folder.values() if len(names) < self.list_from for uri in names]
         found = dict(zip(alone, self.abreast(self.status, alone), strict=True))
-        for folder, children in self.children_of(listed).items():
+        for folder, children in self._folder_by_folder(listed):
             found.update((uri, children.get(uri)) for uri in by_folder[folder])
         return {uri: file for uri, file in found.items() if file is not None}
+
+    def names_in(self, folders: Collection[str]) -> set[str]:
+        """The URIs of all that lies directly in folders, Hadoop's checksums left out: without statuses, for memory."""
+        return {file.uri for _, children in self._folder_by_folder(folders) for file in data_files(children)}
+
+    def _folder_by_folder(self, folders: Collection[str]) -> Iterator[tuple[str, dict[str, StoredFile]]]:
+        """Yield folders with their children; where each may be listed by itself, few are in memory at once."""
+        waiting = iter(folders)
+        while group := list(islice(waiting, None if self.asks_by_request else _FOLDERS_AT_ONCE)):
+            yield from self.children_of(group).items()
 
     @abstractmethod
     def delete(self, uri: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -163,9 +163,3 @@ def _difference(listed: StoredFile, current: StoredFile) -> str:
     if current.size_bytes != listed.size_bytes:
         return f"it had {listed.size_bytes:,} bytes and has {current.size_bytes:,}"
     return "it was written to"
-
-
-def entries_in(listed: Mapping[str, Mapping[str, StoredFile]], folders: Iterable[str]) -> dict[str, StoredFile]:
-    """Everything that was listed directly in the folders, Hadoop's checksums left out."""
-    children = (item for folder in folders for item in listed[folder].items())
-    return {uri: entry for uri, entry in children if not (entry.name.startswith(".") and entry.name.endswith(".crc"))}

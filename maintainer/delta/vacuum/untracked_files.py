@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from maintainer.delta.storage.file_store import FileStore, StoredFile
+from maintainer.delta.storage.file_store import FileStore, StoredFile, data_files
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.table.log_names import LOG_FOLDER
@@ -34,6 +34,13 @@ class ListedFolders:
         if unknown := sorted(set(folders) - self._listed.keys()):
             self._listed |= self.files.children_of(unknown)
         return self._listed
+
+    def take_names(self, folders: Collection[str]) -> set[str]:
+        """The URIs of what lies in folders; what was listed is not kept any longer."""
+        known, self._listed = self._listed, {}
+        if not known.keys() >= set(folders):
+            return self.files.names_in(folders)
+        return {file.uri for folder in folders for file in data_files(known[folder])}
 
     def look_many(self, uris: Collection[str]) -> dict[str, StoredFile]:
         """The entries among the URIs that are there; each is looked at alone where that costs no request."""

@@ -21,7 +21,7 @@ from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_log import LogEntry
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.requirements import check_same_table
-from maintainer.delta.vacuum.file_deletion import Taken, check_unchanged, entries_in, take_away
+from maintainer.delta.vacuum.file_deletion import Taken, check_unchanged, take_away
 from maintainer.delta.vacuum.log_watch import LogWatch
 from maintainer.delta.vacuum.second_reader import Going, LiveFile, LiveVersion, SecondReader, check_second_reading
 from maintainer.delta.vacuum.shallow_clones import Locator, References
@@ -153,12 +153,12 @@ class Deletion:
             for apart in clocks_apart(self._storage, log):  # as far as is known without a commit
                 raise self._clocks_apart(apart.text)
             return self._with_trash_emptied(VacuumReceipt(0, 0, version_before=self._read_version))
-        folders = {uri.rpartition("/")[0] for uri in self._planned}
-        before = entries_in(self._look.children_of(folders), folders)
+        folders = sorted({uri.rpartition("/")[0] for uri in self._planned})
+        before = self._look.take_names(folders)
         trash = self._make_trash(self._run_id, present)
         first = self._commits.start(self._step, self._table_retention_ms, after_version=self._read_version)
         attempt = self._take(first, present, trash)
-        after = entries_in(self._storage.files.children_of(sorted(folders)), folders)
+        after = self._storage.files.names_in(folders)
         # Last: what earlier runs moved away must not go where this deletion does not land, or takes what had to stay.
         return self._with_trash_emptied(self._finish(first, needed, before, after, attempt, trash, log))
 
@@ -331,8 +331,8 @@ class Deletion:
         self,
         first: int,
         needed: NeededFiles,
-        before: dict[str, StoredFile],
-        after: dict[str, StoredFile],
+        before: set[str],
+        after: set[str],
         attempt: Taken,
         trash: str | None,
         log: LogReplay,

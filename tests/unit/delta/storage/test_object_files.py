@@ -117,6 +117,9 @@ def test_many_folders_are_listed_as_one_by_one(place: tuple[FileStore, str], num
         assert {uri: file.is_dir for uri, file in many[folder].items()} == {
             uri: file.is_dir for uri, file in files.children(folder).items()
         }
+    files.write(f"{root}/.a.parquet.crc", b"sum")
+    names = {uri for folder in asked for uri in files.children(folder)}
+    assert files.names_in(asked) == {uri for uri in names if not uri.endswith(".crc")}
     wanted = [f"{folder}/{name}" for folder in folders for name in ("a.parquet", "no", "deeper", "deeper/_delta_log")]
     there = files.look_many([*wanted, *folders])
     assert {uri: file.is_dir for uri, file in there.items()} == {
