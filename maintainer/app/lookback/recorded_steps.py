@@ -36,6 +36,7 @@ class HistoryQuery:
         failed: Only steps that did not succeed.
         ours: Only our own steps: the table's log is not read.
         ledger: Read the ledger, which knows the runs of every machine, and not the run folders.
+        file: Only deletions for which this data file was planned, by its address or the end of it; no log is read.
         limit: At most so many, 1 to ``MAX_ROWS``.
     """
 
@@ -45,6 +46,7 @@ class HistoryQuery:
     ours: bool = False
     ledger: bool = False
     limit: int = DEFAULT_ROWS
+    file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def recorded_steps(project: Project, query: HistoryQuery, engine: EngineOptions)
     if query.table:
         project, policy = named_policy(project, query.table, engine, managed=False)
         ref = policy.table
-    with_others = ref is not None and not (query.ours or query.failed)
+    with_others = ref is not None and not (query.ours or query.failed or query.file)
     known = current_tables((ref,), project.past_runs_dir)[ref.identifier] if ref else None
     limit = MAX_ROWS if with_others else query.limit
     unread: list[Problem] = []
@@ -92,7 +94,12 @@ def recorded_steps(project: Project, query: HistoryQuery, engine: EngineOptions)
     else:
         of_table = rows_of_table(known, project.root)
         recorded, unread = recorded_rows(
-            project.past_runs_dir, of_table=of_table, since_ms=query.since_ms, failed=query.failed, limit=limit
+            project.past_runs_dir,
+            of_table=of_table,
+            since_ms=query.since_ms,
+            failed=query.failed,
+            file=query.file,
+            limit=limit,
         )
         rows = list(map(history_row, recorded))
     doubt = known.doubt if rows and known is not None else None

@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
+from urllib.parse import unquote
 
 from maintainer.app.running.restore_files import past_undeletes
 from maintainer.app.running.verify_commits import past_verifications
 from maintainer.app.selection.recorded_tables import CurrentTable, RecordedTable
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.journal.ledger.ledger_rows import LedgerRow, rows_of
-from maintainer.journal.memory.past_runs import MAX_RUNS_READ, past_runs
+from maintainer.journal.memory.past_runs import MAX_RUNS_READ, PastRun, past_runs
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Problem
+from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.table_names import absolute_path, identity, is_called, is_uri
 from maintainer.report.text_layout import UTC, when
-from maintainer.units import count_of
+from maintainer.units import count_of, format_duration
 
 NAMED_AFTER_RUNS = 3
 MAX_NAMED = 50
@@ -83,6 +87,7 @@ def recorded_rows(
     of_table: OfTable = lambda _row: True,
     since_ms: int | None = None,
     failed: bool = False,
+    file: str | None = None,
     limit: int = 200,
 ) -> tuple[list[LedgerRow], list[Problem]]:
     """Return the steps of past runs, newest first, and what could not be read.
@@ -92,6 +97,7 @@ def recorded_rows(
         of_table: Which rows are meant.
         since_ms: Only steps that started then or later.
         failed: Only steps that did not succeed.
+        file: Only deletions that this data file was planned for; their reason says what became of it.
         limit: At most so many rows.
 
     Raises:
@@ -107,16 +113,19 @@ def recorded_rows(
         if since_ms is not None and ended_at_ms < since_ms:
             break
         steps = [row for row in rows_of(run.plan, run.outcome) if of_table(row)]
+        if file is not None:
+            fates = ((row, _fate_of(file, run, row)) for row in steps)
+            steps = [replace(row, reason=fate) for row, fate in fates if fate is not None]
         for row in reversed(steps):
             good = row.status in ("succeeded", "nothing_left")
             if (since_ms is None or row.started_at_ms >= since_ms) and not (failed and good):
                 rows.append(row)
         if len(rows) >= limit:
             break
-    # Runs without a plan.
-    for row_or_unread in itertools.chain(
+    without_plan = itertools.chain(
         past_undeletes(runs_dir, most=MAX_RUNS_READ), past_verifications(runs_dir, most=MAX_RUNS_READ)
-    ):
+    )
+    for row_or_unread in without_plan if file is None else ():
         if isinstance(row_or_unread, tuple):
             unread.append(_unread(*row_or_unread))
         elif (
@@ -128,6 +137,42 @@ def recorded_rows(
     # Run ids begin with their time; within a run the order stays.
     rows.sort(key=lambda row: row.run_id, reverse=True)
     return rows[:limit], unread
+
+
+def _fate_of(file: str, run: PastRun, row: LedgerRow) -> str | None:
+    """Say what became of a data file in the step of a row; None where it was not planned to be deleted there."""
+    table = next(table for table in run.plan.tables if table.ref.identifier == row.table)
+    step = next((step for step in table.steps if table.step_id(step) == row.step_id), None)
+    if not isinstance(step, VacuumStep):
+        return None
+    place = row.location or table.ref.location
+    planned = next((each for each in step.files if _is_called(file, place, each.path)), None)
+    if planned is None:
+        return None
+    steps = (step for each in run.outcome.tables for step in each.steps if step.step_id == row.step_id)
+    remaining = next((step.vacuum.remaining for step in steps if step.vacuum is not None), ())
+    kept = next((text for text in remaining if text == planned.path or text.startswith(f"{planned.path} (")), None)
+    if not row.num_files_removed or kept is not None:
+        fate = f"was planned to be deleted and stayed: {kept or planned.path}"
+    else:
+        verb = f"moved into the trash for {format_duration(step.trash_seconds)}" if step.trash_seconds else "deleted"
+        if row.num_files_removed + len(remaining) < len(step.files):  # some were gone before, or it was stopped
+            verb = f"perhaps {verb}, as {row.num_files_removed:,} of {len(step.files):,} planned files"
+        fate = f"{verb}: {planned.path}"
+    version = "" if planned.removed_in_version is None else f"by version {planned.removed_in_version}, "
+    since = "last changed" if planned.kind == "untracked" else "removed from the table"
+    at = when(planned.removed_at_ms, UTC)
+    return f"{fate}; {since} {version}{at}; decided by {step.decided_by}, policy {table.source}"
+
+
+def _is_called(file: str, location: str, path: str) -> bool:
+    """Whether a person means a file of a table: by its address, or the end of it, as the log or the storage has it."""
+    for name in {path, unquote(path)}:
+        whole = name if is_uri(name) or name.startswith("/") else f"{location}/{name}"
+        ref, meant = TableRef(absolute_path(whole, Path("/"))), TableRef(absolute_path(file, Path("/")))
+        if identity(ref) == identity(meant) or (not file.startswith("/") and is_called(ref, file.removeprefix("./"))):
+            return True
+    return False
 
 
 def _unread(folder: Path, why: str) -> Problem:

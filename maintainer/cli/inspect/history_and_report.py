@@ -21,6 +21,9 @@ from maintainer.journal.folder.run_folder import run_folders
 from maintainer.report.status_documents import history_csv, history_json
 from maintainer.report.status_text import no_steps, render_history
 from maintainer.report.style import Style
+from maintainer.report.text_layout import printable
+
+_BY_OTHERS = "`maintainer history TABLE` shows who else vacuumed"
 
 
 @click.command("history")
@@ -29,6 +32,7 @@ from maintainer.report.style import Style
 @click.option("--failed", is_flag=True, help="Only steps that did not succeed.")
 @click.option("--ours", is_flag=True, help="Only steps of maintainer: the table's log is not read.")
 @click.option("--ledger", is_flag=True, help="Read the ledger, which has the runs of every machine. Needs Spark.")
+@click.option("--file", metavar="PATH", help="Which run deleted this data file, when and by which rule.")
 @click.option(
     "--limit",
     type=click.IntRange(1, MAX_ROWS),
@@ -47,6 +51,7 @@ def history_command(
     failed: bool,
     ours: bool,
     ledger: bool,
+    file: str | None,
     limit: int,
     output: str,
 ) -> int:
@@ -55,9 +60,11 @@ def history_command(
     The commits are read from the table's log. If the table is not on this machine, this starts Spark; --ours leaves
     the log out. Steps are found by the table's id, so those under an earlier name are shown too.
     """
+    if file is not None and (ledger or not file.strip("./")):
+        raise click.UsageError("--file needs the path of a data file" + ", and the ledger has none" * ledger)
     project = open_project(context)
     earliest = None if since is None else now_ms() - since * 1000
-    query = HistoryQuery(table, earliest, failed=failed, ours=ours, ledger=ledger, limit=limit)
+    query = HistoryQuery(table, earliest, failed=failed, ours=ours, ledger=ledger, limit=limit, file=file)
     recorded = recorded_steps(project, query, spec.engine)
     if recorded.doubt is not None:
         warn(recorded.doubt)
@@ -66,10 +73,14 @@ def history_command(
     rows = recorded.rows
 
     def text() -> str:
+        if file is not None and not rows:
+            return f"No run that is recorded here deleted {printable(file)}; {_BY_OTHERS}.\n"
         if not rows and not (since or failed or ledger):
             return no_steps(len(run_folders(project.past_runs_dir)))
         style, verbose = Style(context.color), context.verbosity > 0
-        return render_history(rows, style, tz=local_zone(), one_table=table is not None, verbose=verbose)
+        shown = render_history(rows, style, tz=local_zone(), one_table=table is not None, verbose=verbose or bool(file))
+        fates = (f"run {row.run_id}: {printable(row.reason or '')}\n" for row in rows if file is not None)
+        return shown + "".join(fates)
 
     print_as(output, json=lambda: history_json(rows, recorded.problems), csv=lambda: history_csv(rows), text=text)
     return ExitCode.FINDINGS if recorded.problems else ExitCode.OK
