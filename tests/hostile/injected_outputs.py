@@ -16,7 +16,7 @@ from tests.hostile.injected_run import (
 from tests.support.product import (
     Diagnostic,
     DiagnosticsReport,
-    LiveView,
+    Page,
     Prices,
     ProgressText,
     ReportProject,
@@ -34,19 +34,17 @@ from tests.support.product import (
     fleet_view,
     history_json,
     live_view,
+    message_page,
     render_annotations,
     render_concise,
     render_failure_markdown,
-    render_fleet_page,
     render_full,
     render_history,
     render_json,
-    render_live_page,
-    render_message_page,
+    render_page,
     render_plan,
     render_plan_markdown,
     render_run,
-    render_run_page,
     render_sarif,
     render_status,
     render_step_summary,
@@ -74,14 +72,14 @@ def report_pages(text: str) -> tuple[str, ...]:
     plan, outcome = injected_plan(text), injected_run(text)
     project = ReportProject(text, Prices(text, 1.0, 1.0, 1.0))
     return (
-        render_run_page(run_view(plan, outcome, {}, UTC, run_folder=text, project=project)),
-        render_fleet_page(fleet_view([(plan, outcome)], UTC, unread=(text,), project=project)),
-        render_live_page(injected_live_view(text), Served()),
-        render_message_page(text, (text, text), Served()),
+        render_page(run_view(plan, outcome, {}, UTC, run_folder=text, project=project)),
+        render_page(fleet_view([(plan, outcome)], UTC, unread=(text,), project=project)),
+        render_page(injected_live_view(text), Served()),
+        render_page(message_page(text, (text, text)), Served()),
     )
 
 
-def injected_live_view(text: str) -> LiveView:
+def injected_live_view(text: str) -> Page:
     plan = injected_plan(text)
     events = [StepStarted(NOW_MS, table.ref.identifier, text, text, 1) for table in plan.tables]
     return live_view(text, text, plan, events, UTC, now_ms=NOW_MS)

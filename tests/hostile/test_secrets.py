@@ -38,10 +38,10 @@ from tests.support.product import (
     problem_of,
     render_annotations,
     render_history,
+    render_page,
     render_plan,
     render_plan_markdown,
     render_run,
-    render_run_page,
     rows_of,
     run,
     run_findings,
@@ -118,7 +118,7 @@ def outputs_of_a_run(planted: PlantedSecret) -> Iterator[tuple[str, str]]:
     yield "annotations", render_annotations(run_findings(outcome))
     yield "step summary", run_markdown(outcome)
     yield "junit", render_junit(outcome)
-    yield "report", render_run_page(run_view(plan, outcome, {}, UTC, run_folder="runs/x"))
+    yield "report", render_page(run_view(plan, outcome, {}, UTC, run_folder="runs/x"))
     yield "ledger", "\n".join(row.to_json() for row in rows_of(plan, outcome))
     yield (
         "events for machines",

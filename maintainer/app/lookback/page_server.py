@@ -22,7 +22,7 @@ from maintainer.app.project_folders import Project, local_zone
 from maintainer.errors import MaintainerError, ProjectError
 from maintainer.journal.events.event_log import EVENTS_FILE
 from maintainer.journal.folder.run_folder import is_run_id, run_folders
-from maintainer.report.html.page import Served, render_message_page
+from maintainer.report.html.page import Served, message_page, render_page
 
 ADDRESS = "127.0.0.1"
 HOSTS = ("127.0.0.1", "localhost")
@@ -100,11 +100,11 @@ class PageServer(ThreadingHTTPServer):
         except NothingRan as nothing:
             lines = ("`maintainer report` shows the tables as they are, and what a run would do.", _LOOKS_AGAIN)
             heading = f"{nothing.reason[:1].upper()}{nothing.reason[1:]}"
-            return HTTPStatus.OK, render_message_page(heading, lines, Served("/", "", LOOK_SECONDS))
+            return HTTPStatus.OK, render_page(message_page(heading, lines), Served("/", "", LOOK_SECONDS))
         except MaintainerError as error:
             status = HTTPStatus.NOT_FOUND if error.code == "E643" else HTTPStatus.INTERNAL_SERVER_ERROR
             said = [error.what, *([error.help] if error.help else [])]
-            return status, render_message_page(f"{error.code}: no page", said, Served("/", "", LOOK_SECONDS))
+            return status, render_page(message_page(f"{error.code}: no page", said), Served("/", "", LOOK_SECONDS))
 
     def _drawn_of(self, path: str) -> tuple[HTTPStatus, str]:
         running = running_folder(self._project)
@@ -125,15 +125,15 @@ class PageServer(ThreadingHTTPServer):
         run_id = path.removeprefix("/run/")
         if path.startswith("/run/") and is_run_id(run_id):
             return HTTPStatus.OK, run_page(self._project, run_id, local_zone(), served=served)[1]
-        return HTTPStatus.NOT_FOUND, render_message_page("There is no such page", (), Served("/"))
+        return HTTPStatus.NOT_FOUND, render_page(message_page("There is no such page", ()), Served("/"))
 
     def _live(self, now_ms: int) -> str:
-        running, often = running_folder(self._project), Served("/", "/live", LIVE_SECONDS)
+        running, often = running_folder(self._project), Served("/", "", LIVE_SECONDS)
         if running is None:
-            return render_message_page("No run goes on", (_LOOKS_AGAIN,), Served("/", "", LIVE_SECONDS))
+            return render_page(message_page("No run goes on", (_LOOKS_AGAIN,)), Served("/", "", LIVE_SECONDS))
         page = live_page(self._project, running, local_zone(), now_ms=now_ms, served=often)
         if page is None:
-            page = render_message_page("A run begins", ("Its tables are being planned.",), often)
+            page = render_page(message_page("A run begins", ("Its tables are being planned.",)), often)
         return page
 
 

@@ -65,7 +65,7 @@ def run_page(project: Project, run_id: str | None, tz: tzinfo, *, served: Served
         ProjectError: E643 there is no such run, or it cannot be read.
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
-    from maintainer.report.html.page import ON_DISK, render_run_page
+    from maintainer.report.html.page import ON_DISK, render_page
     from maintainer.report.html.run_view import run_view
     from maintainer.report.html.table_past import past_of
 
@@ -97,7 +97,7 @@ def run_page(project: Project, run_id: str | None, tz: tzinfo, *, served: Served
         run_folder=str(chosen.folder), project=about, quarantined=_quarantined(runs_dir, [chosen.plan]),
         verified=_verified(project, runs_dir, [chosen.plan])[0],
     )  # fmt: skip
-    return chosen.folder, render_run_page(view, ON_DISK if served is None else served)
+    return chosen.folder, render_page(view, ON_DISK if served is None else served)
 
 
 def _about(project: Project) -> ReportProject:
@@ -131,7 +131,7 @@ def fleet_page(
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
     from maintainer.report.html.fleet_view import fleet_view
-    from maintainer.report.html.page import ON_DISK, render_fleet_page
+    from maintainer.report.html.page import ON_DISK, render_page
 
     runs_dir = project.past_runs_dir
     runs: list[tuple[Plan, RunOutcome]] = []
@@ -157,7 +157,7 @@ def fleet_page(
         runs[::-1], tz, unread=unread, links=links, key_of=_key_of(runs), project=_about(project),
         quarantined=_quarantined(runs_dir, [plan for plan, _ in runs]), verified=verified,
     )  # fmt: skip
-    return render_fleet_page(view, ON_DISK if served is None else served), tuple(unread)
+    return render_page(view, ON_DISK if served is None else served), tuple(unread)
 
 
 def tables_page(project: Project, plan: Plan, rows: Sequence[StatusRow], why: str, tz: tzinfo) -> str:
@@ -170,13 +170,13 @@ def tables_page(project: Project, plan: Plan, rows: Sequence[StatusRow], why: st
         why: Why no run is reported.
         tz: For times.
     """
-    from maintainer.report.html.page import render_document
+    from maintainer.report.html.page import render_page
     from maintainer.report.html.state_page import state_page
 
     runs_dir = project.past_runs_dir
     name, held = project.loaded.project.name, _quarantined(runs_dir, [plan])
     verified = _verified(project, runs_dir, [plan])[0]
-    return render_document(state_page(name, why, plan, rows, tz, quarantined=held, verified=verified))
+    return render_page(state_page(name, why, plan, rows, tz, quarantined=held, verified=verified))
 
 
 def _quarantined(runs_dir: Path, plans: Sequence[Plan]) -> dict[str, str]:
@@ -245,7 +245,7 @@ def live_page(project: Project, folder: Path, tz: tzinfo, *, now_ms: int, served
         EnvironmentUnfit: E641 its record cannot be read.
     """
     from maintainer.report.html.live_view import live_view
-    from maintainer.report.html.page import render_live_page
+    from maintainer.report.html.page import render_page
 
     path = folder / PLAN_FILE
     with reading_runs(project.runs_dir):
@@ -254,4 +254,4 @@ def live_page(project: Project, folder: Path, tz: tzinfo, *, now_ms: int, served
         plan = from_json(read_document(path), where=str(path))
         events = run_events(folder / EVENTS_FILE, read_events(folder / EVENTS_FILE).events)
     name = project.loaded.project.name
-    return render_live_page(live_view(name, folder.name, plan, events, tz, now_ms=now_ms), served)
+    return render_page(live_view(name, folder.name, plan, events, tz, now_ms=now_ms), served)

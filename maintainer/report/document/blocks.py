@@ -18,11 +18,16 @@ from maintainer.units import count_of
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of a text. ``is_code`` is for names, values, places and commands: they stand as they are."""
+    """A piece of a text. ``is_code`` is for names, values, places and commands: they stand as they are.
+
+    ``link`` is where it leads on a page, and ``drawing`` is an image that a page shows above it.
+    """
 
     text: str
     role: Role | None = None
     is_code: bool = False
+    link: str = ""
+    drawing: str = ""
 
 
 Text = str | Span | tuple[str | Span, ...]
@@ -76,7 +81,7 @@ class Table:
     """Rows under a heading, none for columns that speak for themselves. ``right`` are the places of figures.
 
     ``width`` is how wide a terminal's line may be: a last cell that does not fit then stands below its row.
-    ``nouns`` are as those of ``Bullets``.
+    ``nouns`` are as those of ``Bullets``. With a ``caption`` a page lets people sort it by its columns.
     """
 
     heading: tuple[str, ...]
@@ -86,6 +91,23 @@ class Table:
     width: int | None = None
     gap: int = 2
     indent: int = 0
+    caption: str = ""
+
+
+Tile = tuple[str, str, Role | None]
+"""A figure, what it is, and whether it is good or bad."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """The figures that matter most, for the head of a page."""
+
+    tiles: Sequence[Tile]
+
+    @property
+    def table(self) -> Table:
+        """The same as rows."""
+        return Table((), [Row((Span(figure, role), what)) for figure, what, role in self.tiles])
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +185,15 @@ class CodeBlock:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """What is shown folded under a summary of our own words, where that can be."""
+    """What is shown folded under a summary, where that can be. One with an ``anchor`` is a box that links lead to."""
 
-    summary: str
+    summary: Text
     blocks: Sequence[Block]
+    anchor: str = ""
+    is_open: bool = False
 
 
-Block = Heading | Line | Bullets | Table | Subjects | Findings | CodeBlock | Fold
+Block = Heading | Line | Bullets | Table | Tiles | Subjects | Findings | CodeBlock | Fold
 """Closed: each writer ends in ``assert_never``."""
 
 Document = Sequence[Block]

@@ -20,6 +20,7 @@ from maintainer.report.document.blocks import (
     Subjects,
     Table,
     Text,
+    Tiles,
     finding_table,
     spans,
     subject_table,
@@ -69,6 +70,8 @@ class _Writer:
                 return [*(line for (line,) in shown), *_left_out(len(items) - len(shown), nouns, with_gap=bool(shown))]
             case Table():
                 return self._table(block)
+            case Tiles():
+                return self._table(block.table)
             case Subjects(subjects):
                 return self._subjects(subjects)
             case Findings(findings, at_most):
@@ -78,7 +81,7 @@ class _Writer:
                 return code_block(lines)
             case Fold(summary, blocks):
                 inner = [line for part in blocks for line in self.lines(part)]
-                return folded(summary, inner) if inner else []
+                return folded("".join(span.text for span in spans(summary)), inner) if inner else []
             case _:
                 assert_never(block)
 

@@ -23,6 +23,7 @@ from maintainer.report.document.blocks import (
     Subjects,
     Table,
     Text,
+    Tiles,
     spans,
 )
 from maintainer.report.document.folding import MAX_FOLDED_NAMES, first_names
@@ -59,6 +60,8 @@ def _lines(block: Block, style: Style) -> Iterator[str]:
             yield from (f"  - {painted(item, style)}" for item in items)
         case Table():
             yield from (" " * block.indent + line for line in _table(block, style))
+        case Tiles():
+            yield from _table(block.table, style)
         case Subjects():
             yield from _subjects(block, style)
         case Findings(findings, at_most):
@@ -68,7 +71,7 @@ def _lines(block: Block, style: Style) -> Iterator[str]:
         case CodeBlock(lines):
             yield from (f"    {printable(line)}".rstrip() for line in lines)
         case Fold(summary, blocks):
-            yield summary
+            yield painted(summary, style)
             for inner in blocks:
                 yield from _lines(inner, style)
         case _:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 
@@ -10,24 +10,31 @@ from maintainer.journal.ledger.ledger_rows import proof_of
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome, TableOutcome
-from maintainer.report.document.blocks import Findings
+from maintainer.report.document.blocks import Block, Fold, Heading, Line, Row, Span, Table, Tile, Tiles, literal
 from maintainer.report.document.folding import FOLD, first_names
-from maintainer.report.html.charts import Column
-from maintainer.report.html.gains import Tile, amounts, gain_tiles, layout_gain
-from maintainer.report.html.predictions import predictions
+from maintainer.report.html.charts import Column, bar_chart
+from maintainer.report.html.gains import amounts, gain_tiles, layout_gain
+from maintainer.report.html.page import Page
+from maintainer.report.html.page_parts import (
+    attention,
+    ended_cell,
+    folded_tables,
+    money,
+    number_cell,
+    page_head,
+    predicted_and_done,
+    proof,
+)
 from maintainer.report.html.run_view import (
     BAD,
-    MAX_FINDINGS_SHOWN,
     NO_PROJECT,
     NO_QUARANTINE,
     PROOF_WORDS,
-    PageView,
     ReportProject,
     worst_first,
 )
-from maintainer.report.html.step_view import mood_of, proof_mood, proof_words, verified_words
+from maintainer.report.html.step_view import mood_of
 from maintainer.report.html.table_past import (
-    Curve,
     PastPoint,
     TableKey,
     TablePast,
@@ -37,28 +44,17 @@ from maintainer.report.html.table_past import (
     recorded_key,
 )
 from maintainer.report.html.table_runs import TableRuns, table_runs
-from maintainer.report.run.outcome_text import TABLE_ENDS, WorkDone
+from maintainer.report.run.outcome_text import WorkDone
 from maintainer.report.run.run_findings import page_findings
+from maintainer.report.style import Role
 from maintainer.report.text_layout import moment, when
 from maintainer.units import by_cause, count_of, format_size
 
 MAX_FLEET_CURVES = 300
 """Tables whose curve is drawn; the others have their figures."""
 
-
-@dataclass(frozen=True, slots=True)
-class NightView:
-    """One run: a column of the chart, and a line of the list. ``link`` is where its own report lies, None for none."""
-
-    run_id: str
-    column: Column
-    bytes_rewritten: int
-    seconds: float
-    failed: int
-    when: str = ""
-    changed: int = 0
-    git_commit: str = ""
-    link: str | None = None
+MAX_RUNS_LISTED = 50
+"""Runs that the page lists, the newest; all are columns of its chart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +66,7 @@ class FleetTable:
     """
 
     name: str
-    owner: str
-    status: str
-    detail: str
-    mood: str
+    end: TableOutcome
     last_changed: str
     last_changed_ms: int
     last_proof: str
@@ -83,9 +76,13 @@ class FleetTable:
     growth_bytes: int
     runs_failed: int
     past: TablePast
-    files_over_time: Curve | None = None
-    layout_over_time: Curve | None = None
+    curves: tuple[Span, ...] = ()
     quarantined: bool = False
+
+    @property
+    def mood(self) -> Role | None:
+        """Whether it is good or bad."""
+        return Role.BAD if self.quarantined else mood_of(self.end.status)
 
     @property
     def num_files(self) -> int | None:
@@ -103,17 +100,6 @@ class FleetTable:
         return self.bytes_rewritten / self.growth_bytes if self.growth_bytes > 0 else None
 
 
-@dataclass(frozen=True, slots=True)
-class FleetView(PageView):
-    """All runs of the report."""
-
-    span: str
-    nights: tuple[NightView, ...]
-    tables: tuple[FleetTable, ...]
-    folded: tuple[FleetTable, ...]
-    unread: tuple[str, ...]
-
-
 def fleet_view(
     runs: Sequence[tuple[Plan, RunOutcome]],
     tz: tzinfo,
@@ -124,52 +110,131 @@ def fleet_view(
     project: ReportProject = NO_PROJECT,
     quarantined: Mapping[str, str] = NO_QUARANTINE,
     verified: Sequence[HistoryRow] = (),
-) -> FleetView:
-    """Gather what the report of a fleet shows.
+) -> Page:
+    """Say what many runs did, and how each table is after them.
 
     ``runs`` are oldest first, at least one; ``unread`` names those that could not be read, ``links`` the place of each
     run's own report, relative to the page. ``key_of`` says which tables of two plans are one, ``quarantined`` why a
     table is in quarantine now, by identifier. ``verified`` is what `verify` found of these tables, newest first.
     """
-    pasts, histories = past_of(runs, key_of), table_runs(runs, key_of)
-    tables = [_held(_table(each, pasts.get(each.name, TablePast()), tz), quarantined) for each in histories]
-    tables.sort(key=lambda view: worst_first(view.mood, view.bytes_rewritten, view.name))
+    histories = table_runs(runs, key_of)
+    tables = fleet_tables(runs, tz, key_of, quarantined)
     of_ledger = {each.name for each in histories if each.newest.is_ledger}
     counted = [view for view in tables if view.name not in of_ledger]
     outcomes = [outcome for _, outcome in runs]
     steps_of = [table for outcome in outcomes for table in outcome.user_tables]
     newest = replace(outcomes[-1], tables=tuple(each.newest for each in histories))
+    findings = page_findings(newest, quarantined)
     held = sum(view.quarantined for view in counted)
-    failing = sum(view.mood == "bad" and not view.quarantined for view in counted)
-    waiting = sum(view.mood == "warn" for view in counted)
-    return FleetView(
-        project=project.name,
-        span=f"{count_of(len(counted), 'table')}, {count_of(len(runs), 'run')}, {_span(outcomes, tz)}",
-        verdict=_verdict(held, failing, waiting, len(counted)),
-        mood="bad" if failing or held else "warn" if waiting else "good",
-        tiles=_tiles(counted, steps_of),
-        amounts=amounts(project.prices, layout_gain(steps_of), WorkDone.of_tables(steps_of), outcomes),
-        proof=(*proof_words(steps_of), *verified_words(verified)),
-        proof_mood=proof_mood(steps_of, quarantined, verified),
-        findings=Findings(page_findings(newest, quarantined), MAX_FINDINGS_SHOWN),
-        nights=tuple(_night(plan, outcome, tz, (links or {}).get(outcome.run_id)) for plan, outcome in runs),
-        tables=tuple(
-            replace(view, files_over_time=files_curve(view.past, tz), layout_over_time=layout_curve(view.past, tz))
-            if number < MAX_FLEET_CURVES
-            else view
-            for number, view in enumerate(tables)
+    failing = sum(view.mood is Role.BAD and not view.quarantined for view in counted)
+    waiting = sum(view.mood is Role.WARN for view in counted)
+    mood = Role.BAD if failing or held else Role.WARN if waiting else Role.GOOD
+    span = f"{count_of(len(counted), 'table')}, {count_of(len(runs), 'run')}, {_span(outcomes, tz)}"
+    gain, work = layout_gain(steps_of), WorkDone.of_tables(steps_of)
+    groups = by_cause(tables, _alike, at_least=FOLD)
+    return Page(
+        f"{project.name}, all tables",
+        page_head(project.name, span, _verdict(held, failing, waiting, len(counted)), mood, findings),
+        (
+            Tiles(_tiles(counted, steps_of)),
+            *(Line(Span(f"not read: {line}", Role.WARN)) for line in unread),
+            *attention(findings),
+            *money(amounts(project.prices, gain, work, outcomes)),
+            *proof(steps_of, quarantined, verified),
+            *_runs(runs, tz, links or {}),
+            Heading("Tables", anchor="tables"),
+            Line(Span(_ABOUT_TABLES, Role.DIM)),
+            *folded_tables(
+                _TABLE, [[_row(view) for view in group] for group in groups], [_row(_joined(group)) for group in groups]
+            ),
+            *predicted_and_done(runs),
         ),
-        folded=tuple(map(_joined, by_cause(tables, _alike, at_least=FOLD))),
-        predictions=predictions(runs),
-        unread=tuple(unread),
     )
+
+
+def fleet_tables(
+    runs: Sequence[tuple[Plan, RunOutcome]],
+    tz: tzinfo,
+    key_of: TableKey = recorded_key,
+    quarantined: Mapping[str, str] = NO_QUARANTINE,
+) -> list[FleetTable]:
+    """Return each table over all runs, the worst first; of very many only the first have curves."""
+    pasts = past_of(runs, key_of)
+    tables = [
+        replace(_table(each, pasts.get(each.name, TablePast()), tz), quarantined=each.name in quarantined)
+        for each in table_runs(runs, key_of)
+    ]
+    tables.sort(key=lambda view: worst_first(view.mood, view.bytes_rewritten, view.name))
+    return [
+        replace(view, curves=tuple(filter(None, (files_curve(view.past, tz), layout_curve(view.past, tz)))))
+        if number < MAX_FLEET_CURVES
+        else view
+        for number, view in enumerate(tables)
+    ]
+
+
+_ABOUT_TABLES = (
+    "The worst first, then those with most bytes rewritten. Files and size are the newest that a run saw or left. "
+    "Grown: bytes that other writers added since the first run on this page, less those that they removed."
+)
+_TABLE = Table(
+    ("table", "last run", "files", "over time", "size", "grown", "rewritten", "last proof", "last change"),
+    (),
+    frozenset({2, 4, 5, 6}),
+    caption="Each table over all runs of this page",
+)
+
+
+def _row(table: FleetTable) -> Row:
+    often = (
+        "" if table.amplification is None or not table.bytes_rewritten else f" {table.amplification:.1f} \u00d7 grown"
+    )
+    rewritten = Span(format_size(table.bytes_rewritten) if table.bytes_rewritten else "none")
+    return Row((
+        (Span(table.name), Span(f" {table.end.owner}" if table.end.owner else "", Role.DIM)),
+        ended_cell(table.end.status, in_quarantine=table.quarantined, failed=table.runs_failed),
+        number_cell(table.num_files),
+        table.curves,
+        "" if table.size_bytes is None else format_size(table.size_bytes),
+        format_size(table.growth_bytes) if table.growth_bytes > 0 else "none",
+        (rewritten, Span(often, Role.DIM)),
+        table.last_proof,
+        table.last_changed,
+    ))  # fmt: skip
+
+
+def _runs(runs: Sequence[tuple[Plan, RunOutcome]], tz: tzinfo, links: Mapping[str, str]) -> Iterator[Block]:
+    columns, rows = [], []
+    for plan, outcome in runs:
+        size, at = WorkDone.of_run(outcome).bytes_removed, when(outcome.started_at_ms, tz)
+        failed = sum(table.status in BAD for table in outcome.user_tables)
+        words = f"{at}: {format_size(size)} rewritten, {failed:,} failed"
+        label = f"{moment(outcome.started_at_ms, tz):%-d %b %H:%M}"
+        columns.append(Column(label, words, float(size), bad=failed > 0))
+        rows.append(Row((
+            at,
+            Span(outcome.run_id, link=links.get(outcome.run_id, "")),
+            f"{outcome.total_seconds:,.0f} s",
+            number_cell(sum(table.changed for table in outcome.user_tables)),
+            number_cell(failed),
+            format_size(size) if size else "",
+            literal(plan.git_commit or ""),
+        )))  # fmt: skip
+    tallest = format_size(max(round(column.figure) for column in columns))
+    said = f"Bytes rewritten by each run, at most {tallest}. One with a failed table is red, with an exclamation mark."
+    yield Heading("Run by run", anchor="runs")
+    yield Line(Span(said, drawing=bar_chart(columns, "bytes rewritten by run", unit_text=tallest)))
+    newest = f"The newest {MAX_RUNS_LISTED} runs" if len(rows) > MAX_RUNS_LISTED else "Runs"
+    heading = ("when", "run", "took", "changed", "failed", "rewritten", "policies at")
+    table = Table(heading, rows[::-1][:MAX_RUNS_LISTED], frozenset({2, 3, 4, 5}), caption="Runs, the newest first")
+    yield Fold(f"{newest}, with the commit of the policies", (table,))
 
 
 def _alike(table: FleetTable) -> Hashable:
     """Return what tables must share to be one row; None for one that a person has to look at by itself."""
     if table.quarantined or table.runs_failed:
         return None
-    return (table.mood, table.status, table.detail, table.owner, table.last_proof)
+    return (table.end.status, table.end.owner, table.last_proof)
 
 
 def _joined(tables: Sequence[FleetTable]) -> FleetTable:
@@ -194,10 +259,6 @@ def _span(outcomes: Sequence[RunOutcome], tz: tzinfo) -> str:
     return f"{first:%-d %B %Y} to {last:%-d %B %Y}"
 
 
-def _held(table: FleetTable, quarantined: Mapping[str, str]) -> FleetTable:
-    return replace(table, mood="bad", quarantined=True) if table.name in quarantined else table
-
-
 def _verdict(held: int, failing: int, waiting: int, num_tables: int) -> str:
     if not held and not failing and not waiting:
         return "All tables ended well in their last run."
@@ -215,20 +276,20 @@ def _tiles(tables: Sequence[FleetTable], outcomes: Sequence[TableOutcome]) -> tu
     if known:
         files = [sum(points[side].num_files for points in known) for side in (0, 1)]
         sizes = [sum(points[side].size_bytes for points in known) for side in (0, 1)]
-        tiles.append((_change(*map("{:,}".format, files)), "files", "good" if files[1] < files[0] else "calm"))
+        tiles.append((_change(*map("{:,}".format, files)), "files", Role.GOOD if files[1] < files[0] else None))
         means = [size // number if number else 0 for size, number in zip(sizes, files, strict=True)]
-        tiles.append((_change(*map(format_size, means)), "average file", "good" if means[1] > means[0] else "calm"))
-        tiles.append((format_size(sizes[1]), "in all tables now", "calm"))
+        tiles.append((_change(*map(format_size, means)), "average file", Role.GOOD if means[1] > means[0] else None))
+        tiles.append((format_size(sizes[1]), "in all tables now", None))
     work = WorkDone.of_tables(outcomes)
     tiles += gain_tiles(layout_gain(outcomes), work)
     grown = sum(view.growth_bytes for view in tables if view.growth_bytes > 0)
     rewritten = sum(view.bytes_rewritten for view in tables)
     per_byte = f", {rewritten / grown:.1f} for each byte of growth" if grown and rewritten else ""
-    tiles.append((format_size(work.bytes_removed), f"rewritten{per_byte}", "calm"))
+    tiles.append((format_size(work.bytes_removed), f"rewritten{per_byte}", None))
     proofs = [result for table in outcomes for result in _proofs(table)]
     if proofs:
         held = f"{proofs.count('pass'):,} of {len(proofs):,}"
-        tiles.append((held, "steps with a proof that held", "good" if set(proofs) <= {"pass"} else "bad"))
+        tiles.append((held, "steps with a proof that held", Role.GOOD if set(proofs) <= {"pass"} else Role.BAD))
     return tuple(tiles)
 
 
@@ -240,36 +301,14 @@ def _proofs(table: TableOutcome) -> list[str]:
     return [result for _, result in map(proof_of, table.steps) if result != "none"]
 
 
-def _night(plan: Plan, outcome: RunOutcome, tz: tzinfo, link: str | None) -> NightView:
-    size = WorkDone.of_run(outcome).bytes_removed
-    failed = sum(table.status in BAD for table in outcome.user_tables)
-    at = moment(outcome.started_at_ms, tz)
-    words = f"{when(outcome.started_at_ms, tz)}: {format_size(size)} rewritten, {failed:,} failed"
-    return NightView(
-        run_id=outcome.run_id,
-        column=Column(f"{at:%-d %b %H:%M}", words, float(size), bad=failed > 0),
-        bytes_rewritten=size,
-        seconds=outcome.total_seconds,
-        failed=failed,
-        when=when(outcome.started_at_ms, tz),
-        changed=sum(table.changed for table in outcome.user_tables),
-        git_commit=plan.git_commit or "",
-        link=link,
-    )
-
-
 def _table(history: TableRuns, past: TablePast, tz: tzinfo) -> FleetTable:
     points, ends, last = past.points, history.ends, history.newest
     changed = next((run for run, table in reversed(ends) if table.changed), None)
     proofs = [result for _, table in ends for result in _proofs(table)]
-    status, _, detail = TABLE_ENDS[last.status].text.partition(": ")
     return FleetTable(
         name=history.name,
-        owner=last.owner or "",
-        status=status,
-        detail=detail,
-        mood=mood_of(last.status),
-        last_changed=f"{moment(changed.started_at_ms, tz):%-d %b %Y, %H:%M}" if changed else "",
+        end=last,
+        last_changed=f"{moment(changed.started_at_ms, tz):%Y-%m-%d %H:%M}" if changed else "",
         last_changed_ms=changed.started_at_ms if changed else 0,
         last_proof=PROOF_WORDS[proofs[-1]] if proofs else "",
         first=points[0] if points else None,

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 from maintainer.model.run.outcome import RunOutcome, TableOutcome
 from maintainer.policy.project.price_settings import Prices
+from maintainer.report.document.blocks import Row, Span, Text, Tile
 from maintainer.report.run.outcome_text import WorkDone
+from maintainer.report.style import Role
 from maintainer.units import count_of, format_size
-
-Tile = tuple[str, str, str]
-"""(figure, what it is, mood) for the head of a page."""
 
 TIB, GIB = 1 << 40, 1 << 30
 QUERIES_PRICED = 1_000
@@ -28,15 +27,6 @@ class LayoutGain:
     num_tables: int
     files: tuple[float, float]
     size_bytes: tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Amount:
-    """An amount of money: how it is printed, what it is, and how it was worked out."""
-
-    figure: str
-    what: str
-    formula: str
 
 
 def layout_gain(tables: Iterable[TableOutcome]) -> LayoutGain | None:
@@ -72,18 +62,37 @@ def gain_tiles(gain: LayoutGain | None, work: WorkDone) -> tuple[Tile, ...]:
         what = "files that a typical query reads, before and after the newest Z-order"
         if gain.num_tables > 1:
             what += f" of {gain.num_tables:,} tables"
-        tiles.append((f"{before} \u2192 {after}", what, "good" if gain.files[1] < gain.files[0] else "calm"))
+        tiles.append((f"{before} \u2192 {after}", what, Role.GOOD if gain.files[1] < gain.files[0] else None))
     if work.bytes_deleted:
-        tiles.append((format_size(work.bytes_deleted), f"deleted in {count_of(work.files_deleted, 'file')}", "calm"))
+        tiles.append((format_size(work.bytes_deleted), f"deleted in {count_of(work.files_deleted, 'file')}", None))
     if work.bytes_moved:
         tiles.append(
-            (format_size(work.bytes_moved), f"moved to the trash in {count_of(work.files_moved, 'file')}", "calm")
+            (format_size(work.bytes_moved), f"moved to the trash in {count_of(work.files_moved, 'file')}", None)
         )
     return tuple(tiles)
 
 
-def amounts(prices: Prices, gain: LayoutGain | None, work: WorkDone, runs: Sequence[RunOutcome]) -> tuple[Amount, ...]:
-    """Return what was gained and spent in money, each with its formula; none without prices.
+def proof_tiles(work: WorkDone) -> tuple[Tile, ...]:
+    """Return tiles of what was rewritten and how it was checked."""
+    tiles: list[Tile] = []
+    if work.bytes_removed:
+        tiles.append((format_size(work.bytes_removed), "read and written again", None))
+    if work.commits_with_proof:
+        all_proven = work.commits_proven == work.commits_with_proof
+        figure = f"{work.commits_proven:,} of {work.commits_with_proof:,}"
+        when = "" if work.proofs_after_commit else " before commit"
+        tiles.append((figure, f"rewrites proven{when}", Role.GOOD if all_proven else Role.BAD))
+    if work.checks:
+        mood = Role.BAD if work.checks_failed else Role.GOOD if work.checks_passed == work.checks else Role.WARN
+        tiles.append((f"{work.checks_passed:,} of {work.checks:,}", "checks passed", mood))
+    not_made = work.checks - work.checks_passed - work.checks_failed
+    if not_made:
+        tiles.append((f"{not_made:,}", "checks that could not be made", Role.WARN))
+    return tuple(tiles)
+
+
+def amounts(prices: Prices, gain: LayoutGain | None, work: WorkDone, runs: Sequence[RunOutcome]) -> tuple[Row, ...]:
+    """Return what was gained and spent in money, what it is, and its formula; none without prices.
 
     Args:
         prices: From maintainer.yml.
@@ -91,11 +100,11 @@ def amounts(prices: Prices, gain: LayoutGain | None, work: WorkDone, runs: Seque
         work: What the runs did.
         runs: The runs.
     """
-    result: list[Amount] = []
+    result: list[tuple[Text, ...]] = []
     if prices.scanned_tib is not None and gain is not None:
         spared, of_tib = gain.size_bytes[0] - gain.size_bytes[1], _price(prices.scanned_tib, prices)
         result.append(
-            Amount(
+            (
                 _money(QUERIES_PRICED * abs(spared) / TIB * prices.scanned_tib, prices),
                 f"{'spared' if spared >= 0 else 'more'} for {QUERIES_PRICED:,} typical queries",
                 f"{QUERIES_PRICED:,} queries \u00d7 ({format_size(gain.size_bytes[0])} \u2212 "
@@ -105,7 +114,7 @@ def amounts(prices: Prices, gain: LayoutGain | None, work: WorkDone, runs: Seque
     if prices.stored_gib_month is not None and work.bytes_deleted:
         of_month = _price(prices.stored_gib_month, prices)
         result.append(
-            Amount(
+            (
                 _money(work.bytes_deleted / GIB * prices.stored_gib_month, prices),
                 "spared for storage, each month",
                 f"{format_size(work.bytes_deleted)} deleted \u00d7 {of_month} a GiB and month",
@@ -114,18 +123,18 @@ def amounts(prices: Prices, gain: LayoutGain | None, work: WorkDone, runs: Seque
     if prices.compute_hour is not None:
         hours, of_hour = sum(run.total_seconds for run in runs) / 3600, _price(prices.compute_hour, prices)
         result.append(
-            Amount(
+            (
                 _money(hours * prices.compute_hour, prices),
                 "for computing, spent",
                 f"{hours:,.2f} hours of {count_of(len(runs), 'run')} \u00d7 {of_hour} an hour",
             )
         )
-    return tuple(result)
+    return tuple(map(Row, result))
 
 
-def _money(amount: float, prices: Prices) -> str:
+def _money(amount: float, prices: Prices) -> Span:
     text = "less than 0.01" if 0 < amount < 0.01 else f"{amount:,.2f}"
-    return f"{text} {prices.currency}".strip()
+    return Span(f"{text} {prices.currency}".strip(), Role.BOLD)
 
 
 def _price(price: float, prices: Prices) -> str:

@@ -11,38 +11,15 @@ from maintainer.model.plan.steps import BatchedStep
 from maintainer.model.run.outcome import TableStatus
 from maintainer.model.run.progress import StepFinished, StepStarted, TableFinished
 from maintainer.model.run.run_events import Deleting, RecordOpened, RunEvent
+from maintainer.report.document.blocks import Heading, Line, Row, Span, Table, Tiles
+from maintainer.report.html.page import Page
+from maintainer.report.html.page_parts import page_head
 from maintainer.report.html.step_view import mood_of
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS
+from maintainer.report.style import Role
 from maintainer.report.text_layout import clock_time, moment
-from maintainer.units import format_duration
-
-
-@dataclass(frozen=True, slots=True)
-class LiveTable:
-    """One table now: ``state`` in a word, ``what`` it is doing or how its steps ended."""
-
-    name: str
-    state: str
-    mood: str
-    what: str
-    since: str
-
-
-@dataclass(frozen=True, slots=True)
-class LiveView:
-    """A run that goes on. ``done`` of ``total`` tables with steps are over; bytes are what their rewrites read."""
-
-    project: str
-    run_id: str
-    started: str
-    at: str
-    done: int
-    total: int
-    bytes_done: int
-    bytes_total: int
-    tables: tuple[LiveTable, ...]
-    idle: int
+from maintainer.units import format_duration, format_size
 
 
 @dataclass(slots=True)
@@ -56,10 +33,8 @@ class _Progress:
     steps: tuple[str, ...] = ()
 
 
-def live_view(
-    project: str, run_id: str, plan: Plan, events: Iterable[RunEvent], tz: tzinfo, *, now_ms: int
-) -> LiveView:
-    """Gather what a run is doing.
+def live_view(project: str, run_id: str, plan: Plan, events: Iterable[RunEvent], tz: tzinfo, *, now_ms: int) -> Page:
+    """Say what a run is doing.
 
     Args:
         project: The project's name.
@@ -81,19 +56,26 @@ def live_view(
     busy = [table for table in plan.user_tables if table.steps]
     tables = [_table(table, progress.get(table.ref.identifier, _Progress()), tz, now_ms) for table in busy]
     over = [table for table in busy if progress.get(table.ref.identifier, _Progress()).ended is not None]
-    order = {"working": 0, "waiting": 2}
-    return LiveView(
-        project=project,
-        run_id=run_id,
-        started=f"{moment(started_ms, tz):%A %-d %B %Y, %H:%M %Z}".rstrip(),
-        at=clock_time(now_ms, tz),
-        done=len(over),
-        total=len(busy),
-        bytes_done=sum(_planned_bytes(table) for table in over if _is_done(progress[table.ref.identifier])),
-        bytes_total=sum(map(_planned_bytes, busy)),
-        tables=tuple(sorted(tables, key=lambda view: order.get(view.state, 1))),
-        idle=len(plan.user_tables) - len(busy),
-    )
+    rows = [row for order in (0, 1, 2) for place, row in tables if place == order]
+    done = sum(_planned_bytes(table) for table in over if _is_done(progress[table.ref.identifier]))
+    since = f"A run goes on since {moment(started_ms, tz):%A %-d %B %Y, %H:%M %Z}".rstrip()
+    table = Table(("table", "now", "what", "since"), rows, caption="What each table is doing now")
+    looked = "is when this was looked at; the page looks again every few seconds"
+    return Page(
+        f"{len(over)} of {len(busy)} done, {project}",
+        page_head(project, since, f"{len(over):,} of {len(busy):,} tables with work are done", Role.BOLD),
+        (
+            Tiles((
+                (f"{format_size(done)} of {format_size(sum(map(_planned_bytes, busy)))}",
+                 "planned to be rewritten is done", None),
+                (f"{len(plan.user_tables) - len(busy):,}", "tables with nothing to do", None),
+                (clock_time(now_ms, tz), looked, None),
+            )),
+            Heading("Tables", anchor="tables"),
+            table,
+            Line(Span(f"Run {run_id}. Nothing can be changed from this page.", Role.DIM)),
+        ),
+    )  # fmt: skip
 
 
 def _is_done(progress: _Progress) -> bool:
@@ -117,14 +99,15 @@ def _take(progress: _Progress, event: StepStarted | Deleting | StepFinished) -> 
             progress.doing = ""
 
 
-def _table(table: TablePlan, progress: _Progress, tz: tzinfo, now_ms: int) -> LiveTable:
+def _table(table: TablePlan, progress: _Progress, tz: tzinfo, now_ms: int) -> tuple[int, Row]:
+    """Return a table's row, and where it stands: what is worked on first, what waits last."""
     name, planned = table.ref.identifier, ", ".join(step_word(step.kind) for step in table.steps)
     if progress.ended is not None:
-        word = TABLE_ENDS[progress.ended].text
-        return LiveTable(name, word, mood_of(progress.ended), ", ".join(progress.steps), "")
+        word = Span(TABLE_ENDS[progress.ended].text, mood_of(progress.ended))
+        return 1, Row((name, word, ", ".join(progress.steps), ""))
     if progress.began_ms is None:
-        return LiveTable(name, "waiting", "calm", planned, "")
+        return 2, Row((name, "waiting", planned, ""))
     doing = progress.doing or "between two steps"
     seconds = max(0, now_ms - progress.doing_since_ms) / 1000
     since = f"{clock_time(progress.began_ms, tz)}, this step for {format_duration(round(seconds))}"
-    return LiveTable(name, "working", "work", ", ".join((*progress.steps, doing)), since)
+    return 0, Row((name, Span("working", Role.CHANGE), ", ".join((*progress.steps, doing)), since))

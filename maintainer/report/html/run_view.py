@@ -6,7 +6,7 @@ Nothing here is HTML. The templates make texts printable and escape them.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 
@@ -19,24 +19,48 @@ from maintainer.model.run.outcome import RunEnd, RunOutcome, TableOutcome, Table
 from maintainer.model.table.files_seen import LayoutBoxes
 from maintainer.model.table.storage_facts import FileSizes, combined
 from maintainer.policy.project.price_settings import Prices
-from maintainer.report.document.blocks import Block, Bullets, Findings, Heading, Table, Text, literal
+from maintainer.report.document.blocks import (
+    Block,
+    Bullets,
+    Fold,
+    Heading,
+    Line,
+    Row,
+    Span,
+    Table,
+    Text,
+    Tile,
+    Tiles,
+    joined_texts,
+    literal,
+    spans,
+)
 from maintainer.report.document.folding import FOLD, first_names, merged, wording
 from maintainer.report.document.terminal_writer import plain
-from maintainer.report.html.gains import Amount, Tile, amounts, gain_tiles, layout_gain
-from maintainer.report.html.predictions import predictions
+from maintainer.report.html.charts import box_chart, size_chart
+from maintainer.report.html.gains import amounts, gain_tiles, layout_gain, proof_tiles
+from maintainer.report.html.page import Page
+from maintainer.report.html.page_parts import (
+    attention,
+    ended_cell,
+    folded_tables,
+    money,
+    number_cell,
+    page_head,
+    predicted_and_done,
+    proof,
+)
 from maintainer.report.html.step_view import (
     did_text,
     mood_of,
-    proof_mood,
-    proof_words,
     step_blocks,
-    verified_words,
 )
-from maintainer.report.html.table_past import Curve, TablePast, table_curves
+from maintainer.report.html.table_past import TablePast, table_curves
 from maintainer.report.plan.step_text import left_alone, step_word
-from maintainer.report.run.outcome_text import TABLE_ENDS, WorkDone, message, time_text
+from maintainer.report.run.outcome_text import WorkDone, message, time_text
 from maintainer.report.run.run_findings import page_findings
 from maintainer.report.run.run_text import END_TEXT
+from maintainer.report.style import Role
 from maintainer.report.text_layout import moment, when
 from maintainer.units import by_cause, count_of, format_size
 
@@ -71,12 +95,8 @@ class TableView:
     """One table's line, and everything below it where it is shown whole."""
 
     anchor: str
+    end: TableOutcome
     name: str
-    owner: str
-    policy_file: str
-    status: str
-    detail: str
-    mood: str
     num_files_before: int | None
     num_files_after: int | None
     bytes_rewritten: int
@@ -85,42 +105,14 @@ class TableView:
     sizes_before: FileSizes = ()
     sizes_after: FileSizes = ()
     blocks: tuple[Block, ...] = ()
-    curves: tuple[Curve, ...] = ()
+    curves: tuple[Span, ...] = ()
     boxes: LayoutBoxes | None = None
     quarantined: bool = False
 
-
-@dataclass(frozen=True, slots=True)
-class PageView:
-    """What a page of one run and one of many have. ``proof`` says in plain sentences how no row is known to be lost."""
-
-    project: str
-    verdict: str
-    mood: str
-    tiles: tuple[Tile, ...]
-    amounts: tuple[Amount, ...]
-    proof: tuple[str, ...]
-    proof_mood: str
-    findings: Findings
-    predictions: Table
-
-
-@dataclass(frozen=True, slots=True)
-class RunView(PageView):
-    """One run.
-
-    ``folded`` has one row for tables of which the same is said, ``alike`` are the anchors of those that are like one
-    before them, ``pictured`` is the anchor of the table whose layout is in sight.
-    """
-
-    run_id: str
-    started: str
-    facts: tuple[tuple[str, str], ...]
-    tables: tuple[TableView, ...]
-    folded: tuple[TableView, ...]
-    alike: frozenset[str]
-    whole: tuple[TableView, ...]
-    pictured: str
+    @property
+    def mood(self) -> Role | None:
+        """Whether it is good or bad."""
+        return mood_of(self.end.status)
 
 
 def run_view(
@@ -133,12 +125,78 @@ def run_view(
     project: ReportProject = NO_PROJECT,
     quarantined: Mapping[str, str] = NO_QUARANTINE,
     verified: Sequence[HistoryRow] = (),
-) -> RunView:
-    """Gather what the report of a run shows.
+) -> Page:
+    """Say what a run did.
 
     ``past`` is what earlier runs knew of each table, ``quarantined`` why one is in quarantine now, both by identifier.
     ``verified`` is what `verify` found of these tables, newest first.
     """
+    tables = table_views(plan, outcome, past, tz, quarantined)
+    code, held = exit_code(outcome), sum(view.quarantined for view in tables)
+    gain, work = layout_gain(outcome.user_tables), WorkDone.of_run(outcome)
+    groups = by_cause(tables, _alike, at_least=FOLD)
+    with_steps = {table.ref.identifier for table in outcome.tables if table.steps}
+    whole = [view for view in tables if view.name in with_steps or view.mood is not None][:MAX_TABLES_WITH_DETAILS]
+    started = f"{moment(outcome.started_at_ms, tz):%A %-d %B %Y, %H:%M %Z}".rstrip()
+    facts = (
+        ("run", outcome.run_id),
+        ("started", when(outcome.started_at_ms, tz)),
+        ("took", time_text(outcome)),
+        ("selection", " ".join(plan.selection) or "all tables with a policy"),
+        ("environment", plan.environment or "none"),
+        ("policies at", plan.git_commit or "no Git commit"),
+        ("run folder", run_folder),
+    )
+    shown, findings = frozenset(view.anchor for view in whole), page_findings(outcome, quarantined)
+    rows = [[_row(view, shown) for view in group] for group in groups]
+    return Page(
+        f"{project.name}, {started}",
+        page_head(
+            project.name, started, _verdict(outcome, code, held), Role.BAD if held else _mood(outcome, code), findings
+        ),
+        (
+            Tiles((*_tiles(outcome, tables), *gain_tiles(gain, work), *proof_tiles(work))),
+            *attention(findings),
+            *money(amounts(project.prices, gain, work, (outcome,))),
+            *proof(outcome.user_tables, quarantined, verified),
+            Heading("Tables", anchor="tables"),
+            *folded_tables(_TABLE, rows, [_row(_joined(group), shown) for group in groups]),
+            *_details(whole, frozenset(view.anchor for group in groups for view in group[1:])),
+            *predicted_and_done([(plan, outcome)]),
+            Heading("About this run", anchor="about"),
+            Table((), [Row((Span(label, Role.DIM), literal(text))) for label, text in facts]),
+        ),
+    )
+
+
+_TABLE = Table(
+    ("table", "ended", "files before", "after", "rewritten", "proof", "what"),
+    (),
+    frozenset({2, 3, 4}),
+    caption="Each table: how it ended, its files before and after, and what was done",
+)
+
+
+def _row(view: TableView, shown: Container[str]) -> Row:
+    return Row((
+        Span(view.name, link=f"#{view.anchor}" if view.anchor in shown else ""),
+        ended_cell(view.end.status, in_quarantine=view.quarantined),
+        number_cell(view.num_files_before),
+        number_cell(view.num_files_after),
+        format_size(view.bytes_rewritten) if view.bytes_rewritten else "",
+        view.proof,
+        view.what,
+    ))  # fmt: skip
+
+
+def table_views(
+    plan: Plan,
+    outcome: RunOutcome,
+    past: Mapping[str, TablePast],
+    tz: tzinfo,
+    quarantined: Mapping[str, str] = NO_QUARANTINE,
+) -> list[TableView]:
+    """Return what is shown of each table of a run, the worst first."""
     plans = {table.ref: table for table in plan.tables}
     tables = [
         replace(
@@ -147,41 +205,61 @@ def run_view(
         )
         for number, table in enumerate(outcome.tables)
     ]
-    tables.sort(key=lambda view: worst_first(view.mood, view.bytes_rewritten, view.name))
-    code, held = exit_code(outcome), sum(view.quarantined for view in tables)
-    gain, work = layout_gain(outcome.user_tables), WorkDone.of_run(outcome)
-    groups = by_cause(tables, _alike, at_least=FOLD)
-    with_steps = {table.ref.identifier for table in outcome.tables if table.steps}
-    whole = [view for view in tables if view.name in with_steps or view.mood != "calm"][:MAX_TABLES_WITH_DETAILS]
-    return RunView(
-        run_id=outcome.run_id,
-        project=project.name,
-        started=f"{moment(outcome.started_at_ms, tz):%A %-d %B %Y, %H:%M %Z}".rstrip(),
-        facts=(
-            ("run", outcome.run_id),
-            ("started", when(outcome.started_at_ms, tz)),
-            ("took", time_text(outcome)),
-            ("selection", " ".join(plan.selection) or "all tables with a policy"),
-            ("environment", plan.environment or "none"),
-            ("policies at", plan.git_commit or "no Git commit"),
-            ("run folder", run_folder),
-        ),
-        tiles=(*_tiles(outcome, tables), *gain_tiles(gain, work), *_proof_tiles(work)),
-        amounts=amounts(project.prices, gain, work, (outcome,)),
-        verdict=_verdict(outcome, code, held),
-        mood="bad" if held else _mood(outcome, code),
-        proof=(*proof_words(outcome.user_tables), *verified_words(verified)),
-        proof_mood=proof_mood(outcome.user_tables, quarantined, verified),
-        findings=Findings(page_findings(outcome, quarantined), MAX_FINDINGS_SHOWN),
-        tables=tuple(tables),
-        folded=tuple(map(_joined, groups)),
-        alike=frozenset(view.anchor for group in groups for view in group[1:]),
-        pictured=next((view.anchor for view in whole if view.boxes), ""),
-        whole=(
-            *whole[:MAX_TABLES_WITH_CURVES],
-            *(replace(view, curves=view.curves[:1]) for view in whole[MAX_TABLES_WITH_CURVES:]),
-        ),
-        predictions=predictions([(plan, outcome)]),
+    return sorted(tables, key=lambda view: worst_first(view.mood, view.bytes_rewritten, view.name))
+
+
+def _details(whole: Sequence[TableView], alike: Container[str]) -> Iterator[Block]:
+    """Show tables whole; the first picture of a layout is in sight, and what is like a table above is folded."""
+    if not whole:
+        return
+    yield Heading("Table by table", anchor="details")
+    if len(whole) == MAX_TABLES_WITH_DETAILS:
+        most = f"The {len(whole)} tables that matter most; the rest has its line above and is whole in results.json."
+        yield Line(Span(most, Role.DIM))
+    pictured = next((view.anchor for view in whole if view.boxes), "")
+    more = []
+    for number, view in enumerate(whole):
+        curves = view.curves if number < MAX_TABLES_WITH_CURVES else view.curves[:1]
+        box = _box(replace(view, curves=curves), is_open=view.mood is Role.BAD or view.anchor == pictured)
+        if view.anchor in alike:
+            more.append(box)
+        else:
+            yield box
+    if more:
+        yield Fold(f"{count_of(len(more), 'more table')}, each like one above", more)
+
+
+def _box(view: TableView, *, is_open: bool) -> Fold:
+    files = ""
+    if view.num_files_before is not None and view.num_files_after is not None and view.bytes_rewritten:
+        files = f" {view.num_files_before:,} \u2192 {count_of(view.num_files_after, 'file')}"
+    owner: Text = f"owner {view.end.owner}" if view.end.owner else ""
+    policy: Text = ("policy ", literal(view.end.policy_file)) if view.end.policy_file else ""
+    blocks: list[Block] = [Line(joined_texts((owner, policy), ", "))]
+    if view.sizes_before and view.bytes_rewritten:
+        chart = size_chart(view.sizes_before, view.sizes_after, view.name)
+        blocks.append(Line(Span("Files by size: before above the axis, after below it", drawing=chart)))
+    if view.boxes:
+        blocks += _layout(view.boxes)
+    if view.curves:
+        blocks.append(Line(view.curves))
+    ended = spans(ended_cell(view.end.status, in_quarantine=view.quarantined))
+    summary = (Span(view.name, Role.BOLD), " ", ended[0], Span(files, Role.DIM))
+    return Fold(summary, (*blocks, *view.blocks), view.anchor, is_open)
+
+
+def _layout(boxes: LayoutBoxes) -> Iterator[Line]:
+    after = "nobody looked afterwards" if boxes.after is None else f"{boxes.num_after:,} after"
+    drawn = "; every n-th is drawn" if boxes.num_before > len(boxes.before) else ""
+    sides = [("before", boxes.before), *([] if boxes.after is None else [("after", boxes.after)])]
+    pictures = [Span(side, drawing=box_chart(files, boxes.num_ranks, boxes.columns, side)) for side, files in sides]
+    yield Line(tuple(pictures))
+    yield Line(
+        Span(
+            "Z-order: each box is a file and spans the values of its rows. The less boxes overlap, the fewer files a "
+            f"query reads. {boxes.num_before:,} files before, {after}{drawn}.",
+            Role.DIM,
+        )
     )
 
 
@@ -189,7 +267,7 @@ def _alike(view: TableView) -> Hashable:
     """Return what tables must share to be one row; None for one that a person has to look at by itself."""
     if view.quarantined:
         return None
-    return (view.mood, view.status, view.detail, view.owner, view.proof, wording(_VERSIONS.sub("", view.what)))
+    return (view.end.status, view.end.owner, view.proof, wording(_VERSIONS.sub("", view.what)))
 
 
 def _joined(views: Sequence[TableView]) -> TableView:
@@ -222,15 +300,15 @@ def _left_alone(plan: TablePlan | None) -> list[Block]:
     return [Heading("Left alone", 3), Bullets(lines)] if lines else []
 
 
-def worst_first(mood: str, bytes_rewritten: int, name: str) -> tuple[int, int, str]:
+def worst_first(mood: Role | None, bytes_rewritten: int, name: str) -> tuple[int, int, str]:
     """Return a sort key: the worst tables, then those with most bytes rewritten."""
-    return (("bad", "warn", "good", "calm").index(mood), -bytes_rewritten, name)
+    return ((Role.BAD, Role.WARN, Role.GOOD, None).index(mood), -bytes_rewritten, name)
 
 
-def _mood(outcome: RunOutcome, code: ExitCode) -> str:
+def _mood(outcome: RunOutcome, code: ExitCode) -> Role:
     if any(table.status in BAD for table in outcome.user_tables):
-        return "bad"
-    return "warn" if code or outcome.end is not RunEnd.FINISHED else "good"
+        return Role.BAD
+    return Role.WARN if code or outcome.end is not RunEnd.FINISHED else Role.GOOD
 
 
 def _verdict(outcome: RunOutcome, code: ExitCode, held: int) -> str:
@@ -253,34 +331,16 @@ def _tiles(outcome: RunOutcome, tables: Sequence[TableView]) -> tuple[Tile, ...]
     failed = sum(table.status in BAD for table in outcome.user_tables)
     num_tables = len(outcome.user_tables)
     num_changed = sum(table.changed for table in outcome.user_tables)
-    tiles: list[Tile] = [(f"{num_changed:,} of {num_tables:,}", "tables changed", "calm")]
+    tiles: list[Tile] = [(f"{num_changed:,} of {num_tables:,}", "tables changed", None)]
     if failed:
-        tiles.append((f"{failed:,}", "failed", "bad"))
+        tiles.append((f"{failed:,}", "failed", Role.BAD))
     if changed:
         before, after = (
             sum(number or 0 for number in numbers)
             for numbers in zip(*((view.num_files_before, view.num_files_after) for view in changed), strict=True)
         )
         whose = "the table" if len(changed) == 1 else f"the {len(changed):,} tables"
-        tiles.append((f"{before:,} \u2192 {after:,}", f"files in {whose} rewritten", "good"))
-    return tuple(tiles)
-
-
-def _proof_tiles(work: WorkDone) -> tuple[Tile, ...]:
-    tiles: list[Tile] = []
-    if work.bytes_removed:
-        tiles.append((format_size(work.bytes_removed), "read and written again", "calm"))
-    if work.commits_with_proof:
-        all_proven = work.commits_proven == work.commits_with_proof
-        figure = f"{work.commits_proven:,} of {work.commits_with_proof:,}"
-        when = "" if work.proofs_after_commit else " before commit"
-        tiles.append((figure, f"rewrites proven{when}", "good" if all_proven else "bad"))
-    if work.checks:
-        mood = "bad" if work.checks_failed else "good" if work.checks_passed == work.checks else "warn"
-        tiles.append((f"{work.checks_passed:,} of {work.checks:,}", "checks passed", mood))
-    not_made = work.checks - work.checks_passed - work.checks_failed
-    if not_made:
-        tiles.append((f"{not_made:,}", "checks that could not be made", "warn"))
+        tiles.append((f"{before:,} \u2192 {after:,}", f"files in {whose} rewritten", Role.GOOD))
     return tuple(tiles)
 
 
@@ -299,15 +359,10 @@ def _table(number: int, plan: TablePlan | None, table: TableOutcome, past: Table
         after = combined(before, [c.sizes_removed for c in commits], [c.sizes_added for c in commits])
         num_after = None if num_before is None else num_before + work.files_added - work.files_removed
     results = {result for _, result in map(proof_of, table.steps)}
-    status, _, detail = TABLE_ENDS[table.status].text.partition(": ")
     return TableView(
         anchor=f"t{number}",
+        end=table,
         name=table.ref.identifier,
-        owner=table.owner or "",
-        policy_file=table.policy_file,
-        status=status,
-        detail=detail,
-        mood=mood_of(table.status),
         num_files_before=num_before,
         num_files_after=num_after,
         bytes_rewritten=work.bytes_removed,

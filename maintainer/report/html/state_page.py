@@ -8,10 +8,10 @@ from datetime import tzinfo
 from maintainer.model.plan.plan import Plan, TableState
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.policy.diagnostics import Severity
-from maintainer.report.document.blocks import Block, Findings, Heading, Line, Span
+from maintainer.report.document.blocks import Block, Heading, Line
 from maintainer.report.findings import Finding
 from maintainer.report.html.page import Page
-from maintainer.report.html.run_view import MAX_FINDINGS_SHOWN
+from maintainer.report.html.page_parts import attention, page_head
 from maintainer.report.html.step_view import verified_words
 from maintainer.report.plan.plan_text import PlanOptions, subjects_of, summary_lines
 from maintainer.report.plan.plan_totals import rule_lines
@@ -43,24 +43,12 @@ def state_page(
         quarantined: Why a table is in quarantine, by its identifier.
         verified: What `verify` found of these tables, newest first.
     """
-    findings = joined(sorted(_findings(plan, quarantined), key=lambda finding: finding.rank))
-    needs = count_of(len({finding.table for finding in findings}), "table")
-    ran = f"{why[:1].upper()}{why[1:]}"
-    verdict = (
-        Span(f"{ran}, and {needs} need{'s' * (needs == '1 table')} a person.", Role.BAD)
-        if findings
-        else Span(f"{ran}.", Role.BOLD)
-    )
-    at = moment(plan.created_at_ms, tz)
-    head = (
-        Heading(project, 1),
-        Line(Span(f"{count_of(len(plan.user_tables), 'table')}, looked at {at:%A %-d %B %Y, %H:%M %Z}".rstrip())),
-        Line(verdict),
-        Line(_next_step(plan)),
-    )
-    body: list[Block] = []
-    if findings:
-        body += [Heading("What needs attention"), Findings(findings, MAX_FINDINGS_SHOWN)]
+    findings = sorted(_findings(plan, quarantined), key=lambda finding: finding.rank)
+    ran, at = f"{why[:1].upper()}{why[1:]}", moment(plan.created_at_ms, tz)
+    about = f"{count_of(len(plan.user_tables), 'table')}, looked at {at:%A %-d %B %Y, %H:%M %Z}".rstrip()
+    needs = f", and {count_of(len(findings), 'table needs', 'tables need')} a person" if findings else ""
+    head = page_head(project, about, f"{ran}{needs}.", Role.BAD if findings else Role.BOLD)
+    body: list[Block] = [Line(_next_step(plan)), *attention(joined(findings))]
     checked = [Line(sentence) for sentence in verified_words(verified)]
     if checked:
         body += [Heading("What was verified"), *checked]

@@ -25,12 +25,11 @@ MAX_VERIFIED_NAMED = 10
 MAX_CHECKS_NAMED = 6
 """Names of checks that passed, for an idea of what was checked; all are in results.json."""
 
-_MOODS = {None: "calm", Role.GOOD: "good", Role.DIM: "good", Role.WARN: "warn", Role.BAD: "bad"}
 
-
-def mood_of(status: TableStatus) -> str:
-    """Return ``good``, ``bad``, ``warn`` or ``calm``: the class that colours what the word beside it says."""
-    return _MOODS[TABLE_ENDS[status].role]
+def mood_of(status: TableStatus) -> Role | None:
+    """Return how a table's end is coloured on a page, which has no dim words."""
+    role = TABLE_ENDS[status].role
+    return Role.GOOD if role is Role.DIM else role
 
 
 def proof_words(tables: Iterable[TableOutcome]) -> tuple[str, ...]:
@@ -101,18 +100,17 @@ def verified_words(found: Iterable[HistoryRow]) -> Iterator[str]:
         yield f"It checked {count_of(len(rows) - MAX_VERIFIED_NAMED, 'more commit')}: `maintainer history` lists them."
 
 
-def proof_mood(tables: Iterable[TableOutcome], quarantined: Container[str], found: Iterable[HistoryRow]) -> str:
-    """Return ``good`` where nothing said that something is wrong, else ``bad``.
+def is_praised(tables: Iterable[TableOutcome], quarantined: Container[str], found: Iterable[HistoryRow]) -> bool:
+    """Return whether nothing said that something is wrong.
 
     That is a proof, a check after a commit, a table in quarantine (by its identifier), and what `verify` found.
     """
     tables = tuple(tables)
     if any(table.ref.identifier in quarantined for table in tables) or any(row.proof == "fail" for row in found):
-        return "bad"
+        return False
     steps = [step for table in tables for step in table.steps]
     proofs = [receipt.proof for step in steps for receipt in step.commits if receipt.proof is not None]
-    wrong = any(step.status is StepStatus.VERIFY_FAILED for step in steps)
-    return "bad" if wrong or not all(proof.holds for proof in proofs) else "good"
+    return all(proof.holds for proof in proofs) and not any(step.status is StepStatus.VERIFY_FAILED for step in steps)
 
 
 def did_text(step: StepOutcome) -> str:

@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
-from markupsafe import Markup
-
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import ZOrderStep
 from maintainer.model.plan.zorder_turn import LayoutFigures
 from maintainer.model.run.outcome import RunOutcome, TableOutcome
 from maintainer.model.table.files_seen import FilesSeen
+from maintainer.report.document.blocks import Span
 from maintainer.report.html.charts import line_chart
 from maintainer.report.run.outcome_text import WorkDone
 from maintainer.report.text_layout import moment, short_share
@@ -64,15 +63,6 @@ class TablePast:
 
     points: tuple[PastPoint, ...] = ()
     layout: tuple[LayoutPoint, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """A line with what stands below it: what it does, first and last, in words, and the days that it spans."""
-
-    chart: Markup
-    caption: str
-    span: str = ""
 
 
 def recorded_key(table: TablePlan) -> object | None:
@@ -167,7 +157,7 @@ def _layout(at_ms: int, figures: LayoutFigures) -> LayoutPoint:
     return LayoutPoint(at_ms, figures.files_read, figures.overlap_depth, figures.unindexed_ratio)
 
 
-def table_curves(past: TablePast, tz: tzinfo) -> tuple[Curve, ...]:
+def table_curves(past: TablePast, tz: tzinfo) -> tuple[Span, ...]:
     """Return all curves of a table that have two points or more, those of its layout last."""
     depth = [(point.at_ms, point.overlap_depth) for point in past.layout]
     unindexed = [(point.at_ms, point.unindexed_ratio) for point in past.layout]
@@ -183,12 +173,12 @@ def table_curves(past: TablePast, tz: tzinfo) -> tuple[Curve, ...]:
     return tuple(curve for curve in curves if curve is not None)
 
 
-def files_curve(past: TablePast, tz: tzinfo) -> Curve | None:
+def files_curve(past: TablePast, tz: tzinfo) -> Span | None:
     """Return a table's number of files over time."""
     return _curve([(point.at_ms, float(point.num_files)) for point in past.points], "files", _whole, tz)
 
 
-def layout_curve(past: TablePast, tz: tzinfo) -> Curve | None:
+def layout_curve(past: TablePast, tz: tzinfo) -> Span | None:
     """Return what a query on the Z-order columns reads over time."""
     figures = [(point.at_ms, point.files_read) for point in past.layout]
     return _curve(figures, "files that a query reads", _decimal, tz)
@@ -206,7 +196,7 @@ def _bytes(value: float) -> str:
     return format_size(round(value))
 
 
-def _curve(figures: Sequence[tuple[int, float]], what: str, spelled: Spelled, tz: tzinfo) -> Curve | None:
+def _curve(figures: Sequence[tuple[int, float]], what: str, spelled: Spelled, tz: tzinfo) -> Span | None:
     if len(figures) < 2:
         return None
     every = -(-(len(figures) - 1) // (MAX_POINTS - 1))
@@ -214,11 +204,8 @@ def _curve(figures: Sequence[tuple[int, float]], what: str, spelled: Spelled, tz
     words = ", ".join(spelled(value) for _, value in figures[-MAX_FIGURES_IN_WORDS:])
     chart = line_chart(points, f"{what} over time", f"oldest first: {words}")
     first, last = spelled(figures[0][1]), spelled(figures[-1][1])
-    return Curve(
-        chart,
-        f"{what}: {first} \u2192 {last}" if first != last else f"{what}: {last}",
-        _span(moment(figures[0][0], tz), moment(figures[-1][0], tz)),
-    )
+    change = f"{what}: {first} \u2192 {last}" if first != last else f"{what}: {last}"
+    return Span(f"{change}, {_span(moment(figures[0][0], tz), moment(figures[-1][0], tz))}", drawing=chart)
 
 
 def _span(first: datetime, last: datetime) -> str:

@@ -10,14 +10,22 @@ addEventListener("hashchange", open_linked);
 open_linked();
 
 function compare(one, two) {
-  const figures = one !== "" && two !== "" ? one - two : NaN;
-  return Number.isNaN(figures) ? one.localeCompare(two, "en", { numeric: true }) : figures;
+  if (typeof one === "number" && typeof two === "number") return one - two;
+  if (typeof one !== typeof two) return typeof one === "number" ? 1 : -1;
+  return one.localeCompare(two, "en", { numeric: true });
+}
+
+// A size or a number at the beginning of a cell as a number, else the text.
+const units = { "": 1, s: 1, B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40, PiB: 2 ** 50 };
+function figure(text) {
+  const [, number, unit] = /^([\d,]+(?:\.\d+)?)(?: ([KMGTP]iB|B|s))?(?= |$)/.exec(text) ?? [];
+  return number === undefined ? text : number.replaceAll(",", "") * units[unit ?? ""];
 }
 
 // Headings of tables become buttons that sort; figures sort by their value, not by how they are written.
 for (const table of document.querySelectorAll("table.sorts")) {
   const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
-  const value = (row, place) => row.cells[place].dataset.sort ?? row.cells[place].textContent.trim();
+  const value = (row, place) => figure(row.cells[place].textContent.trim());
   heads.forEach((head, place) => {
     const button = document.createElement("button");
     button.type = "button";

@@ -209,5 +209,6 @@ def test_what_is_no_duration_is_a_value_error(project: Project) -> None:
             call()
     assert len(project.history(since="7d")) == 0
     with pytest.raises(ProjectError) as caught:
-        project.report()
+        project.report("20200101T000000Z-0000")
     assert caught.value.code == "E643"
+    assert "No apply ran yet" in project.report().read_text(encoding="utf-8")

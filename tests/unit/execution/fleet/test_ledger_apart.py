@@ -33,7 +33,9 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.budget.expected_time import expected_time
 from maintainer.planning.budget.run_budget import Learned, within_budget
 from maintainer.policy.project.project_settings import LEDGER_POLICY, Budget, Budgets, ledger_resolution
-from maintainer.report.html.fleet_view import fleet_view
+from maintainer.report.document.blocks import Line, Span, spans
+from maintainer.report.document.terminal_writer import plain
+from maintainer.report.html.fleet_view import fleet_tables, fleet_view
 from maintainer.report.html.run_view import run_view
 from maintainer.report.plan.plan_markdown import render_plan_markdown
 from maintainer.report.plan.plan_text import render_plan
@@ -42,7 +44,7 @@ from maintainer.report.run.run_findings import render_junit, run_findings
 from maintainer.report.run.run_text import render_run, run_markdown
 from maintainer.report.status_documents import status_prometheus
 from maintainer.report.status_text import render_status
-from maintainer.report.style import PLAIN
+from maintainer.report.style import PLAIN, Role
 from tests.support.policies.projects import write_project
 from tests.support.runs.fake_lake import FakeLake, Station
 from tests.support.runs.plain_verifier import PlainVerifier
@@ -205,11 +207,14 @@ def test_reports_count_the_tables_of_the_user(night: Night) -> None:
     night.lake.at("commit", full, table=LEDGER)
     plan = night.plan()
     outcome = night.run(plan)
-    view = fleet_view([(plan, outcome)], timezone.utc)
-    assert view.span.startswith("2 tables, 1 run, ")
-    assert (view.verdict, view.mood) == ("All tables ended well in their last run.", "good")
-    assert {table.name for table in view.tables} == {LEDGER, "a", "b"}
-    assert run_view(plan, outcome, {}, timezone.utc, run_folder="").mood == "good"
+    _, about, verdict = fleet_view([(plan, outcome)], timezone.utc).head
+    assert isinstance(about, Line)
+    assert plain(about.text).startswith("2 tables, 1 run, ")
+    assert verdict == Line(Span("All tables ended well in their last run.", Role.GOOD))
+    assert {table.name for table in fleet_tables([(plan, outcome)], timezone.utc)} == {LEDGER, "a", "b"}
+    last = run_view(plan, outcome, {}, timezone.utc, run_folder="").head[-1]
+    assert isinstance(last, Line)
+    assert [span.role for span in spans(last.text)] == [Role.GOOD]
 
 
 def test_what_counts_of_the_ledger_for_the_exit_code() -> None:

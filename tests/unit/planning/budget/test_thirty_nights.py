@@ -20,7 +20,8 @@ from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.report.html.fleet_view import FleetTable, FleetView, fleet_view
+from maintainer.report.html.fleet_view import FleetTable, fleet_tables
+from maintainer.report.html.page_parts import predictions
 from tests.support.tables.builders import DAY_MS, MIB, NOW_MS, make_facts, make_file, make_optimize, make_policy
 
 NIGHTS = 30
@@ -120,8 +121,8 @@ class Month:
     runs: list[tuple[Plan, RunOutcome]]
 
     @property
-    def view(self) -> FleetView:
-        return fleet_view(self.runs, timezone.utc)
+    def shown(self) -> list[FleetTable]:
+        return fleet_tables(self.runs, timezone.utc)
 
 
 @lru_cache(maxsize=1)
@@ -177,8 +178,7 @@ def test_what_is_rewritten_stays_in_proportion() -> None:
 @pytest.mark.parametrize("number", range(20))
 def test_the_report_says_how_much_was_rewritten_for_each_byte(number: int) -> None:
     table = sorted(month().tables, key=lambda planned: planned.name)[number]
-    (shown,) = (row for row in month().view.tables if row.name == table.name)
-    assert isinstance(shown, FleetTable)
+    (shown,) = (row for row in month().shown if row.name == table.name)
     assert shown.bytes_rewritten == table.rewritten_bytes
     first, last = month().runs[0][0], month().runs[-1][0]
     met = [
@@ -194,7 +194,7 @@ def test_the_report_says_how_much_was_rewritten_for_each_byte(number: int) -> No
 
 
 def test_the_report_says_how_good_the_plans_were() -> None:
-    (compaction,) = month().view.predictions.rows
+    (compaction,) = predictions(month().runs).rows
     for cell in compaction.cells[2:]:
         planned, actual = str(cell).split(", ")
         assert planned == actual != "0"

@@ -12,7 +12,7 @@ from pathlib import Path
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.outcome import RunOutcome
 from maintainer.report import html
-from maintainer.report.html.page import render_run_page
+from maintainer.report.html.page import render_page
 from maintainer.report.html.run_view import run_view
 from maintainer.report.html.table_past import TablePast
 from tests.support.runs import sample_plans
@@ -59,8 +59,13 @@ def outline(page: str) -> Outline:
     return parser
 
 
+def said(page: str) -> str:
+    """The page's text in one line."""
+    return " ".join("".join(check_is_safe(page).text).split())
+
+
 def run_page(outcome: RunOutcome, plan: Plan | None = None, past: dict[str, TablePast] | None = None) -> str:
-    return render_run_page(run_view(plan or sample_plans.full_plan(), outcome, past or {}, UTC, run_folder="runs/x"))
+    return render_page(run_view(plan or sample_plans.full_plan(), outcome, past or {}, UTC, run_folder="runs/x"))
 
 
 def check_is_safe(page: str) -> Outline:

@@ -47,16 +47,15 @@ def test_curves_of_a_table_say_in_words_from_what_to_what_they_go() -> None:
         (LayoutPoint(1, 9.5, 3.0, 1.0), LayoutPoint(2, 2.25, 1.0, 0.0)),
     )
     curves = table_curves(past, UTC)
-    assert [curve.caption for curve in curves] == [
-        "files: 40 → 12",
-        "bytes: 1000 B",
-        "files under minFileSize when planned: 40 → 3",
-        "files that a query reads: 9.5 → 2.2",
-        "files over one point: 3.0 → 1.0",
-        "bytes not on the curve: 100% → 0%",
+    assert [curve.text for curve in curves] == [
+        "files: 40 → 12, 1 to 4 Jan",
+        "bytes: 1000 B, 1 to 4 Jan",
+        "files under minFileSize when planned: 40 → 3, 1 to 4 Jan",
+        "files that a query reads: 9.5 → 2.2, 1 Jan",
+        "files over one point: 3.0 → 1.0, 1 Jan",
+        "bytes not on the curve: 100% → 0%, 1 Jan",
     ]
-    assert (curves[0].span, curves[3].span) == ("1 to 4 Jan", "1 Jan")
-    assert "oldest first: 40, 12" in curves[0].chart
+    assert "oldest first: 40, 12" in curves[0].drawing
     assert table_curves(TablePast((PastPoint(1, 40, 1000),)), UTC) == ()
 
 

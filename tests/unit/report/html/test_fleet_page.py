@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.table.table_facts import TableRef
-from maintainer.report.html.fleet_view import fleet_view
-from maintainer.report.html.page import MAX_RUNS_LISTED, render_fleet_page, render_run_page
+from maintainer.report.document.blocks import Findings
+from maintainer.report.findings import Finding
+from maintainer.report.html.fleet_view import MAX_RUNS_LISTED, fleet_tables, fleet_view
+from maintainer.report.html.page import Page, render_page
 from maintainer.report.html.run_view import run_view
 from maintainer.report.html.table_past import PastPoint, past_of
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 from tests.support.tables.builders import DAY_MS
-from tests.unit.report.html.page_outline import UTC, check_is_safe
+from tests.unit.report.html.page_outline import UTC, check_is_safe, said
 
 
 def test_fleet_counts_write_amplification_by_what_others_added() -> None:
@@ -27,8 +30,7 @@ def test_fleet_counts_write_amplification_by_what_others_added() -> None:
     first = (replace(plan, tables=(table,), created_at_ms=9), outcome)
     later_table = replace(table, observed=sample_plans.observed(9, 9, 1100))
     idle = replace(good, tables=(TableOutcome(table.ref, TableStatus.UP_TO_DATE),), started_at_ms=DAY_MS + 1)
-    view = fleet_view([first, (replace(plan, tables=(later_table,), created_at_ms=DAY_MS), idle)], UTC)
-    (row,) = view.tables
+    (row,) = fleet_tables([first, (replace(plan, tables=(later_table,), created_at_ms=DAY_MS), idle)], UTC)
     # 1,000 bytes became 1,100, although our rewrite made 300 of 400: others added 200, and 400 were rewritten.
     assert (row.growth_bytes, row.bytes_rewritten, row.amplification) == (200, 400, 2.0)
     assert [point.num_files for point in row.past.points] == [10, 6, 9]
@@ -60,46 +62,46 @@ def night(at_ms: int, *tables: tuple[str, str | None, int], failed: bool = False
 
 def test_a_table_with_a_new_name_is_one_table_under_that() -> None:
     runs = [night(10, ("old", "id-1", 10), failed=True), night(20, ("new", "id-1", 30)), night(30, ("new", None, 0))]
-    view = fleet_view(runs, UTC)
-    (row,) = view.tables
+    (row,) = fleet_tables(runs, UTC)
     assert (row.name, row.runs_failed, row.bytes_rewritten, row.growth_bytes) == ("new", 1, 1200, 2000)
-    assert view.span.startswith("1 table, 3 runs")
-    assert view.verdict == "All tables ended well in their last run."
-    assert ("10 \u2192 27", "files", "calm") in view.tiles
-    assert "rewritten, 0.6 for each byte of growth" in {words for _, words, _ in view.tiles}
+    text = said(render_page(fleet_view(runs, UTC)))
+    assert "1 table, 3 runs" in text
+    assert "All tables ended well in their last run. Nothing needs a person." in text
+    assert "10 \u2192 27files" in text
+    assert "rewritten, 0.6 for each byte of growth" in text
 
 
 def test_a_table_that_was_made_anew_has_nothing_of_the_one_before() -> None:
-    view = fleet_view([night(10, ("t", "id-1", 10), failed=True), night(20, ("t", "id-2", 3))], UTC)
-    (row,) = view.tables
+    runs = [night(10, ("t", "id-1", 10), failed=True), night(20, ("t", "id-2", 3))]
+    (row,) = fleet_tables(runs, UTC)
     assert (row.name, row.runs_failed, row.bytes_rewritten, row.growth_bytes) == ("t", 0, 400, 0)
-    assert view.span.startswith("1 table, 2 runs")
+    assert "1 table, 2 runs" in said(render_page(fleet_view(runs, UTC)))
 
 
 def test_a_name_that_went_to_another_table_leaves_both_their_own() -> None:
-    view = fleet_view([night(10, ("a", "id-1", 10)), night(20, ("b", "id-1", 10), ("a", "id-2", 3))], UTC)
-    assert {row.name: row.bytes_rewritten for row in view.tables} == {"b": 800, "a": 400}
+    tables = fleet_tables([night(10, ("a", "id-1", 10)), night(20, ("b", "id-1", 10), ("a", "id-2", 3))], UTC)
+    assert {row.name: row.bytes_rewritten for row in tables} == {"b": 800, "a": 400}
 
 
 def test_runs_of_shards_are_of_one_fleet() -> None:
-    view = fleet_view([night(10, ("a", "id-1", 10)), night(20, ("b", "id-2", 10)), night(30, ("a", "id-1", 10))], UTC)
-    assert view.span.startswith("2 tables, 3 runs")
-    assert {row.name: row.status for row in view.tables} == {"a": "done", "b": "done"}
+    runs = [night(10, ("a", "id-1", 10)), night(20, ("b", "id-2", 10)), night(30, ("a", "id-1", 10))]
+    assert "2 tables, 3 runs" in said(render_page(fleet_view(runs, UTC)))
+    assert {row.name: row.end.status for row in fleet_tables(runs, UTC)} == dict.fromkeys("ab", TableStatus.DONE)
 
 
 def test_two_policies_of_one_table_are_one_table() -> None:
-    view = fleet_view([night(10, ("a", "id-1", 10), ("b", "id-1", 10), failed=True)], UTC)
-    assert [(row.name, row.runs_failed) for row in view.tables] == [("a", 1)]
+    tables = fleet_tables([night(10, ("a", "id-1", 10), ("b", "id-1", 10), failed=True)], UTC)
+    assert [(row.name, row.runs_failed) for row in tables] == [("a", 1)]
 
 
 def test_the_fleet_lists_its_runs_with_links_and_the_commit_of_the_policies() -> None:
     plan = replace(sample_plans.plan(sample_plans.orders()), git_commit="3f2c1a9<b>")
     outcome = samples.good_run()
-    page = render_fleet_page(fleet_view([(plan, outcome)], UTC, links={outcome.run_id: "runs/a%20b/report.html"}))
+    page = render_page(fleet_view([(plan, outcome)], UTC, links={outcome.run_id: "runs/a%20b/report.html"}))
     page_outline = check_is_safe(page)
     assert ("href", "runs/a%20b/report.html") in page_outline.attributes
     assert "3f2c1a9<b>" in "".join(page_outline.text)
-    without = check_is_safe(render_fleet_page(fleet_view([(plan, outcome)], UTC)))
+    without = check_is_safe(render_page(fleet_view([(plan, outcome)], UTC)))
     assert [value for name, value in without.attributes if name == "href"] == ["#tables"]
     assert outcome.run_id in "".join(without.text)
 
@@ -107,8 +109,7 @@ def test_the_fleet_lists_its_runs_with_links_and_the_commit_of_the_policies() ->
 def test_the_list_of_runs_says_that_it_has_the_newest_only_where_it_leaves_some_out() -> None:
     run = (sample_plans.plan(sample_plans.orders()), samples.good_run())
     few, many = (
-        "".join(check_is_safe(render_fleet_page(fleet_view([run] * number, UTC))).text)
-        for number in (1, MAX_RUNS_LISTED + 1)
+        "".join(check_is_safe(render_page(fleet_view([run] * number, UTC))).text) for number in (1, MAX_RUNS_LISTED + 1)
     )
     assert "Runs, with the commit of the policies" in few
     assert "The newest" not in few
@@ -122,24 +123,26 @@ def test_two_thousand_tables_of_a_fleet_stay_under_two_megabytes() -> None:
         replace(plan.tables[0], ref=ref, observed=sample_plans.observed(7, 920, 2**40, ref.identifier)) for ref in names
     )
     outcome = replace(good, tables=tuple(replace(good.tables[0], ref=ref) for ref in names))
-    page = render_fleet_page(fleet_view([(replace(plan, tables=tables), outcome)] * 5, UTC))
+    page = render_page(fleet_view([(replace(plan, tables=tables), outcome)] * 5, UTC))
     assert len(page.encode()) < 2_000_000
-    assert page.count('<th scope="row" class="name">') == 2001  # one row for all of them, and one each
+    assert page.count('<th scope="row">') == 2006  # five runs, one row for all tables, one each
     assert "2,000 tables: " in page
+
+
+def findings(page: Page) -> list[Finding]:
+    return [finding for block in page.body if isinstance(block, Findings) for finding in block.findings]
 
 
 def test_the_fleet_names_what_needs_attention_now_and_what_to_do() -> None:
     plan, bad, good = sample_plans.full_plan(), samples.bad_run(), samples.good_run()
     now = fleet_view([(plan, good), (plan, bad)], UTC)
-    text = "".join(check_is_safe(render_fleet_page(now)).text)
-    assert now.mood == "bad"
+    text = said(render_page(now))
+    assert "Nothing needs a person" not in text
     assert "What needs attention" in text
     assert "Next:" in text
     # A table that did well since needs nobody any more.
-    assert fleet_view([(plan, bad), (plan, good)], UTC).findings.findings == [
-        finding
-        for finding in now.findings.findings
-        if finding.table not in {table.ref.identifier for table in good.tables}
+    assert findings(fleet_view([(plan, bad), (plan, good)], UTC)) == [
+        finding for finding in findings(now) if finding.table not in {table.ref.identifier for table in good.tables}
     ]
 
 
@@ -149,18 +152,16 @@ def test_a_table_in_quarantine_is_marked_with_the_command_that_lets_it_go() -> N
     held = {name: "V503: a check after the change failed"}
     of_run = run_view(plan, outcome, {}, UTC, run_folder="/runs/r", quarantined=held)
     of_fleet = fleet_view([(plan, outcome)], UTC, quarantined=held)
-    assert (of_run.mood, of_fleet.mood) == ("bad", "bad")
-    assert of_run.verdict == "Nothing failed in this run, but 1 table is in quarantine now."
-    assert "1 table is in quarantine" in of_fleet.verdict
-    for findings, page in (
-        (of_run.findings.findings, render_run_page(of_run)),
-        (of_fleet.findings.findings, render_fleet_page(of_fleet)),
-    ):
-        (finding,) = [finding for finding in findings if finding.code == "A411"]
+    verdict = "Nothing failed in this run, but 1 table is in quarantine now."
+    for view, words in ((of_run, verdict), (of_fleet, "1 table is in quarantine")):
+        page = render_page(view)
+        assert words in said(page)
+        assert "Nothing needs a person" not in said(page)
+        assert re.search(rf'<p><span class="bad">[^<]*{re.escape(words)}', page)
+        (finding,) = [finding for finding in findings(view) if finding.code == "A411"]
         assert finding.headline == (f"{name}: in quarantine, no run changes it until a person has looked: {held[name]}")
         assert f"<code>maintainer verify {name} --accept REASON</code>" in page
-        assert page.count('<small class="bad">in quarantine</small>') == 1
-        check_is_safe(page)
+        assert page.count('<span class="bad"> in quarantine</span>') == 1
 
 
 def test_no_page_says_that_nothing_was_lost_beside_a_quarantine_or_a_wrong_commit() -> None:
@@ -183,11 +184,11 @@ def test_no_page_says_that_nothing_was_lost_beside_a_quarantine_or_a_wrong_commi
         ({"another.table": "V507: wrong"}, [], True),
     ):
         for page in (
-            render_run_page(run_view(plan, outcome, {}, UTC, run_folder="r", quarantined=held, verified=verified)),
-            render_fleet_page(fleet_view([(plan, outcome)], UTC, quarantined=held, verified=verified)),
+            render_page(run_view(plan, outcome, {}, UTC, run_folder="r", quarantined=held, verified=verified)),
+            render_page(fleet_view([(plan, outcome)], UTC, quarantined=held, verified=verified)),
         ):
             assert (praise in page, sober in page) == (good, not good)
-            said = "".join(check_is_safe(page).text)
-            assert (f"checked version 9 of {name}, {by}: proven (run r3)." in said) == bool(verified)
-            assert (f"checked version 5 of {name}, {by}: wrong: 1 row gone (run r2)." in said) == (len(verified) > 1)
-            assert "unread" not in said  # a later look at the version counts
+            text = said(page)
+            assert (f"checked version 9 of {name}, {by}: proven (run r3)." in text) == bool(verified)
+            assert (f"checked version 5 of {name}, {by}: wrong: 1 row gone (run r2)." in text) == (len(verified) > 1)
+            assert "unread" not in text  # a later look at the version counts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,8 +11,11 @@ from maintainer.model.plan.zorder_turn import LayoutChange, LayoutFigures, Strat
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, VacuumReceipt
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.price_settings import Prices
+from maintainer.report.document.blocks import Row
+from maintainer.report.document.terminal_writer import plain
 from maintainer.report.html.gains import amounts, gain_tiles, layout_gain
 from maintainer.report.run.outcome_text import WorkDone
+from maintainer.report.style import Role
 from tests.support.runs import sample_runs as samples
 
 TIB, GIB = 1 << 40, 1 << 30
@@ -26,6 +30,10 @@ def turned(name: str, before: tuple[float, int], after: tuple[float, int] | None
     return replace(table, ref=TableRef(name), steps=(replace(table.steps[0], turns=(turn,)),))
 
 
+def texts(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    return [tuple(map(plain, row.cells)) for row in rows]
+
+
 def test_of_several_runs_of_a_table_the_newest_counts() -> None:
     gain = layout_gain(
         [turned("a", (30, 9 * TIB), (12, 4 * TIB)), turned("b", (4, TIB), None), turned("a", (14, 5 * TIB), (5, TIB))]
@@ -33,11 +41,11 @@ def test_of_several_runs_of_a_table_the_newest_counts() -> None:
     assert gain is not None
     assert (gain.num_tables, gain.files, gain.size_bytes) == (1, (14, 5), (5 * TIB, TIB))
     assert gain_tiles(gain, NOTHING) == (
-        ("14 \u2192 5", "files that a typical query reads, before and after the newest Z-order", "good"),
+        ("14 \u2192 5", "files that a typical query reads, before and after the newest Z-order", Role.GOOD),
     )
     two = layout_gain([turned("a", (3.5, 2), (3.5, 2)), turned("b", (1, 1), (1, 1))])
     assert gain_tiles(two, NOTHING) == (
-        ("4.5 \u2192 4.5", "files that a typical query reads, before and after the newest Z-order of 2 tables", "calm"),
+        ("4.5 \u2192 4.5", "files that a typical query reads, before and after the newest Z-order of 2 tables", None),
     )
     assert layout_gain([samples.good_run().tables[1]]) is None
 
@@ -46,16 +54,16 @@ def test_money_stands_with_its_formula() -> None:
     gain = layout_gain([turned("a", (30, 9 * GIB), (5, GIB))])
     work = replace(NOTHING, files_deleted=3, bytes_deleted=100 * GIB)
     run = replace(samples.good_run(), duration_seconds=1800.0)
-    priced = amounts(Prices("EUR", 5.0, 0.02, 3.0), gain, work, (run, run))
-    assert [(amount.figure, amount.formula) for amount in priced] == [
+    priced = texts(amounts(Prices("EUR", 5.0, 0.02, 3.0), gain, work, (run, run)))
+    assert [(row[0], row[2]) for row in priced] == [
         (f"{1000 * 8 / 1024 * 5:,.2f} EUR", "1,000 queries \u00d7 (9 GiB \u2212 1 GiB) \u00d7 5 EUR a TiB scanned"),
         ("2.00 EUR", "100 GiB deleted \u00d7 0.02 EUR a GiB and month"),
         ("3.00 EUR", "1.00 hours of 2 runs \u00d7 3 EUR an hour"),
     ]
-    (more,) = amounts(Prices("EUR", 5.0), layout_gain([turned("a", (30, GIB), (5, 2 * GIB))]), work, ())
-    assert (more.figure, more.what) == (f"{1000 / 1024 * 5:,.2f} EUR", "more for 1,000 typical queries")
+    (more,) = texts(amounts(Prices("EUR", 5.0), layout_gain([turned("a", (30, GIB), (5, 2 * GIB))]), work, ()))
+    assert more[:2] == (f"{1000 / 1024 * 5:,.2f} EUR", "more for 1,000 typical queries")
     small = amounts(Prices("", None, 0.02, None), None, replace(work, bytes_deleted=1), ())
-    assert [amount.figure for amount in small] == ["less than 0.01"]
+    assert [row[0] for row in texts(small)] == ["less than 0.01"]
 
 
 def test_without_prices_or_figures_there_is_no_amount() -> None:
@@ -91,6 +99,6 @@ def test_what_lies_in_the_trash_still_takes_room(
     work = WorkDone.of((replace(samples.vacuum_done(), vacuum=vacuum),))
     assert ((work.files_deleted, work.bytes_deleted), (work.files_moved, work.bytes_moved)) == (deleted, moved)
     spared = amounts(Prices("EUR", None, 0.02, None), None, work, ())
-    assert [amount.figure for amount in spared] == ([f"{41 * 0.02:,.2f} EUR"] if deleted[0] else [])
+    assert [row[0] for row in texts(spared)] == ([f"{41 * 0.02:,.2f} EUR"] if deleted[0] else [])
     tiles = [what.partition(" in ")[0] for _, what, _ in gain_tiles(None, work)]
     assert tiles == ["deleted"] * bool(deleted[0]) + ["moved to the trash"] * bool(moved[0])

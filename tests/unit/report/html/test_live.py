@@ -8,8 +8,11 @@ from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import StepFinished, StepStarted, TableFinished
 from maintainer.model.run.run_events import Deleting, RecordOpened, RunEvent
-from maintainer.report.html.live_view import LiveView, live_view
-from maintainer.report.html.page import Served, render_live_page
+from maintainer.report.document.blocks import Table, Tiles
+from maintainer.report.document.terminal_writer import plain
+from maintainer.report.html.live_view import live_view
+from maintainer.report.html.page import Page, Served, render_page
+from maintainer.units import format_size
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 
@@ -18,10 +21,20 @@ ORDERS = sample_plans.orders()
 NAME = ORDERS.ref.identifier
 
 
-def seen(*events: RunEvent, now_ms: int = sample_plans.TEN_PM + 65_000) -> LiveView:
+def seen(*events: RunEvent, now_ms: int = sample_plans.TEN_PM + 65_000) -> Page:
     plan = sample_plans.plan(ORDERS, sample_plans.quiet("sales.regions"))
     begun = RecordOpened(sample_plans.TEN_PM, samples.RUN, 1)
     return live_view("acme", samples.RUN, plan, [begun, *events], UTC, now_ms=now_ms)
+
+
+def rows(page: Page) -> list[tuple[str, ...]]:
+    (table,) = (block for block in page.body if isinstance(block, Table))
+    return [tuple(map(plain, row.cells)) for row in table.rows]
+
+
+def figures(page: Page) -> list[str]:
+    (tiles,) = (block for block in page.body if isinstance(block, Tiles))
+    return [figure for figure, _, _ in tiles.tiles]
 
 
 def starts(kind: StepKind) -> StepStarted:
@@ -37,25 +50,24 @@ def over(status: TableStatus) -> TableFinished:
 
 
 def test_a_table_waits_then_works_then_is_done() -> None:
-    (waits,) = seen().tables
-    assert (waits.state, waits.what) == ("waiting", "properties, compact, vacuum")
+    assert rows(seen()) == [(NAME, "waiting", "properties, compact, vacuum", "")]
     begins = starts(StepKind.COMPACT)
-    (works,) = seen(ends(StepKind.SET_PROPERTIES, StepStatus.SUCCEEDED), begins).tables
-    assert (works.state, works.what) == ("working", "properties OK, compact")
-    assert works.since == "22:00:00, this step for 1m 5s"
-    (deletes,) = seen(begins, Deleting(sample_plans.TEN_PM, NAME, "id", "mem:/t", "x", 500, 2310)).tables
-    assert deletes.what == "vacuum, 500 of 2310 files deleted"
+    (works,) = rows(seen(ends(StepKind.SET_PROPERTIES, StepStatus.SUCCEEDED), begins))
+    assert works == (NAME, "working", "properties OK, compact", "22:00:00, this step for 1m 5s")
+    (deletes,) = rows(seen(begins, Deleting(sample_plans.TEN_PM, NAME, "id", "mem:/t", "x", 500, 2310)))
+    assert deletes[2] == "vacuum, 500 of 2310 files deleted"
     ended = seen(begins, ends(StepKind.COMPACT, StepStatus.FAILED), over(TableStatus.FAILED))
-    assert [(table.state, table.mood, table.what) for table in ended.tables] == [("failed", "bad", "compact FAIL")]
-    assert (ended.done, ended.total, ended.idle) == (1, 1, 1)
-    planned = sum(step.size_bytes for step in ORDERS.rewrites)
-    assert (ended.bytes_done, ended.bytes_total) == (0, planned), "nothing is known to be rewritten"
+    assert rows(ended) == [(NAME, "failed", "compact FAIL", "")]
+    assert '<span class="bad">failed</span>' in render_page(ended)
+    planned = format_size(sum(step.size_bytes for step in ORDERS.rewrites))
+    assert ended.title.startswith("1 of 1 done")
+    assert figures(ended)[:2] == [f"0 B of {planned}", "1"], "nothing is known to be rewritten"
     done = seen(begins, ends(StepKind.COMPACT, StepStatus.SUCCEEDED), over(TableStatus.DONE))
-    assert (done.bytes_done, done.bytes_total) == (planned, planned)
+    assert figures(done)[0] == f"{planned} of {planned}"
 
 
 def test_the_page_asks_again_by_itself() -> None:
-    page = render_live_page(seen(starts(StepKind.ZORDER)), Served("/", "/live", 3))
+    page = render_page(seen(starts(StepKind.ZORDER)), Served("/", "/live", 3))
     assert '<meta http-equiv="refresh" content="3">' in page
     assert "0 of 1 tables with work are done" in page
     assert "<title>0 of 1 done, acme - maintainer</title>" in page
