@@ -203,12 +203,13 @@ Pair = tuple[str, Point]
 
 ALWAYS: dict[str, frozenset[Pair]] = {
     "compact": frozenset(
-        {("append", Point.BEFORE_COMMIT), ("DELETE with a deletion vector", Point.BEFORE_COMMIT),
-         ("dropped and created again", Point.BEFORE_READ), ("dropped and created again", Point.BEFORE_COMMIT)}
+        {("DELETE with a deletion vector", Point.BEFORE_COMMIT), ("dropped and created again", Point.BEFORE_COMMIT)}
     ),
     "vacuum": frozenset({("RESTORE", Point.BEFORE_COMMIT)}),
 }  # fmt: skip
-"""What every run has: a commit beside another one, one that yields, a table that is another, a deletion that stops."""
+"""What every run has: a commit that yields, a table that is another, a deletion that stops.
+
+A commit beside an append has a test of its own, in ``test_conflicts.py``."""
 
 
 RECREATED_UNDER_US = pytest.mark.contradicts(

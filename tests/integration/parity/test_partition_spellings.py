@@ -356,6 +356,7 @@ def test_an_empty_text_of_a_number_or_a_time_stays_apart_from_null(
     assert num_files(table) == len(ids_by_text(table))
 
 
+@pytest.mark.long
 def test_a_command_takes_nothing_beside_an_empty_text_that_is_null(
     lease: SessionLease, empty: Path, lake: Path, tmp_path: Path
 ) -> None:
@@ -368,6 +369,7 @@ def test_a_command_takes_nothing_beside_an_empty_text_that_is_null(
     assert num_files(table) == num_files(empty)
 
 
+@pytest.mark.long
 def test_what_delta_writes_for_each_text(spark: SparkSession, built: Path, table: Path) -> None:
     """The guard of the command engine: every text that it takes for Delta's own comes back from OPTIMIZE as it was."""
     session = spark.newSession()
