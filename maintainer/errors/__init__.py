@@ -184,6 +184,8 @@ class CommitNotLanded(MaintainerError):
     """The commit certainly did not happen; what we wrote was removed."""
 
     default_code = "C702"
+    is_refusal = False
+    """Whether Delta itself refused it."""
 
 
 class CommitUnknown(MaintainerError):

@@ -10,6 +10,7 @@ from maintainer.delta.jvm import changed_settings
 from maintainer.delta.log.commit_history import find_stamp
 from maintainer.delta.storage.failures.engine_failures import (
     NOT_COMMITTED_HELP,
+    commit_failed,
     describe,
     is_cancelled,
     is_conflict,
@@ -22,7 +23,7 @@ from maintainer.delta.storage.failures.machine_failures import (
     storage_error,
 )
 from maintainer.delta.transaction.commit_fate import USER_METADATA, settled
-from maintainer.errors import CommitConflict, CommitNotLanded, FileAbsent, Interrupted, MaintainerError
+from maintainer.errors import CommitConflict, FileAbsent, Interrupted, MaintainerError
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts
 
@@ -92,9 +93,5 @@ def _not_landed(error: Exception, where: str) -> MaintainerError:
             found=message_of(error),
             help="if it is a file of the table, the table was damaged before: see `maintainer explain T408`",
         )
-    return CommitNotLanded(
-        "Delta's command failed; nothing was committed",
-        where=where,
-        found=message_of(error),
-        help=f"{NOT_COMMITTED_HELP}; {LEFT_BEHIND}",
-    )
+    what = "Delta's command failed; nothing was committed"
+    return commit_failed(what, where, chain, f"{NOT_COMMITTED_HELP}; {LEFT_BEHIND}")

@@ -142,13 +142,8 @@ class CommandTableWriter:
         check_as_planned(now.property_map, step, facts.ref.identifier)
         before_commit(now.version, None)
         statement = set_properties(table_of_path(self._reader.storage(now).root_text), dict(step.after))
-        try:
+        with refused_properties():
             version = run_stamped(self._session, lambda: self._reader.storage(now), now, statement, {}, stamp)
-        except CommitNotLanded as error:
-            refusal = refused_properties(error)
-            if refusal is not None:
-                raise refusal from error
-            raise
         if version is None:
             raise CommitNotLanded(
                 "the commit is not in the log", where=facts.ref.identifier, help="run `maintainer apply` again"

@@ -11,6 +11,7 @@ from maintainer.delta.log.commit_history import find_stamp
 from maintainer.delta.log.conflicting_commit import lost_to
 from maintainer.delta.storage.failures.engine_failures import (
     NOT_COMMITTED_HELP,
+    commit_failed,
     describe,
     is_cancelled,
     is_conflict,
@@ -77,12 +78,8 @@ def not_landed(error: BaseException, where: str) -> MaintainerError:
         return Interrupted(
             "cancelled while committing; the commit did not land", where=where, help="run `maintainer apply` again"
         )
-    return storage_error(chain, where) or CommitNotLanded(
-        "the commit failed and did not land; what was written was removed",
-        where=where,
-        found=message_of(error),
-        help=NOT_COMMITTED_HELP,
-    )
+    what = "the commit failed and did not land; what was written was removed"
+    return storage_error(chain, where) or commit_failed(what, where, chain, NOT_COMMITTED_HELP)
 
 
 def settled(

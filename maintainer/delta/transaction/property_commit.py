@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.conflicting_commit import find_conflicting_commit
@@ -49,7 +50,7 @@ def set_properties(
         if attempts == 1:
             before_commit(read_version, None)  # the caller's: what it raises says nothing about the table
         try:
-            with table_errors(where), checksum_taken_over(jvm, storage):
+            with table_errors(where), refused_properties(), checksum_taken_over(jvm, storage):
                 version = commit_once(
                     jvm, storage, stamp, where, lambda: _change(jvm, facts.location, step), after_version=read_version
                 )
@@ -58,11 +59,6 @@ def set_properties(
         except CommitConflict:
             if attempts >= MAX_ATTEMPTS:
                 raise
-        except CommitNotLanded as error:
-            refusal = refused_properties(error)
-            if refusal is not None:
-                raise refusal from error
-            raise
     return CommitReceipt(
         version=version, read_version=read_version, attempts=attempts, duration_seconds=time.monotonic() - started
     )
@@ -83,17 +79,16 @@ def _planned_head(
     return int(snapshot.version())
 
 
-def refused_properties(error: CommitNotLanded) -> TableError | None:
-    """Return T418 if Delta refuses the properties, None for any other failure."""
-    if not error.found or "[DELTA_" not in error.found:
-        return None
-    return TableError(
-        "Delta refuses the table properties",
-        code="T418",
-        where=error.where,
-        found=error.found,
-        help="correct the value in the policy",
-    )
+@contextmanager
+def refused_properties() -> Iterator[None]:
+    """Raise T418 where Delta refuses the properties that the block commits."""
+    try:
+        yield
+    except CommitNotLanded as error:
+        if not error.is_refusal:
+            raise
+        what, help = "Delta refuses the table properties", "correct the value in the policy"
+        raise TableError(what, code="T418", where=error.where, found=error.found, help=help) from error
 
 
 def _change(jvm: DeltaJvm, location: str, step: SetPropertiesStep) -> None:

@@ -260,6 +260,14 @@ def _one_line(text: str) -> str:
     return " ".join(_SQLSTATE.sub("", text).split())
 
 
+def commit_failed(what: str, where: str, chain: tuple[Failure, ...], help: str) -> CommitNotLanded:
+    """Return the error of a commit that did not land, by the innermost failure that says anything."""
+    innermost = next((failure for failure in reversed(chain) if failure.message), chain[0])
+    error = CommitNotLanded(what, where=where, found=innermost.message or innermost.type_name, help=help)
+    error.is_refusal = innermost.condition.startswith("DELTA_")
+    return error
+
+
 def as_write_error(error: BaseException, where: str, doing: str) -> MaintainerError:
     """Turn an exception met on the way to a commit (nothing is committed yet) into one of ours.
 

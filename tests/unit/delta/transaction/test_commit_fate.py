@@ -374,3 +374,17 @@ def test_a_failed_commit_says_what_was_found() -> None:
     assert isinstance(error, CommitNotLanded)
     assert error.found == "disk on fire"
     assert isinstance(not_landed(_java("java.io.IOException", "Disk quota exceeded"), "t"), EnvironmentUnfit)
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "is_refusal"),
+    [
+        ("o.DeltaAnalysisException", "[DELTA_UNKNOWN_CONFIGURATION] Unknown configuration: delta.x", True),
+        ("java.io.IOException", "cannot write /lake/[DELTA_UNKNOWN_CONFIGURATION]/t", False),
+        ("o.AnalysisException", "[INTERNAL_ERROR] x", False),
+    ],
+)
+def test_only_what_delta_itself_refuses_is_a_refusal(name: str, message: str, is_refusal: bool) -> None:
+    error = not_landed(_java(name, message), "t")
+    assert isinstance(error, CommitNotLanded)
+    assert (error.is_refusal, error.found) == (is_refusal, message)
