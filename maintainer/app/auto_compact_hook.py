@@ -10,14 +10,15 @@ from __future__ import annotations
 import json
 import logging
 import os
-import threading
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from maintainer.app.auto_compact_run import HookRequest, run_hook
+from maintainer.engine.side_call import side_call
 from maintainer.errors import CommitNotLanded, Interrupted, MaintainerError
 from maintainer.model.codec import encode
 from maintainer.model.run.auto_compaction import OPERATION, RUN_PREFIX, AutoCompactResult, AutoCompactStatus
@@ -60,18 +61,13 @@ def auto_compact(
         min_num_files, min_file_size, max_file_size, modified_partitions_only, quiet_after_updates
     )
     request = HookRequest(spark, _ref(name), group, enabled, arguments)
-    results: list[AutoCompactResult] = []
-    thread = threading.Thread(
-        target=lambda: results.append(_guarded(lambda: run_hook(request), name)), name=group, daemon=True
-    )
     try:
-        thread.start()
-        thread.join(timeout_seconds)
-        if thread.is_alive():
-            _cancel_until_it_ends(thread, request)
-            result = _cut_short(results, request, timeout_seconds)
+        attempt = side_call(lambda: _guarded(lambda: run_hook(request), name), group)
+        if wait([attempt], timeout_seconds).done:
+            result = attempt.result()
         else:
-            result = results[0]
+            _cancel_until_it_ends(attempt, request)
+            result = _cut_short(attempt, request, timeout_seconds)
     except KeyboardInterrupt:
         # Somebody wants the whole program to stop, and that is not for a hook to swallow.
         _cancel(request)
@@ -106,16 +102,16 @@ def _failure(name: str, error: BaseException) -> AutoCompactResult:
     return AutoCompactResult(AutoCompactStatus.FAILED, name, reason)
 
 
-def _cut_short(results: list[AutoCompactResult], request: HookRequest, timeout_seconds: float) -> AutoCompactResult:
+def _cut_short(attempt: Future[AutoCompactResult], request: HookRequest, timeout_seconds: float) -> AutoCompactResult:
     """The result of an attempt that was cancelled: what it came to all the same, or that this is not known."""
     why = f"not done within {timeout_seconds:g} s and cancelled"
-    if not results:
+    if not attempt.done():
         reason = (
             f"{why}, but it has not ended; if it was committing, a commit may still land: "
             f"`maintainer show {request.group}` and the table's history (userMetadata) have it then"
         )
         return AutoCompactResult(AutoCompactStatus.FAILED, request.ref.identifier, reason, error_code=OVERDUE)
-    result = results[0]
+    result = attempt.result()
     if result.status is not AutoCompactStatus.FAILED:
         return result
     if result.error_code not in _ENDED_BY_CANCEL:
@@ -124,11 +120,11 @@ def _cut_short(results: list[AutoCompactResult], request: HookRequest, timeout_s
     return replace(result, reason=f"{why}; {landed}", error_code=OVERDUE)
 
 
-def _cancel_until_it_ends(thread: threading.Thread, request: HookRequest) -> None:
+def _cancel_until_it_ends(attempt: Future[AutoCompactResult], request: HookRequest) -> None:
     ends = time.monotonic() + CANCEL_SECONDS
-    while thread.is_alive() and (left := ends - time.monotonic()) > 0:
+    while not attempt.done() and (left := ends - time.monotonic()) > 0:
         _cancel(request)
-        thread.join(min(left, CANCEL_AGAIN_SECONDS))
+        wait([attempt], min(left, CANCEL_AGAIN_SECONDS))
 
 
 def _cancel(request: HookRequest) -> None:

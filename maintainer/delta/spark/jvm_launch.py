@@ -8,15 +8,17 @@ read.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Mapping
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from maintainer.delta.jvm import JavaObject
 from maintainer.delta.spark import engine_log
 from maintainer.delta.spark.class_archive import RECORDING_TIMEOUT_SECONDS, ClassArchive
+from maintainer.engine.side_call import side_call
 from maintainer.errors import EnvironmentUnfit
 from maintainer.errors.foreign_text import SECRET_KEY
 
@@ -87,25 +89,16 @@ def launch(conf: Mapping[str, str], log: BinaryIO, log_path: Path) -> Engine:
         # The value of `encryption.key` names a key, or is one.
         if not SECRET_KEY.search(key) and "encryption" not in key:
             visible.set(key, value)
-    answer: list[Any] = []
-
-    def start() -> None:
-        try:
-            streams = {"stdout": log, "stderr": log}
-            gateway = launch_gateway(conf=visible, popen_kwargs=streams)  # type: ignore[no-untyped-call] # pyspark's
-            answer.append(gateway)
-        except BaseException as error:
-            answer.append(error)
-
+    streams = {"stdout": log, "stderr": log}
     # launch_gateway waits without a limit; a JVM that hangs must not hang us.
-    thread = threading.Thread(target=start, name="maintainer-launch", daemon=True)
-    thread.start()
-    thread.join(LAUNCH_TIMEOUT_SECONDS)
-    if not answer:
+    launched = partial(launch_gateway, conf=visible, popen_kwargs=streams)
+    launch: Future[Any] = side_call(launched, "maintainer-launch")
+    if not wait([launch], LAUNCH_TIMEOUT_SECONDS).done:
         raise _did_not_start(f"Spark's JVM did not answer within {LAUNCH_TIMEOUT_SECONDS:.0f} s", log_path)
-    if isinstance(answer[0], BaseException):
-        raise _did_not_start("Spark's JVM did not start", log_path) from answer[0]
-    gateway = answer[0]
+    try:
+        gateway = launch.result()
+    except BaseException as error:
+        raise _did_not_start("Spark's JVM did not start", log_path) from error
     return Engine(gateway, gateway.proc)
 
 

@@ -13,8 +13,10 @@ lands twice.
 from __future__ import annotations
 
 import threading
+from concurrent.futures import wait
 from dataclasses import dataclass, field
 
+from maintainer.engine.side_call import side_call
 from maintainer.execution.run.cancellation import RETRY_THE_REST, StopSwitch
 from maintainer.execution.run.run_context import Clock, RunContext
 from maintainer.journal.folder.run_folder import RunFolder
@@ -171,24 +173,22 @@ def append_within(
     if switch.terminated and sink is not None:
         left = _left_to_the_next_run(switch.stop_reason, folder) if rows else None
         return flush(folder, rows, None) or left
-    results: list[Problem | None] = []
-    worker = threading.Thread(target=lambda: results.append(flush(folder, rows, sink)), name="ledger", daemon=True)
     started = clock.monotonic()
     stopped_at = started if switch.stop_reason is not None else None
-    worker.start()
-    while worker.is_alive():
-        worker.join(TICK_SECONDS)
+    append = side_call(lambda: flush(folder, rows, sink), "ledger")
+    while not wait([append], TICK_SECONDS).done:
         now = clock.monotonic()
         if stopped_at is None and switch.stop_reason is not None:
             stopped_at = now
         grace = 0.0 if switch.urgent or switch.terminated else stop_grace_seconds
         if now - started > limit_seconds:
             return _given_up(f"not done within {limit_seconds:g} s", folder)
-        if stopped_at is not None and now - stopped_at > grace and worker.is_alive():
+        if stopped_at is not None and now - stopped_at > grace and not append.done():
             return _left_to_the_next_run(switch.stop_reason, folder)
-    if not results:
-        return _given_up("the ledger writer ended without a result", folder)
-    return results[0]
+    try:
+        return append.result()
+    except Exception as error:  # the run is over, and does not fail by it
+        return _given_up(f"{type(error).__name__}: {error}", folder)
 
 
 def _left_to_the_next_run(stop_reason: str | None, folder: RunFolder) -> Problem:

@@ -6,10 +6,11 @@ Importing Great Expectations takes seconds of Python, while the first tables wai
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 
 from maintainer.engine.shared_change import SharedChange
+from maintainer.engine.side_call import side_call
 from maintainer.errors import EnvironmentUnfit, MaintainerError
 
 CANNOT_VERIFY = "E653"
@@ -35,13 +36,16 @@ class VerifierCheck:
     """A check of the verifier that may run on a thread of its own. One serves a run; used from any thread."""
 
     def __init__(self) -> None:
-        self._thread: threading.Thread | None = None
-        self._error: MaintainerError | None = None
+        self._call: Future[None] | None = None
 
     def start(self, check: Callable[[], None]) -> None:
         """Run the check on a thread of its own."""
-        self._thread = threading.Thread(target=self._run, args=(check,), name="maintainer-verifier", daemon=True)
-        self._thread.start()
+
+        def switching_often() -> None:
+            with _switching.held():
+                check()
+
+        self._call = side_call(switching_often, "maintainer-verifier")
 
     def wait(self) -> None:
         """Wait for the check, if one was started.
@@ -49,34 +53,27 @@ class VerifierCheck:
         Raises:
             MaintainerError: What the check raised; E653 where it has no answer in time.
         """
-        if self._thread is None:
+        if self._call is None:
             return
-        self._thread.join(LIMIT_SECONDS)
-        if self._thread.is_alive():
+        if not wait([self._call], LIMIT_SECONDS).done:
             raise EnvironmentUnfit(
                 "Great Expectations cannot be imported, so nothing could be verified; nothing was changed",
                 code=CANNOT_VERIFY,
                 found=f"no answer within {LIMIT_SECONDS:.0f} s",
                 help="look for a disk that does not answer, then run `maintainer apply` again",
             )
-        error = self._error
-        if error is not None:
+        try:
+            self._call.result()
+        except MaintainerError as error:
             # Each table gets an error of its own: whoever raises it on adds to it.
             raise type(error)(
                 error.what, code=error.code, where=error.where, found=error.found, allowed=error.allowed,
                 help=error.help,
             ) from error  # fmt: skip
-
-    def _run(self, check: Callable[[], None]) -> None:
-        try:
-            with _switching.held():
-                check()
-        except MaintainerError as error:
-            self._error = error
-        except Exception as error:  # whatever it is, nothing could be verified
-            self._error = EnvironmentUnfit(
+        except BaseException as error:  # whatever it is, nothing could be verified
+            raise EnvironmentUnfit(
                 "Great Expectations does not work here",
                 code=CANNOT_VERIFY,
                 found=f"{type(error).__name__}: {error}",
                 help="install the release that maintainer names: pip install 'great-expectations>=1.24,<2'",
-            )
+            ) from error

@@ -354,13 +354,13 @@ def test_an_interrupt_of_the_caller_is_raised_and_nothing_is_committed_later(
         writing.set()
         until_cancelled(where)
 
-    def interrupted(thread: threading.Thread, timeout: float | None = None) -> None:
+    def interrupted(calls: object, timeout: float) -> None:
         assert writing.wait(20)
         raise KeyboardInterrupt
 
     lake.at("write", slow)
     with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "join", interrupted)
+        patch.setattr(auto_compact_hook, "wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
             hook()
     leave()

@@ -262,6 +262,18 @@ def test_a_ledger_that_hangs_is_given_up_and_its_rows_stay(night: Night) -> None
     night.ledger.go.set()
 
 
+def test_a_ledger_that_breaks_in_a_way_that_nobody_foresaw_fails_no_run(
+    night: Night, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(rows: object) -> None:
+        raise KeyError("a column")
+
+    monkeypatch.setattr(night.ledger, "append", lambda run_id, rows: broken(rows))
+    assert [table.status for table in night.run().tables] == [TableStatus.DONE]
+    assert night.told() == [("E652", "the ledger could not be written: KeyError: 'a column'")]
+    assert night.waiting() == 1
+
+
 def test_a_signal_cuts_it_short(night: Night) -> None:
     def stop() -> None:
         assert night.ledger.begun.wait(10)
