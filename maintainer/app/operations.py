@@ -34,7 +34,7 @@ from maintainer.app.running.observers.observed_run import OnProblem, handed_on, 
 from maintainer.app.running.restore_files import undelete_run
 from maintainer.app.running.run_listener import RunListener
 from maintainer.app.running.verify_commits import VerifyRequest, quarantine_events, verify_tables
-from maintainer.app.running.watch_loop import WatchBounds, WatchEnd, ends_watch
+from maintainer.app.running.watch_loop import WatchBounds, WatchEnd
 from maintainer.app.running.watch_loop import watch as watch_tables
 from maintainer.app.selection.chosen_tables import (
     ChosenTables,
@@ -49,6 +49,7 @@ from maintainer.app.selection.managed_search import with_recorded_tables
 from maintainer.app.selection.run_spec import RunSpec, narrowed
 from maintainer.app.selection.store_reach import tables_out_of_reach
 from maintainer.app.status.status_look import StatusLook, look_at_all
+from maintainer.engine.process_loss import is_engine_lost
 from maintainer.engine.protocols import Engine, SignOfLife
 from maintainer.engine.stages import SILENT
 from maintainer.engine.worker_names import worker_name
@@ -234,7 +235,7 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
                     _finish(project, outcome, due, journal, [], listener)
                     _add_hook_commits(project, opened.engine, due, ledger, outcome, listener.problem)
             except Exception as error:
-                if outcome is None or ends_watch(error):
+                if outcome is None or is_engine_lost(error):
                     raise
                 listener.round_failed(error)  # the run is over and recorded: how its tables ended counts
             if switch.deletions_held != held_before:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 
-from maintainer.errors import EnvironmentUnfit
+from maintainer.errors import EngineGone
 
 MAX_CAUSES = 8
-ENGINE_GONE = "E612"
 
 _NAMES = frozenset({"Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError"})
 _CONNECT_STATUS = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED"})
@@ -44,7 +43,7 @@ def is_engine_lost(error: BaseException) -> bool:
 
 def _is_lost(error: BaseException) -> bool:
     name = type(error).__name__
-    if name in _NAMES or name == "RetriesExceeded":
+    if isinstance(error, EngineGone) or name in _NAMES or name == "RetriesExceeded":
         return True
     status = getattr(error, "getGrpcStatusCode", None)
     if status is not None and status().name in _CONNECT_STATUS:
@@ -60,14 +59,14 @@ def says_stopped(text: str) -> bool:
     return _STOPPED.search(text) is not None
 
 
-def engine_gone(where: str | None) -> EnvironmentUnfit:
+def engine_gone(where: str | None) -> EngineGone:
     """Return the error for a table whose engine ended."""
     way_out = "see the end of spark.log in the run folder; often memory: --conf spark.driver.memory=8g"
-    return EnvironmentUnfit("the Spark JVM has gone", code=ENGINE_GONE, where=where, help=way_out)
+    return EngineGone("the Spark JVM has gone", where=where, help=way_out)
 
 
-def session_gone() -> EnvironmentUnfit:
+def session_gone() -> EngineGone:
     """Return the error for a command whose session has lost its JVM."""
     found = "this process has a Spark session, and its JVM does not answer"
     way_out = "start this Python process again, then run `maintainer apply`: it finds out what landed, and goes on"
-    return EnvironmentUnfit("the Spark JVM has gone", code=ENGINE_GONE, found=found, help=way_out)
+    return EngineGone("the Spark JVM has gone", found=found, help=way_out)

@@ -116,6 +116,12 @@ class EnvironmentUnfit(MaintainerError):
     """Whether the engine itself does not start, so that it is no table's fault."""
 
 
+class EngineGone(EnvironmentUnfit):
+    """The JVM or the server of Spark ended."""
+
+    default_code = "E612"
+
+
 class NotSupportedYet(MaintainerError):
     """Something that the contract names and this version does not do; refused, never ignored."""
 

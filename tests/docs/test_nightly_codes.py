@@ -49,7 +49,7 @@ OF_FILES = ("Y", "P")
 STORE_FAILURES = ("E681", "E682", "E683", "E684", "E685", "E691", "E692", "E693", "E694")
 NOT_BY_KEYWORD: dict[str, type[MaintainerError]] = {
     **dict.fromkeys(("T409", "T412", "T413", "T414", "T445"), errors.TableError),
-    **dict.fromkeys(("E612", "E650", "E651", *STORE_FAILURES), errors.EnvironmentUnfit),
+    **dict.fromkeys(("E650", "E651", *STORE_FAILURES), errors.EnvironmentUnfit),
     "V507": errors.VerificationFailed,
     BUG_CODE: errors.TableError,
 }

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from maintainer.engine.process_loss import ENGINE_GONE, is_engine_lost
+from maintainer.engine.process_loss import is_engine_lost
 from maintainer.errors import ExitCode, MaintainerError, Refused
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.table.tables_without_steps import problem_without_steps
@@ -104,7 +104,7 @@ def watch(
             tables.planned(plan)
             outcome = apply(plan) if has_work else None
         except Exception as error:
-            if ends_watch(error):
+            if is_engine_lost(error):  # no later round could do better
                 raise
             round_failed(error)
             tables.failed(at_stake, error)
@@ -116,11 +116,6 @@ def watch(
             break
         switch.wait(bounds.interval_seconds)
     return WatchEnd(rounds, runs, tables.code)
-
-
-def ends_watch(error: Exception) -> bool:
-    """Return whether no later round could do better: the engine is gone, or whoever reads what is printed."""
-    return is_engine_lost(error) or (isinstance(error, MaintainerError) and error.code == ENGINE_GONE)
 
 
 def _without_vacuums(plan: Plan) -> Plan:

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
-from maintainer.engine.process_loss import ENGINE_GONE
 from maintainer.errors import (
     CommitConflict,
     CommitNotLanded,
     CommitUnknown,
+    EngineGone,
     MaintainerError,
 )
 from maintainer.execution.run.problem_of_error import problem_of
@@ -183,6 +183,6 @@ def recorded_writing(
         yield
     except MaintainerError as error:
         # Where the engine is gone, nobody could remove anything.
-        if not error.left_over and error.code != ENGINE_GONE:
+        if not error.left_over and not isinstance(error, EngineGone):
             journal.written_off(writing)
         raise

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from maintainer.engine.process_loss import ENGINE_GONE, engine_gone, is_engine_lost
+from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.errors import (
     CommitConflict,
     CommitUnknown,
@@ -240,9 +240,9 @@ class TableRun:
         """Return the status that an error gives a step, and stop what else must stop because of it."""
         context, control = self.worker.context, self.worker.control
         problem = problem_of(error)
-        if problem.code == ENGINE_GONE or is_engine_lost(error):
+        if is_engine_lost(error):
             # Every other table would meet the same: they are not reached, and the cause is said once.
-            context.switch.halt(f"{ENGINE_GONE}: {problem_of(engine_gone(None)).what}")
+            context.switch.halt(str(engine_gone(None)))
         if problem.code == CANNOT_VERIFY:
             context.switch.halt(f"{problem.code}: {problem.what}")
         match error:

@@ -13,7 +13,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from maintainer.errors import EnvironmentUnfit, MaintainerError
+from maintainer.errors import CommitUnknown, EngineGone, EnvironmentUnfit, MaintainerError
 from maintainer.journal.events.earlier_runs import add_event
 from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_event
 from maintainer.journal.folder.atomic_files import read_document, write_atomically
@@ -89,7 +89,7 @@ def flush(folder: RunFolder, rows: tuple[LedgerRow, ...], sink: LedgerSink | Non
         cause = error.what + (f" (found: {error.found})" if error.found else "")
         if error.code in OF_THE_LEDGER:
             return Problem(error.code, cause, error.where, error.help)
-        if error.code in FATE_UNKNOWN:
+        if isinstance(error, (EngineGone, CommitUnknown)):  # perhaps after its commit: the next run looks
             return Problem("E652", f"whether the ledger has this run's rows is not known: {cause}", error.where, LATER)
         return Problem("E652", f"the ledger could not be written: {cause}", error.where, error.help or LATER)
     except OSError as error:
@@ -98,8 +98,6 @@ def flush(folder: RunFolder, rows: tuple[LedgerRow, ...], sink: LedgerSink | Non
 
 
 LATER = "the run folder keeps what happened; the next apply appends the rows"
-FATE_UNKNOWN = ("E612", "C703")
-"""The engine ended while it worked, perhaps after its commit: the next run looks, and no row is there twice."""
 
 
 def _take_rows_of_dead_runs(own: RunFolder, sink: LedgerSink) -> Problem | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.errors import CommitUnknown, EnvironmentUnfit
+from maintainer.errors import CommitUnknown, EngineGone
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.journal import Journal
@@ -24,7 +24,7 @@ class Py4JNetworkError(Exception):
 
 
 def gone(at: Station) -> None:
-    raise EnvironmentUnfit("the Spark JVM has gone", code="E612", help="often memory")
+    raise EngineGone("the Spark JVM has gone", help="often memory")
 
 
 def lost_in_the_commit(at: Station) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.errors import CommitNotLanded, EnvironmentUnfit, MaintainerError
+from maintainer.errors import CommitNotLanded, EngineGone, MaintainerError
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.events.event_log import EVENTS_FILE, read_events
@@ -35,7 +35,7 @@ def test_what_a_killed_engine_left_is_removed_once_by_the_next_run(tmp_path: Pat
     table = lake.table("a", (1, 2), (3,))
 
     def dies(at: Station) -> None:
-        raise EnvironmentUnfit("the Spark JVM has gone", code="E612")
+        raise EngineGone("the Spark JVM has gone")
 
     lake.at("write", dies, table="a", times=1)
     assert start(lake, runs, FIRST, plan_all(plan_of(table, compact(table)))).tables[0].status is TableStatus.FAILED
@@ -57,7 +57,7 @@ def test_nothing_is_removed_from_a_copy_while_the_original_may_be_in_its_place(t
     table = lake.table("a", (1, 2), (3,))
 
     def dies(at: Station) -> None:
-        raise EnvironmentUnfit("the Spark JVM has gone", code="E612")
+        raise EngineGone("the Spark JVM has gone")
 
     lake.at("write", dies, table="a", times=1)
     start(lake, runs, FIRST, plan_all(plan_of(table, compact(table))))
@@ -90,7 +90,7 @@ def test_files_of_a_commit_that_was_tried_are_left_alone(tmp_path: Path) -> None
     table = lake.table("a", (1, 2), (3,))
 
     def dies(at: Station) -> None:
-        raise EnvironmentUnfit("the Spark JVM has gone", code="E612")
+        raise EngineGone("the Spark JVM has gone")
 
     lake.at("commit", dies, table="a", times=1)
     start(lake, runs, FIRST, plan_all(plan_of(table, compact(table))))

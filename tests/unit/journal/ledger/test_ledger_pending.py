@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.errors import EnvironmentUnfit
+from maintainer.errors import CommitUnknown, EngineGone, EnvironmentUnfit, MaintainerError
 from maintainer.journal.events.earlier_runs import add_event
 from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
 from maintainer.journal.folder.run_folder import RunFolder
@@ -117,12 +117,12 @@ def test_a_damaged_ledger_keeps_its_own_code(tmp_path: Path) -> None:
     assert problem == Problem("E656", "the ledger is damaged", None, "move it away")
 
 
-@pytest.mark.parametrize("code", ["E612", "C703"])
+@pytest.mark.parametrize("kind", [EngineGone, CommitUnknown])
 def test_of_an_append_whose_engine_ended_nobody_says_that_it_failed(
-    tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kind: type[MaintainerError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def append(*args: object) -> None:
-        raise EnvironmentUnfit("the Spark JVM has gone", code=code)
+        raise kind("the Spark JVM has gone")
 
     sink = Sink(None)
     monkeypatch.setattr(sink, "append", append)
