@@ -47,7 +47,6 @@ _HEADING = ("TABLE", "STATE", "SMALL", "FILES", "SIZE", "OPTIMIZED", "VACUUMED",
 WIDTH = 100
 """Columns that a line of ``status`` takes at most, unless a single word is longer."""
 
-
 _WORST_FIRST = ("problem", "failed", "quarantined", "blocked", "drift", "due", "hot", "suspended", "unsupported")
 
 
@@ -72,8 +71,9 @@ def status_blocks(rows: Sequence[StatusRow], now_ms: int, *, tz: tzinfo = UTC, v
         return (Line("No table is selected."),)
     groups = [[row] for row in rows]
     if not verbose:
+        shown = [row for row in rows if not row.is_ledger] or rows
         order = {state: place for place, state in enumerate(_WORST_FIRST)}
-        groups = by_cause(sorted(rows, key=lambda row: order.get(row.state, len(order))), _alike, at_least=FOLD)
+        groups = by_cause(sorted(shown, key=lambda row: order.get(row.state, len(order))), _alike, at_least=FOLD)
     return (_table_of(groups, now_ms, tz), Line(_totals(rows)))
 
 
@@ -88,11 +88,11 @@ def _table_of(groups: Sequence[Sequence[StatusRow]], now_ms: int, tz: tzinfo) ->
 
 def _alike(row: StatusRow) -> Hashable:
     """Return what rows must share to be one line; None for one that stands alone."""
-    if row.is_ledger or row.running:
+    if row.running:
         return None
     said = row.next or ""
     said = "" if row.state == "ok" and said.startswith(NOTHING_TO_DO) else wording(said)
-    return (row.state, row.owner, row.last_proof, said, row.last_optimize_status, row.auto_compact)
+    return (row.state, row.owner, row.last_proof, said, row.last_optimize_status, row.auto_compact, row.by_others)
 
 
 def problem_line(problem: Problem) -> str:
@@ -105,20 +105,20 @@ def _cells(rows: Sequence[StatusRow], now_ms: int, tz: tzinfo) -> Row:
     first, names = rows[0], [row.table for row in rows]
     title: Text = literal(first.table)
     said = "; ".join(_next_parts(first))
-    if said == "-" or (first.state == "ok" and said.startswith(NOTHING_TO_DO)):
-        said = ""
+    idle = said == "-" or (first.state == "ok" and said.startswith(NOTHING_TO_DO))
     if len(rows) > 1:
         title = count_of(len(rows), "table") + (f" of {first.owner}" if first.owner else "")
-        said = merged([row.next or "-" for row in rows]) if said else ""
+        said = merged([row.next or "-" for row in rows])
         said = f"{said}: {first_names(names)}" if first.state != "ok" else said
+    said = "; ".join(first.by_others) if idle else said
     return Row((
         title,
         Span(first.state, _ROLE.get(first.state)),
         _small(rows),
         _number(_sum(row.num_files for row in rows)),
         "-" if (size := _sum(row.size_bytes for row in rows)) is None else format_size(size),
-        _oldest([row.last_optimize_at_ms for row in rows], now_ms, tz),
-        _oldest([row.last_vacuum_at_ms for row in rows], now_ms, tz),
+        _oldest([row.optimized_at_ms for row in rows], now_ms, tz),
+        _oldest([row.vacuumed_at_ms for row in rows], now_ms, tz),
         first.last_proof or "-",
         said,
     ))  # fmt: skip
@@ -130,9 +130,9 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 
 
 def _oldest(times_ms: Sequence[int | None], now_ms: int, tz: tzinfo) -> str:
-    """Say when something was done to the table that has waited longest for it."""
+    """Say when something was done to the table that has waited longest for it; ``-`` where that is not known."""
     known = [at_ms for at_ms in times_ms if at_ms is not None]
-    return age(min(known) if len(known) == len(times_ms) else None, now_ms, tz)
+    return "-" if 0 in known else age(min(known) if len(known) == len(times_ms) else None, now_ms, tz)
 
 
 def _next_parts(row: StatusRow) -> Iterator[str]:
@@ -147,6 +147,7 @@ def _next_parts(row: StatusRow) -> Iterator[str]:
             f"a query reads {row.files_read:,.1f} files, {row.overlap_depth:,.1f} over a point, "
             f"{short_share(row.unindexed_ratio)} unindexed"
         )
+    yield from row.by_others
     if row.deleted_rows_ratio:
         yield f"{short_share(row.deleted_rows_ratio)} of the rows are deleted"
     if row.auto_compact or (row.auto_compact is None and row.auto_compact_source):
@@ -167,10 +168,12 @@ def _auto_compact(row: StatusRow) -> str:
 
 
 def _small(rows: Sequence[StatusRow]) -> str:
-    """Print small files, and their share of the bytes where something can be done about it: ``12 (3%)``."""
+    """Print small files and their share of the bytes, ``12 (3%)``; none of a table that is well with those it has."""
+    if rows[0].state == "ok":
+        return "-"
     small, size = _sum(row.small_files for row in rows), _sum(row.size_bytes for row in rows)
     small_bytes = _sum(row.small_bytes for row in rows)
-    if small and small_bytes is not None and size and rows[0].state != "ok":
+    if small and small_bytes is not None and size:
         return f"{small:,} ({short_share(small_bytes / size)})"
     return _number(small)
 
@@ -330,10 +333,7 @@ def _is_without_folder(row: HistoryRow) -> bool:
 
 
 def _links(rows: Sequence[HistoryRow], one_table: bool) -> Iterator[str]:
-    ours = next(
-        (row for row in rows if row.run_id is not None and not _is_without_folder(row)),
-        None,
-    )
+    ours = next((row for row in rows if row.run_id is not None and not _is_without_folder(row)), None)
     if ours is None or not one_table:
         return
     report = "" if ours.step in (UNDELETE, VERIFY) else f"   its report: maintainer report {ours.run_id}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from datetime import datetime, timezone
 from pathlib import Path
 
 import deltalake
@@ -73,3 +75,32 @@ def test_what_runs_append_to_the_ledger_is_not_somebody_elses(root: Path, capsys
     assert "outside maintainer, by delta-rs" in optimize
     assert "WRITE x4" in appends
     assert appends.endswith("rows that a run appended")
+
+
+def test_status_says_who_else_optimized_and_vacuumed_last(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """From the commits that are read for the files: below a checkpoint nothing is known, and `never` is not said."""
+
+    def status(*options: str) -> str:
+        assert run(["--project", str(root), "status", "-s", "lake/t", *options]) == 0
+        return capsys.readouterr().out
+
+    def cells() -> list[str]:
+        """What stands below OPTIMIZED, VACUUMED, PROOF and NEXT."""
+        return re.split(r"  +", status().splitlines()[1].strip())[5:]
+
+    optimized, *others = cells()
+    assert optimized.startswith("today ")
+    assert others[:2] == ["never", "-"]
+    assert others[2].startswith("optimized by delta-rs:")
+    deltalake.DeltaTable(root / "lake" / "t").vacuum(0, enforce_retention_duration=False, dry_run=False)
+    (row,) = json.loads(status("-o", "json"))["tables"]
+    end = json.loads((root / "lake" / "t" / "_delta_log" / f"{6:020d}.json").read_text().splitlines()[0])["commitInfo"]
+    assert (end["operation"], row["others_vacuumed_by"]) == ("VACUUM END", end["engineInfo"])
+    assert row["others_vacuumed_at"].startswith(
+        datetime.fromtimestamp(end["timestamp"] / 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+    )
+    assert (row["last_vacuum_at"], row["last_optimize_at"], row["commits_seen_from"]) == (None, None, 0)
+    deltalake.DeltaTable(root / "lake" / "t").create_checkpoint()
+    assert cells() == ["-", "-", "-"]
+    deltalake.write_deltalake(root / "lake" / "t", pa.table({"a": [7]}), mode="append")
+    assert cells()[:3] == ["-", "-", "-"]

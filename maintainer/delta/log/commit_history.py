@@ -57,7 +57,7 @@ def read_commits(log: TableLog, location: str, wanted: CommitsWanted) -> Commits
     commits: list[TableCommit] = []
     doubtful: dict[str, set[str]] = {}
     for entry, info in log.infos(entries[::-1][: min(MAX_COMMITS_READ, wanted.limit)]):
-        commit = _commit(entry, info)
+        commit = commit_of(entry, info)
         if wanted.since_ms is not None and commit.at_ms < wanted.since_ms:
             break
         engine = _engine(info) or ""
@@ -74,7 +74,8 @@ def read_commits(log: TableLog, location: str, wanted: CommitsWanted) -> Commits
     return CommitsRead(location, tuple(commits), entries[0].version if entries else None, doubtful_files=by_writer)
 
 
-def _commit(entry: LogEntry, info: Mapping[str, Any]) -> TableCommit:
+def commit_of(entry: LogEntry, info: Mapping[str, Any]) -> TableCommit:
+    """Return a commit by what it says of itself."""
     metrics = _map(info.get("operationMetrics"))
     operation = str(info.get("operation") or "")
     is_ddl = operation.upper().startswith(("SET ", "UNSET ", "ALTER", "ADD ", "CHANGE "))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from maintainer.delta.log.actions import LoggedFile, PartitionNames, read_protocol
@@ -67,7 +67,9 @@ def replayed_facts(ref: TableRef, location: str, log: ReplayedVersion) -> TableF
         indexed_schema=indexed_schema(log.state.metadata),
     )
     files = log.state.files
-    return state.facts(ref, (files.popitem()[1] for _ in range(len(files))))
+    facts = state.facts(ref, (files.popitem()[1] for _ in range(len(files))))
+    by_others = tuple(commit for commit in log.maintenance if commit.stamp is None)
+    return replace(facts, maintenance_by_others=by_others, first_commit_read=log.first_commit)
 
 
 def _data_files(files: Iterable[LoggedFile], names: PartitionNames) -> tuple[DataFile, ...]:

@@ -79,6 +79,7 @@ class StatusRow:
     UTC, None for never. ``last_optimize_at_ms`` and ``last_vacuum_at_ms`` are when files were last rewritten, and
     taken away. ``last_proof`` is ``pass``, ``fail``, ``error`` or None, and ``last_proof_at_ms`` when one last
     passed; ``next`` is a sentence or a command.
+    ``others_...`` say the same of other tools, as far as the commits from version ``commits_seen_from`` on tell.
     ``auto_compact`` is whether writers compact by themselves, and ``auto_compact_source`` who says so: ``session``, a
     table property by its name, ``default``; or, where ``auto_compact`` is None, why nobody can say. ``files_read`` (by
     an average sample query), ``overlap_depth`` and ``unindexed_ratio`` describe an incremental Z-order's layout
@@ -109,8 +110,36 @@ class StatusRow:
     owner: str | None = None
     small_bytes: int | None = None
     deleted_rows_ratio: float | None = None
+    others_optimized_at_ms: int | None = None
+    others_optimized_by: str | None = None
+    others_vacuumed_at_ms: int | None = None
+    others_vacuumed_by: str | None = None
+    commits_seen_from: int | None = 0
 
     @property
     def is_ledger(self) -> bool:
         """Whether this is our own ledger, which is not counted among the user's tables."""
         return self.policy_file == BUILT_IN_POLICY
+
+    @property
+    def optimized_at_ms(self) -> int | None:
+        """When anybody last rewrote files; None for never, 0 where older commits than those seen may tell."""
+        return self._newest(self.last_optimize_at_ms, self.others_optimized_at_ms)
+
+    @property
+    def vacuumed_at_ms(self) -> int | None:
+        """The same of files that were taken away."""
+        return self._newest(self.last_vacuum_at_ms, self.others_vacuumed_at_ms)
+
+    def _newest(self, *times_ms: int | None) -> int | None:
+        return max(at_ms or 0 for at_ms in times_ms) or (None if self.commits_seen_from == 0 else 0)
+
+    @property
+    def by_others(self) -> tuple[str, ...]:
+        """Who else did what was done last."""
+        optimized = (self.others_optimized_at_ms or 0) > (self.last_optimize_at_ms or 0)
+        vacuumed = (self.others_vacuumed_at_ms or 0) > (self.last_vacuum_at_ms or 0)
+        return (
+            *([f"optimized by {self.others_optimized_by or 'another tool'}"] if optimized else ()),
+            *([f"vacuumed by {self.others_vacuumed_by or 'another tool'}"] if vacuumed else ()),
+        )

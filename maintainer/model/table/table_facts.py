@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from maintainer.model.table.commit_records import OwnRewrites, WriterRhythm
+from maintainer.model.table.commit_records import OwnRewrites, TableCommit, WriterRhythm
 from maintainer.model.table.storage_facts import StorageLook, VacuumHistory
 
 PartitionValues = tuple[tuple[str, str | None], ...]
@@ -214,6 +214,8 @@ class TableFacts:
     or no column was ever dropped), ``rewritten_paths`` where nobody asked what rewrites added lately. ``writers`` and
     ``updates`` (newest first) are what others committed lately, ``own_rewrites`` what we did since, ``doubtful_files``
     by their writers those whose bounds cannot be trusted; read where something would be rewritten.
+    ``maintenance_by_others`` are the newest commits of each kind of maintenance that are not ours, of those from
+    ``first_commit_read`` on, which were read for the files.
     """
 
     ref: TableRef
@@ -241,6 +243,8 @@ class TableFacts:
     updates: tuple[Update, ...] | None = None
     own_rewrites: OwnRewrites | None = None
     doubtful_files: tuple[tuple[str, frozenset[str]], ...] = ()
+    maintenance_by_others: tuple[TableCommit, ...] = field(default=(), compare=False)
+    first_commit_read: int | None = field(default=None, compare=False)
 
     @cached_property
     def size_bytes(self) -> int:

@@ -160,7 +160,7 @@ def test_three_hundred_healthy_tables_are_one_line_of_status_and_those_with_work
     assert lines[0].split()[:3] == ["4", "tables", "due"]
     assert lines[1].strip() == "compact 9 to 12 files: lake/d0, lake/d1, lake/d2 and 1 more"
     files, size = sum(row.num_files or 0 for row in rows), sum(row.size_bytes or 0 for row in rows)
-    figures = f"{sum(range(300)):,}  {files:,}  {format_size(size)}  4d ago  never  -"
+    figures = f"-  {files:,}  {format_size(size)}  4d ago  never  -"
     assert " ".join(lines[2].split()) == " ".join(f"300 tables  ok  {figures}".split())
     assert (len(lines), totals) == (3, "304 tables: 300 ok, 4 due")
     assert len(render_status([*rows, *due], now, verbose=True).splitlines()) == 306

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from maintainer.model.plan.plan import BUILT_IN_POLICY
 from maintainer.model.run.history_rows import LOST, HistoryRow, StatusRow
 from maintainer.report.status_documents import history_csv, history_json, status_json
 from maintainer.report.status_text import WIDTH, age, no_steps, render_history, render_status, status_table
@@ -201,7 +202,7 @@ def test_status_as_text() -> None:
         "TABLE         STATE      SMALL  FILES    SIZE  OPTIMIZED        VACUUMED  PROOF  NEXT",
         "sales.items   failed        96    812  88 GiB  yesterday 22:00  never     -",
         "    maintainer apply; the last optimize ended failed",
-        "sales.orders  ok            12  8,577   3 GiB  today 21:00      6d ago    pass",
+        "sales.orders  ok             -  8,577   3 GiB  today 21:00      6d ago    pass",
         "    tomorrow 22:00; <1% of the rows are deleted; auto compaction on (table)",
         "sales.日本    unmanaged      -      -       -  never            never     -",
         "3 tables: 1 ok, 1 failed, 1 unmanaged",
@@ -224,7 +225,7 @@ def test_status_fits_its_width_whatever_is_next() -> None:
     assert lines[2] == name
     assert " ".join(" ".join(lines[4:8]).split()).startswith("the look-back of delta.deletedFileRetentionDuration")
     # Beside `ok` small files are no failure, and nothing to do needs no reason.
-    assert lines[-2] == "s.idle  ok                12     12  1 GiB  never      never     -"
+    assert lines[-2] == "s.idle  ok                 -     12  1 GiB  never      never     -"
 
 
 @pytest.mark.parametrize(
@@ -299,3 +300,27 @@ def test_a_table_that_a_run_works_on_says_so() -> None:
 def test_no_share_is_rounded_to_nothing_or_to_all() -> None:
     shares = (0.0, 0.0004, 0.0051, 0.994, 0.9962, 1.0)
     assert [short_share(ratio) for ratio in shares] == ["0%", "<1%", "1%", "99%", ">99%", "100%"]
+
+
+def test_the_ledger_stands_among_the_tables_only_where_it_is_asked_for() -> None:
+    ledger = StatusRow(".maintainer/ledger", "due", 20, 20, 4096, 7, next="compact 4 KiB", policy_file=BUILT_IN_POLICY)
+    table = StatusRow("s.orders", "ok", 1, 1, 4096, 7, next="nothing to do")
+    assert render_status([ledger, table], TEN_PM).splitlines()[1:] == [
+        "s.orders  ok         -      1  4 KiB  never      never     -",
+        "1 table: 1 ok; our own ledger: due",
+    ]
+    for rows, verbose in (([ledger], False), ([ledger, table], True)):
+        assert ".maintainer/ledger" in render_status(rows, TEN_PM, verbose=verbose)
+
+
+def test_tables_that_another_tool_cares_for_are_one_line_with_its_name() -> None:
+    rows = [
+        StatusRow(f"s.t{n}", "ok", 1, 1, 4096, 7, next="nothing to do", last_vacuum_at_ms=TEN_PM - 9 * 86_400_000,
+                  others_vacuumed_at_ms=TEN_PM - (n + 2) * 86_400_000, others_vacuumed_by="delta-rs")
+        for n in range(4)
+    ]  # fmt: skip
+    assert " ".join(render_status(rows, TEN_PM).split("\n")[1].split()) == (
+        "4 tables ok - 4 16 KiB never 5d ago - vacuumed by delta-rs"
+    )
+    ours = [replace(row, last_vacuum_at_ms=TEN_PM) for row in rows]
+    assert "delta-rs" not in render_status(ours, TEN_PM)

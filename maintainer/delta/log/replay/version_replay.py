@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+from maintainer.delta.log.commit_history import commit_of
 from maintainer.delta.log.replay.checkpoint_actions import StatisticsWanted, checkpoint_actions, json_actions
 from maintainer.delta.log.replay.log_state import IncompleteLog, LogState, segment
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_log import LogEntry, TableLog
+from maintainer.model.table.commit_records import MAINTENANCE, TableCommit
 from maintainer.model.table.log_names import commit_name
 
 MAX_LOG_BYTES = 4 << 30
@@ -49,11 +51,16 @@ IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 
 @dataclass(frozen=True, slots=True)
 class ReplayedVersion:
-    """The state of a version, when it was committed (milliseconds since 1970 UTC), and its commit file."""
+    """The state of a version, when it was committed (milliseconds since 1970 UTC), and its commit file.
+
+    ``maintenance`` are the newest commits of each kind of maintenance, of those read, from ``first_commit`` on.
+    """
 
     state: LogState
     committed_at_ms: int
     commit: StoredFile
+    maintenance: tuple[TableCommit, ...] = ()
+    first_commit: int | None = None
 
 
 def replay_version(
@@ -88,8 +95,13 @@ def replay_version(
     if chosen.checkpoint:
         parts = [files[name] for name in chosen.checkpoint]
         _take_checkpoint(log, state, parts, shared, with_statistics=with_statistics)
-    for body in log.files.read_many(files[name] for name in chosen.commits):
+    commits = [LogEntry(int(name[:20]), files[name]) for name in chosen.commits]
+    maintenance: dict[str, TableCommit] = {}
+    for entry, body in log.bodies(commits):
         state.take(json_actions(body, shared, with_statistics=with_statistics))
+        operation = str(state.commit_info.get("operation")).upper()
+        if operation in MAINTENANCE:
+            maintenance[operation] = commit_of(entry, state.commit_info)
     if not state.metadata or not state.protocol:
         raise IncompleteLog("the log has no metadata or no protocol")
     _check_known(state.protocol)
@@ -101,7 +113,8 @@ def replay_version(
     committed_at_ms = commit.modification_time_ms
     if str(state.metadata["configuration"].get(IN_COMMIT_TIMESTAMPS)).lower() == "true":
         committed_at_ms = int(state.commit_info["inCommitTimestamp"])
-    return ReplayedVersion(state, committed_at_ms, commit)
+    first = commits[0].version if commits else None
+    return ReplayedVersion(state, committed_at_ms, commit, tuple(maintenance.values()), first)
 
 
 def last_transaction(log: TableLog, app_id: str, version: int | None = None) -> int:
