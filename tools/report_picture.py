@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import timezone
 from pathlib import Path
 
-from maintainer.app.lookback.report_pages import fleet_page, run_page
+from maintainer.app.lookback.report_pages import fleet_page, fleet_runs, run_page
 from maintainer.app.project_folders import Project
 from maintainer.journal.memory.past_runs import PastRun, past_runs
 from maintainer.report.run.outcome_text import WorkDone
@@ -62,9 +62,10 @@ def pages_of(root: Path) -> dict[bool, str]:
         raise SystemExit(f"{root} has no run: make some with `maintainer demo`")
     largest = max(runs, key=lambda run: WorkDone.of_run(run.outcome).bytes_removed)
     page = run_page(project, largest.folder.name, timezone.utc)[1].replace(str(root.resolve()), "/srv/lake")
+    fleet = fleet_runs(project, since_ms=0, most_runs=len(runs))
     first, *rest = page.partition('<h2 id="details">')
     unfolded = "".join(rest).replace("<details>", "<details open>", 1)
-    return {False: first + unfolded, True: fleet_page(project, timezone.utc, since_ms=0, most_runs=len(runs))[0]}
+    return {False: first + unfolded, True: fleet_page(fleet, timezone.utc, {})}
 
 
 def take(page: str, picture: Picture, path: Path) -> None:

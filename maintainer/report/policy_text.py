@@ -21,11 +21,11 @@ from maintainer.policy.schema.schema_keys import (
     key_names,
     written,
 )
-from maintainer.report.document.blocks import Block, Heading, Row, Table, Text, joined_texts, literal
+from maintainer.report.document.blocks import Block, Heading, Line, Row, Span, Table, Text, joined_texts, literal
 from maintainer.report.document.markdown_writer import markdown_text
-from maintainer.report.document.terminal_writer import plain
+from maintainer.report.document.terminal_writer import plain, terminal_text
 from maintainer.report.style import PLAIN, Role, Style
-from maintainer.report.text_layout import pad, padded_width, printable
+from maintainer.report.text_layout import printable
 from maintainer.units import decimal_size, format_size
 
 # What YAML 1.2 core can only read as text: no number, no truth, no sign with a meaning.
@@ -74,45 +74,44 @@ def explain_text(resolution: Resolution, style: Style = PLAIN, *, is_there: bool
     ``is_there`` is False where somebody looked and found no table in that place.
     """
     policy = resolution.policy
-    lines = [f"{style.paint(printable(policy.table.identifier), Role.BOLD)}   {printable(policy.source)}"]
+    title = Line((Span(policy.table.identifier, Role.BOLD), f"   {policy.source}"))
+    return terminal_text([title, *explain_blocks(resolution, is_there=is_there)], style).removesuffix("\n")
+
+
+def explain_blocks(resolution: Resolution, *, is_there: bool = True) -> Iterator[Block]:
+    """Yield the same below its title as a document."""
+    policy = resolution.policy
     if policy.file == LEDGER_POLICY:
-        lines.append(
+        yield Line(
             "no file names the ledger: a built-in policy applies to it; a file that names it would replace that policy"
         )
     elif policy.rule_line is not None and not is_there:
-        lines.append(
-            f"there is no table here now; if there were one, the rule at {printable(policy.source)} would manage it"
-        )
+        yield Line(f"there is no table here now; if there were one, the rule at {policy.source} would manage it")
     elif policy.rule_line is not None:
         start = "" if policy.managed_from is None else f" from {format_size(policy.managed_from[0])} on"
-        lines.append(f"no file names this table: the rule at {printable(policy.source)} manages it{start}")
+        yield Line(f"no file names this table: the rule at {policy.source} manages it{start}")
     elif not resolution.named_by_file:
-        lines.append("no file names this table and no rule manages it: nothing is done to it. Rules would give it this")
-    lines += _value_lines(resolution, _keys(resolution), style)
+        yield Line("no file names this table and no rule manages it: nothing is done to it. Rules would give it this")
+    yield _value_table(resolution, _keys(resolution))
     if policy.vacuum is None:
         small = " of a smaller table" if any(of_size.vacuum for _, of_size in policy.sizes) else ""
-        lines.append(
+        yield Line(
             f"vacuum: nothing{small} is deleted, because no file has a `vacuum:` map" + (" for it" * bool(small))
         )
     for least, of_size in resolution.sizes[1:]:
-        lines.append(f"if the table has {format_size(least)} or more (`match.minSize`, measured when planning):")
+        yield Line(f"if the table has {format_size(least)} or more (`match.minSize`, measured when planning):")
         changed = [key for key in _keys(of_size) if of_size.values[key] != resolution.values.get(key)]
-        lines += _value_lines(of_size, changed, style) or ["nothing else"]
-    lines.append(f"digest {policy.digest}")
-    return "\n".join(lines)
+        yield _value_table(of_size, changed) if changed else Line("nothing else")
+    yield Line(f"digest {policy.digest}")
 
 
-def _value_lines(resolution: Resolution, keys: Sequence[str], style: Style) -> list[str]:
+def _value_table(resolution: Resolution, keys: Sequence[str]) -> Table:
     rows = [
-        (printable(key), _value(key, resolution), _place(resolution, key), _overrides(key, resolution)) for key in keys
+        Row((literal(key), literal(_value(key, resolution)), literal(_place(resolution, key)), Span(note, Role.DIM)))
+        for key in keys
+        for note in [_overrides(key, resolution)]
     ]
-    key_width, value_width = padded_width(row[0] for row in rows), padded_width(row[1] for row in rows)
-    place_width = padded_width(place for _, _, place, note in rows if note)
-    lines = []
-    for key, value, place, note in rows:
-        end = f"{pad(place, place_width)}{style.paint(f'   {note}', Role.DIM)}" if note else place
-        lines.append(f"{pad(key, key_width)}  {pad(value, value_width)}  {end}")
-    return lines
+    return Table((), rows, is_ragged=True)
 
 
 def explain_json(resolution: Resolution) -> dict[str, Any]:

@@ -50,14 +50,17 @@ def padded_width(texts: Iterable[str]) -> int:
     return max((width for width in map(display_width, texts) if width <= WIDEST_PADDED_NAME), default=0)
 
 
-def columns(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset(), gap: int = 2) -> list[str]:
+def columns(
+    rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset(), gap: int = 2, *, is_ragged: bool = False
+) -> list[str]:
     """Lay rows out as columns; ``right`` holds the indexes of right-aligned ones. The last column is not padded.
 
-    Nothing is cut: the widest cell makes its column as wide as it is.
+    Nothing is cut: the widest cell makes its column as wide as it is, unless ``is_ragged`` and it is much wider.
     """
     if not rows:
         return []
-    widths = [max(display_width(row[index]) for row in rows) for index in range(len(rows[0]))]
+    cells_of = list(zip(*rows, strict=True))
+    widths = [padded_width(cells) if is_ragged else max(map(display_width, cells)) for cells in cells_of]
     lines = []
     for row in rows:
         cells = [

@@ -40,8 +40,9 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def links(page: Path) -> list[str]:
-    return re.findall(r'<a href="([^#"][^"]*)"', page.read_text(encoding="utf-8"))
+def links(page: Path, to: str = "report.html") -> list[str]:
+    found = re.findall(r'<a href="([^#"][^"]*)"', page.read_text(encoding="utf-8"))
+    return [link for link in found if link.endswith(to)]
 
 
 def test_the_fleet_leads_to_the_report_of_each_run(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,6 +59,39 @@ def test_the_fleet_leads_to_the_report_of_each_run(root: Path, capsys: pytest.Ca
         assert run([*everything, "--out", str(out)]) == 0
         (link,) = links(out)
         assert (out.parent / unquote(link)).resolve() == report
+
+
+def test_the_fleet_leads_to_a_page_of_each_table_and_back(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fleet = root / "a place" / "fleet.html"
+    fleet.parent.mkdir()
+    assert run(["--project", str(root), "report", "--fleet", "--since", "36500d", "--out", str(fleet)]) == 0
+    pages = [(fleet.parent / unquote(link)).resolve() for link in links(fleet, ".html")]
+    assert len(set(pages)) == len(samples.good_run().tables)
+    assert all(page.is_file() for page in pages)
+    capsys.readouterr()
+    (page,) = (page for page in pages if "sales-orders" in page.name)
+    text = text_of(page)
+    assert (page.parent / unquote(links(page, "fleet.html")[0])).resolve() == fleet
+    # The three parts say what the commands say.
+    assert run(["--project", str(root), "explain", "sales.orders"]) == 0
+    _, *values = capsys.readouterr().out.splitlines()
+    assert all(" ".join(line.replace("`", "").split()) in text for line in values)
+    assert run(["--project", str(root), "history", "sales.orders", "--ours"]) == 0
+    steps = [
+        line for line in capsys.readouterr().out.splitlines()[1:] if samples.RUN in line and "the run:" not in line
+    ]
+    assert len(steps) > 1
+    assert [line for line in steps if " ".join(line.split()) not in text] == []
+    assert "Will do (" in text
+    assert "Leaves alone" in text
+
+
+def test_a_table_without_a_policy_now_has_its_page(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (root / "policies" / "t.yml").unlink()
+    assert run(["--project", str(root), "report", "--fleet", "--since", "36500d"]) == 0
+    folder = Path(capsys.readouterr().out.strip()).parent / "fleet-tables"
+    (page,) = folder.glob("sales-orders-*")
+    assert "No policy names it now, or its files have errors." in text_of(page)
 
 
 def test_a_run_that_is_not_there_is_said_so(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

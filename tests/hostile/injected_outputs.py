@@ -17,6 +17,7 @@ from tests.support.product import (
     Diagnostic,
     DiagnosticsReport,
     Page,
+    PageRecord,
     Prices,
     ProgressText,
     ReportProject,
@@ -31,6 +32,7 @@ from tests.support.product import (
     TableError,
     TableFinished,
     TableStarted,
+    fleet_tables,
     fleet_view,
     history_json,
     live_view,
@@ -56,6 +58,7 @@ from tests.support.product import (
     run_view,
     status_json,
     status_prometheus,
+    table_page,
     to_json,
     visible_json,
 )
@@ -71,7 +74,10 @@ NOW_MS = sample_plans.TEN_PM
 def report_pages(text: str) -> tuple[str, ...]:
     plan, outcome = injected_plan(text), injected_run(text)
     project = ReportProject(text, Prices(text, 1.0, 1.0, 1.0))
+    table = fleet_tables([(plan, outcome)], UTC, quarantined={})[0]
+    record = PageRecord(table, plan.tables[0], NOW_MS, injected_history(text), None)
     return (
+        render_page(table_page(record, UTC)),
         render_page(run_view(plan, outcome, {}, UTC, run_folder=text, project=project)),
         render_page(fleet_view([(plan, outcome)], UTC, unread=(text,), project=project)),
         render_page(injected_live_view(text), Served()),

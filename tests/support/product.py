@@ -247,10 +247,12 @@ from maintainer.report.diagnostics_report import (
 )
 from maintainer.report.diagnostics_report import render_junit as render_findings_junit
 from maintainer.report.findings import render_annotations
-from maintainer.report.html.fleet_view import fleet_view
+from maintainer.report.html.fleet_view import fleet_tables, fleet_view
 from maintainer.report.html.live_view import live_view
 from maintainer.report.html.page import Page, Served, message_page, render_page
 from maintainer.report.html.run_view import ReportProject, run_view
+from maintainer.report.html.table_pages import TableRecord as PageRecord
+from maintainer.report.html.table_pages import table_page
 from maintainer.report.plan.comparison_markdown import Comparison
 from maintainer.report.plan.plan_markdown import render_failure_markdown, render_plan_markdown
 from maintainer.report.plan.plan_text import PlanOptions as PlanTextOptions

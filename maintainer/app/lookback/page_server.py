@@ -17,7 +17,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from maintainer.app.lookback.report_files import MAX_FLEET_RUNS
-from maintainer.app.lookback.report_pages import NothingRan, fleet_page, live_page, run_page, running_folder
+from maintainer.app.lookback.report_pages import (
+    NothingRan,
+    fleet_page,
+    fleet_runs,
+    live_page,
+    run_page,
+    running_folder,
+    table_names,
+    table_pages,
+)
 from maintainer.app.project_folders import Project, local_zone
 from maintainer.errors import MaintainerError, ProjectError
 from maintainer.journal.events.event_log import EVENTS_FILE
@@ -110,16 +119,17 @@ class PageServer(ThreadingHTTPServer):
         running = running_folder(self._project)
         served = Served("/", "/live" if running else "", LOOK_SECONDS)
         now_ms = time.time_ns() // 1_000_000
-        if path == "/":
-            page, _ = fleet_page(
-                self._project,
-                local_zone(),
-                since_ms=now_ms - self._since_seconds * 1000,
-                most_runs=MAX_FLEET_RUNS,
-                link_of=lambda folder: f"/run/{folder.name}",
-                served=served,
-            )
-            return HTTPStatus.OK, page
+        if path == "/" or path.startswith("/table/"):
+            since_ms = now_ms - self._since_seconds * 1000
+            fleet = fleet_runs(self._project, since_ms=since_ms, most_runs=MAX_FLEET_RUNS)
+            pages = table_names(fleet)
+            links = {name: f"/table/{page}" for page, name in pages.items()}
+            if path == "/":
+                links |= {run.outcome.run_id: f"/run/{run.folder.name}" for run in fleet.runs}
+                return HTTPStatus.OK, fleet_page(fleet, local_zone(), links, served)
+            wanted = pages.get(path.removeprefix("/table/"))
+            for _, page in table_pages(fleet, local_zone(), {wanted}, served) if wanted else ():
+                return HTTPStatus.OK, page
         if path == "/live":
             return HTTPStatus.OK, self._live(now_ms)
         run_id = path.removeprefix("/run/")

@@ -7,13 +7,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from maintainer.app.lookback.report_pages import fleet_page, run_page, tables_page
+from maintainer.app.lookback.report_pages import (
+    fleet_page,
+    fleet_runs,
+    run_page,
+    table_names,
+    table_pages,
+    tables_page,
+)
 from maintainer.app.project_folders import Project, local_zone
 from maintainer.errors import MaintainerError
 from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, write_atomically, writing
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.history_rows import StatusRow
 from maintainer.model.run.outcome import RunOutcome
+from maintainer.report.html.page import Served
 from maintainer.report.run.run_findings import render_junit
 
 MAX_FLEET_RUNS = 400
@@ -62,7 +70,9 @@ def write_run_report(project: Project, run_id: str | None, out: Path | None = No
 
 
 def write_fleet_report(project: Project, since_ms: int, out: Path | None = None) -> tuple[Path, tuple[str, ...]]:
-    """Write the report of all runs since a time; return where it is, and which runs could not be read.
+    """Write the report of all runs since a time, and a page of each table into a folder beside it.
+
+    Returns where it is, and which runs could not be read.
 
     Args:
         project: The project.
@@ -74,15 +84,24 @@ def write_fleet_report(project: Project, since_ms: int, out: Path | None = None)
         ProjectError: E643 none can be read; E640 the file cannot be written.
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
-    path = out or _fleet_path(project)
-    beside = path.parent.absolute()
-
-    def link_of(folder: Path) -> str | None:
-        report = folder / "report.html"
-        return quote(Path(os.path.relpath(report, beside)).as_posix()) if report.is_file() else None
-
-    page, unread = fleet_page(project, local_zone(), since_ms=since_ms, most_runs=MAX_FLEET_RUNS, link_of=link_of)
-    return _written(path, page), unread
+    path, tz = out or _fleet_path(project), local_zone()
+    fleet, folder = (
+        fleet_runs(project, since_ms=since_ms, most_runs=MAX_FLEET_RUNS),
+        path.parent / f"{path.stem}-tables",
+    )
+    pages = table_names(fleet)
+    links = {name: quote(f"{folder.name}/{page}.html") for page, name in pages.items()}
+    for run in fleet.runs:
+        report = run.folder / "report.html"
+        if report.is_file():
+            relative = Path(os.path.relpath(report, path.parent.absolute())).as_posix()
+            links[run.outcome.run_id] = quote(relative)
+    with writing(folder, "the pages of tables"):
+        folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+        of_name = {name: page for page, name in pages.items()}
+        for name, drawn in table_pages(fleet, tz, of_name, Served(home_link=quote(f"../{path.name}"))):
+            write_atomically(folder / f"{of_name[name]}.html", drawn.encode("utf-8", "replace"))
+    return _written(path, fleet_page(fleet, tz, links)), fleet.unread
 
 
 def write_tables_report(

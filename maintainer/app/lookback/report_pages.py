@@ -5,16 +5,21 @@ Neither Spark nor a network is needed. `report_files` writes them, `page_server`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from maintainer.app.lookback.run_history import history_row
+from maintainer.app.lookback.run_history import history_row, recorded_rows
 from maintainer.app.project_folders import Project
 from maintainer.app.running.verify_commits import past_verifications
+from maintainer.app.selection.managed_search import with_recorded_tables
 from maintainer.app.selection.recorded_tables import RecordedTable, TableIndex
-from maintainer.errors import ProjectError
+from maintainer.errors import MaintainerError, ProjectError
 from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_event, read_events, run_events
 from maintainer.journal.folder.atomic_files import read_document, reading_runs
 from maintainer.journal.folder.run_folder import run_folders
@@ -30,6 +35,9 @@ if TYPE_CHECKING:
     from maintainer.report.html.page import Served
     from maintainer.report.html.run_view import ReportProject
     from maintainer.report.html.table_past import TableKey
+
+MAX_STEPS_READ, MAX_STEPS_SHOWN = 100_000, 100
+"""Steps that pages of tables look through, and those that one shows, the newest."""
 
 MAX_RUNS_BEHIND = 30
 """Earlier runs that a run's curves reach back over."""
@@ -106,58 +114,120 @@ def _about(project: Project) -> ReportProject:
     return ReportProject(project.loaded.project.name, project.loaded.project.prices)
 
 
-def fleet_page(
-    project: Project,
-    tz: tzinfo,
-    *,
-    since_ms: int,
-    most_runs: int,
-    link_of: Callable[[Path], str | None] = lambda _folder: None,
-    served: Served | None = None,
-) -> tuple[str, tuple[str, ...]]:
-    """Draw all runs since a time; return the page, and which runs could not be read.
+@dataclass(frozen=True, slots=True)
+class FleetRuns:
+    """The runs of a time, newest first, as pages of all tables and of each one are drawn from them.
 
-    Args:
-        project: The project, for its runs, its name and its prices.
-        tz: For times.
-        since_ms: Runs that started before are left out.
-        most_runs: At most so many, the newest.
-        link_of: Where the report of a run is, by its folder; None leaves the link out.
-        served: What the page has beside its figures where it is served; None for a file.
+    ``unread`` are those that could not be read, ``verified`` is what `verify` found of the same tables.
+    """
+
+    project: Project
+    runs: tuple[PastRun, ...]
+    unread: tuple[str, ...]
+    verified: tuple[HistoryRow, ...]
+
+    @property
+    def pairs(self) -> list[tuple[Plan, RunOutcome]]:
+        """Plan and outcome of each run, the oldest first."""
+        return [(run.plan, run.outcome) for run in reversed(self.runs)]
+
+    @property
+    def quarantined(self) -> dict[str, str]:
+        """Why tables are in quarantine now, by identifier."""
+        return _quarantined(self.project.past_runs_dir, [run.plan for run in self.runs])
+
+
+def fleet_runs(project: Project, *, since_ms: int, most_runs: int) -> FleetRuns:
+    """Read all runs since a time, at most so many, the newest.
 
     Raises:
         NothingRan: No run of this time has a plan and results.
         ProjectError: E643 none of them can be read.
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
-    from maintainer.report.html.fleet_view import fleet_view
-    from maintainer.report.html.page import ON_DISK, render_page
-
     runs_dir = project.past_runs_dir
-    runs: list[tuple[Plan, RunOutcome]] = []
+    runs: list[PastRun] = []
     unread: list[str] = []
-    links: dict[str, str] = {}
     for run in past_runs(runs_dir):
         if isinstance(run, tuple):
             unread.append(f"{run[0].name}: {run[1]}")
         elif run.outcome.started_at_ms < since_ms or len(runs) >= most_runs:
             break
         else:
-            runs.append((run.plan, run.outcome))
-            link = link_of(run.folder)
-            if link is not None:
-                links[run.outcome.run_id] = link
+            runs.append(run)
     if not runs:
         if unread:
             raise _no_run(None, runs_dir, f"no run of this time can be read: {unread[0]}")
         raise NothingRan("no apply ran in this time", runs_dir)
-    verified, unread_checks = _verified(project, runs_dir, [plan for plan, _ in runs], since_ms)
-    unread += unread_checks
+    verified, unread_checks = _verified(project, runs_dir, [run.plan for run in runs], since_ms)
+    return FleetRuns(project, tuple(runs), (*unread, *unread_checks), tuple(verified))
+
+
+def fleet_page(fleet: FleetRuns, tz: tzinfo, links: Mapping[str, str], served: Served | None = None) -> str:
+    """Draw all runs.
+
+    Args:
+        fleet: The runs.
+        tz: For times.
+        links: Where the page of a run (by its id) or of a table (by its name) is.
+        served: What the page has beside its figures where it is served; None for a file.
+    """
+    from maintainer.report.html.fleet_view import fleet_view
+    from maintainer.report.html.page import ON_DISK, render_page
+
     view = fleet_view(
-        runs[::-1], tz, unread=unread, links=links, key_of=_key_of(runs), project=_about(project),
-        quarantined=_quarantined(runs_dir, [plan for plan, _ in runs]), verified=verified,
+        fleet.pairs, tz, unread=fleet.unread, links=links, key_of=_key_of(fleet.pairs[::-1]),
+        project=_about(fleet.project), quarantined=fleet.quarantined, verified=fleet.verified,
     )  # fmt: skip
-    return render_page(view, ON_DISK if served is None else served), tuple(unread)
+    return render_page(view, ON_DISK if served is None else served)
+
+
+def table_names(fleet: FleetRuns) -> dict[str, str]:
+    """Return the tables that have a page, by the name of the page: short, and safe in a folder and an address."""
+    names = dict.fromkeys(table.ref.identifier for run in fleet.runs for table in run.plan.tables)
+    return {
+        f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)[-60:]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}": name
+        for name in names
+    }
+
+
+def table_pages(
+    fleet: FleetRuns, tz: tzinfo, names: Container[str], served: Served | None = None
+) -> Iterator[tuple[str, str]]:
+    """Draw tables of these names: yield name and page of each.
+
+    Args:
+        fleet: The runs.
+        tz: For times.
+        names: Which tables.
+        served: As for the page of all runs.
+    """
+    from maintainer.report.html.fleet_view import fleet_tables
+    from maintainer.report.html.page import ON_DISK, render_page
+    from maintainer.report.html.table_pages import TableRecord, table_page
+
+    newest = {
+        table.ref.identifier: (table, run.plan.created_at_ms)
+        for run in reversed(fleet.runs)
+        for table in run.plan.tables
+    }
+    project = with_recorded_tables(fleet.project, (table.ref for table, _ in newest.values()))
+    index = TableIndex(run.plan for run in fleet.runs)
+    steps: dict[object, list[HistoryRow]] = {}
+    for row in recorded_rows(project.past_runs_dir, limit=MAX_STEPS_READ)[0]:
+        steps.setdefault(index.key_of(RecordedTable.of_row(row, project.root)), []).append(history_row(row))
+    tables = fleet_tables(fleet.pairs, tz, lambda table: index.key_of(RecordedTable.of_plan(table)), fleet.quarantined)
+    for table in tables:
+        if table.name not in names or table.name not in newest:
+            continue
+        policy = None
+        with suppress(MaintainerError):
+            policy = project.loaded.resolution_of(table.name)
+        planned, at_ms = newest[table.name]
+        key = index.key_of(RecordedTable.of_plan(planned))
+        own = [] if key is None else steps.get(key, [])[:MAX_STEPS_SHOWN]
+        page = table_page(TableRecord(table, planned, at_ms, own, policy), tz)
+        yield table.name, render_page(page, ON_DISK if served is None else served)
 
 
 def tables_page(project: Project, plan: Plan, rows: Sequence[StatusRow], why: str, tz: tzinfo) -> str:
@@ -171,7 +241,7 @@ def tables_page(project: Project, plan: Plan, rows: Sequence[StatusRow], why: st
         tz: For times.
     """
     from maintainer.report.html.page import render_page
-    from maintainer.report.html.state_page import state_page
+    from maintainer.report.html.table_pages import state_page
 
     runs_dir = project.past_runs_dir
     name, held = project.loaded.project.name, _quarantined(runs_dir, [plan])

@@ -113,9 +113,10 @@ def fleet_view(
 ) -> Page:
     """Say what many runs did, and how each table is after them.
 
-    ``runs`` are oldest first, at least one; ``unread`` names those that could not be read, ``links`` the place of each
-    run's own report, relative to the page. ``key_of`` says which tables of two plans are one, ``quarantined`` why a
-    table is in quarantine now, by identifier. ``verified`` is what `verify` found of these tables, newest first.
+    ``runs`` are oldest first, at least one; ``unread`` names those that could not be read. ``links`` has the place of
+    the page of each run (by its id) and of each table (by its name), relative to this page. ``key_of`` says which
+    tables of two plans are one, ``quarantined`` why a table is in quarantine now, by identifier. ``verified`` is what
+    `verify` found of these tables, newest first.
     """
     histories = table_runs(runs, key_of)
     tables = fleet_tables(runs, tz, key_of, quarantined)
@@ -145,7 +146,9 @@ def fleet_view(
             Heading("Tables", anchor="tables"),
             Line(Span(_ABOUT_TABLES, Role.DIM)),
             *folded_tables(
-                _TABLE, [[_row(view) for view in group] for group in groups], [_row(_joined(group)) for group in groups]
+                _TABLE,
+                [[_row(view, links or {}) for view in group] for group in groups],
+                [_row(_joined(group), links or {}) for group in groups],
             ),
             *predicted_and_done(runs),
         ),
@@ -185,13 +188,14 @@ _TABLE = Table(
 )
 
 
-def _row(table: FleetTable) -> Row:
+def _row(table: FleetTable, links: Mapping[str, str]) -> Row:
     often = (
         "" if table.amplification is None or not table.bytes_rewritten else f" {table.amplification:.1f} \u00d7 grown"
     )
+    owner = f" {table.end.owner}" if table.end.owner else ""
     rewritten = Span(format_size(table.bytes_rewritten) if table.bytes_rewritten else "none")
     return Row((
-        (Span(table.name), Span(f" {table.end.owner}" if table.end.owner else "", Role.DIM)),
+        (Span(table.name, link=links.get(table.name, "")), Span(owner, Role.DIM)),
         ended_cell(table.end.status, in_quarantine=table.quarantined, failed=table.runs_failed),
         number_cell(table.num_files),
         table.curves,

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 
@@ -19,7 +19,7 @@ import jinja2
 from markupsafe import Markup
 
 from maintainer.model.product_version import __version__
-from maintainer.report.document.blocks import Document, Heading, Line, Text, spans, subject_table
+from maintainer.report.document.blocks import Document, Heading, Line, Subjects, Table, Text, spans, subject_table
 from maintainer.report.style import Role
 from maintainer.report.text_layout import printable
 
@@ -97,9 +97,18 @@ def templates() -> jinja2.Environment:
     environment.filters["coded"] = coded
     environment.filters["inline"] = inline
     environment.filters["kind"] = lambda block: type(block).__name__
-    environment.filters["subject_table"] = subject_table
+    environment.filters["subject_table"] = _subject_table
     environment.filters["css"] = lambda role: _CLASSES.get(role, "")
     return environment
+
+
+def _subject_table(block: Subjects) -> Table:
+    """Return what is said of tables as rows; of one table without its name."""
+    table = subject_table(block.subjects)
+    if not block.is_one:
+        return table
+    rows = [replace(row, cells=(row.cells[0], *row.cells[2:])) for row in table.rows]
+    return replace(table, heading=(table.heading[0], *table.heading[2:]), rows=rows)
 
 
 def _printable(value: object) -> object:

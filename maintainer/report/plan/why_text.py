@@ -46,8 +46,20 @@ def render_why(
         auto_compact: Whether the table's writers compact by themselves, or why nobody can say; None leaves it out.
         at_ms: When it was planned, milliseconds since 1970 UTC.
     """
-    options = options or PlanOptions()
-    document: list[Block] = [_heading(table), *_decisions(table, options)]
+    blocks = why_blocks(table, policy, options or PlanOptions(), auto_compact=auto_compact, at_ms=at_ms)
+    return terminal_text([_heading(table), *blocks], style)
+
+
+def why_blocks(
+    table: TablePlan,
+    policy: ResolvedPolicy | None,
+    options: PlanOptions,
+    *,
+    auto_compact: AutoCompactSwitch | str | None = None,
+    at_ms: int = 0,
+) -> list[Block]:
+    """Return the same below its title as a document."""
+    document = _decisions(table, options)
     if policy is not None and not table.problem:
         document += _columns("What would change this", what_would_change(table, policy, at_ms))
     if table.writers is not None:
@@ -60,7 +72,7 @@ def render_why(
     if policy is not None:
         settings = [(row.key, row.value, row.place) for row in deciding_settings(table, policy)]
         document += _columns("Decided by", settings, gap=3)
-    return terminal_text(document, style)
+    return document
 
 
 def _decisions(table: TablePlan, options: PlanOptions) -> list[Block]:

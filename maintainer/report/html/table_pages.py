@@ -1,0 +1,135 @@
+"""Pages of tables: one with its policy, history and reasons; and all of them as they are, where nothing ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+
+from maintainer.model.plan.plan import Plan, TablePlan, TableState
+from maintainer.model.run.history_rows import HistoryRow, StatusRow
+from maintainer.policy.diagnostics import Severity
+from maintainer.policy.resolve.resolve import Resolution
+from maintainer.report.document.blocks import Block, Heading, Line, Span, Tile, Tiles, spans
+from maintainer.report.findings import Finding
+from maintainer.report.html.fleet_view import FleetTable
+from maintainer.report.html.page import Page
+from maintainer.report.html.page_parts import attention, ended_cell, page_head
+from maintainer.report.html.run_view import PROOF_WORDS
+from maintainer.report.html.step_view import verified_words
+from maintainer.report.html.table_past import table_curves
+from maintainer.report.plan.plan_text import PlanOptions, subjects_of, summary_lines
+from maintainer.report.plan.plan_totals import rule_lines
+from maintainer.report.plan.why_text import why_blocks
+from maintainer.report.policy_text import explain_blocks
+from maintainer.report.run.run_findings import held_finding, joined, problem_finding
+from maintainer.report.status_text import history_table, status_blocks
+from maintainer.report.style import Role
+from maintainer.report.text_layout import moment, when
+from maintainer.units import count_of, format_size
+
+
+@dataclass(frozen=True, slots=True)
+class TableRecord:
+    """What is known of one table from records and policies alone.
+
+    ``planned`` is the table in the newest plan that has it, of ``planned_at_ms``. ``steps`` are those of past runs,
+    newest first. ``policy`` is as files say now; None where they name the table no longer, or are wrong.
+    """
+
+    table: FleetTable
+    planned: TablePlan
+    planned_at_ms: int
+    steps: Sequence[HistoryRow]
+    policy: Resolution | None
+
+
+def table_page(record: TableRecord, tz: tzinfo) -> Page:
+    """Say how a table is, why the newest plan did what it did, what past runs did, and where its policy comes from."""
+    table, planned, policy = record.table, record.planned, record.policy
+    about = ", ".join((*([f"owner {table.end.owner}"] if table.end.owner else ()), f"policy {planned.source}"))
+    verdict = ended_cell(table.end.status, in_quarantine=table.quarantined, failed=table.runs_failed)
+    rewritten = format_size(table.bytes_rewritten) if table.bytes_rewritten else "nothing"
+    tiles: list[Tile] = [(rewritten, "rewritten by the runs of this report", None)]
+    if table.num_files is not None and table.size_bytes is not None:
+        size = format_size(table.size_bytes)
+        tiles = [(f"{table.num_files:,}", "files now", None), (size, "in all of them", None), *tiles]
+    if table.last_proof:
+        good = Role.GOOD if table.last_proof == PROOF_WORDS["pass"] else Role.BAD
+        tiles.append((table.last_proof, "the newest proof", good))
+    options = PlanOptions(tz=tz, verbose=True)
+    resolved = None if policy is None else policy.policy
+    decided = f"What the plan of {when(record.planned_at_ms, tz)} decided"
+    return Page(
+        table.name,
+        (Heading(table.name, 1), Line(Span(about, Role.DIM)), Line(("Last run: ", *spans(verdict)))),
+        (
+            Tiles(tiles),
+            *([Line(curves)] if (curves := table_curves(table.past, tz)) else ()),
+            Heading(decided, anchor="tables"),
+            *(replace(block, level=3) if isinstance(block, Heading) else block
+              for block in why_blocks(planned, resolved, options, at_ms=record.planned_at_ms)),
+            Heading("What past runs did", anchor="history"),
+            history_table(record.steps, tz=tz, one_table=True) if record.steps else Line("No step is recorded."),
+            Heading("Its policy, and where each value is written", anchor="policy"),
+            *(explain_blocks(policy) if policy else [Line("No policy names it now, or its files have errors.")]),
+        ),
+    )  # fmt: skip
+
+
+def state_page(
+    project: str,
+    why: str,
+    plan: Plan,
+    rows: Sequence[StatusRow],
+    tz: tzinfo,
+    *,
+    quarantined: Mapping[str, str],
+    verified: Sequence[HistoryRow] = (),
+) -> Page:
+    """Say that nothing ran, how the tables are, and what a run would do.
+
+    Args:
+        project: The project's name.
+        why: Why there is no run to report: a sentence without its full stop.
+        plan: What a run would do now.
+        rows: The tables as `status` sees them.
+        tz: For times.
+        quarantined: Why a table is in quarantine, by its identifier.
+        verified: What `verify` found of these tables, newest first.
+    """
+    findings = sorted(_findings(plan, quarantined), key=lambda finding: finding.rank)
+    ran, at = f"{why[:1].upper()}{why[1:]}", moment(plan.created_at_ms, tz)
+    about = f"{count_of(len(plan.user_tables), 'table')}, looked at {at:%A %-d %B %Y, %H:%M %Z}".rstrip()
+    needs = f", and {count_of(len(findings), 'table needs', 'tables need')} a person" if findings else ""
+    head = page_head(project, about, f"{ran}{needs}.", Role.BAD if findings else Role.BOLD)
+    body: list[Block] = [Line(_next_step(plan)), *attention(joined(findings))]
+    checked = [Line(sentence) for sentence in verified_words(verified)]
+    if checked:
+        body += [Heading("What was verified"), *checked]
+    if plan.tables:
+        lines = [*summary_lines(plan), *rule_lines(plan)]
+        subjects = subjects_of(plan.tables, PlanOptions(tz=tz))
+        body += [Heading("What a run would do"), *map(Line, lines), subjects]
+    if rows:
+        body += [Heading("The tables now", anchor="tables"), *status_blocks(rows, plan.created_at_ms, tz=tz)]
+    return Page(f"{project}, {why}", head, body)
+
+
+def _next_step(plan: Plan) -> str:
+    if not plan.tables:
+        return "No table has a policy: `maintainer inventory` finds tables, `maintainer init` shows how a policy looks."
+    if not plan.has_changes:
+        return "A run now would change nothing."
+    return (
+        "`maintainer plan` shows what would be done, and `maintainer apply` does it. Nothing was changed for this page."
+    )
+
+
+def _findings(plan: Plan, quarantined: Mapping[str, str]) -> Iterator[Finding]:
+    for table in plan.user_tables:
+        name = table.ref.identifier
+        if name in quarantined:
+            yield held_finding(name, quarantined[name], table.policy_file)
+        elif table.problem is not None and table.state is TableState.PROBLEM:
+            yield problem_finding(table.problem, Severity.ERROR, table=name)
