@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING
 from maintainer.journal.events.earlier_runs import add_event, tried_at
 from maintainer.journal.events.event_log import EVENTS_FILE, HERE, EventLog
 from maintainer.journal.folder.atomic_files import FolderUnwritable
-from maintainer.journal.folder.run_folder import RunFolder, tidy_state
+from maintainer.journal.folder.documents import Documents, LocalDocuments
+from maintainer.journal.folder.run_folder import LEASES, RunFolder, tidy_state
 from maintainer.journal.leases import Leases
 from maintainer.journal.memory.other_runs import OtherRuns
 from maintainer.journal.memory.recorded_outcome import RunFold
 from maintainer.journal.memory.table_records import update_state
+from maintainer.journal.stop_request import STOPS
 from maintainer.model.run.outcome import CommitReceipt, RunOutcome, VacuumReceipt
 from maintainer.model.run.progress import RunFinished, Verified
 from maintainer.model.run.run_events import (
@@ -126,7 +128,11 @@ class Journal:
         """
         if self.publisher is None:
             return Leases(self.runs_dir, self.run_id, now_ms)
-        return Leases(self.runs_dir, self.run_id, self.publisher.now_ms, documents=self.publisher.leases())
+        return Leases(self.runs_dir, self.run_id, self.publisher.now_ms, documents=self.publisher.shared(LEASES))
+
+    def stop_requests(self) -> Documents:
+        """Return where this run may be asked to stop."""
+        return LocalDocuments(self.runs_dir.parent / STOPS) if self.publisher is None else self.publisher.shared(STOPS)
 
     def other_runs(self) -> OtherRuns:
         """Return the records of all other runs, also of those on other machines."""

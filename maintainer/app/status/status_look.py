@@ -20,7 +20,7 @@ from maintainer.app.status.past_steps import PastSteps
 from maintainer.engine.stages import SILENT, StageListener
 from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.leases import current_holders
-from maintainer.journal.store.state_access import shared_leases
+from maintainer.journal.store.state_access import shared_documents
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
@@ -46,7 +46,7 @@ def running_tables(project: Project, now_ms: int) -> Mapping[str, str]:
         EnvironmentUnfit: E641, the folder of leases cannot be listed.
     """
     with reading_runs(project.past_runs_dir.parent):
-        held = current_holders(project.past_runs_dir, now_ms, shared_leases(project.loaded.project))
+        held = current_holders(project.past_runs_dir, now_ms, shared_documents(project.loaded.project))
     return {table: holder.run_id for table, holder in held.items()}
 
 

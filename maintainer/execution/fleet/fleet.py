@@ -25,6 +25,7 @@ from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.ledger.ledger_pending import rows_wait
 from maintainer.journal.ledger.ledger_rows import LedgerSink, rows_of
 from maintainer.journal.memory.table_records import Remembered
+from maintainer.journal.stop_request import STOPPED, StopRequest, stopped_on_request
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.steps import REWRITE_KINDS
 from maintainer.model.run.outcome import Preparation, RunEnd, RunOutcome, StepStatus, TableOutcome, TableStatus
@@ -70,7 +71,12 @@ class Fleet:
         Raises:
             MaintainerError: Nothing was touched: verification would not be possible, or the run folder cannot be used.
         """
-        with self.context.closed_at_end(), signals_stop(self.context.switch):
+        requests, run_id = self.context.journal.stop_requests(), self.context.run_id
+        with (
+            self.context.closed_at_end(),
+            signals_stop(self.context.switch),
+            stopped_on_request(requests, run_id, self._stop),
+        ):
             tasks = self._prepare()
             of_ledger = [task for task in tasks if task.plan.is_ledger]
             batches = in_batches([task for task in tasks if not task.plan.is_ledger], self.bounds.batches)
@@ -102,6 +108,12 @@ class Fleet:
             if tasks:
                 WorkerPool(self.engine, context, self.bounds, self.results, self._finish).run(batches, workers)
             return self._close()
+
+    def _stop(self, request: StopRequest) -> None:
+        """End the run as a signal does, because somebody asked for it."""
+        with contextlib.suppress(FolderUnwritable):  # the run finds that out, too
+            self.context.journal.note("stop_requested", what=": ".join(filter(None, (request.by, request.reason))))
+        self.context.switch.above.stop(STOPPED)
 
     def _prepare(self) -> list[Task]:
         """Run every check that may refuse the run.

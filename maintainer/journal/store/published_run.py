@@ -16,7 +16,6 @@ from maintainer.engine.store.store_failures import StoreFailure
 from maintainer.journal.events.event_log import ELSEWHERE
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.folder.documents import Documents
-from maintainer.journal.folder.run_folder import LEASES
 from maintainer.journal.memory.table_records import STATE_FILE, update_state
 from maintainer.journal.store.run_pulse import PULSE_SECONDS, EndedByAnother, RunPulse
 from maintainer.journal.store.state_mirror import StateMirror
@@ -65,9 +64,9 @@ class PublishedRun:
         """Return the time by the store's clock, which is one for all machines, in milliseconds since 1970 UTC."""
         return time.time_ns() // 1_000_000 + self._ahead_ms
 
-    def leases(self) -> Documents:
-        """Return the leases that all runs of the state share."""
-        return documents_in(self._mirror.storage, LEASES)
+    def shared(self, folder: str) -> Documents:
+        """Return the documents of a folder that all runs of the state share."""
+        return documents_in(self._mirror.storage, folder)
 
     def announce(self, *, required: bool) -> None:
         """Publish what the record has by now.

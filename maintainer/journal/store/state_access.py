@@ -106,8 +106,8 @@ def setting_without_effect(settings: ProjectSettings) -> str | None:
     return only_hadoop(settings.state, dict(settings.spark.settings)) if is_uri(settings.state) else None
 
 
-def shared_leases(settings: ProjectSettings) -> Documents | None:
-    """Return the leases on the store of a state; None where they lie beside the run folders.
+def shared_documents(settings: ProjectSettings, folder: str = LEASES) -> Documents | None:
+    """Return the leases, or other documents, on the store of a state; None where they lie beside the run folders.
 
     Raises:
         EnvironmentUnfit: E681, the settings of the store cannot be used.
@@ -116,7 +116,7 @@ def shared_leases(settings: ProjectSettings) -> Documents | None:
         return None
     from maintainer.journal.store.store_documents import documents_in
 
-    return documents_in(_reached(settings).mirror.storage, LEASES)
+    return documents_in(_reached(settings).mirror.storage, folder)
 
 
 def begin_run(settings: ProjectSettings, run_id: str) -> PublishedRun | None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 
+from maintainer.cli.main import run as command
 from maintainer.errors import CommitNotLanded
 from maintainer.execution.fleet.worker_pool import CANCEL_AGAIN_SECONDS
 from maintainer.execution.run.cancellation import StopSwitch
+from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.progress import RunStopping, TableFinished
+from tests.support.policies.projects import write_project
 from tests.support.runs.fake_lake import Station
 from tests.support.runs.planned_steps import compact, plan_all, plan_of
 from tests.unit.execution.fleet.run_in_memory import QUICK, Run, by_table
@@ -220,3 +225,47 @@ def test_a_signal_is_the_second_stop_of_a_run_whose_time_is_over() -> None:
     watch.stop("SIGINT")
     assert (run.stop_reason, run.urgent) == ("timeout of 7200 s", True)
     assert (watch.stop_reason, watch.urgent) == ("SIGINT", False)
+
+
+ASKED = "20261121T220001Z-0000"
+
+
+def test_a_run_that_is_asked_ends_at_the_next_safe_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = write_project(tmp_path, {"maintainer.yml": ""})
+    run = Run(root / ".maintainer" / "runs")
+    watch = StopSwitch()
+    run.switch = watch.next_run()
+    stop = ["--project", str(root), "stop"]
+
+    def ask(at: Station) -> None:
+        assert command([*stop, "20261121T220009Z-0000"]) == 2
+        assert not run.switch.wait(0)
+        assert command([*stop, ASKED, "--reason", "backup at ten"]) == 0
+        assert run.switch.wait(60)
+
+    run.lake.at("write", ask, table="a")
+    outcome = run(plan_all(*run.small_tables("a", "b")), stop_grace_seconds=60)
+    assert (outcome.interrupted_by, by_table(outcome)["b"]) == ("maintainer stop", "not_reached")
+    assert run.lake.tables["b"].version == 1
+    assert (exit_code(outcome), watch.stop_reason) == (130, "maintainer stop")
+    lines = (run.folder.path / "events.jsonl").read_text().splitlines()
+    (note,) = [line for line in map(json.loads, lines) if line.get("about") == "stop_requested"]
+    assert note["what"].endswith(": backup at ten")
+    assert command([*stop, ASKED]) == 1
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[-1] == f"Run {ASKED} is over; nothing was asked."
+    assert "error[E643]: the state of the project has no such run" in printed.err
+
+
+def test_a_request_for_another_run_and_one_that_is_damaged_stop_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("maintainer.journal.stop_request.LOOK_SECONDS", 0.01)
+    run = Run(tmp_path / "runs")
+    stops = tmp_path / "stops"
+    stops.mkdir()
+    (stops / "20261121T220002Z-0000.json").write_text('{"by": "ann", "at_ms": 1}')
+    (stops / f"{ASKED}.json").write_text("{")
+    run.lake.at("write", lambda at: not run.switch.wait(0.3), table="a")
+    assert by_table(run(plan_all(*run.small_tables("a")))) == {"a": "done"}
+    assert by_table(run(plan_all(*run.small_tables("b")), stop_grace_seconds=60)) != {}

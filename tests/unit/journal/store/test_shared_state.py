@@ -203,7 +203,7 @@ def test_a_lease_is_seen_on_another_machine_and_a_lock_there_means_nothing(machi
     lease = mine.acquire("id", "s.t")
     with pytest.raises(Refused, match="another run is working on the table"):
         theirs.acquire("id", "s.t")
-    assert list(current_holders(second.mirror.runs_dir, now_ms(), second.run.leases())) == ["s.t"]
+    assert list(current_holders(second.mirror.runs_dir, now_ms(), second.run.shared("leases"))) == ["s.t"]
     mine.release(lease)
     taken = theirs.acquire("id", "s.t")
     assert taken.token == lease.token + 1

@@ -1,0 +1,62 @@
+"""Ask a run to stop, from any machine that sees the state of its project; the run looks every few seconds."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+
+from maintainer.journal.folder.documents import MAX_TRIES, Documents
+from maintainer.model.codec import decode
+
+STOPS = "stops"
+"""The folder of the state with a document for each run that was asked."""
+
+LOOK_SECONDS = 4.0
+
+STOPPED = "maintainer stop"
+"""The stop reason of a run that was asked so; who asked, and why, is a note in its record."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequest:
+    """Who asked a run to stop, when (milliseconds since 1970 UTC), and why."""
+
+    by: str
+    at_ms: int
+    reason: str | None = None
+
+
+def ask_to_stop(documents: Documents, run_id: str, request: StopRequest) -> None:
+    """Write the request where the run looks for it; one that was written before is replaced.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    name = f"{run_id}.json"
+    for _ in range(MAX_TRIES):
+        if documents.replace(name, json.dumps(asdict(request)).encode(), documents.read(name)):
+            return
+    raise OSError(0, f"others changed the request {MAX_TRIES} times while it was written")
+
+
+@contextlib.contextmanager
+def stopped_on_request(documents: Documents, run_id: str, stop: Callable[[StopRequest], None]) -> Iterator[None]:
+    """Call ``stop`` once, on a thread of its own, when the run is asked to stop while inside."""
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(LOOK_SECONDS):
+            # A store that is away, or a document that is damaged, stops nothing: it is looked at again.
+            with contextlib.suppress(OSError, ValueError):
+                if (document := documents.read(f"{run_id}.json")) is not None:
+                    stop(decode(StopRequest, json.loads(document.data), ignore_unknown=True))
+                    return
+
+    threading.Thread(target=look, name="maintainer-stop", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
