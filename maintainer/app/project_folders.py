@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import datetime
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from maintainer.errors import ProjectError
-from maintainer.journal.store.state_access import runs_dir_of
+from maintainer.journal.folder.run_folder import run_folders
+from maintainer.journal.store.state_access import local_runs_dir, runs_dir_of
 from maintainer.model.plan.plan import DIRTY
 from maintainer.policy.project.policy_project import LoadedProject, load_project
 from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.policy.table_names import is_uri
+from maintainer.units import count_of
 
 _GIT_TIMEOUT_SECONDS = 10
 
@@ -93,6 +96,25 @@ class Project:
         except (OSError, subprocess.SubprocessError):
             return None
         return f"{commit}{DIRTY}" if dirty else commit
+
+
+def records_elsewhere(project: Project) -> Iterator[str]:
+    """Say in a line each where other environments keep their runs, if none are recorded in this one.
+
+    A store is not asked whether there are any.
+    """
+    settings = project.loaded.project
+    if run_folders(project.past_runs_dir):
+        return
+    for env in (None, *settings.environments):
+        other = settings if env == project.env else load_project(project.root, env, keep_resolutions=False).project
+        if other.state == settings.state:
+            continue
+        whose, look = (f"environment {env}", f"--env {env}") if env else ("the project without --env", "no --env")
+        if is_uri(other.state):
+            yield f"{whose} keeps its runs on {other.state}: {look} shows them"
+        elif runs := run_folders(local_runs_dir(other)):
+            yield f"{whose} has {count_of(len(runs), 'run')}: {look} shows them"
 
 
 def describe_selection(select: Sequence[str], exclude: Sequence[str]) -> tuple[str, ...]:

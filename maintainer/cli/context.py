@@ -238,6 +238,14 @@ def print_search(project: Project) -> bool:
     return bool(findings)
 
 
+def print_elsewhere(context: CliContext, project: Project) -> None:
+    """Say where other environments keep their runs, if none are recorded in this one."""
+    from maintainer.app.project_folders import records_elsewhere
+
+    for line in records_elsewhere(project) if context.verbosity >= 0 else ():
+        note(printable(line))
+
+
 def warn(text: str, code: str = "") -> None:
     """Print a warning on stderr. It does not change the exit code."""
     note(f"warning{f'[{code}]' if code else ''}: {printable(text)}")

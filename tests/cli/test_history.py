@@ -104,3 +104,29 @@ def test_status_says_who_else_optimized_and_vacuumed_last(root: Path, capsys: py
     assert cells() == ["-", "-", "-"]
     deltalake.write_deltalake(root / "lake" / "t", pa.table({"a": [7]}), mode="append")
     assert cells()[:3] == ["-", "-", "-"]
+
+
+@pytest.mark.parametrize("command", ["history", "status"])
+def test_runs_of_another_environment_are_pointed_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    settings = (
+        "state: here\nenvironments:\n  prod: {state: there}\n  s3: {state: 's3://bucket/m'}\n  same: {}\n"
+        "  new: {state: nowhere}\n"
+    )
+    root = write_project(tmp_path, {"maintainer.yml": settings, "policies/t.yml": "table: lake/t\n"})
+    deltalake.write_deltalake(root / "lake" / "t", pa.table({"a": [1]}))
+    (root / "there" / "runs" / "20261121T220000Z-7f3a").mkdir(parents=True)
+
+    def said(*options: str) -> list[str]:
+        assert run(["--project", str(root), *options, command]) == 0
+        return [line for line in capsys.readouterr().err.splitlines() if "runs" in line or " run:" in line]
+
+    on_store = "environment s3 keeps its runs on s3://bucket/m: --env s3 shows them"
+    assert said() == ["environment prod has 1 run: --env prod shows them", on_store]
+    assert said("--env", "new") == ["environment prod has 1 run: --env prod shows them", on_store]
+    assert said("--env", "prod") == []
+    assert said("-q") == []
+    (root / "here" / "runs" / "20261121T220000Z-0000").mkdir(parents=True)
+    assert said() == []
+    assert said("--env", "new")[0] == "the project without --env has 1 run: no --env shows them"

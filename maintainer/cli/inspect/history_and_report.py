@@ -14,7 +14,7 @@ from maintainer.app.lookback.run_history import UNREAD_CODE
 from maintainer.app.project_folders import local_zone
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.written_report import write_report
-from maintainer.cli.context import CliContext, now_ms, open_project, print_as, warn
+from maintainer.cli.context import CliContext, now_ms, open_project, print_as, print_elsewhere, warn
 from maintainer.cli.options import DURATION, ENGINE, FILE, TableName, output_option, spec_options
 from maintainer.errors import ExitCode
 from maintainer.journal.folder.run_folder import run_folders
@@ -82,6 +82,7 @@ def history_command(
         fates = (f"run {row.run_id}: {printable(row.reason or '')}\n" for row in rows if file is not None)
         return shown + "".join(fates)
 
+    print_elsewhere(context, project)
     print_as(output, json=lambda: history_json(rows, recorded.problems), csv=lambda: history_csv(rows), text=text)
     return ExitCode.FINDINGS if recorded.problems else ExitCode.OK
 

@@ -13,7 +13,7 @@ from maintainer.app import operations
 from maintainer.app.project_folders import local_zone
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.status_look import StatusLook
-from maintainer.cli.context import CliContext, open_project, print_as, warn
+from maintainer.cli.context import CliContext, open_project, print_as, print_elsewhere, warn
 from maintainer.cli.options import ENGINE, SELECTION, jobs_option, output_option, pause, spec_options
 from maintainer.errors import ExitCode
 from maintainer.execution.run.cancellation import StopSwitch, signals_stop
@@ -78,6 +78,7 @@ def status_command(
                 status = _watch(look, text_of, switch, interval, looks, color=context.color)
         else:
             status = look()
+    print_elsewhere(context, project)
     print_as(
         output,
         json=lambda: status_json(status.rows, status.at_ms, status.everything_wrong),
