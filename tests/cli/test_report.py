@@ -144,7 +144,7 @@ def test_where_nothing_ran_the_tables_are_shown_and_what_a_run_would_do(
     assert "No apply ran " in text
     assert "1 table to change, 1 step (compact 1); 1 up to date." in text
     assert "lake/small due 5 (100%)" in text
-    assert "lake/fine ok 1 1" in text
+    assert "lake/fine ok " in text
     assert "E643" not in text
 
 

@@ -167,7 +167,7 @@ def fleet_tables(
         replace(_table(each, pasts.get(each.name, TablePast()), tz), quarantined=each.name in quarantined)
         for each in table_runs(runs, key_of)
     ]
-    tables.sort(key=lambda view: worst_first(view.mood, view.bytes_rewritten, view.name))
+    tables.sort(key=lambda view: (not view.quarantined, worst_first(view.mood, view.bytes_rewritten, view.name)))
     return [
         replace(view, curves=tuple(filter(None, (files_curve(view.past, tz), layout_curve(view.past, tz)))))
         if number < MAX_FLEET_CURVES
@@ -224,10 +224,14 @@ def _runs(runs: Sequence[tuple[Plan, RunOutcome]], tz: tzinfo, links: Mapping[st
             format_size(size) if size else "",
             literal(plan.git_commit or ""),
         )))  # fmt: skip
-    tallest = format_size(max(round(column.figure) for column in columns))
-    said = f"Bytes rewritten by each run, at most {tallest}. One with a failed table is red, with an exclamation mark."
+    tallest = round(max(column.figure for column in columns))
+    said = (
+        f"Bytes rewritten by each run, at most {format_size(tallest)}. One with a failed table is red and has a mark."
+    )
     yield Heading("Run by run", anchor="runs")
-    yield Line(Span(said, drawing=bar_chart(columns, "bytes rewritten by run", unit_text=tallest)))
+    if tallest:
+        chart = bar_chart(columns, "bytes rewritten by run", unit_text=format_size(tallest))
+        yield Line(Span(said, drawing=chart))
     newest = f"The newest {MAX_RUNS_LISTED} runs" if len(rows) > MAX_RUNS_LISTED else "Runs"
     heading = ("when", "run", "took", "changed", "failed", "rewritten", "policies at")
     table = Table(heading, rows[::-1][:MAX_RUNS_LISTED], frozenset({2, 3, 4, 5}), caption="Runs, the newest first")
@@ -298,7 +302,8 @@ def _tiles(tables: Sequence[FleetTable], outcomes: Sequence[TableOutcome]) -> tu
 
 
 def _change(before: str, after: str) -> str:
-    return after if before == after else f"{before} \u2192 {after}"
+    whole = [figure.replace(" ", "\u00a0") for figure in dict.fromkeys((before, after))]
+    return " \u2192 ".join(whole)
 
 
 def _proofs(table: TableOutcome) -> list[str]:

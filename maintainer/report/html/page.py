@@ -130,7 +130,8 @@ def inline(text: Text) -> Markup:
         if span.role in _CLASSES and span.text:
             part = Markup('<span class="{}">{}</span>').format(_CLASSES[span.role], part)
         if span.drawing:
-            part = Markup("<figure>{}<figcaption>{}</figcaption></figure>").format(span.drawing, part)
+            caption = Markup("<figcaption>{}</figcaption>").format(part) if part else part
+            part = Markup("<figure>{}{}</figure>").format(span.drawing, caption)
         parts.append(part)
     return Markup("").join(parts)
 

@@ -205,7 +205,9 @@ def table_views(
         )
         for number, table in enumerate(outcome.tables)
     ]
-    return sorted(tables, key=lambda view: worst_first(view.mood, view.bytes_rewritten, view.name))
+    return sorted(
+        tables, key=lambda view: (not view.quarantined, worst_first(view.mood, view.bytes_rewritten, view.name))
+    )
 
 
 def _details(whole: Sequence[TableView], alike: Container[str]) -> Iterator[Block]:
@@ -221,7 +223,7 @@ def _details(whole: Sequence[TableView], alike: Container[str]) -> Iterator[Bloc
     for number, view in enumerate(whole):
         curves = view.curves if number < MAX_TABLES_WITH_CURVES else view.curves[:1]
         box = _box(replace(view, curves=curves), is_open=view.mood is Role.BAD or view.anchor == pictured)
-        if view.anchor in alike:
+        if view.anchor in alike and view.anchor != pictured:
             more.append(box)
         else:
             yield box
@@ -252,7 +254,7 @@ def _layout(boxes: LayoutBoxes) -> Iterator[Line]:
     after = "nobody looked afterwards" if boxes.after is None else f"{boxes.num_after:,} after"
     drawn = "; every n-th is drawn" if boxes.num_before > len(boxes.before) else ""
     sides = [("before", boxes.before), *([] if boxes.after is None else [("after", boxes.after)])]
-    pictures = [Span(side, drawing=box_chart(files, boxes.num_ranks, boxes.columns, side)) for side, files in sides]
+    pictures = [Span("", drawing=box_chart(files, boxes.num_ranks, boxes.columns, side)) for side, files in sides]
     yield Line(tuple(pictures))
     yield Line(
         Span(

@@ -164,6 +164,12 @@ def test_a_table_in_quarantine_is_marked_with_the_command_that_lets_it_go() -> N
         assert page.count('<span class="bad"> in quarantine</span>') == 1
 
 
+def test_a_table_in_quarantine_stands_before_those_that_failed() -> None:
+    runs = [night(10, ("big", "id-1", 90), failed=True), night(20, ("held", "id-2", 3))]
+    assert [row.name for row in fleet_tables(runs, UTC)] == ["big", "held"]
+    assert [row.name for row in fleet_tables(runs, UTC, quarantined={"held": "V503"})] == ["held", "big"]
+
+
 def test_no_page_says_that_nothing_was_lost_beside_a_quarantine_or_a_wrong_commit() -> None:
     plan, outcome = sample_plans.full_plan(), samples.good_run()
     name = outcome.tables[0].ref.identifier

@@ -214,6 +214,20 @@ def test_the_page_of_a_run_has_its_project_its_day_and_the_picture_of_a_layout()
     assert unseen.count('class="box ') == 1
 
 
+def test_the_picture_of_a_layout_is_in_sight_also_where_tables_like_it_are_folded() -> None:
+    good, plan = samples.good_run(), sample_plans.plan(sample_plans.orders())
+    boxes = LayoutBoxes(("id", "day"), (4, 4), ((0, 3, 0, 3),), 1, ((0, 1, 0, 1),), 1)
+    plain, pictured = (replace(good.tables[0].steps[1], boxes=drawn) for drawn in (None, boxes))
+    ends = [("a", plain), ("b", plain), ("c", pictured), ("d", plain)]
+    tables = tuple(replace(good.tables[0], ref=TableRef(name), steps=(step,)) for name, step in ends)
+    page = run_page(replace(good, tables=tables), plan)
+    above, folded = page.split("each like one above")
+    assert 'class="box after"' in above
+    assert "<details open>" in above
+    assert 'class="box' not in folded
+    assert "2 more tables, " in above
+
+
 def test_a_page_does_not_say_that_no_row_was_lost_where_a_check_failed() -> None:
     for outcome, proven in ((samples.good_run(), True), (samples.bad_run(), False)):
         fleet = render_page(fleet_view([(sample_plans.full_plan(), outcome)], UTC))
