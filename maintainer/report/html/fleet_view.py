@@ -302,8 +302,7 @@ def _tiles(tables: Sequence[FleetTable], outcomes: Sequence[TableOutcome]) -> tu
 
 
 def _change(before: str, after: str) -> str:
-    whole = [figure.replace(" ", "\u00a0") for figure in dict.fromkeys((before, after))]
-    return " \u2192 ".join(whole)
+    return after if before == after else f"{before} \u2192 {after}"
 
 
 def _proofs(table: TableOutcome) -> list[str]:

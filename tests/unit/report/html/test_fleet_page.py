@@ -164,6 +164,12 @@ def test_a_table_in_quarantine_is_marked_with_the_command_that_lets_it_go() -> N
         assert page.count('<span class="bad"> in quarantine</span>') == 1
 
 
+def test_no_word_of_our_own_is_taken_for_a_control_character() -> None:
+    runs = [night(10, ("t", "id-1", 90)), night(DAY_MS, ("t", "id-1", 300))]
+    pages = [render_page(fleet_view(runs, UTC)), render_page(run_view(*runs[1], past_of(runs), UTC, run_folder="r"))]
+    assert [said(page) for page in pages if re.search(r"\\[xu][0-9a-f]", said(page).split("use strict")[0])] == []
+
+
 def test_a_table_in_quarantine_stands_before_those_that_failed() -> None:
     runs = [night(10, ("big", "id-1", 90), failed=True), night(20, ("held", "id-2", 3))]
     assert [row.name for row in fleet_tables(runs, UTC)] == ["big", "held"]
