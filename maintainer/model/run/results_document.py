@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -15,11 +16,12 @@ FORMAT_VERSION = 1
 
 def run_to_document(run: RunOutcome) -> dict[str, Any]:
     """Turn a run's outcome into the JSON document, with the tables counted by status."""
-    return {
-        "format_version": FORMAT_VERSION,
-        **encode(run),
-        "counts": {status.value: run.count(status) for status in TableStatus},
-    }
+    return {"format_version": FORMAT_VERSION, **encode(run), "counts": _counts(run)}
+
+
+def _counts(run: RunOutcome) -> dict[str, int]:
+    counted = Counter(table.status for table in run.user_tables)
+    return {status.value: counted[status] for status in TableStatus}
 
 
 def run_to_json(run: RunOutcome, *, indent: int | None = None) -> str:
@@ -33,7 +35,7 @@ def run_to_json(run: RunOutcome, *, indent: int | None = None) -> str:
 def run_from_fragments(run: RunOutcome, tables: Iterable[str]) -> str:
     """Write the same text as `run_to_json` from the tables' own texts, each made once by `table_to_json`."""
     head = {name: value for name, value in run_to_document(replace(run, tables=())).items() if name != "tables"}
-    head["counts"] = {status.value: run.count(status) for status in TableStatus}
+    head["counts"] = _counts(run)
     # The name of the tables is the last in order, so they are added to the rest.
     return f'{canonical_json(head)[:-1]},"tables":[{",".join(tables)}]}}'
 
