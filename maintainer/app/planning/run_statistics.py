@@ -16,12 +16,11 @@ from maintainer.app.selection.recorded_tables import RecordedTable, TableIndex, 
 from maintainer.errors import MaintainerError
 from maintainer.journal.folder.atomic_files import read_document, reading_runs, write_atomically
 from maintainer.journal.folder.run_folder import run_folders
+from maintainer.journal.memory.past_runs import read_run
 from maintainer.model.codec import canonical_json, decode, encode
 from maintainer.model.plan.plan import Plan, TablePlan
-from maintainer.model.plan.plan_document import from_json
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.run.outcome import RunOutcome, StepStatus
-from maintainer.model.run.results_document import run_from_json
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.budget.expected_time import added_up, misses_of, speed_key
 from maintainer.planning.budget.ranking import Timed, pace_of
@@ -120,8 +119,8 @@ def _read(folder: Path) -> Lessons | None:
     with contextlib.suppress(OSError, ValueError):
         return decode(Lessons, json.loads(read_document(folder / LESSONS_FILE)))
     try:
-        outcome = run_from_json(read_document(folder / "results.json"))
-        return lessons_of(from_json(read_document(folder / "plan.json"), where=str(folder)), outcome)
+        run = read_run(folder)
+        return lessons_of(run.plan, run.outcome)
     except (OSError, ValueError, MaintainerError):
         return None
 
