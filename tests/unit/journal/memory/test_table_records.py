@@ -45,6 +45,18 @@ def test_a_result_ends_an_intent_unless_it_is_unknown(runs: Runs, fate: Fate, is
     assert bool(unfinished(runs.runs_dir)) is is_open
 
 
+def test_what_is_known_of_a_commit_stays_known_whoever_does_not_know_it_later(runs: Runs) -> None:
+    old = runs.start()
+    runs.intent(old)
+    old.close()
+    new = runs.start()
+    (intent,) = unfinished(runs.runs_dir, except_run=new.run_id)
+    for fate in (Fate.NOT_LANDED, Fate.UNKNOWN):
+        new.settled(intent, fate, None)
+    runs.end(new)
+    assert unfinished(runs.runs_dir) == ()
+
+
 def test_a_settlement_is_written_into_the_old_run_and_asked_for_only_once(runs: Runs) -> None:
     old = runs.start()
     runs.intent(old)
