@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from maintainer.journal.events.earlier_runs import add_event, tried_at
-from maintainer.journal.events.event_log import EVENTS_FILE, HERE, EventLog
+from maintainer.journal.events.event_log import EVENTS_FILE, HERE, EventLog, add_event
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.folder.documents import Documents, LocalDocuments
 from maintainer.journal.folder.run_folder import LEASES, RunFolder, tidy_state
 from maintainer.journal.leases import Leases
 from maintainer.journal.memory.other_runs import OtherRuns
+from maintainer.journal.memory.past_runs import recorded_step
 from maintainer.journal.memory.recorded_outcome import RunFold
 from maintainer.journal.memory.table_records import update_state
 from maintainer.journal.stop_request import STOPS
@@ -250,7 +250,8 @@ class Journal:
             FolderUnwritable: E650 or E651.
             EnvironmentUnfit: E641, that run's record cannot be read.
         """
-        if stamp.run_id != self.run_id and any(map(is_here, tried_at(self.runs_dir, stamp))):
+        step = None if stamp.run_id == self.run_id else recorded_step(self.runs_dir, stamp)
+        if step is not None and any(is_here(intent.location) for intent in step.intents.values()):
             event = replace(event, step_id=stamp.step_id, by=self.run_id)
             add_event(self.runs_dir, stamp.run_id, event, by=self.run_id)
 

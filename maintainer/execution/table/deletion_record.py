@@ -8,12 +8,12 @@ from pathlib import Path
 
 from maintainer.engine.protocols import TableEngine
 from maintainer.errors import MaintainerError
-from maintainer.journal.events.earlier_runs import events_of_run
 from maintainer.journal.folder.atomic_files import read_document
+from maintainer.journal.memory.past_runs import recorded_step
 from maintainer.model.plan.plan_document import from_json
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.outcome import CommitReceipt, VacuumReceipt
-from maintainer.model.run.run_events import Deleting, Fate, Intent
+from maintainer.model.run.run_events import Fate, Intent
 from maintainer.model.table.commit_records import CommitStamp, CommitsWanted
 from maintainer.model.table.table_facts import RemovedFile, TableFacts
 from maintainer.units import format_size
@@ -86,7 +86,8 @@ def settled_deletion(
         return _commits_alone(
             intent, first, last
         ), "its plan is missing, so it is not known how many files were deleted"
-    if not began_to_delete(runs_dir, intent):
+    step = recorded_step(runs_dir, intent.stamp)
+    if step is None or step.num_deleted is None:
         return _commits_alone(intent, first, last), f"no file of the table was deleted{_without_end(first, last)}"
     receipt = deletion_receipt(engine, facts, files, intent.stamp, intent.read_version)
     num_files, size_bytes = (0, 0) if receipt is None else (receipt.num_files_deleted, receipt.bytes_deleted)
@@ -116,16 +117,6 @@ def planned_files(runs_dir: Path, intent: Intent) -> tuple[RemovedFile, ...] | N
         if isinstance(step, VacuumStep) and table.step_id(step) == intent.stamp.step_id:
             return step.files
     return None
-
-
-def began_to_delete(runs_dir: Path, intent: Intent) -> bool:
-    """Return whether a run recorded that its first file was about to go.
-
-    Raises:
-        EnvironmentUnfit: E641, its record cannot be read.
-    """
-    events = events_of_run(runs_dir, intent.stamp.run_id)
-    return any(isinstance(event, Deleting) and event.step_id == intent.stamp.step_id for event in events)
 
 
 def receipt_from_log(engine: TableEngine, facts: TableFacts, version: int, read_version: int) -> CommitReceipt:

@@ -24,7 +24,7 @@ from typing import Any
 from maintainer.errors.foreign_text import without_secrets
 from maintainer.journal.folder.atomic_files import PRIVATE_FILE, FolderUnwritable, try_lock, unreadable_state
 from maintainer.model.codec import DecodeError
-from maintainer.model.run.run_events import RunEvent, event_of
+from maintainer.model.run.run_events import RunEvent, event_of, line_of
 
 EVENTS_FILE = "events.jsonl"
 ONE_WRITER = ".one_writer"
@@ -239,22 +239,24 @@ def _last_of(path: Path) -> Event | None:
     return decode(lines[-1])
 
 
-def append_event(path: Path, event: Event, *, by: str) -> None:
+def add_event(runs_dir: Path, run_id: str, event: RunEvent, *, by: str) -> None:
     """Durably add one event to the record of a run that is over, or that another handle writes.
 
     Args:
-        path: The record.
+        runs_dir: The folder of all runs.
+        run_id: Whose record.
         event: The event.
         by: The run that adds it.
 
     Raises:
         FolderUnwritable: E650 or E651.
     """
-    if by != path.parent.name and (path.parent.parent.parent / ONE_WRITER).exists():
+    path = runs_dir / run_id / EVENTS_FILE
+    if by != run_id and (runs_dir.parent / ONE_WRITER).exists():
         path = path.with_name(f"events.{by}.jsonl")
     log = EventLog(path)
     try:
-        log.append(event, durable=True)
+        log.append(line_of(event), durable=True)
     finally:
         log.close()
 

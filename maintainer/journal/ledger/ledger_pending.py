@@ -14,8 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from maintainer.errors import CommitUnknown, EngineGone, EnvironmentUnfit, MaintainerError
-from maintainer.journal.events.earlier_runs import add_event
-from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_event
+from maintainer.journal.events.event_log import EVENTS_FILE, add_event, is_alive, last_event
 from maintainer.journal.folder.atomic_files import read_document, write_atomically
 from maintainer.journal.folder.run_folder import RunFolder, run_folders
 from maintainer.journal.ledger.ledger_rebuild import anew, missing_rows

@@ -15,12 +15,13 @@ from maintainer.errors import MaintainerError
 from maintainer.journal.events.event_log import EVENTS_FILE, EventsRead, is_alive, last_event, read_events, run_events
 from maintainer.journal.folder.atomic_files import read_document, reading_runs
 from maintainer.journal.folder.run_folder import run_folders
-from maintainer.journal.memory.recorded_outcome import RunFold, recorded_outcome
+from maintainer.journal.memory.recorded_outcome import RunFold, StepRecord, recorded_outcome
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json
 from maintainer.model.run.outcome import RunEnd, RunOutcome
 from maintainer.model.run.results_document import run_from_json
 from maintainer.model.run.run_events import RunEvent
+from maintainer.model.table.commit_records import CommitStamp
 
 MAX_RUNS_READ = 1000
 """``history`` and ``status`` look at this many runs, newest first: two years of nights."""
@@ -122,6 +123,16 @@ def read_record(folder: Path, *, with_plan: bool = True) -> RunRecord:
     if with_plan:
         _ = record.plan
     return record
+
+
+def recorded_step(runs_dir: Path, stamp: CommitStamp) -> StepRecord | None:
+    """Return what a run recorded of the step whose stamp a commit has; None where nothing of it is here.
+
+    Raises:
+        EnvironmentUnfit: E641, the run's record cannot be read.
+    """
+    with reading_runs(runs_dir):
+        return read_record(runs_dir / stamp.run_id, with_plan=False).fold.steps.get(stamp.step_id)
 
 
 def _plan(folder: Path) -> Plan:

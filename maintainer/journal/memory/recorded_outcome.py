@@ -57,8 +57,13 @@ DIED_HELP = "run `maintainer apply`: it finds out what is not known yet, and goe
 
 
 @dataclass(slots=True)
-class _StepRecord:
-    """The events of one step, in order."""
+class StepRecord:
+    """The events of one step.
+
+    WRITING is recorded before a rewrite writes its first file, INTENT before a commit is tried. Of a killed run the
+    next one finds WRITING without INTENT or WRITTEN_OFF, and removes the files by their names, which tell run, step and
+    batch. After INTENT nothing is removed, because the commit may have landed or may still land.
+    """
 
     started_at_ms: int
     last_at_ms: int
@@ -73,6 +78,7 @@ class _StepRecord:
     finished: StepFinished | None = None
 
     def take(self, event: RunEvent) -> None:
+        """Take in the step's next event."""
         if getattr(event, "by", None) is None:  # what a later run found out took none of this step's time
             self.last_at_ms = max(self.last_at_ms, event.at_ms)
             if isinstance(event, Verified):
@@ -141,7 +147,7 @@ class RunFold:
     preparation: Preparation = Preparation()  # noqa: RUF009 (frozen)
     stopped_by: str | None = None
     finished: RunOutcome | None = None
-    steps: dict[str, _StepRecord] = field(default_factory=dict)
+    steps: dict[str, StepRecord] = field(default_factory=dict)
     begun: set[str] = field(default_factory=set)
     ended: dict[TableRef, TableOutcome] = field(default_factory=dict)
     _outcomes: dict[str, dict[TableRef, TableOutcome]] = field(default_factory=dict)
@@ -192,7 +198,7 @@ class RunFold:
             case RunFinished(outcome=run):
                 self.finished = run
             case _ if (step_id := step_of(event)) is not None:
-                self.steps.setdefault(step_id, _StepRecord(event.at_ms, event.at_ms)).take(event)
+                self.steps.setdefault(step_id, StepRecord(event.at_ms, event.at_ms)).take(event)
 
     def run(self, end: RunEnd) -> RunOutcome:
         """The run without its tables."""
@@ -256,7 +262,7 @@ def recorded_outcome(plan: Plan, events: Iterable[RunEvent], end: RunEnd) -> Run
     return replace(fold.run(end), tables=tuple(fold.outcome(table, unfinished) for table in plan.tables))
 
 
-def _step(step_id: str, planned: Step, record: _StepRecord) -> StepOutcome:
+def _step(step_id: str, planned: Step, record: StepRecord) -> StepOutcome:
     """Make the outcome of a step: as its run saw it end, and what later runs found out; or as it was broken off."""
     if record.finished is None:
         return _broken_off(step_id, planned, record)
@@ -279,7 +285,7 @@ def _step(step_id: str, planned: Step, record: _StepRecord) -> StepOutcome:
     return replace(step, status=status, commits=(*step.commits, *receipts), note=_joined(step.note, note or None))
 
 
-def _broken_off(step_id: str, planned: Step, record: _StepRecord) -> StepOutcome:
+def _broken_off(step_id: str, planned: Step, record: StepRecord) -> StepOutcome:
     """Make the outcome of a step in which its run died, or goes on."""
     status = StepStatus.INTERRUPTED
     failed = next((check for check in record.checks.values() if check.result == Verdict.FAIL), None)
@@ -308,7 +314,7 @@ def _broken_off(step_id: str, planned: Step, record: _StepRecord) -> StepOutcome
     )
 
 
-def _turns(record: _StepRecord, commits: tuple[CommitReceipt, ...]) -> tuple[TurnOutcome, ...]:
+def _turns(record: StepRecord, commits: tuple[CommitReceipt, ...]) -> tuple[TurnOutcome, ...]:
     """Turns whose commits landed; what was measured before one is how the one before it left the table."""
     versions = {receipt.version for receipt in commits}
     turns = [turn for turn in record.turns if turn.version in versions]
@@ -322,7 +328,7 @@ def _failed_check(check: Verified) -> Problem:
     return Problem("V503", what, where, "look at the table; then `maintainer verify TABLE --accept REASON`")
 
 
-def _of_deletion(record: _StepRecord) -> str:
+def _of_deletion(record: StepRecord) -> str:
     """Describe how far a deletion came: by what a later run saw on storage, or else by its own records."""
     settled = next((result for result in record.fates.values() if isinstance(result, Settled)), None)
     intent = next(iter(record.intents.values()), None)

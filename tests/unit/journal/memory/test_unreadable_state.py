@@ -7,7 +7,7 @@ import json
 import pytest
 
 from maintainer.errors import EnvironmentUnfit
-from maintainer.journal.events.event_log import EVENTS_FILE, append_event, encode
+from maintainer.journal.events.event_log import EVENTS_FILE, EventLog, encode
 from maintainer.journal.memory.table_records import update_state
 from tests.unit.journal.memory.recorded_runs import Runs
 
@@ -48,7 +48,9 @@ def test_an_index_that_cannot_be_read_is_never_taken_for_empty(runs: Runs, damag
 def test_a_record_of_another_version_is_never_taken_for_empty(runs: Runs, line: dict[str, object]) -> None:
     journal = runs.start()
     path = journal.folder.path / EVENTS_FILE
-    append_event(path, line, by=journal.run_id)
+    log = EventLog(path)
+    log.append(line)
+    log.close()
     journal.close()
     with pytest.raises(EnvironmentUnfit) as caught:
         runs.record()
