@@ -8,10 +8,13 @@ import pytest
 
 from maintainer.app.planning.run_statistics import past_lessons
 from maintainer.execution.table.deletion_record import planned_files
+from maintainer.journal.events.event_log import EventsRead, read_events
 from maintainer.journal.folder.run_folder import RunFolder
-from maintainer.journal.memory.past_runs import read_run
+from maintainer.journal.journal import Journal
+from maintainer.journal.memory import past_runs
+from maintainer.journal.memory.past_runs import read_record, read_run
 from maintainer.model.plan.plan_document import to_json
-from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
+from maintainer.model.run.outcome import RunEnd, RunOutcome, TableOutcome, TableStatus
 from maintainer.model.run.results_document import run_to_json
 from maintainer.model.run.run_events import Intent
 from maintainer.model.table.commit_records import CommitStamp
@@ -35,3 +38,16 @@ def test_the_record_of_a_table_with_any_name_is_read_back(tmp_path: Path, name: 
     stamp = CommitStamp(outcome.run_id, plan.tables[0].step_id(step), 0, "sha256:0")
     intent = Intent(NOW_MS, name, "id", "mem:/t", stamp, "vacuum", 1, proven=True)
     assert [file.path for file in planned_files(tmp_path, intent) or ()] == ["x"]
+
+
+def test_a_run_that_ends_while_it_is_read_has_not_died(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal.open(tmp_path / "runs", "20261121T220001Z-0000", lambda: NOW_MS)
+
+    def read_and_end(path: Path) -> EventsRead:
+        events = read_events(path)
+        journal.finished()
+        journal.close()
+        return events
+
+    monkeypatch.setattr(past_runs, "read_events", read_and_end)
+    assert read_record(journal.folder.path, with_plan=False).end is RunEnd.RUNNING
