@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 unexport MAINTAINER_TEST_SEED
 
 .DEFAULT_GOAL := help
-.PHONY: help demo golden test nightly long lint stores unit spark soak bench docs format clean lint-types lint-layers lint-copies check-python check-java hostile coverage mutation guards fault property
+.PHONY: help demo golden test nightly long lint stores unit spark soak bench docs format clean lint-types lint-layers lint-copies check-python check-java hostile coverage mutation guards fault property matrix
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -94,6 +94,9 @@ SOAK_MINUTES ?= 60
 SOAK_SEED ?= 1
 SOAK_OUT ?= soak.md
 
+matrix: check-java $(STAMPS)/dev ## each pair of Spark and Delta that fits: contract, first policy, `MATRIX=--whole` also parity; writes docs/features.md (an hour or two)
+	$(BIN)/python -m tools.version_matrix $(MATRIX)
+
 soak: check-java $(STAMPS)/dev ## write, read, maintain and kill for an hour; what came of it is written to soak.md
 	$(BIN)/python -m tests.soak.run_soak --minutes $(SOAK_MINUTES) --seed $(SOAK_SEED) --out $(SOAK_OUT)
 
@@ -136,7 +139,7 @@ $(STAMPS)/venv: | check-python
 
 $(STAMPS)/demo: pyproject.toml | $(STAMPS)/venv
 	@echo "installing maintainer with Spark, Delta and the demo's data into $(VENV) (a minute or two, once)"
-	$(BIN)/python -m pip install --quiet --editable '.[spark,demo]'
+	$(BIN)/python -m pip install --quiet --editable '.[spark,demo]' --group pair
 	@touch $@
 
 $(STAMPS)/dev: pyproject.toml | $(STAMPS)/venv

@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from tests.support.product import DeltaJvm, EnvironmentUnfit, SessionLease, bridge, kernel_calls, transaction_calls
+from tests.support.product import (
+    DeltaJvm,
+    EnvironmentUnfit,
+    SessionLease,
+    Status,
+    bridge,
+    check_engine,
+    gateway,
+    kernel_calls,
+    transaction_calls,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -45,3 +55,16 @@ def test_what_is_missing_is_named(lease: SessionLease, monkeypatch: pytest.Monke
         "DeltaLog.createDataFrame/9/8, NoSuchThing.x/0, storage.DelegatingLogStore.schemeToLogStore"
     )
     assert f"Delta {version('delta-spark')}" in caught.value.what
+
+
+def test_doctor_says_what_an_unknown_pair_has_and_lacks(lease: SessionLease, monkeypatch: pytest.MonkeyPatch) -> None:
+    jvm = DeltaJvm(lease.spark)
+    monkeypatch.setattr(gateway, "TESTED_DELTA", {})
+    monkeypatch.setattr(kernel_calls, "KERNEL", (("io.delta.kernel.Gone", "read", (1,)),))
+    kernel, unknown = check_engine(jvm)
+    assert (kernel.status, unknown.status) == (Status.WARN, Status.WARN)
+    assert "io.delta.kernel.Gone.read/1" in kernel.detail
+    assert "nobody ran this pair" in unknown.detail
+    monkeypatch.setattr(bridge, "REQUIRED", (("DeltaLog", "gone", (2,)),))
+    with pytest.raises(EnvironmentUnfit, match="E633"):
+        list(check_engine(jvm))

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -267,6 +268,9 @@ def test_doctor_on_the_real_thing(
     assert checks_by_name["tables"].detail == "1 of 1 on local paths can be read"
     assert checks_by_name["session settings"].status is Status.WARN
     assert checks_by_name["delta"].status is Status.OK
+    pair = f"Spark {version('pyspark')} with Delta {version('delta-spark')}"
+    assert checks_by_name["engine"].detail == f"{pair} has every private member that the transaction engine uses"
+    assert checks_by_name["engine"].status is Status.OK
 
 
 def test_a_variable_in_a_name_or_a_value_is_text(lease: SessionLease) -> None:

@@ -16,7 +16,7 @@ import yaml
 from maintainer.app.lookback.hook_commits import LOOKED_FILE
 from maintainer.cli.main import cli
 from maintainer.delta.doctor.doctor_checks import NEWEST_PYTHON, OLDEST_PYTHON
-from maintainer.delta.jvm import TESTED_DELTA
+from maintainer.delta.jvm import TESTED_DELTA, tested_pairs
 from maintainer.delta.spark.java_home import SUPPORTED_MAJORS, VECTOR_MODULE
 from maintainer.delta.vacuum.trash import FOLDER as TRASH
 from maintainer.journal.folder.run_folder import LEASES
@@ -140,7 +140,7 @@ def test_the_versions_are_those_that_are_checked() -> None:
     java = " or ".join(map(str, SUPPORTED_MAJORS))
     assert fits["Java"] == f"{java}, with the module `{VECTOR_MODULE}`"
     assert fits["Spark"] == ", ".join(TESTED_DELTA)
-    assert fits["Delta"] == "; ".join(f"with Spark {line}: {', '.join(TESTED_DELTA[line])}" for line in TESTED_DELTA)
+    assert fits["Delta"] == tested_pairs()
 
 
 def test_the_formats_are_those_of_the_files() -> None:

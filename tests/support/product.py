@@ -31,7 +31,7 @@ from maintainer.delta.commands.sql_statements import (
     table_of_path,
     text_literal,
 )
-from maintainer.delta.doctor.doctor_checks import DoctorInput, run_checks
+from maintainer.delta.doctor.doctor_checks import DoctorInput, check_engine, run_checks
 from maintainer.delta.doctor.doctor_model import Status
 from maintainer.delta.engine import table_engine
 from maintainer.delta.engine.ledger_table import LEDGER_SCHEMA, LedgerTable

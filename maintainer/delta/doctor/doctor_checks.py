@@ -20,6 +20,7 @@ from maintainer.delta.doctor import doctor_storage
 from maintainer.delta.doctor.doctor_model import Check, Status, check_connect, guarded
 from maintainer.delta.doctor.remote_tables import check_remote_tables
 from maintainer.delta.engine.endpoint_probe import signs_of_life
+from maintainer.delta.jvm import DeltaJvm, tested_pairs
 from maintainer.delta.spark.class_archive import ClassArchive
 from maintainer.delta.spark.connectors import connectors_to_bring
 from maintainer.delta.spark.installed_versions import (
@@ -194,6 +195,7 @@ def _session(subject: DoctorInput, say: Callable[[str], None]) -> Iterator[Check
         signs = signs_of_life([TableRef(location) for location in subject.locations], lease.setting, env)
         say("delta")
         worker = worker_session(lease)
+        yield from guarded("engine", lambda: check_engine(DeltaJvm(worker)))
         yield from guarded("delta", lambda: _write_and_read(worker, lease))
         yield from check_remote_tables(worker, subject.locations, signs, subject.ledger)
         archive = lease.archive
@@ -202,6 +204,26 @@ def _session(subject: DoctorInput, say: Callable[[str], None]) -> Iterator[Check
             archive.path.unlink(missing_ok=True)  # else an old one would pass for the new one
     if warm:
         yield _archive(archive)
+
+
+def check_engine(jvm: DeltaJvm) -> Iterator[Check]:
+    """Look for every private member that the transaction engine uses, and say whether the pair was ever run."""
+    jvm.self_test()
+    lacking = jvm.lacks_of_kernel()
+    if lacking:
+        what = (
+            f"without Delta Kernel, or with another ({lacking[0]}): Delta itself reads the log again before a deletion"
+        )
+        fix = (
+            "start the session with the JARs delta-kernel-api and delta-kernel-defaults of its Delta, 4.4.0 before 4.2"
+        )
+        yield Check("engine", Status.WARN, f"{jvm.versions()}, {what}", fix)
+    detail = f"{jvm.versions()} has every private member that the transaction engine uses"
+    if jvm.is_tested:
+        yield Check("engine", Status.OK, detail)
+    else:
+        fix = f"use a pair that was run: {tested_pairs()}"
+        yield Check("engine", Status.WARN, f"{detail}; nobody ran this pair, so the first failed proof ends a run", fix)
 
 
 def _archive(archive: ClassArchive | None) -> Check:

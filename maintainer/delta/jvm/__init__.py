@@ -15,10 +15,12 @@ from __future__ import annotations
 from maintainer.delta.jvm.active_session import ActiveSession, JavaObject, changed_settings
 from maintainer.delta.jvm.bridge import DeltaJvm
 from maintainer.delta.jvm.gateway import (
+    LAST_PATCH,
     TESTED_DELTA,
     THREAD_PROPERTIES,
     DirectAccess,
     UnstartedSession,
+    is_tested_pair,
     tested_pairs,
 )
 from maintainer.delta.jvm.storage_calls import TableFolder
@@ -26,6 +28,7 @@ from maintainer.delta.jvm.transaction_calls import BORROWED
 
 __all__ = [
     "BORROWED",
+    "LAST_PATCH",
     "TESTED_DELTA",
     "THREAD_PROPERTIES",
     "ActiveSession",
@@ -35,5 +38,6 @@ __all__ = [
     "TableFolder",
     "UnstartedSession",
     "changed_settings",
+    "is_tested_pair",
     "tested_pairs",
 ]

@@ -43,3 +43,11 @@ class DeltaJvm(
                 allowed=tested_pairs(),
                 help="start the session with such a pair, or use `--engine command`, which is proven after the commit",
             )
+
+    def versions(self) -> str:
+        """Say the Spark and the Delta on the class path."""
+        return f"Spark {self.spark_version()} with Delta {self._version_or_unknown()}"
+
+    def lacks_of_kernel(self) -> list[str]:
+        """Name what this class path lacks of Delta Kernel: see ``KERNEL`` for what is weaker then."""
+        return self.lacking(kernel.KERNEL)

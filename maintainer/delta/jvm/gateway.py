@@ -37,10 +37,25 @@ TESTED_DELTA: Mapping[str, tuple[str, ...]] = {
 }
 """The versions of Delta with which `make matrix` runs each Spark; any other pair has only the look for its members."""
 
+LAST_PATCH: Mapping[tuple[str, str], int] = {("4.1", "4.1.0"): 1, ("4.1", "4.2.0"): 1}
+"""The newest patch of a Spark that a Delta runs on; Spark 4.1.2 lacks a class that these two derive from."""
+
+
+def is_tested_pair(spark: str, delta: str) -> bool:
+    """Whether a version of Spark and one of Delta are a pair that fits."""
+    major_minor, _, patch = spark.rpartition(".")
+    last = LAST_PATCH.get((major_minor, delta))
+    return delta in TESTED_DELTA.get(major_minor, ()) and (last is None or patch in map(str, range(last + 1)))
+
 
 def tested_pairs() -> str:
     """Say the pairs of Spark and Delta that fit, for messages."""
-    return "; ".join(f"Spark {line} with Delta {', '.join(versions)}" for line, versions in TESTED_DELTA.items())
+    lines = []
+    for line, versions in TESTED_DELTA.items():
+        last = {delta: LAST_PATCH.get((line, delta)) for delta in versions}
+        named = (delta if last[delta] is None else f"{delta} (to Spark {line}.{last[delta]})" for delta in versions)
+        lines.append(f"Spark {line} with Delta {', '.join(named)}")
+    return "; ".join(lines)
 
 
 Required = tuple[str, str, tuple[int, ...]]
@@ -323,10 +338,9 @@ class Gateway:
     def is_tested(self) -> bool:
         """Whether Spark and Delta are one of the pairs of `TESTED_DELTA`; what does not say is not."""
         try:
-            line = self.spark_version().rpartition(".")[0]
+            return is_tested_pair(self.spark_version(), self.delta_version())
         except Exception:
             return False
-        return self._version_or_unknown() in TESTED_DELTA.get(line, ())
 
     def _version_or_unknown(self) -> str:
         try:

@@ -67,7 +67,7 @@ def connectors_to_bring(kinds: Sequence[str], spark_home: Path, settings: Mappin
         artifact = CONNECTORS[kind][0].artifact
         if artifact not in named and not any((spark_home / "jars").glob(f"{artifact}-*.jar")):
             missing.append(kind)
-    hadoop = _hadoop_version(spark_home)
+    hadoop = hadoop_version(spark_home)
     if missing and hadoop not in (None, HADOOP_VERSION):
         connector = CONNECTORS[missing[0]][0]
         # Google's connector has versions of its own.
@@ -89,6 +89,7 @@ def connector_settings(connectors: Sequence[str]) -> dict[str, str]:
     return {key: value for kind in connectors for key, value in CONNECTOR_SETTINGS[kind].items()}
 
 
-def _hadoop_version(spark_home: Path) -> str | None:
+def hadoop_version(spark_home: Path) -> str | None:
+    """Return the version of the Hadoop that a Spark brings along; None where it does not say."""
     jars = sorted((spark_home / "jars").glob("hadoop-client-api-*.jar"))
     return jars[-1].stem.removeprefix("hadoop-client-api-") if jars else None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from maintainer.delta.jvm import TESTED_DELTA, tested_pairs
+from maintainer.delta.jvm import TESTED_DELTA, is_tested_pair, tested_pairs
 from maintainer.errors import EnvironmentUnfit
 
 DELTA_VERSION = "4.4.0"
@@ -98,12 +98,14 @@ def check_versions(env: Mapping[str, str] | None = None) -> Versions:
     if spark is None or delta is None or package_folder("delta") is None:
         raise _mismatch("Spark or Delta is not installed in this Python", spark, delta)
     line = spark_line(spark)
-    if delta not in TESTED_DELTA.get(line, ()):
-        raise _mismatch("the installed Spark and Delta do not belong together", spark, delta)
+    if not is_tested_pair(spark, delta):
+        fitting = TESTED_DELTA.get(line)
+        help = REPAIR_COMMAND if fitting is None else f'pip install "delta-spark=={fitting[-1]}"'
+        raise _mismatch("the installed Spark and Delta do not belong together", spark, delta, help)
     home = _spark_home(env)
     core = sorted((home / "jars").glob("spark-core_*.jar"))
     if not core:
-        raise _mismatch("pyspark is only half installed: its JARs are missing", spark, delta, where=str(home))
+        raise _mismatch("pyspark is only half installed: its JARs are missing", spark, delta, REPAIR_COMMAND, str(home))
     jar_version = core[-1].stem.rpartition("-")[2]
     if spark_line(jar_version) != line:
         raise EnvironmentUnfit(
@@ -126,12 +128,14 @@ def _spark_home(env: Mapping[str, str]) -> Path:
     return folder if folder is not None else Path()
 
 
-def _mismatch(what: str, spark: str | None, delta: str | None, where: str | None = None) -> EnvironmentUnfit:
+def _mismatch(
+    what: str, spark: str | None, delta: str | None, help: str = INSTALL_COMMAND, where: str | None = None
+) -> EnvironmentUnfit:
     return EnvironmentUnfit(
         what,
         code="E604",
         where=where,
         found=f"pyspark {spark or 'none'}, delta-spark {delta or 'none'}",
         allowed=tested_pairs(),
-        help=INSTALL_COMMAND if where is None else REPAIR_COMMAND,
+        help=help,
     )

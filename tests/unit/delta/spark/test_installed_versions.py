@@ -54,16 +54,23 @@ def test_fitting_pair(packages: dict[str, str], tmp_path: Path) -> None:
         ("4.1.4", "4.4.1"),
         ("3.5.1", "3.2.0"),
         ("4.10.0", "4.4.0"),
+        ("4.1.2", "4.2.0"),
+        ("4.1.14", "4.1.0"),
     ],
 )
 def test_pairs_that_do_not_belong_together(packages: dict[str, str], spark: str, delta: str) -> None:
     packages.update({"pyspark": spark, "delta-spark": delta})
     error = refused()
     assert error.found == f"pyspark {spark}, delta-spark {delta}"
-    assert error.help == "pip install 'maintainer[spark]'"
+    known = spark.startswith(("4.0.", "4.1.", "4.2."))
+    repair = 'pip install --force-reinstall "pyspark>=4.1,<4.2" "delta-spark==4.4.0"'
+    assert error.help == ('pip install "delta-spark==4.4.0"' if known else repair)
 
 
-@pytest.mark.parametrize(("spark", "delta"), [("4.0.1", "4.0.0"), ("4.0.5", "4.4.0"), ("4.2.0", "4.4.0")])
+@pytest.mark.parametrize(
+    ("spark", "delta"),
+    [("4.0.1", "4.0.0"), ("4.0.5", "4.4.0"), ("4.1.1", "4.2.0"), ("4.1.4", "4.3.0"), ("4.2.0", "4.4.0")],
+)
 def test_other_pairs_that_do(packages: dict[str, str], tmp_path: Path, spark: str, delta: str) -> None:
     packages.update({"pyspark": spark, "delta-spark": delta})
     jars = tmp_path / "pyspark" / "jars"

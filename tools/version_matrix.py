@@ -1,0 +1,124 @@
+"""Run the tests of the transaction engine on each pair of Spark and Delta, and write what came of it into a page.
+
+``python -m tools.version_matrix`` takes every pair of ``TESTED_DELTA``; ``4.0/4.0.1`` names one, ``--whole`` also runs
+parity and forged rewrites on it. One environment for each line of Spark: pyspark lies in a folder of its own that comes
+before the installed one, and each release of Delta in another, whose JARs the product fetches as it does for users. A
+row of a pair that is not run stays as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+
+from maintainer.delta.jvm import LAST_PATCH, TESTED_DELTA
+from maintainer.delta.spark.connectors import hadoop_version
+from maintainer.delta.spark.pinned_jars import HADOOP_VERSION
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "features.md"
+PLACE = ROOT / ".matrix"
+BEGIN, END = "<!-- versions -->", "<!-- /versions -->"
+
+SUITES = {
+    "contract": (["tests/contract"], "not long"),
+    "first policy": (["tests/integration/fleet/test_first_policy.py"], "long"),
+    "parity, forged": (
+        ["tests/integration/parity", "tests/integration/verification/test_forged_rewrites.py"],
+        "not long",
+    ),
+}
+COLUMNS = ("Spark", "Delta", *SUITES, "run on", "weaker there")
+LIMIT_SECONDS = 3600
+
+
+def main(arguments: list[str]) -> int:
+    """Run the named pairs, or all, and write the table."""
+    named = [argument for argument in arguments if not argument.startswith("--")]
+    every = [f"{line}/{delta}" for line, versions in TESTED_DELTA.items() for delta in versions]
+    suites = dict(list(SUITES.items())[: 3 if "--whole" in arguments else 2])
+    failed = 0
+    for line, delta in (text.split("/") for text in named or every):
+        python_path = _environment(line, delta)
+        spark, home = _installed(python_path)
+        came = {name: _run(python_path, *suite) for name, suite in suites.items()}
+        failed += sum(not text.endswith("passed") for text in came.values())
+        today = datetime.now(timezone.utc).date().isoformat()
+        _write(line, delta, {"Spark": spark, **came, "run on": today, "weaker there": _weaker(home)})
+        print(f"Spark {spark} with Delta {delta}: {came}", flush=True)
+    return 1 if failed else 0
+
+
+def _environment(line: str, delta: str) -> str:
+    """Install a line of Spark and a release of Delta beside the environment, and return the ``PYTHONPATH`` of both."""
+    last = LAST_PATCH.get((line, delta))
+    spark = line if last is None else f"{line}.{last}"
+    wanted = f"pyspark=={line}.*" if last is None else f"pyspark=={spark}"
+    folders = {PLACE / f"spark-{spark}": wanted, PLACE / f"delta-{delta}": f"delta-spark=={delta}"}
+    for folder, package in folders.items():
+        if not folder.is_dir():
+            command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), package]
+            subprocess.run(command, check=True)
+    return os.pathsep.join(map(str, (ROOT, *folders)))
+
+
+def _installed(python_path: str) -> tuple[str, Path]:
+    """The version of Spark that such an environment has, and its folder."""
+    text = "import pyspark; print(pyspark.__version__, pyspark.__path__[0])"
+    said = subprocess.run(
+        [sys.executable, "-c", text], env=_env(python_path), check=True, capture_output=True, text=True
+    )
+    version, _, home = said.stdout.strip().partition(" ")
+    return version, Path(home)
+
+
+def _run(python_path: str, paths: list[str], marks: str) -> str:
+    """Run tests, and return their number, or which failed."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", marks, *paths]
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, env=_env(python_path), capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"not done in {LIMIT_SECONDS} s"
+    failures = re.findall(r"^(?:FAILED|ERROR) \S+::(\S+)", done.stdout, flags=re.MULTILINE)
+    passed = re.search(r"(\d+) passed", done.stdout)
+    number = passed[1] if passed else "0"
+    return f"{number} passed" if done.returncode == 0 else f"{number} passed, failed: {', '.join(failures) or 'all'}"
+
+
+def _env(python_path: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": python_path}
+
+
+def _weaker(home: Path) -> str:
+    hadoop = hadoop_version(home)
+    if hadoop == HADOOP_VERSION:
+        return ""
+    return f"no pinned connector for its Hadoop {hadoop}: stores need `spark.packages` (E671)"
+
+
+def _write(line: str, delta: str, cells: dict[str, str]) -> None:
+    """Put one row into the page's table; what this run did not ask stays as it stood."""
+    page = PAGE.read_text(encoding="utf-8")
+    head, table, tail = re.split(f"{BEGIN}\n|{END}", page)
+    rows = {}
+    for text in table.splitlines()[2:]:
+        row = dict(zip(COLUMNS, (cell.strip() for cell in text.strip("|").split("|")), strict=True))
+        rows[".".join(row["Spark"].split(".")[:2]), row["Delta"]] = row
+    rows[line, delta] = {**dict.fromkeys(COLUMNS, ""), **rows.get((line, delta), {}), "Delta": delta, **cells}
+    lines = [
+        list(COLUMNS),
+        ["---"] * len(COLUMNS),
+        *([row[name] for name in COLUMNS] for _, row in sorted(rows.items())),
+    ]
+    written = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    PAGE.write_text(f"{head}{BEGIN}\n{written}{END}{tail}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
