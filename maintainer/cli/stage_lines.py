@@ -36,6 +36,10 @@ STILL_WAITING_SECONDS = (30.0, 120.0, 600.0)
 """Where the cursor cannot move, a wait is said when it begins and again after so long, and then no more."""
 
 
+FIRST_WORD_SECONDS = {True: 5.0, False: 30.0}
+"""How long a stage that can be counted goes on without a word on a terminal, and elsewhere."""
+
+
 class StageLines(StageListener):
     """Prints stages. A stage is said once, however often it begins: ``status --watch`` looks again and again.
 
@@ -53,12 +57,25 @@ class StageLines(StageListener):
         self._quiet = quiet
         self._tick_seconds = tick_seconds
         self._said: set[str] = set()
+        self._counts: dict[str, tuple[float, float]] = {}
         self._lock = threading.Lock()
 
     def began(self, stage: str) -> None:
         """Print a stage on a terminal."""
-        if is_terminal(self._stream) and self._is_new(stage):
-            self._print(f"{printable(stage)} ...")
+        if self._is_new(stage):
+            self._counts[stage] = (time.monotonic(), time.monotonic())
+            if is_terminal(self._stream):
+                self._print(f"{printable(stage)} ...")
+
+    def counted(self, stage: str, number: int, total: int) -> None:
+        """Print how far a stage has come: after five seconds on a terminal, else after thirty; later less often."""
+        now = time.monotonic()
+        began, said = self._counts.get(stage, (now, now))
+        if number == total:
+            self._counts.pop(stage, None)
+        elif now - said >= max(FIRST_WORD_SECONDS[is_terminal(self._stream)], (now - began) / 4):
+            self._counts[stage] = (began, now)
+            self._print(f"still {printable(stage)}: {number:,} of {total:,}, {format_duration(round(now - began))}")
 
     @contextmanager
     def waiting(self, stage: str) -> Iterator[None]:

@@ -21,6 +21,9 @@ class StageListener:
     def lasts(self, stage: str, seconds: float) -> None:
         """Hear that it still goes on, now and again, with what is worked on: ``reading sales.orders``."""
 
+    def counted(self, stage: str, number: int, total: int) -> None:
+        """Hear, several times a second, how far a stage has come that began."""
+
 
 SILENT = StageListener()
 """For the Python API, and for looks that are repeated."""

@@ -46,6 +46,7 @@ def compare_plan(
     planned = {identity(table.ref): table for table in made.tables}
     in_plan = {identity(policy.table): policy for policy in before if identity(policy.table) in planned}
     changed = tuple(policy for key, policy in in_plan.items() if now.get(key) != policy.digest)
+    request = replace(request, purpose=f" by the policies of {ref}")
     plan_before = make_plan(project, engine, replace(request, policies=changed, on_table=None, problems=()))
     same = tuple(planned[key] for key, policy in in_plan.items() if now.get(key) == policy.digest)
     root = project.root

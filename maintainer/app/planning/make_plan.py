@@ -91,6 +91,8 @@ class PlanRequest:
     stages: StageListener = SILENT
     problems: tuple[TableProblem, ...] = ()
     away: Mapping[str, SignOfLife] = field(default_factory=dict)
+    purpose: str | None = None
+    """What the tables are read for; not None where no table is said by itself, so that their number is."""
     on_first_step: Callable[[], None] = lambda: None
     """Called once, when the first table has something to do, while others are still planned; returns at once."""
 
@@ -163,8 +165,10 @@ class _Tables:
 
     def plan_all(self, engine: Engine) -> None:
         request = self.request
-        request.stages.began(f"reading {count_of(request.num_user_tables, 'table')}")
-        pool = ReaderPool(engine, self._plan, self._give_up, Clock(), request.table_seconds, request.stages)
+        stage = f"reading {count_of(request.num_user_tables, 'table')}{request.purpose or ''}"
+        request.stages.began(stage)
+        counted = None if request.purpose is None else stage
+        pool = ReaderPool(engine, self._plan, self._give_up, Clock(), request.table_seconds, request.stages, counted)
         # Local paths wait for nobody; what waits for a store does not hold up others for a metastore.
         in_turn = sorted(
             request.policies, key=lambda each: (not each.table.is_path, each.table.identifier in request.away)

@@ -53,6 +53,7 @@ class ReaderPool:
         clock: For the limits.
         table_seconds: Longest look at one table.
         stages: Hears which tables take long.
+        counted: The stage whose progress it hears, too; None where each table is said by itself.
     """
 
     engine: Engine
@@ -61,6 +62,7 @@ class ReaderPool:
     clock: Clock
     table_seconds: float = DEFAULT_TABLE_SECONDS
     stages: StageListener = SILENT
+    counted: str | None = None
     _waiting: deque[ResolvedPolicy] = field(default_factory=deque, init=False)
     _members: list[_Member] = field(default_factory=list, init=False)
     _failures: list[BaseException] = field(default_factory=list, init=False)
@@ -80,6 +82,9 @@ class ReaderPool:
                 if self._is_working(member) and member.thread is not None:
                     member.thread.join(TICK_SECONDS / len(self._members))
                     self._watch(member)
+            if self.counted is not None:
+                looking = sum(member.policy is not None and self._is_working(member) for member in self._members)
+                self.stages.counted(self.counted, len(policies) - len(self._waiting) - looking, len(policies))
         if self._failures:
             raise self._failures[0]
         while self._waiting:

@@ -294,7 +294,14 @@ def look_at_all(
 
     away = tables_out_of_reach(opened, (policy.table for policy in tables.policies if not policy.is_ledger), ends=False)
     request = PlanRequest(
-        tables.policies, at_ms, jobs=jobs, on_table=look_at, problems=tables.problems, stages=stages, away=away
+        tables.policies,
+        at_ms,
+        jobs=jobs,
+        on_table=look_at,
+        problems=tables.problems,
+        stages=stages,
+        away=away,
+        purpose="",
     )
     plan = make_plan(project, opened.engine, request)
     rows += (_unsearched(table) for table in plan.tables if table.observed is None and table.policy_digest == "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from maintainer.app.engine_access import EngineOptions, project_engine
 from maintainer.app.selection.managed_search import needs_session, search_tables
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.context import CliContext, now_ms, print_json
-from maintainer.cli.options import ENGINE, output_option, spec_options
+from maintainer.cli.options import ENGINE, output_option, spec_options, stage_lines
 from maintainer.delta.doctor.doctor_checks import DoctorInput, run_checks
 from maintainer.delta.doctor.doctor_model import Check, Status, failed, guarded
 from maintainer.delta.spark.start_conf import SessionOptions
@@ -59,7 +59,14 @@ def doctor_command(ctx: click.Context, output: str, no_spark: bool, warm: bool, 
     for project in projects:
         engine = project_engine(project.loaded.project, engine)
     speak = output == "text" and context.verbosity >= 0
-    say = (lambda name: click.echo(f"trying {name} ...", err=True)) if speak else (lambda _: None)
+    trying = ctx.with_resource(ExitStack())
+    stages = stage_lines()
+
+    def say(name: str) -> None:
+        trying.close()
+        if speak:
+            trying.enter_context(stages.waiting(f"trying {name}"))
+
     looked_at = [] if warm else projects
     in_project += guarded("tables of rules", lambda: _managed(looked_at, engine, say, with_session=not no_spark))
     runs_dir: Path | None = None
@@ -79,6 +86,7 @@ def doctor_command(ctx: click.Context, output: str, no_spark: bool, warm: bool, 
         ledger=next((project.loaded.ledger.location for project in looked_at if project.loaded.ledger), None),
     )
     checks = in_project + run_checks(subject, say)
+    trying.close()
     if output == "json":
         print_json({"format_version": FORMAT_VERSION, "checks": [asdict(check) for check in checks]})
     else:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import itertools
 import sys
 import threading
+import time
 
 import pytest
 
@@ -100,3 +102,34 @@ def test_a_closed_stream_is_no_error() -> None:
     pipe.close()
     with lines.waiting("starting Java"):
         pass
+
+
+@pytest.mark.parametrize(("stream", "first"), [(Screen(), 5.0), (io.StringIO(), 30.0)], ids=["terminal", "log"])
+def test_a_stage_that_is_counted_is_said_in_time_and_less_often_the_longer_it_takes(
+    monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, first: float
+) -> None:
+    seconds = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: seconds)
+    lines = StageLines(stream, PLAIN, quiet=False)
+    lines.began("reading 900 tables")
+    said_at = []
+    for second in range(601):
+        before, seconds = stream.getvalue(), float(second)
+        lines.counted("reading 900 tables", second, 900)
+        if stream.getvalue() != before:
+            said_at.append(second)
+    assert said_at[0] == first
+    pauses = [later - earlier for earlier, later in itertools.pairwise(said_at)]
+    assert pauses == sorted(pauses)
+    assert len(said_at) < 25
+    assert f"still reading 900 tables: {said_at[1]} of 900, " in stream.getvalue()
+    before = stream.getvalue()
+    lines.counted("reading 900 tables", 900, 900)
+    seconds += 1000
+    lines.began("reading 900 tables")  # the next look of `status --watch`
+    lines.counted("reading 900 tables", 1, 900)
+    quiet = StageLines(stream, PLAIN, quiet=True)
+    quiet.began("other")
+    seconds += 1000
+    quiet.counted("other", 1, 900)
+    assert stream.getvalue() == before

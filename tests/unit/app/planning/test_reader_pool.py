@@ -10,6 +10,7 @@ import pytest
 
 from maintainer.app.planning.reader_pool import MAX_GIVEN_UP, ReaderPool
 from maintainer.engine.protocols import TableReader
+from maintainer.engine.stages import StageListener
 from maintainer.execution.run.run_context import Clock
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from tests.support.runs.fake_lake import FakeLake
@@ -103,3 +104,21 @@ def test_what_nobody_foresaw_ends_the_pool() -> None:
     bench.lake.worker_error = OSError("no session")
     with pytest.raises(OSError, match="no session"):
         bench.run("a")
+
+
+def test_how_many_tables_are_done_is_told_while_one_does_not_answer() -> None:
+    heard: list[tuple[str, int, int]] = []
+
+    class Listener(StageListener):
+        def counted(self, stage: str, number: int, total: int) -> None:
+            heard.append((stage, number, total))
+            if number == 3:
+                bench.go.set()
+
+    bench = Bench(60)
+    bench.pool = replace(bench.pool, stages=Listener(), counted="reading 4 tables")
+    bench.run("stuck", "a", "b", "c", jobs=2)
+    assert sorted(bench.seen) == ["a", "b", "c", "stuck"]
+    assert ("reading 4 tables", 3, 4) in heard
+    assert heard[-1] == ("reading 4 tables", 4, 4)
+    assert [number for _, number, _ in heard] == sorted(number for _, number, _ in heard)
