@@ -172,9 +172,11 @@ def undelete(storage: TableStorage, table_id: str, run_id: str, where: str) -> U
     """Move a run's files back; see ``TableWriter.undelete``."""
     if not rename_is_cheap(storage.root_uri):
         raise TableError(
-            "there is no trash on an object store: a vacuum there deletes at once, and nothing can be brought back",
+            "there is no trash on an object store: a vacuum there deletes at once",
             code="T431", where=where, found=storage.root_uri.partition(":")[0] + ":", allowed=CHEAP_SCHEMES,
-            help="where the bucket keeps versions of its objects, restore the files' versions with the store's tools",
+            help="where the bucket keeps versions, set `suspend:` for the table, or the next vacuum deletes the files "
+            f"again; then remove the delete markers of those that `plan.json` of run {run_id} names, with the store's "
+            "tools",
         )  # fmt: skip
     folder = f"{trash_uri(storage, table_id)}/{run_id}"
     folders = _run_folders(storage)
