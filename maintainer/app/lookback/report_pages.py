@@ -20,13 +20,12 @@ from maintainer.app.running.verify_commits import past_verifications
 from maintainer.app.selection.managed_search import with_recorded_tables
 from maintainer.app.selection.recorded_tables import RecordedTable, TableIndex
 from maintainer.errors import MaintainerError, ProjectError
-from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_event, read_events, run_events
-from maintainer.journal.folder.atomic_files import read_document, reading_runs
+from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_event
+from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.folder.run_folder import run_folders
-from maintainer.journal.memory.past_runs import MAX_RUNS_READ, PLAN_FILE, RESULTS_FILE, PastRun, past_runs
+from maintainer.journal.memory.past_runs import MAX_RUNS_READ, PLAN_FILE, RESULTS_FILE, PastRun, past_runs, read_record
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Plan
-from maintainer.model.plan.plan_document import from_json
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.run.outcome import RunOutcome
 from maintainer.model.run.progress import PlacedTable
@@ -317,11 +316,9 @@ def live_page(project: Project, folder: Path, tz: tzinfo, *, now_ms: int, served
     from maintainer.report.html.live_view import live_view
     from maintainer.report.html.page import render_page
 
-    path = folder / PLAN_FILE
     with reading_runs(project.runs_dir):
-        if not path.is_file():
+        if not (folder / PLAN_FILE).is_file():
             return None
-        plan = from_json(read_document(path), where=str(path))
-        events = run_events(folder / EVENTS_FILE, read_events(folder / EVENTS_FILE).events)
+        run = read_record(folder)
     name = project.loaded.project.name
-    return render_page(live_view(name, folder.name, plan, events, tz, now_ms=now_ms), served)
+    return render_page(live_view(name, folder.name, run.plan, run.events, tz, now_ms=now_ms), served)
