@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -75,15 +76,18 @@ def test_pages_are_served_to_this_machine_alone_and_ctrl_c_ends_it(root: Path) -
         assert status == 200
         assert "acme &lt;b&gt;" in fleet
         assert f'href="/run/{samples.RUN}"' in fleet
+        (table,) = re.findall(r'href="(/table/sales-orders-[0-9a-f]{8})"', fleet)
+        status, page = ask(port, table)
+        assert (status, "Its policy, and where each value is written" in page) == (200, True)
         status, page = ask(port, f"/run/{samples.RUN}")
         assert status == 200
         assert "812,440,193 rows were compared" in page
         assert ask(port, "/", Host=f"localhost:{port}")[0] == 200
         # A name of another site that leads here gets nothing, nor does a path or a method that is none of ours.
         assert ask(port, "/", Host="evil.example") == (421, "Only requests to this machine are answered.")
-        assert [ask(port, path)[0] for path in ("/run/../../etc/passwd", "/run/20200101T000000Z-0000", "/x")] == [
-            404
-        ] * 3
+        assert [
+            ask(port, path)[0] for path in ("/run/../../etc/passwd", "/table/x", "/run/20200101T000000Z-0000", "/x")
+        ] == [404] * 4
         assert ask(port, "/", method="POST")[0] == 501
         assert ask(port, "/", method="HEAD") == (200, "")
         assert "No run goes on" in ask(port, "/live")[1]
@@ -104,7 +108,7 @@ def test_a_run_that_goes_on_is_shown_while_it_works(root: Path) -> None:
             name = sample_plans.orders().ref.identifier
             log.append(line_of(StepStarted(sample_plans.TEN_PM, name, f"{name}/compact", StepKind.COMPACT, 1)))
             page = ask(port, "/live")[1]
-            assert '<span class="work">working</span></td><td class="what">compact</td>' in page
+            assert '<span class="work">working</span></td><td data-l="what">compact</td>' in page
             assert '<meta http-equiv="refresh" content="3">' in page
             assert 'href="/live"' in ask(port, "/")[1]
     finally:
@@ -123,8 +127,9 @@ def test_a_port_that_is_taken_and_a_project_without_runs_are_said(root: Path, tm
     empty = write_project(tmp_path / "empty", {"policies/t.yml": "table: sales.orders\n"})
     with served(empty) as (_, port):
         status, page = ask(port, "/")
-        assert status == 404
-        assert "<code>maintainer history</code> lists the runs; <code>maintainer apply</code> makes one" in page
+        assert status == 200
+        assert "No apply ran in this time" in page
+        assert "<code>maintainer report</code> shows the tables as they are, and what a run would do." in page
 
 
 def test_a_damaged_plan_is_a_message(root: Path) -> None:
