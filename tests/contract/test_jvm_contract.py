@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.product import (
+    DeltaEngine,
     DeltaJvm,
     EnvironmentUnfit,
     SessionLease,
@@ -55,6 +56,9 @@ def test_what_is_missing_is_named(lease: SessionLease, monkeypatch: pytest.Monke
         "DeltaLog.createDataFrame/9/8, NoSuchThing.x/0, storage.DelegatingLogStore.schemeToLogStore"
     )
     assert f"Delta {version('delta-spark')}" in caught.value.what
+    engine = DeltaEngine(lease)
+    with pytest.raises(EnvironmentUnfit, match="NoSuchThing"), engine.worker("a"):
+        pass  # no worker begins
 
 
 def test_doctor_says_what_an_unknown_pair_has_and_lacks(lease: SessionLease, monkeypatch: pytest.MonkeyPatch) -> None:
