@@ -20,9 +20,10 @@ import yaml
 from maintainer.cli.act.run_output import RUN_FOLDER_OUTPUT
 from maintainer.cli.main import cli, run
 from maintainer.cli.setup.setup_commands import UNKNOWN, requirement_of
+from maintainer.delta.spark.java_home import SUPPORTED_MAJORS
 from maintainer.policy.project.policy_changes import modified_tables
 from maintainer.policy.project.policy_project import load_project
-from tests.support.policies.example_commands import command_lines
+from tests.support.policies.example_commands import EXAMPLES, command_lines
 from tests.support.policies.projects import git
 
 COMMIT = "3f2c1a9f00d5c0ffee3f2c1a9f00d5c0ffee3f2c"
@@ -59,8 +60,10 @@ def test_every_command_of_the_workflow_and_the_hook_parses(project: Path, jobs: 
     hook = yaml.safe_load((project / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"][0]["entry"]
     lines += list(command_lines(hook))
     commands = [next(word for word in line if word in ("validate", "plan", "apply")) for line in lines]
-    assert commands == ["validate", "plan", "apply", "apply", "validate"]
-    _, plan, reviewed, nightly, _ = map(parsed, lines)
+    assert commands == ["validate", "plan", "apply", "apply", "plan", "validate"]
+    _, plan, reviewed, nightly, drift, hook = map(parsed, lines)
+    assert (drift["detailed_exitcode"], drift["output"], drift["out"]) == (True, "markdown", None)
+    assert hook["with_tests"]
     assert (plan["since"], plan["compare"], plan["output"]) == ("$BASE", "$BASE", "markdown")
     assert (str(plan["out"]), str(reviewed["plan_file"]), reviewed["yes"]) == ("plan.json", "plan.json", False)
     assert (nightly["yes"], nightly["plan_file"], nightly["output"]) == (True, None, "github")
@@ -81,14 +84,118 @@ def test_pull_requests_are_checked_and_main_is_applied_one_at_a_time(jobs: dict[
     assert "always()" in jobs["comment"]["if"]
     for name in ("apply", "nightly"):
         assert jobs[name]["concurrency"] == {"group": "maintainer-apply", "cancel-in-progress": False}
-        assert jobs[name]["environment"] == "prod"
     assert jobs["reviewed"]["if"].startswith("github.event_name == 'push'")
     assert "refs/heads/main" in jobs["nightly"]["if"]
     for job in jobs.values():
         # Values that strangers choose (a branch's name) reach the shell as environment variables only.
         assert not any("${{ github" in script for script in scripts(job))
-    for name in ("plan", "apply", "nightly"):
-        assert any("-r requirements.txt 'maintainer[spark]'" in script for script in scripts(jobs[name]))
+
+
+LOOKING = ("plan", "apply", "nightly", "drift")
+"""The jobs that look at tables."""
+
+
+def test_the_night_waits_for_no_person_and_shares_state_and_turn_with_what_was_reviewed(jobs: dict[str, Any]) -> None:
+    environments = {name: job["environment"] for name, job in jobs.items() if "environment" in job}
+    assert environments == {"apply": "prod", "nightly": "prod-nightly"}
+    # To maintainer both are `prod`: one state, one quarantine, one ledger.
+    calls = {name: line for name in LOOKING for script in scripts(jobs[name]) for line in command_lines(script)}
+    assert {name: line[:2] for name, line in calls.items()} == {name: ["--env", "prod"] for name in LOOKING}
+    pipeline = yaml.safe_load((EXAMPLES / "gitlab-ci.yml").read_text(encoding="utf-8"))
+    nights = {**pipeline[".apply"], **pipeline["nightly"]}
+    assert (pipeline[".apply"]["environment"], nights["environment"]) == ("prod", "prod-nightly")
+    assert (nights["resource_group"], pipeline["apply"].get("resource_group")) == ("maintainer-apply", None)
+
+
+def test_a_login_to_a_cloud_is_three_lines_to_uncomment(project: Path, jobs: dict[str, Any]) -> None:
+    action = (project / ".github/actions/maintainer/action.yml").read_text(encoding="utf-8")
+    steps = yaml.safe_load(action)["runs"]["steps"]
+    assert [step.get("uses", step.get("name")) for step in steps] == [
+        "actions/setup-java@v4",
+        "Install maintainer with Spark",
+    ]
+    assert int(steps[0]["with"]["java-version"]) in SUPPORTED_MAJORS
+    assert "-r requirements.txt 'maintainer[spark]'" in steps[1]["run"]
+    for name in LOOKING:
+        assert {"uses": "./.github/actions/maintainer"} in jobs[name]["steps"]
+    with_login = re.sub(r"^( +)# (?=- uses|  )", r"\1", action, flags=re.MULTILINE)
+    logins = yaml.safe_load(with_login)["runs"]["steps"][:-2]
+    assert [(step["uses"], "with" in step) for step in logins] == [
+        ("aws-actions/configure-aws-credentials@v4", True),
+        ("azure/login@v2", True),
+        ("google-github-actions/auth@v2", True),
+    ]
+    workflow = (project / ".github/workflows/maintainer.yml").read_text(encoding="utf-8")
+    with_tokens = yaml.safe_load(workflow.replace("# id-token: write", "id-token: write"))["jobs"]
+    assert [name for name, job in with_tokens.items() if "id-token" in job.get("permissions", {})] == list(LOOKING)
+    assert not any("id-token" in job.get("permissions", {}) for job in jobs.values())
+
+
+@pytest.mark.parametrize("count", [2, 7, 1000])
+def test_the_first_change_of_the_rule_breaks_no_test_of_it(project: Path, count: int) -> None:
+    rule = project / "policies" / "lake.yml"
+    text = rule.read_text(encoding="utf-8")
+    rule.write_text(text.replace("{minSmallFiles: 20}", f"{{minSmallFiles: {count}}}"), encoding="utf-8")
+    assert rule.read_text(encoding="utf-8") != text
+    assert run(["--project", str(project), "validate", "--strict", "--tests"]) == 0
+
+
+def contents(project: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(project)): path.read_bytes() for path in project.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def aged(project: Path) -> Path:
+    """A project of an older version, with a policy, a hook and a file of its own."""
+    for name in (".github/workflows/maintainer.yml", ".pre-commit-config.yaml", "policies/lake.yml", "maintainer.yml"):
+        file = project / name
+        file.write_text(file.read_text(encoding="utf-8") + "# our \x1b[31mown line\n", encoding="utf-8")
+    (project / "schemas" / "policy.schema.json").unlink()
+    return project
+
+
+def test_renew_shows_the_difference_and_writes_what_it_may(
+    aged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = contents(aged)
+    monkeypatch.chdir(aged / "policies")
+    assert run(["init", "--renew"]) == 0
+    shown = capsys.readouterr().out
+    for name in (".github/workflows/maintainer.yml", ".pre-commit-config.yaml"):
+        assert f"--- {name}\n+++ {name}\n" in shown
+    assert shown.count("\n-# our \\x1b[31mown line\n") == 2
+    assert "\n+++ schemas/policy.schema.json\n@@ -0,0 +1," in shown
+    assert shown.rstrip().endswith("`maintainer init --renew --yes`")
+    assert contents(aged) == old
+    assert run(["init", "--renew", str(aged), "--yes"]) == 0
+    assert run(["-q", "init", str(tmp_path / "fresh")]) == 0
+    fresh = contents(tmp_path / "fresh")
+    own = {name: old[name] for name in ("policies/lake.yml", "maintainer.yml")}
+    assert contents(aged) == {**fresh, **own}
+    capsys.readouterr()
+    assert run(["init", "--renew"]) == 0
+    assert capsys.readouterr().out == "Schemas, workflow and hook are those of this version.\n"
+
+
+def test_renew_asks_for_each_file(aged: Path) -> None:
+    controller, terminal = pty.openpty()
+    os.write(controller, b"y\nn\ny\n")
+    command = [sys.executable, "-m", "maintainer", "init", "--renew", str(aged)]
+    done = subprocess.run(command, stdin=terminal, stdout=subprocess.PIPE, stderr=terminal, timeout=60, check=True)
+    os.close(terminal)
+    os.close(controller)
+    assert done.stdout.decode().endswith("Not written: .github/workflows/maintainer.yml\n")
+    assert (aged / "schemas" / "policy.schema.json").is_file()
+    assert "own line" in (aged / ".github/workflows/maintainer.yml").read_text(encoding="utf-8")
+    assert "own line" not in (aged / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+
+
+def test_renew_needs_a_project_and_no_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["init", "--renew", str(tmp_path)]) == 2
+    assert "error[E611]" in capsys.readouterr().err
+    assert run(["init", "--renew", "--state", "/srv/m"]) == 2
+    assert "leave --root and --state out" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_first_pull_request_compares_with_a_branch_that_has_no_project(project: Path) -> None:

@@ -15,6 +15,7 @@ import platform
 import re
 import shlex
 import sys
+from difflib import unified_diff
 from importlib import metadata
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -24,13 +25,14 @@ from click.shell_completion import get_completion_class
 
 from maintainer.cli.context import CliContext
 from maintainer.errors import ProjectError
+from maintainer.errors.foreign_text import printable
 from maintainer.journal.folder.atomic_files import writing
 from maintainer.model.product_version import __version__
 from maintainer.model.table.store_kinds import S3_SCHEMES, STATE_PLACES
 from maintainer.policy.project.state_settings import DEFAULT_STATE, state_problem
 from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA, shipped_text
 from maintainer.policy.table_names import absolute_path
-from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE
+from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE, find_files
 from maintainer.report.style import is_terminal
 
 UNKNOWN = "maintainer @ git+https://fill-in.invalid/maintainer@COMMIT"
@@ -84,7 +86,6 @@ def _without_password(url: str) -> str | None:
     return urlunsplit((parts.scheme, address, parts.path, "", ""))
 
 
-_WORKFLOW = ".github/workflows/maintainer.yml"
 _TEXTS = Path(__file__).parent / "new_project"
 _FILES = {
     "maintainer.yml": "maintainer.yml",
@@ -92,13 +93,17 @@ _FILES = {
     "policies/_fleet/nightly.yml": "nightly_rule.yml",
     "policies/_tests/lake.yml": "lake_tests.yml",
     **{f"schemas/{name}": name for name in (POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA)},
-    _WORKFLOW: "workflow.yml",
+    ".github/workflows/maintainer.yml": "workflow.yml",
+    ".github/actions/maintainer/action.yml": "action.yml",
     ".pre-commit-config.yaml": "pre_commit.yml",
     ".vscode/settings.json": "vscode_settings.json",
     ".gitignore": "gitignore.txt",
     "requirements.txt": "requirements.txt",
 }
 """Path in the project, and the text's name. None of the names has a meaning to Git or to a tool where it lies."""
+
+_COPIES = tuple(path for path in _FILES if path.startswith(("schemas/", ".github/", ".pre-commit")))
+"""What a new version of maintainer may bring anew. The other files are what the project says itself."""
 
 
 def project_files(requirement: str, state: str = DEFAULT_STATE, tables_root: str | None = None) -> dict[str, str]:
@@ -149,9 +154,22 @@ _WORTH_ADDING = {
     f"s3://... Without --env prod they are in {DEFAULT_STATE}. On a terminal, init asks. With --root in a bucket it "
     "proposes the folder _maintainer of that bucket.",
 )
+@click.option(
+    "--renew",
+    is_flag=True,
+    help="In a project that is there: show how its schemas, workflow and hook differ from those of this version, and "
+    "write each that you agree to. Without a terminal only show, or write all with --yes.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def init_command(context: CliContext, directory: Path | None, tables_root: str | None, state: str | None) -> None:
+def init_command(
+    context: CliContext, directory: Path | None, tables_root: str | None, state: str | None, *, renew: bool, yes: bool
+) -> None:
     """Make a project in DIRECTORY (default: here). Existing files are never overwritten."""
+    if renew:
+        if tables_root is not None or state is not None:
+            raise click.UsageError("`--renew` changes neither the tables nor the state: leave --root and --state out")
+        return _renew(context.project_root if directory is None else directory, yes=yes)
     root = Path.cwd() if directory is None else directory
     taken = [name for name in (PROJECT_FILE, POLICY_FOLDER) if os.path.lexists(root / name)]
     if taken:
@@ -160,18 +178,20 @@ def init_command(context: CliContext, directory: Path | None, tables_root: str |
             code="E618",
             where=str(root),
             found=", ".join(taken),
-            help="choose another folder: `maintainer init DIR`",
+            help="choose another folder: `maintainer init DIR`, or renew schemas, workflow and hook: "
+            "`maintainer init --renew`",
         )
     place_of_tables = _root_in_project(tables_root, root) if tables_root and tables_root.strip() else None
     proposed = _state_beside(place_of_tables or "")
-    place = _checked(state) if state is not None else _asked(proposed) if context.verbosity >= 0 else proposed
+    asks = context.verbosity >= 0 and not yes
+    place = _checked(state) if state is not None else _asked(proposed) if asks else proposed
     present = []
     requirement = requirement_line()
     for name, content in project_files(requirement, place, place_of_tables).items():
         if os.path.lexists(root / name):
             present.append(name)
             continue
-        _write_new(root / name, content)
+        _write(root / name, content, "x")
         if context.verbosity >= 0:
             click.echo(f"  + {name}")
     for name in present:
@@ -235,11 +255,43 @@ def _checked(written: str) -> str:
     return place
 
 
-def _write_new(path: Path, content: str) -> None:
+def _write(path: Path, content: str, mode: str) -> None:
     with writing(path, "a file"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8", newline="\n") as file:
+        with path.open(mode, encoding="utf-8", newline="\n") as file:
             file.write(content)
+
+
+def _renew(root: Path, *, yes: bool) -> None:
+    """Show how a project's copies differ from those of this version, and write those that the user agrees to.
+
+    Raises:
+        ProjectError: There is no project (E611), or a file cannot be read or written (E640).
+    """
+    find_files(root)
+    asks = is_terminal(sys.stdin) and is_terminal(sys.stderr)
+    contents = project_files(UNKNOWN)
+    differing, waiting = [], []
+    for name in _COPIES:
+        with writing(root / name, "a file"):
+            is_there = os.path.lexists(root / name)
+            lines = (root / name).read_text(encoding="utf-8", errors="replace").splitlines() if is_there else []
+        difference = list(unified_diff(lines, contents[name].splitlines(), name, name, lineterm=""))
+        if not difference:
+            continue
+        differing.append(name)
+        click.echo("\n".join(map(printable, difference)))
+        if yes or (asks and click.confirm(f"Write {name}?", default=False, err=True)):
+            _write(root / name, contents[name], "w")
+            click.echo(f"  + {name}")
+        else:
+            waiting.append(name)
+    if waiting:
+        click.echo(
+            f"Not written: {', '.join(waiting)}{'' if asks else '. To write all: `maintainer init --renew --yes`'}"
+        )
+    elif not differing:
+        click.echo("Schemas, workflow and hook are those of this version.")
 
 
 _INSTALL = {

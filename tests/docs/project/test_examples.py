@@ -92,8 +92,9 @@ def test_what_gitlab_keeps_is_what_the_job_writes() -> None:
 
 
 def test_the_github_workflow_is_the_one_that_init_writes() -> None:
-    text = (EXAMPLES / "github-workflow.yml").read_text(encoding="utf-8")
-    assert text == project_files(UNKNOWN, "/srv/maintainer")[".github/workflows/maintainer.yml"]
+    files = project_files(UNKNOWN, "/srv/maintainer")
+    for name, path in (("workflow", "workflows/maintainer.yml"), ("action", "actions/maintainer/action.yml")):
+        assert (EXAMPLES / f"github-{name}.yml").read_text(encoding="utf-8") == files[f".github/{path}"]
 
 
 def test_files_beside_one_another_fit() -> None:
@@ -225,6 +226,26 @@ def test_github_updates_its_own_comment_or_makes_one(comment_id: str, how: str, 
     text = (tmp_path / "plan.md").read_text(encoding="utf-8")
     assert text.startswith(MARKER + "\n")
     assert "[Its log](https://example.org/run/1) says why" in text
+
+
+@pytest.mark.parametrize(
+    ("code", "open_issue", "how"),
+    [
+        ("3", "", "repos/o/r/issues -f title=work is left -F body=@drift.md"),
+        ("3", "12", "-X PATCH repos/o/r/issues/12 -F body=@drift.md"),
+        ("1", "12", "-X PATCH repos/o/r/issues/12 -F body=@drift.md"),
+        ("0", "12", "-X PATCH repos/o/r/issues/12 -f state=closed"),
+        ("0", "", None),
+    ],
+)
+def test_github_opens_updates_and_closes_one_issue(code: str, open_issue: str, how: str | None, tmp_path: Path) -> None:
+    fake(tmp_path, "gh", f'case "$*" in *--paginate*) echo "{open_issue}";; esac')
+    script = github_script("issue", "gh api")
+    done = run_script(script, tmp_path, GH_REPO="o/r", CODE=code, TITLE="work is left")
+    assert done.returncode == 0, done.stderr
+    search, *rest = (tmp_path / "calls").read_text(encoding="utf-8").splitlines()
+    assert "repos/o/r/issues?state=open" in search
+    assert [call.removeprefix("api --silent ") for call in rest] == [how] * (how is not None)
 
 
 @pytest.mark.parametrize(("head", "run"), [("abc", "99"), ("", "")])
