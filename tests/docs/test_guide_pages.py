@@ -15,8 +15,8 @@ import yaml
 
 from maintainer.app.lookback.hook_commits import LOOKED_FILE
 from maintainer.cli.main import cli
+from maintainer.delta import jvm
 from maintainer.delta.doctor.doctor_checks import NEWEST_PYTHON, OLDEST_PYTHON
-from maintainer.delta.jvm import TESTED_DELTA, tested_pairs
 from maintainer.delta.spark.java_home import SUPPORTED_MAJORS, VECTOR_MODULE
 from maintainer.delta.vacuum.trash import FOLDER as TRASH
 from maintainer.journal.folder.run_folder import LEASES
@@ -139,8 +139,8 @@ def test_the_versions_are_those_that_are_checked() -> None:
     assert fits["Python"] == " to ".join(f"{major}.{minor}" for major, minor in (OLDEST_PYTHON, NEWEST_PYTHON))
     java = " or ".join(map(str, SUPPORTED_MAJORS))
     assert fits["Java"] == f"{java}, with the module `{VECTOR_MODULE}`"
-    assert fits["Spark"] == ", ".join(TESTED_DELTA)
-    assert fits["Delta"] == tested_pairs()
+    assert fits["Spark"] == ", ".join(jvm.TESTED_DELTA)
+    assert fits["Delta"] == jvm.tested_pairs()
 
 
 def test_the_formats_are_those_of_the_files() -> None:

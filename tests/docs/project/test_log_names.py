@@ -9,7 +9,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[3] / "maintainer"
 KEEPER = PACKAGE / "model" / "table" / "log_names.py"
 NAMED = re.compile(r"_delta_log|_sidecars|_last_check|(?<!delta)\.checkpoint\b|\.compacted|\.crc$|\\d\{20\}|^020d$")
-NOT_OF_A_LOG = {("delta/storage/local_files.py", ".crc"), ("delta/vacuum/file_deletion.py", ".crc")}
+NOT_OF_A_LOG = {("delta/storage/local_files.py", ".crc"), ("delta/storage/file_store.py", ".crc")}
 """Checksum files that Hadoop keeps beside any file."""
 
 
