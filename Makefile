@@ -139,7 +139,7 @@ $(STAMPS)/venv: | check-python
 
 $(STAMPS)/demo: pyproject.toml | $(STAMPS)/venv
 	@echo "installing maintainer with Spark, Delta and the demo's data into $(VENV) (a minute or two, once)"
-	$(BIN)/python -m pip install --quiet --editable '.[spark,demo]' --group pair
+	$(BIN)/python -m pip install --quiet --editable '.[spark,demo]'
 	@touch $@
 
 $(STAMPS)/dev: pyproject.toml | $(STAMPS)/venv

@@ -18,7 +18,7 @@ SPARK_LINE = "4.1"
 """The pair that ``make test`` runs, and that messages recommend."""
 
 INSTALL_COMMAND = "pip install 'maintainer[spark]'"
-"""Takes releases that belong together: the extra bounds them, and pip keeps the maintainer that is installed."""
+"""Takes the releases that belong together: the extra pins them, and pip keeps the maintainer that is installed."""
 
 REPAIR_COMMAND = f'pip install --force-reinstall "pyspark>={SPARK_LINE},<4.2" "delta-spark=={DELTA_VERSION}"'
 """Names the packages themselves: with the extra, pip would fetch maintainer again from wherever its index is."""
