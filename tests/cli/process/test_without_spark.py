@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from maintainer.delta import jvm
 from tests.support.policies.projects import write_project
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -67,7 +68,7 @@ def test_a_command_that_needs_spark_says_what_to_install(root: Path, arguments: 
     assert done.stderr.splitlines() == [
         "error[E604]: Spark or Delta is not installed in this Python",
         "   = found: pyspark none, delta-spark none",
-        "   = allowed: pyspark 4.1.x with delta-spark 4.4.0",
+        f"   = allowed: {jvm.tested_pairs()}",
         "   = help: pip install 'maintainer[spark]'",
     ]
 

@@ -6,6 +6,7 @@ fails. What a table holds is made with deltalake, or written by hand.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -269,7 +270,8 @@ SCENES: dict[tuple[str, str], Scene] = {
     ("`apply`, `retry`, `watch`, `status --watch`", "Ctrl-C, or `--timeout`"): lambda lake: by_a_signal(
         lake, signal.SIGINT),
     ("`apply`, `retry`, `watch`, `status --watch`", "SIGTERM"): lambda lake: by_a_signal(lake, signal.SIGTERM),
-    ("`init`", "made a project"): lambda lake: lake.run("init", str(lake.root / "new")),
+    ("`init`", "made a project; with `--renew`, showed what differs"): lambda lake: codes_of(
+        lake, ("init", str(lake.root / "new")), ("init", "--renew", str(lake.root / "new"))),
     ("`init`", "there is a project already"): lambda lake: lake.run("init", str(healthy(lake).root)),
     ("`validate`", "no error"): each(healthy, ("validate", *JSON)),
     ("`validate`", "an error, or a warning with `--strict`"): each(
@@ -324,6 +326,8 @@ SCENES: dict[tuple[str, str], Scene] = {
     ("`leases list`, `leases break`", "done"): each(healthy, ("leases", "list")),
     ("`leases break`", "no run has a lease on the table"): each(
         healthy, ("leases", "break", "lake/t", "--reason", "none")),
+    ("`stop`", "the run was asked"): lambda lake: asked_to_stop(with_a_run(healthy(lake))),
+    ("`stop`", "the run is over"): lambda lake: lake.run("stop", run_of(with_a_run(healthy(lake)))),
     ("`ledger rebuild`", "every run and every table's history was read"): each(
         lambda lake: with_a_run(healthy(lake)), ("ledger", "rebuild", "--dry-run")),
     ("`ledger rebuild`", "a run, a table or a place could not be read"): each(
@@ -343,6 +347,13 @@ def with_a_run(lake: Lake, code: int = 0) -> Lake:
 
 def run_of(lake: Lake) -> str:
     return max(path.name for path in lake.root.glob(".maintainer/runs/*"))
+
+
+def asked_to_stop(lake: Lake) -> int:
+    """Ask a run whose record is still held open."""
+    with (lake.root / ".maintainer" / "runs" / run_of(lake) / "events.jsonl").open() as record:
+        fcntl.flock(record, fcntl.LOCK_EX)
+        return lake.run("stop", run_of(lake))
 
 
 @pytest.mark.every_run
