@@ -44,7 +44,7 @@ _COMMANDS = (
     ("history", "inspect.history_and_report", "Show the steps of past runs."),
     ("ledger", "act.ledger_and_leases", "Rebuild a lost ledger."),
     ("leases", "act.ledger_and_leases", "Show which run works on which table, and end a lease."),
-    ("stop", "act.ledger_and_leases", "Ask a run to stop, also on another machine."),
+    ("stop", "act.run_commands", "Ask a run to stop, also on another machine."),
     ("doctor", "setup.doctor", "Check Java, versions, JARs, storage and permissions."),
     ("demo", "setup.demo_command", "Build a small lake of real data and run each command on it."),
     ("completion", "setup.setup_commands", "Print a completion script for your shell."),

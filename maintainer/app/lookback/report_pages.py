@@ -117,23 +117,20 @@ def _about(project: Project) -> ReportProject:
 class FleetRuns:
     """The runs of a time, newest first, as pages of all tables and of each one are drawn from them.
 
-    ``unread`` are those that could not be read, ``verified`` is what `verify` found of the same tables.
+    ``unread`` are those that could not be read, ``verified`` is what `verify` found of the same tables, ``quarantined``
+    why tables are in quarantine now, by identifier.
     """
 
     project: Project
     runs: tuple[PastRun, ...]
     unread: tuple[str, ...]
     verified: tuple[HistoryRow, ...]
+    quarantined: Mapping[str, str]
 
     @property
     def pairs(self) -> list[tuple[Plan, RunOutcome]]:
         """Plan and outcome of each run, the oldest first."""
         return [(run.plan, run.outcome) for run in reversed(self.runs)]
-
-    @property
-    def quarantined(self) -> dict[str, str]:
-        """Why tables are in quarantine now, by identifier."""
-        return _quarantined(self.project.past_runs_dir, [run.plan for run in self.runs])
 
 
 def fleet_runs(project: Project, *, since_ms: int, most_runs: int) -> FleetRuns:
@@ -158,8 +155,10 @@ def fleet_runs(project: Project, *, since_ms: int, most_runs: int) -> FleetRuns:
         if unread:
             raise _no_run(None, runs_dir, f"no run of this time can be read: {unread[0]}")
         raise NothingRan("no apply ran in this time", runs_dir)
-    verified, unread_checks = _verified(project, runs_dir, [run.plan for run in runs], since_ms)
-    return FleetRuns(project, tuple(runs), (*unread, *unread_checks), tuple(verified))
+    plans = [run.plan for run in runs]
+    verified, unread_checks = _verified(project, runs_dir, plans, since_ms)
+    held = _quarantined(runs_dir, plans)
+    return FleetRuns(project, tuple(runs), (*unread, *unread_checks), tuple(verified), held)
 
 
 def fleet_page(fleet: FleetRuns, tz: tzinfo, links: Mapping[str, str], served: Served | None = None) -> str:

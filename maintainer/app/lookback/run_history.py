@@ -146,7 +146,7 @@ def _fate_of(file: str, run: PastRun, row: LedgerRow) -> str | None:
     if not isinstance(step, VacuumStep):
         return None
     place = row.location or table.ref.location
-    planned = next((each for each in step.files if _is_called(file, place, each.path)), None)
+    planned = next((each for each in step.files if _is_meant(file, place, each.path)), None)
     if planned is None:
         return None
     steps = (step for each in run.outcome.tables for step in each.steps if step.step_id == row.step_id)
@@ -165,7 +165,7 @@ def _fate_of(file: str, run: PastRun, row: LedgerRow) -> str | None:
     return f"{fate}; {since} {version}{at}; decided by {step.decided_by}, policy {table.source}"
 
 
-def _is_called(file: str, location: str, path: str) -> bool:
+def _is_meant(file: str, location: str, path: str) -> bool:
     """Whether a person means a file of a table: by its address, or the end of it, as the log or the storage has it."""
     for name in {path, unquote(path)}:
         whole = name if is_uri(name) or name.startswith("/") else f"{location}/{name}"

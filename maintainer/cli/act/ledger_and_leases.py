@@ -1,4 +1,4 @@
-"""``maintainer ledger``, ``leases`` and ``stop``: the ledger itself, who works on which table now, and to end a run."""
+"""``maintainer ledger`` and ``leases``: what is done about the ledger itself, and who works on which table now."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import click
 from maintainer.app.engine_access import open_engine, project_engine
 from maintainer.app.lookback.ledger_access import RebuildEnd, RebuildRequest, rebuild_ledger
 from maintainer.app.running.apply_plan import open_journal
-from maintainer.app.running.break_lease import break_leases_on, leases_now, stop_run
+from maintainer.app.running.break_lease import break_leases_on, leases_now
 from maintainer.app.selection.chosen_tables import chosen_tables
 from maintainer.app.selection.managed_search import search_tables
 from maintainer.app.selection.run_spec import RunSpec
@@ -124,21 +124,4 @@ def break_(context: CliContext, table: str, reason: str) -> int:
         click.echo(f"No run has a lease on {printable(table)}; nothing was changed.")
         return ExitCode.FINDINGS
     click.echo(f"{count_of(len(broken), 'lease')} ended; the next apply may work on the table.")
-    return ExitCode.OK
-
-
-@click.command("stop")
-@click.argument("run_id", metavar="RUN")
-@click.option("--reason", metavar="TEXT", help="Why; the run records it.")
-@click.pass_obj
-def stop_command(context: CliContext, run_id: str, reason: str | None) -> int:
-    """Ask RUN to stop, also on another machine. It ends as after Ctrl-C, and `maintainer retry` does the rest.
-
-    It looks every few seconds: a commit that has begun is finished, and no more tables are started. A run that is still
-    planning stops before the first table. A run of `maintainer watch` ends that, too.
-    """
-    if not stop_run(open_project(context), run_id, reason, now_ms()):
-        click.echo(f"Run {printable(run_id)} is over; nothing was asked.")
-        return ExitCode.FINDINGS
-    click.echo(f"Run {printable(run_id)} is asked to stop; `maintainer show {printable(run_id)}` says how it ended.")
     return ExitCode.OK

@@ -1,4 +1,4 @@
-"""``maintainer apply``, ``retry`` and ``watch``: do it, prove each step, record it.
+"""``maintainer apply``, ``retry``, ``watch`` and ``stop``: do it, prove each step, record it, or end it.
 
 ``retry`` takes up what a run left undone. It plans anew, so what is done meanwhile is not done twice. ``watch`` looks
 again and again, and applies what is due.
@@ -20,6 +20,7 @@ from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.run_result import RunResult
 from maintainer.app.running.run_listener import RunListener
 from maintainer.app.running.saved_plan import read_saved_plan
+from maintainer.app.running.stop_run import stop_run
 from maintainer.app.running.watch_loop import WatchBounds
 from maintainer.app.selection.chosen_tables import chosen_before_session
 from maintainer.app.selection.left_undone import LeftUndone, RunRest, left_undone, taken_up, unfinished_tables
@@ -54,7 +55,7 @@ from maintainer.model.run.progress import ProgressSink
 from maintainer.report.run.run_text import render_run
 from maintainer.report.status_documents import end_json
 from maintainer.report.style import Style
-from maintainer.report.text_layout import tables_and_ledger
+from maintainer.report.text_layout import printable, tables_and_ledger
 from maintainer.units import MAX_DURATION_SECONDS, count_of
 
 if TYPE_CHECKING:
@@ -287,3 +288,20 @@ class WatchOutput(RunListener):
         folder = str(result.run_folder)
         style = Style(self._context.color)
         click.echo(render_run(result.outcome, style, run_folder=folder, next_command=None), nl=False)
+
+
+@click.command("stop")
+@click.argument("run_id", metavar="RUN")
+@click.option("--reason", metavar="TEXT", help="Why; the run records it.")
+@click.pass_obj
+def stop_command(context: CliContext, run_id: str, reason: str | None) -> int:
+    """Ask RUN to stop, also on another machine. It ends as after Ctrl-C, and `maintainer retry` does the rest.
+
+    It looks every few seconds: a commit that has begun is finished, and no more tables are started. A run that is still
+    planning stops before the first table. A run of `maintainer watch` ends that, too.
+    """
+    if not stop_run(open_project(context), run_id, reason, now_ms()):
+        click.echo(f"Run {printable(run_id)} is over; nothing was asked.")
+        return ExitCode.FINDINGS
+    click.echo(f"Run {printable(run_id)} is asked to stop; `maintainer show {printable(run_id)}` says how it ended.")
+    return ExitCode.OK

@@ -95,10 +95,9 @@ def launch(conf: Mapping[str, str], log: BinaryIO, log_path: Path) -> Engine:
     launch: Future[Any] = side_call(launched, "maintainer-launch")
     if not wait([launch], LAUNCH_TIMEOUT_SECONDS).done:
         raise _did_not_start(f"Spark's JVM did not answer within {LAUNCH_TIMEOUT_SECONDS:.0f} s", log_path)
-    try:
-        gateway = launch.result()
-    except BaseException as error:
+    if (error := launch.exception()) is not None:
         raise _did_not_start("Spark's JVM did not start", log_path) from error
+    gateway = launch.result()
     return Engine(gateway, gateway.proc)
 
 

@@ -6,8 +6,7 @@ of Hadoop that Spark 4.1 has, with what it needs. Amazon's SDK comes in its part
 built for: 34 JARs with 10 MB, where the bundle that hadoop-aws names has 600 MB.
 
 A line of the file has what needs the JAR (a release of Delta, alone or with a line of Spark, or a kind of object store,
-its connector first), its
-``organisation:artifact:version`` with a classifier if it has one, and its SHA-256.
+its connector first), its ``organisation:artifact:version`` with a classifier if it has one, and its SHA-256.
 """
 
 from __future__ import annotations

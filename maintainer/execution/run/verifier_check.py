@@ -62,15 +62,14 @@ class VerifierCheck:
                 found=f"no answer within {LIMIT_SECONDS:.0f} s",
                 help="look for a disk that does not answer, then run `maintainer apply` again",
             )
-        try:
-            self._call.result()
-        except MaintainerError as error:
+        error = self._call.exception()
+        if isinstance(error, MaintainerError):
             # Each table gets an error of its own: whoever raises it on adds to it.
             raise type(error)(
                 error.what, code=error.code, where=error.where, found=error.found, allowed=error.allowed,
                 help=error.help,
             ) from error  # fmt: skip
-        except BaseException as error:  # whatever it is, nothing could be verified
+        if error is not None:  # whatever it is, nothing could be verified
             raise EnvironmentUnfit(
                 "Great Expectations does not work here",
                 code=CANNOT_VERIFY,

@@ -70,9 +70,6 @@ MAX_TABLES_WITH_DETAILS = 100
 MAX_TABLES_WITH_CURVES = 40
 """Of those, the first have every curve; the others have that of their files."""
 
-MAX_FINDINGS_SHOWN = 25
-"""Findings that a page spells out; the rest is counted."""
-
 BAD = frozenset({TableStatus.FAILED, TableStatus.VERIFY_FAILED})
 PROOF_WORDS = {"fail": "failed", "error": "could not check", "pass": "proven"}
 """How a table's proofs ended, the worst first."""

@@ -187,8 +187,9 @@ def as_table_error(error: BaseException, where: str) -> MaintainerError:
         )  # fmt: skip
     if is_unknown_feature or any(failure.type_name == "InvalidProtocolVersionException" for failure in chain):
         return refusal(
-            "the table needs a feature that this version of Delta does not know", allowed="features of Delta 4.4.0",
-            code="T404", help="the table is left as it is; remove it from the policies to silence this",
+            "the table needs a feature that this version of Delta does not know",
+            allowed="features of the Delta in use", code="T404",
+            help="the table is left as it is; remove it from the policies to silence this",
         )  # fmt: skip
     if conditions & _NO_SUCH:
         return refusal("there is no such table", code="T401", help=NO_TABLE_HELP)
