@@ -41,8 +41,12 @@ what was written is removed.
 class SignOfLife(Protocol):
     """Whether a table's store or metastore is there; it is asked from when this is made."""
 
-    def error(self) -> MaintainerError | None:
-        """Wait for it, and return T435 or E647 where there is none."""
+    def error(self, others_wait: Callable[[], bool] = lambda: False) -> MaintainerError | None:
+        """Wait for it, and return T435 or E647 where there is none.
+
+        Args:
+            others_wait: Tells whether other tables wait for the answer; then one try that was silent is enough.
+        """
 
 
 @dataclass(frozen=True, slots=True)

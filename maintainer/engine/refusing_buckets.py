@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -18,10 +18,11 @@ CONFIRMED = 2
 class RefusingBuckets:
     """What buckets refused in one look. Credentials belong to a bucket, so one reason holds for all of its tables.
 
-    ``signs`` are the signs of life that tables wait for.
+    ``signs`` are the signs of life that tables wait for; ``others_wait`` tells whether other tables wait for these.
     """
 
     signs: Mapping[str, SignOfLife] = field(default_factory=dict)
+    others_wait: Callable[[], bool] = lambda: False
     _refused: dict[tuple[str, str], list[StoreRefusal]] = field(default_factory=dict)
 
     def facts(self, reader: TableReader, ref: TableRef) -> TableFacts:
@@ -49,7 +50,7 @@ class RefusingBuckets:
             MaintainerError: The reason, as of this table.
         """
         sign = self.signs.get(ref.identifier)
-        if sign is not None and (away := sign.error()) is not None:
+        if sign is not None and (away := sign.error(self.others_wait)) is not None:
             raise away
         bucket = _bucket_of(ref)
         for (refusing, code), errors in list(self._refused.items()):

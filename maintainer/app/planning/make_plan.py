@@ -75,8 +75,8 @@ class PlanRequest:
 
     ``jobs`` is None where it follows from where the tables lie. A table of ``new`` that does not exist is a note in
     the plan; any other is a problem. ``problems`` become a part of the plan as they are. ``away`` waits for the sign
-    of life of a table's store or metastore, and has its error where there is none; such tables come last, so that no
-    other waits for it.
+    of life of a table's store or metastore, and has its error where there is none; such tables come last, and once all
+    others are planned and one has something to do, a single silent try is enough.
     ``stages`` hears that tables are read, and of which ones it takes long.
     """
 
@@ -116,8 +116,7 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
     policy_places = PolicyPlaces((*project.policies, *request.policies), engine.places)
     project_tables = known_tables(project, request.policies)
     before = frozenset(ref.identifier for ref in tables_found_before(project))
-    buckets = RefusingBuckets(request.away)
-    tables = _Tables(request, records, today, project_tables, engine.places, policy_places, before, buckets)
+    tables = _Tables(request, records, today, project_tables, engine.places, policy_places, before)
     tables.plan_all(engine)
     problems = [_of_problem(problem) for problem in request.problems]
     asked_for = {policy.table for policy in request.policies}
@@ -157,11 +156,18 @@ class _Tables:
     places: TablePlaces
     policy_places: PolicyPlaces
     found_before: frozenset[str]
-    buckets: RefusingBuckets
+    buckets: RefusingBuckets = field(init=False)
+    within_reach: set[str] = field(init=False)
+    """Tables that wait for no store or metastore, as long as they are not planned."""
     plans: list[TablePlan] = field(default_factory=list)
     num_planned: int = 0
     has_steps: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        away = self.request.away
+        self.buckets = RefusingBuckets(away, lambda: self.has_steps and not self.within_reach)
+        self.within_reach = {policy.table.identifier for policy in self.request.policies}.difference(away)
 
     def plan_all(self, engine: Engine) -> None:
         request = self.request
@@ -176,6 +182,12 @@ class _Tables:
         pool.run(in_turn, request.jobs or looked_at_at_once(policy.table for policy in in_turn))
 
     def _plan(self, reader: TableReader, policy: ResolvedPolicy, counts: Callable[[], bool]) -> None:
+        try:
+            self._plan_one(reader, policy, counts)
+        finally:
+            self.within_reach.discard(policy.table.identifier)
+
+    def _plan_one(self, reader: TableReader, policy: ResolvedPolicy, counts: Callable[[], bool]) -> None:
         request = self.request
         facts, record = None, TableRecord()
         try:
@@ -234,6 +246,7 @@ class _Tables:
             help="look at its storage; the next run tries again",
         )
         self._keep(policy, problem_plan(policy, error), None, TableRecord())
+        self.within_reach.discard(policy.table.identifier)
 
     def _keep(self, policy: ResolvedPolicy, plan: TablePlan, facts: TableFacts | None, record: TableRecord) -> None:
         request = self.request

@@ -117,11 +117,13 @@ def check_saved_plan(
         )
     policies = {policy.table: policy for policy in project.policies}
     stale: list[StaleReasons] = []
-    tables: list[TablePlan] = []
+    by_number: dict[int, TablePlan] = {}
     policy_places = PolicyPlaces(project.policies, engine.places)
-    buckets = RefusingBuckets(away)
+    buckets = RefusingBuckets(away, lambda: any(table.steps for table in by_number.values()))
     with engine.worker(worker_name("check")) as worker:
-        for table in plan.tables:
+        # What waits for a store or a metastore comes last: then others wait for it.
+        for number in sorted(range(len(plan.tables)), key=lambda number: plan.tables[number].ref.identifier in away):
+            table = plan.tables[number]
             checked = (
                 _check(table, policies, worker.reader, buckets, now_ms=now_ms, exact=exact) if table.steps else table
             )
@@ -133,7 +135,8 @@ def check_saved_plan(
                 checked = refused_alone(table, checked)
             else:
                 policy_places.opened(checked, worker.reader)
-            tables.append(checked)
+            by_number[number] = checked
+    tables = [by_number[number] for number in range(len(plan.tables))]
     once = policy_places.each_once(tables)
     for before, after in zip(tables, once, strict=True):
         if before.problem is None and after.problem is not None and before.steps:

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlsplit
 
 from maintainer.delta.spark.connectors import CONNECTOR_SETTINGS, S3_CLASS
@@ -47,6 +48,9 @@ _MAX_AT_ONCE = threading.BoundedSemaphore(32)
 SILENCE_SECONDS = 60.0
 """How long a metastore that took a connection and gave no answer is not asked again."""
 
+LOOK_SECONDS = 0.1
+"""How often it is looked whether others wait for an answer."""
+
 AGAIN_SECONDS = 1.0
 """How long a service that was away is waited for when it is asked again; until it answers, what was found counts."""
 
@@ -68,6 +72,8 @@ class Endpoint:
 @dataclass(frozen=True, slots=True)
 class ProbeLimits:
     """How long an endpoint is asked; one that takes connections and is silent for 15 seconds in all.
+
+    Where other tables wait for the answer, the first try counts after ``answer_seconds``.
 
     Args:
         tries: Requests at most.
@@ -102,7 +108,9 @@ class Probe:
 
     def __init__(self, endpoints: Iterable[Endpoint], limits: ProbeLimits, earlier: str | None = None) -> None:
         self._reasons: dict[Endpoint, str | None] = {}
+        self._first_reasons: dict[Endpoint, str] = {}
         self._limits, self._earlier = limits, earlier
+        self._one_try_ends = time.monotonic() + limits.answer_seconds
         # A name server may keep us longer: then this knows nothing, and Hadoop or Hive finds out.
         wait_seconds = 2 * (limits.answer_seconds + limits.connect_seconds) + limits.pause_seconds
         self._ends = time.monotonic() + (AGAIN_SECONDS if earlier else wait_seconds)
@@ -112,7 +120,8 @@ class Probe:
 
     def _ask(self, endpoint: Endpoint) -> None:
         with _MAX_AT_ONCE:
-            self._reasons[endpoint] = why_away(endpoint, self._limits)
+            try_failed = partial(self._first_reasons.setdefault, endpoint)
+            self._reasons[endpoint] = why_away(endpoint, self._limits, try_failed)
 
     @property
     def found(self) -> str | None:
@@ -122,13 +131,28 @@ class Probe:
             return None
         if len(reasons) < len(self._threads):
             return self._earlier
-        return "; ".join(sorted(f"{endpoint}: {why}" for endpoint, why in reasons.items()))
+        return _text_of(reasons)
 
-    def why_away(self) -> str | None:
-        """Wait for what becomes of it, and return it; see ``found``."""
-        for thread in self._threads:
-            thread.join(max(0.0, self._ends - time.monotonic()))
+    def why_away(self, others_wait: Callable[[], bool] = lambda: False) -> str | None:
+        """Wait for what becomes of it, and return it; see ``found``.
+
+        Args:
+            others_wait: Where this comes true, one silent try of each endpoint is enough.
+        """
+        while (seconds := self._ends - time.monotonic()) > 0:
+            asking = [thread for thread in self._threads if thread.is_alive()]
+            if not asking:
+                break
+            first = self._first_reasons.copy()
+            is_enough = len(first) == len(self._threads) and time.monotonic() > self._one_try_ends
+            if is_enough and None not in self._reasons.values() and others_wait():
+                return _text_of(first)
+            asking[0].join(min(seconds, LOOK_SECONDS))
         return self.found
+
+
+def _text_of(reasons: Mapping[Endpoint, str | None]) -> str:
+    return "; ".join(sorted(f"{endpoint}: {why}" for endpoint, why in reasons.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +162,9 @@ class TableSign:
     table: TableRef
     probe: Probe
 
-    def error(self) -> MaintainerError | None:
+    def error(self, others_wait: Callable[[], bool] = lambda: False) -> MaintainerError | None:
         """See ``SignOfLife``."""
-        why, where = self.probe.why_away(), self.table.identifier
+        why, where = self.probe.why_away(others_wait), self.table.identifier
         if why is None:
             return None
         return unreachable(where, why, is_s3=True) if self.table.is_path else catalog_away(where, why)
@@ -267,8 +291,13 @@ def _java_has_proxy(setting: Setting, environ: Mapping[str, str]) -> bool:
     return any("prox" in (text or "").lower() for text in options)
 
 
-def why_away(endpoint: Endpoint, limits: ProbeLimits) -> str | None:
-    """Return why an endpoint counts as away; None where it answers, or where this cannot tell."""
+def why_away(
+    endpoint: Endpoint, limits: ProbeLimits, try_failed: Callable[[str], object] = lambda why: None
+) -> str | None:
+    """Return why an endpoint counts as away; None where it answers, or where this cannot tell.
+
+    ``try_failed`` is called with the reason after each try.
+    """
     started = time.monotonic()
     why: str | None = None
     for number in range(limits.tries):
@@ -279,6 +308,7 @@ def why_away(endpoint: Endpoint, limits: ProbeLimits) -> str | None:
         why = _ask(endpoint, limits)
         if why is None:
             return None
+        try_failed(why)
     return why
 
 

@@ -56,9 +56,10 @@ class Fleet:
         now_ms: int = LATER_MS,
         text: str | None = None,
         away: str | None = None,
+        order: list[str] | None = None,
     ) -> Plan:
         plan = from_json(self.saved if text is None else text)
-        signs = {} if away is None else {away: Sign(TableRef(away), [])}
+        signs = {} if away is None else {away: Sign(TableRef(away), [] if order is None else order)}
         return check_saved_plan(
             Project.load(self.root), self.lake, plan, signs, now_ms=now_ms, exact=exact, all_or_nothing=all_or_nothing
         )
@@ -78,7 +79,10 @@ def fleet(tmp_path: Path) -> Fleet:
 
 
 def test_a_table_without_a_sign_of_life_is_not_done_and_fifteen_are(fleet: Fleet) -> None:
-    checked = fleet.check(away="s.t03")
+    order: list[str] = []
+    checked = fleet.check(away="s.t03", order=order)
+    assert order == ["s.t03 for others"]  # the fifteen are looked at first, and wait for this one
+    assert [table.ref.identifier for table in checked.tables] == list(NAMES)
     assert {table.ref.identifier: table.problem.code for table in checked.tables if table.problem} == {"s.t03": "T435"}
     assert [bool(table.steps) for table in checked.tables].count(True) == 15
 

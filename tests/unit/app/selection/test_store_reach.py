@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,8 +32,8 @@ class Sign:
     table: TableRef
     waited_for: list[str]
 
-    def error(self) -> MaintainerError | None:
-        self.waited_for.append(self.table.identifier)
+    def error(self, others_wait: Callable[[], bool] = lambda: False) -> MaintainerError | None:
+        self.waited_for.append(self.table.identifier + " for others" * others_wait())
         if self.table.is_path and not self.table.location.startswith("s3://gone/"):
             return None
         return TableError("the storage cannot be reached", code="T435", where=self.table.identifier, found=GONE)
@@ -106,15 +106,15 @@ class Lake:
     deletes = True
     places = StoragePlaces()
 
-    def __init__(self, small_files: Collection[str] = ()) -> None:
-        self.small_files = small_files
+    def __init__(self, small_files: Collection[str] = (), num_files: int = 3) -> None:
+        self.small_files, self.num_files = small_files, num_files
         self.opened: list[str] = []
         self.reader = self
 
     def facts(self, ref: TableRef) -> Any:
         self.opened.append(ref.identifier)
         if ref.location in self.small_files:
-            return replace(make_facts(files=make_files(*[1 << 20] * 3), location=ref.location), ref=ref)
+            return replace(make_facts(files=make_files(*[1 << 20] * self.num_files), location=ref.location), ref=ref)
         raise TableError("there is no such table", code="T401", where=ref.identifier)
 
     def commits(self, ref: TableRef, wanted: CommitsWanted) -> Any:
@@ -134,6 +134,21 @@ def test_a_table_whose_store_is_away_is_a_problem_and_is_not_opened(tmp_path: Pa
     problem_codes = {table.ref.identifier: table.problem.code for table in plan.tables if table.problem}
     assert problem_codes == {"s3://gone/a": "T435", "s3://here/b": "T401"}
     assert lake.opened == ["s3://here/b"]
+
+
+@pytest.mark.parametrize("num_files", [1, 3])
+def test_others_wait_once_all_of_them_are_planned_and_one_has_something_to_do(tmp_path: Path, num_files: int) -> None:
+    """One that cannot be read is over, too."""
+    files = {f"policies/{name[-1]}.yml": f"table: {name}\n" for name in ("sales.a", "sales.b", "s3://unknown/c", "/d")}
+    project = Project.load(write_project(tmp_path, files))
+    order: list[str] = []
+    lake: Any = Lake(["/d"], num_files)
+    lake.opened = order
+    away = tables_out_of_reach(opened([], order), (policy.table for policy in project.policies))
+    make_plan(project, lake, PlanRequest(project.policies, NOW_MS, jobs=1, away=away))
+    waits = " for others" if num_files == 3 else ""
+    assert order[-2:] == [f"sales.a{waits}", f"sales.b{waits}"]
+    assert set(order[:-2]) == {"/d", "s3://unknown/c"}
 
 
 def test_tables_that_wait_for_a_sign_of_life_hold_up_no_other(tmp_path: Path) -> None:

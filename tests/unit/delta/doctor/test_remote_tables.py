@@ -32,7 +32,7 @@ class Away:
     why: MaintainerError
     is_known: bool = True
 
-    def error(self) -> MaintainerError:
+    def error(self, others_wait: object = None) -> MaintainerError:
         return self.why
 
 

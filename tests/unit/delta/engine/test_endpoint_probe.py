@@ -16,6 +16,7 @@ from maintainer.delta.spark.connectors import CONNECTOR_SETTINGS
 from maintainer.model.table.table_facts import TableRef
 
 QUICK = ProbeLimits(tries=3, pause_seconds=0.05, connect_seconds=5, answer_seconds=0.5, enough_seconds=0.6)
+SLOW_TO_ASK_AGAIN = ProbeLimits(tries=2, pause_seconds=1.5, connect_seconds=5, answer_seconds=0.3)
 KEY = "spark.hadoop.fs.s3a."
 HIVE = "spark.hadoop.hive.metastore."
 OURS = CONNECTOR_SETTINGS["s3"]
@@ -214,6 +215,41 @@ def test_a_metastore_that_accepts_and_never_answers_is_waited_for_once() -> None
     assert (away, again) == (dict.fromkeys(("sales.a", "sales.b", "`c`"), text), {"sales.d": text})
     assert len(times) == 2
     assert 1.0 <= seconds < 3.0
+
+
+@pytest.mark.parametrize("others_wait", [False, True])
+def test_where_others_wait_one_silent_try_is_enough(others_wait: bool) -> None:
+    times: list[float] = []
+    with listening(lambda connection: times.append(time.monotonic())) as port:
+        (sign,) = signs_of_life([TableRef("sales.a")], hive(port).get, {}, SLOW_TO_ASK_AGAIN).values()
+        error = sign.error(lambda: others_wait)
+    assert error is not None
+    assert error.found == f"thrift://127.0.0.1:{port}: a connection, and no answer within 0.3 s"
+    assert len(times) == (1 if others_wait else 2)
+
+
+def test_others_may_begin_to_wait_meanwhile() -> None:
+    times: list[float] = []
+    with listening(lambda connection: times.append(time.monotonic())) as port:
+        (sign,) = signs_of_life([TableRef("sales.a")], hive(port).get, {}, SLOW_TO_ASK_AGAIN).values()
+        begun = time.monotonic() + 0.5
+        assert sign.error(lambda: time.monotonic() > begun) is not None
+        assert time.monotonic() > begun
+    assert len(times) == 1
+
+
+def test_a_server_that_starts_anew_is_not_away_though_others_wait() -> None:
+    """That nobody listens is known at once; it says no more than that, where a server has just ended."""
+    port = closed_port()
+    limits = ProbeLimits(tries=200, pause_seconds=0.05, answer_seconds=5, enough_seconds=10)
+    (sign,) = signs_of_life([TableRef("sales.a")], hive(port).get, {}, limits).values()
+    answers: list[bool] = []
+    asking = threading.Thread(target=lambda: answers.append(sign.error(lambda: True) is None))
+    asking.start()
+    time.sleep(0.3)
+    with listening(says(b""), port):
+        asking.join(10)
+    assert answers == [True]
 
 
 @pytest.mark.parametrize("kind", ["store", "metastore"])
