@@ -37,7 +37,7 @@ from maintainer.planning.selection.doubtful_bounds import doubtful_notes
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.planning.selection.supported_features import check_supported
 from maintainer.planning.vacuum.vacuum_plan import plan_vacuum
-from maintainer.policy.resolve.policy_values import policy_values
+from maintainer.policy.resolve.policy_values import base_settings, policy_values
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.units import count_of, format_size
 
@@ -279,6 +279,7 @@ def _table_plan(
         quiet_after_updates_seconds=policy.optimize.quiet_after_updates_seconds,
         notes=_notes(facts, steps),
         policy_values=policy_values(policy) if steps else (),
+        policy=dict(base_settings(policy)) if steps else {},
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from maintainer.policy.project.project_settings import LEDGER_POLICY
 from maintainer.policy.resolve.merge import SETTING_KEYS, TAGS, Level, Setting, base_value, spelled
+from maintainer.policy.resolve.policy_values import base_settings
 from maintainer.policy.resolve.resolve import Resolution
 from maintainer.policy.resolve.resolved import Origin
 from maintainer.policy.schema.schema_keys import (
@@ -118,7 +119,7 @@ def explain_json(resolution: Resolution) -> dict[str, Any]:
     """Return the same as one JSON document (``schemas/explain.schema.json``); sizes in bytes, durations in seconds."""
     policy = resolution.policy
     sizes = [
-        {"min_size_bytes": least, "digest": of_size.policy.digest, "values": _values_json(of_size)}
+        {"min_size_bytes": least, "digest": of_size.policy.digest, **_values_json(of_size)}
         for least, of_size in resolution.sizes[1:]
     ]
     return {
@@ -128,13 +129,13 @@ def explain_json(resolution: Resolution) -> dict[str, Any]:
         "named_by_file": resolution.named_by_file,
         "rule_line": policy.rule_line,
         "digest": policy.digest,
-        "values": _values_json(resolution),
+        **_values_json(resolution),
         **({"sizes": sizes} if sizes else {}),
     }
 
 
-def _values_json(resolution: Resolution) -> list[dict[str, Any]]:
-    return [
+def _values_json(resolution: Resolution) -> dict[str, Any]:
+    values = [
         {
             "key": key,
             "value": resolution.values[key],
@@ -151,6 +152,7 @@ def _values_json(resolution: Resolution) -> list[dict[str, Any]]:
         }
         for key in _keys(resolution)
     ]
+    return {"policy": dict(base_settings(resolution.policy)), "values": values}
 
 
 def merged_yaml(resolution: Resolution) -> str:

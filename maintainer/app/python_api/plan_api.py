@@ -34,8 +34,12 @@ class Plan:
 
     @property
     def tables(self) -> tuple[TablePlan, ...]:
-        """The plan of each table, sorted by identifier; one that cannot be planned is there with its problem."""
-        return self.model.tables
+        """The plan of each table but our own ledger, sorted by name; one that cannot be planned has its problem.
+
+        >>> [(table.ref.identifier, table.state.value) for table in plan.tables]
+        [('lake/orders', 'changes'), ('lake/returns', 'up_to_date')]
+        """
+        return self.model.user_tables
 
     @property
     def has_changes(self) -> bool:
@@ -48,7 +52,11 @@ class Plan:
         return plan_exit_code(self.model)
 
     def steps(self) -> Iterator[tuple[TablePlan, Step]]:
-        """Return each step with its table, in the order in which they run."""
+        """Return each step with its table, in the order in which they run.
+
+        >>> [(table.ref.identifier, step.kind.value, step.num_files) for table, step in plan.steps()]
+        [('lake/orders', 'compact', 3)]
+        """
         return self.model.steps()
 
     def summary(self) -> str:

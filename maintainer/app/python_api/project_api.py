@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 from maintainer.app import operations
@@ -17,7 +18,7 @@ from maintainer.app.python_api.rows import Rows, Text
 from maintainer.app.python_api.table_api import Table, history_of, run_of, since_ms_of, status_of, why_of
 from maintainer.app.running.saved_plan import read_saved_plan
 from maintainer.app.selection.chosen_tables import chosen_tables, named_policy
-from maintainer.app.selection.managed_search import search_tables
+from maintainer.app.selection.managed_search import needs_session, search_tables
 from maintainer.app.selection.run_spec import RunSpec, SelectionOptions
 from maintainer.app.status.written_report import write_report
 from maintainer.execution.fleet.rollout import parse_batches
@@ -29,6 +30,7 @@ from maintainer.planning.plan_input import PlanOptions
 from maintainer.report.diagnostics_report import finding_lines
 from maintainer.report.document import blocks
 from maintainer.report.html.notebook import notebook_html
+from maintainer.report.text_layout import tables_and_ledger
 from maintainer.units import count_of
 
 _MAX_ERRORS_SHOWN = 20
@@ -84,7 +86,7 @@ class Project:
             MaintainerError: No place that may be meant could be searched.
         """
         spec = RunSpec(SelectionOptions(tuple(select), tuple(exclude)))
-        project = search_tables(self._project, spec.engine)
+        project = self._known = search_tables(self._project, spec.engine)
         chosen = chosen_tables(project, spec, command="list").with_a_table()
         for problem in chosen.problems:
             warnings.warn(f"{problem.table}: {as_problem(problem.error).what}; {problem.error.help}", stacklevel=2)
@@ -295,14 +297,25 @@ class Project:
         return write_report(self._project, RunSpec(), since_ms=since_ms_of(since), out=path)[0]
 
     def __repr__(self) -> str:
-        env = f", env {self.env}" if self.env else ""
-        return f"<Project {self.root}{env}: {count_of(len(self._project.policies), 'table')}>"
+        return f"<{self._title}>"
 
     def _repr_html_(self) -> str:
-        rows = [blocks.Row((t.name, t.owner or "", ", ".join(t.tags), t.policy_file)) for t in self.tables()]
-        env = [f"environment {self.env}"] if self.env else []
-        table = blocks.Table(("table", "owner", "tags", "policy"), rows)
-        return notebook_html(f"Project {self.root}", env, table)
+        policies = self._known.policies
+        rows = [blocks.Row((p.table.identifier, p.owner or "", ", ".join(p.tags), p.source)) for p in policies]
+        return notebook_html(self._title, [], blocks.Table(("table", "owner", "tags", "policy"), rows))
+
+    @property
+    def _title(self) -> str:
+        policies, loaded = self._known.policies, self._known.loaded
+        with_ledger = any(policy.is_ledger for policy in policies)
+        tables = tables_and_ledger(len(policies) - with_ledger, with_ledger=with_ledger)
+        more = ", and those that tables() finds" if loaded.searches and loaded.search is None else ""
+        return f"Project {self.root}{f', env {self.env}' if self.env else ''}: {tables}{more}"
+
+    @cached_property
+    def _known(self) -> LoadedProject:
+        """The project with the tables of its rules, unless a session is needed to find them and nobody asked yet."""
+        return self._project if needs_session(self._project) else search_tables(self._project, EngineOptions())
 
 
 def _error_lines(problems: PolicyProblems) -> list[str]:

@@ -6,9 +6,9 @@ properties: nothing is stored that can be counted. The steps are in ``steps``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 from maintainer.errors import MaintainerError
 from maintainer.errors.foreign_text import without_secrets
@@ -173,8 +173,9 @@ class TablePlan:
     ``window_closes_ms`` is when the window closes in which the table was planned; no step is begun from then on.
     ``writers`` is when others commit; None where nothing is rewritten, or the log does not say. No rewrite is committed
     within ``quiet_after_updates_seconds`` after an update by others of the same partitions; 0 never holds one back.
-    ``policy_values`` is what the policy says, key by key in words, so that a change of it can be named; none for a
-    table of which nothing is carried out.
+    ``policy_values`` is what the policy says, key by key in words, so that a change of it can be named; ``policy`` is
+    the same for scripts: keys as in a policy file, sizes in bytes, durations in seconds. Both are empty for a table of
+    which nothing is carried out.
     ``checked`` is the table as the check of a saved plan found it, which may be long after it was planned.
     ``rule_line`` is where in ``policy_file`` the rule is that manages a table without a file of its own; ``is_new``
     says that no run before knew such a table. ``is_passed_over`` says that its problem is what the table is, and
@@ -197,6 +198,7 @@ class TablePlan:
     writers: WriterRhythm | None = None
     quiet_after_updates_seconds: int = 0
     policy_values: tuple[tuple[str, str], ...] = ()
+    policy: Mapping[str, Any] = field(default_factory=dict, hash=False)
     checked: FilesSeen | None = None
     rule_line: int | None = None
     is_new: bool = False

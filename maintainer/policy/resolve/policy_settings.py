@@ -276,7 +276,12 @@ class VacuumPolicy:
     untracked_every_seconds: int = duration("7d", example="30d")
     """Least time between two listings of the folder for untracked files."""
     allow_large_delete: bool = setting(
-        False, words={True: "true"}, type=["boolean", "string"], enum=[True, False, "rewritten"], example=True
+        False,
+        spelled=False,
+        words={True: "true", False: "false"},
+        type=["boolean", "string"],
+        enum=[True, False, "rewritten"],
+        example=True,
     )
     """Allows a vacuum to delete unusually much: more than half of the table, more than `limits.maxDeletes`, or more
     than three times the median of the last vacuums. `rewritten` allows it only for files that a rewrite replaced, and

@@ -97,6 +97,7 @@ def test_json_has_base_units_and_places(tmp_path: Path) -> None:
         ],
     }
     assert values["limits.timeout"]["origin"]["built_in"] is True
+    assert {key: value["value"] for key, value in values.items()}.items() <= document["policy"].items()
 
 
 def test_the_merged_file_alone_says_the_same(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import doctest
 import subprocess
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import deltalake
+import pyarrow as pa
 import pytest
 
 import maintainer
@@ -91,7 +94,7 @@ def test_the_package_names_what_is_public_and_loads_it_late() -> None:
 def test_a_project_and_its_tables(project: Project) -> None:
     assert repr(project) == f"<Project {project.root}, env prod: 2 tables>"
     fragment = fragment_of(project)
-    assert "environment prod" in fragment
+    assert "env prod: 2 tables" in fragment
     assert "data-team" in fragment
     items, orders = project.tables()
     assert (repr(orders), str(orders), orders.owner, orders.tags) == (
@@ -106,6 +109,33 @@ def test_a_project_and_its_tables(project: Project) -> None:
     with pytest.raises(ProjectError) as caught:
         project.table("sales.nobody")
     assert caught.value.code == "E613"
+
+
+def test_a_project_counts_the_tables_that_its_rules_manage(tmp_path: Path) -> None:
+    rule = "match: {tables: ['lake/*']}\nmanage: true\n"
+    local = {"maintainer.yml": "roots: [lake]\n", "policies/rule.yml": rule, "policies/own.yml": "table: sales.own\n"}
+    for name in ("a", "b"):
+        (tmp_path / "one" / "lake" / name / "_delta_log").mkdir(parents=True)
+    project = Project.load(write_project(tmp_path / "one", {**local, "policies/own.yml": "table: lake/a\n"}))
+    assert len(project.tables()) == 2
+    for shown in (project, Project.load(project.root)):
+        assert repr(shown) == f"<Project {shown.root}: 2 tables>"
+        assert "lake/b" in fragment_of(shown)
+    on_store = {"maintainer.yml": "roots: ['s3://bucket/lake']\n", "policies/rule.yml": rule.replace("lake", "s3:*")}
+    project = Project.load(write_project(tmp_path / "two", on_store))
+    assert repr(project) == f"<Project {project.root}: 0 tables, and those that tables() finds>"
+
+
+def test_the_examples_of_a_plan_are_true(tmp_path: Path) -> None:
+    policies = {f"policies/{name}.yml": f"table: lake/{name}\n" for name in ("orders", "returns")}
+    project = Project.load(write_project(tmp_path, policies))
+    for name, number in (("orders", 3), ("returns", 1)):
+        for _ in range(number):
+            deltalake.write_deltalake(tmp_path / "lake" / name, pa.table({"id": [1]}), mode="append")
+    examples = [test for test in doctest.DocTestFinder().find(Plan, globs={"plan": project.plan()}) if test.examples]
+    assert [test.name for test in examples] == ["Plan.steps", "Plan.tables"]
+    runner = doctest.DocTestRunner()
+    assert [runner.run(test).failed for test in examples] == [0, 0]
 
 
 def test_a_table_that_is_not_there_is_none_under_a_rule_for_everything(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from maintainer.model.table.storage_facts import SizeBucket
 from maintainer.model.table.table_facts import TableRecord, TableRef
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import plan_table
-from maintainer.policy.resolve.policy_values import policy_values
+from maintainer.policy.resolve.policy_values import base_settings, policy_values
 from tests.support.tables.builders import (
     DAY_SECONDS,
     HOUR_MS,
@@ -80,6 +80,7 @@ def test_whole_plan_of_a_small_table() -> None:
         timeout_seconds=10800,
         owner="team-sales",
         policy_values=policy_values(policy),
+        policy=dict(base_settings(policy)),
     )
     assert planned.state == "changes"
 

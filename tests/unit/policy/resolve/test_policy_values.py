@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.policy.resolve.policy_values import ValueChange, policy_values, value_changes
+from maintainer.policy.resolve.policy_values import ValueChange, base_settings, policy_values, value_changes
 from tests.support.policies.projects import loaded
 
 WHOLE = """\
@@ -63,6 +63,31 @@ def test_every_value_has_a_key_of_its_own(tmp_path: Path) -> None:
         "verify.expectations.expect_table_row_count_to_be_between": "min_value: 1",
     }.items() <= written.items()
     assert not {"table.identifier", "file", "digest", "vacuum.allowRewritten"} & set(written)
+
+
+def test_scripts_get_base_units_under_the_names_of_the_schema(tmp_path: Path) -> None:
+    """Numbers are numbers: what ``jq`` compares, and what the digest is taken of."""
+    project = loaded(tmp_path, {"policies/t.yml": WHOLE})
+    (policy,) = project.resolved()
+    written = dict(base_settings(policy))
+    assert {
+        "optimize.maxFileSize": 256 << 20,
+        "optimize.maxDeletedRowsRatio": 0.05,
+        "optimize.quietAfterUpdates": 600,
+        "optimize.where": "day > current_date() - 7",
+        "optimize.zorder.columns": ["a", "b"],
+        "vacuum.retention": 8 * 86400,
+        "vacuum.trash": 0,
+        "vacuum.deleteUntracked": False,
+        "vacuum.allowLargeDelete": "rewritten",
+        "properties.delta.appendOnly": "false",
+        "consumers": [{"name": "bi", "maxLag": 3 * 86400}, {"name": "ml", "maxLag": 86400}],
+        "tags": ["gold", "nightly"],
+    }.items() <= written.items()
+    assert written["window"][0] == {"days": ["mon", "fri"], "from": "22:00", "to": "06:00", "timezone": "Europe/Berlin"}
+    assert written["verify.expectations"][0] == {"type": "expect_column_values_to_not_be_null", "column": "id"}
+    resolved = {key: value for key, value in project.resolution_of("s.t").values.items() if key != "window"}
+    assert {key: written[key] for key in resolved} == resolved
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from maintainer.model.plan.plan import RowCountCheck
 from maintainer.policy.resolve.merge import BUILT_IN_LAYERS, base_value, min_file_size_of, spelled
-from maintainer.policy.resolve.policy_values import written_settings
+from maintainer.policy.resolve.policy_values import base_settings
 from maintainer.policy.resolve.resolved import BUILT_IN, AutoCompactPolicy, Origin
 from maintainer.policy.schema.schema_keys import describe, key_names
 from tests.support.policies.projects import complaints, loaded
@@ -56,7 +56,7 @@ def test_every_field_is_written_as_the_key_that_it_is_read_from(tmp_path: Path) 
         "limits: {maxDeletes: 5}\nvacuum: {trash: 7d, deleteUntracked: true, untrackedEvery: 2d, untrackedAge: 40d}\n"
     )
     policies = loaded(tmp_path, {"policies/a.yml": every_key, "policies/b.yml": rewrite}).resolved()
-    keys = {key for policy in policies for key, _ in written_settings(policy)}
+    keys = {key for policy in policies for key, _ in base_settings(policy)}
     assert {"optimize.rewrite.files", "autoCompact", "window", "optimize.where", "limits.timeout"} <= keys
     ours = {"table.identifier", "file", "digest", "origins"}
     members = {key for key in keys if key.startswith(("properties.", "verify.expectations.", "consumers."))}

@@ -101,4 +101,5 @@ def test_explain_shows_both_sides_of_the_size(tmp_path: Path) -> None:
     (of_size,) = explain_json(resolution)["sizes"]
     assert of_size["min_size_bytes"] == 10 * GIB
     assert of_size["digest"] == resolution.policy.of_size(10 * GIB).digest
+    assert of_size["policy"]["optimize.maxThreads"] == 10
     assert merged_yaml(resolution).startswith("# for a small table:")
