@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ class CommandSession:
     """A session of our own. ``interrupt`` cancels what runs in it; ``describe`` names the next jobs.
 
     ``cores`` is how many tasks run at once, 0 where nobody knows. ``exclusive_commits`` makes commits to the table at a
-    location on a disk exclusive and says what writes them; None where the JVM that commits is out of reach.
+    location exclusive within a block and says what writes them; None where the JVM that commits is out of reach.
 
     Everything goes through Spark's public API, so that a classic session and one of Spark Connect are the same here.
     """
@@ -36,7 +36,7 @@ class CommandSession:
     interrupt: Callable[[], object]
     describe: Callable[[str], None] = lambda text: None
     cores: int = 0
-    exclusive_commits: Callable[[str], str | None] = lambda location: None
+    exclusive_commits: Callable[[str], AbstractContextManager[str | None]] = lambda location: nullcontext()
 
     def __post_init__(self) -> None:
         for key, value in VERSION_SETTINGS.items():
@@ -81,9 +81,11 @@ def classic_sessions(lease: SessionLease) -> Callable[[str], AbstractContextMana
     return open_one
 
 
-def _exclusive_commits(jvm: DeltaJvm, location: str) -> str | None:
-    try:
-        return jvm.make_commits_exclusive(jvm.log_at(location))
-    except Exception:
-        # This engine asks for nothing private. Another build of Delta commits as all its writers do.
-        return None
+@contextmanager
+def _exclusive_commits(jvm: DeltaJvm, location: str) -> Iterator[str | None]:
+    with ExitStack() as stack:
+        writer = None
+        with suppress(Exception):
+            # This engine asks for nothing private. Another build of Delta commits as all its writers do.
+            writer = stack.enter_context(jvm.commands_exclusive(jvm.log_of_root(jvm.path(location), {})))
+        yield writer

@@ -8,8 +8,8 @@ is intact.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from maintainer.delta.commands.command_commit import run_stamped
@@ -91,20 +91,25 @@ class CommandTableWriter:
             Refused: A441, a Z-order of part of a partition.
         """
         started = time.monotonic()
-        self._check_session(facts)
-        now = self._now(facts)
-        missing = [file for file in batch.files if file.key not in now.file_keys]
-        if missing:
-            raise files_gone(missing, len(batch.files), self._reader.storage(facts), facts)
-        self._session.describe(f"{facts.ref.identifier}: {step.kind}")
-        refuse_other_spelling(now, batch, facts.ref.identifier)
-        selected = select(now, step, batch, table_of_path(self._reader.storage(now).root_text))
-        refuse_part_of_a_partition(selected, step, batch, facts.ref.identifier)
-        before_commit(now.version, None)
-        self._meter.begin(Phase.WRITING, batch.size_bytes)
-        version = run_stamped(
-            self._session, lambda: self._reader.storage(now), now, selected.statement, dict(selected.settings), stamp
-        )
+        with self._checked_session(facts):
+            now = self._now(facts)
+            missing = [file for file in batch.files if file.key not in now.file_keys]
+            if missing:
+                raise files_gone(missing, len(batch.files), self._reader.storage(facts), facts)
+            self._session.describe(f"{facts.ref.identifier}: {step.kind}")
+            refuse_other_spelling(now, batch, facts.ref.identifier)
+            selected = select(now, step, batch, table_of_path(self._reader.storage(now).root_text))
+            refuse_part_of_a_partition(selected, step, batch, facts.ref.identifier)
+            before_commit(now.version, None)
+            self._meter.begin(Phase.WRITING, batch.size_bytes)
+            version = run_stamped(
+                self._session,
+                lambda: self._reader.storage(now),
+                now,
+                selected.statement,
+                dict(selected.settings),
+                stamp,
+            )
         if version is None:
             raise self._nothing_taken(now, batch, selected)
         if self._between is not None:
@@ -137,13 +142,13 @@ class CommandTableWriter:
             TableError: T418, Delta refuses a property or its value.
         """
         started = time.monotonic()
-        self._check_session(facts)
-        now = self._now(facts)
-        check_as_planned(now.property_map, step, facts.ref.identifier)
-        before_commit(now.version, None)
-        statement = set_properties(table_of_path(self._reader.storage(now).root_text), dict(step.after))
-        with refused_properties():
-            version = run_stamped(self._session, lambda: self._reader.storage(now), now, statement, {}, stamp)
+        with self._checked_session(facts):
+            now = self._now(facts)
+            check_as_planned(now.property_map, step, facts.ref.identifier)
+            before_commit(now.version, None)
+            statement = set_properties(table_of_path(self._reader.storage(now).root_text), dict(step.after))
+            with refused_properties():
+                version = run_stamped(self._session, lambda: self._reader.storage(now), now, statement, {}, stamp)
         if version is None:
             raise CommitNotLanded(
                 "the commit is not in the log", where=facts.ref.identifier, help="run `maintainer apply` again"
@@ -181,16 +186,17 @@ class CommandTableWriter:
 
     # -- before ---------------------------------------------------------------------------------------------
 
-    def _check_session(self, facts: TableFacts) -> None:
+    @contextmanager
+    def _checked_session(self, facts: TableFacts) -> Iterator[None]:
+        """Commit exclusively within the block, in a session in which a command loses no row and no commit."""
         conf = self._session.spark.conf
-        with table_errors(facts.ref.identifier):
-            refuse_unsafe_log_store(
-                facts.location,
-                lambda key: conf.get(key, None),
-                facts.ref.identifier,
-                lambda: self._session.exclusive_commits(facts.location),
-            )
-        refuse_unsafe_reads(lambda key: conf.get(key, None), facts.ref.identifier, LOSES_ROWS)
+        with self._session.exclusive_commits(facts.location) as writer:
+            with table_errors(facts.ref.identifier):
+                refuse_unsafe_log_store(
+                    facts.location, lambda key: conf.get(key, None), facts.ref.identifier, lambda: writer
+                )
+            refuse_unsafe_reads(lambda key: conf.get(key, None), facts.ref.identifier, LOSES_ROWS)
+            yield
 
     def _now(self, facts: TableFacts) -> TableFacts:
         """Return the facts of the table now, which must be the planned table.

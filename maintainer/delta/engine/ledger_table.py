@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.engine.ledger_append import append_in_process
-from maintainer.delta.jvm import ActiveSession, DeltaJvm, UnstartedSession
+from maintainer.delta.jvm import OWN_LOG, ActiveSession, DeltaJvm, UnstartedSession
 from maintainer.delta.log.replay.version_replay import last_transaction
 from maintainer.delta.snapshot.log_reader import LogReader
 from maintainer.delta.snapshot.spark_reader import SparkReader
@@ -240,7 +240,7 @@ class LedgerTable:
             finally:
                 active.put_back()
             writer = frame.write.format("delta").mode("append").option("mergeSchema", "true").options(**AT_CREATION)
-            writer.option("txnAppId", token).option("txnVersion", str(number)).save(self._location)
+            writer.options(**OWN_LOG).option("txnAppId", token).option("txnVersion", str(number)).save(self._location)
         for entry in storage.commits(after_version=before):
             if any(action.get("txn", {}).get("appId") == token for action in storage.actions(entry, with_adds=True)):
                 return

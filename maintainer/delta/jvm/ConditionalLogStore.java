@@ -2,6 +2,7 @@ package maintainer;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.InterruptedIOException;
 import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
@@ -15,6 +16,7 @@ import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 
+import io.delta.storage.internal.PathLock;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
@@ -66,7 +68,30 @@ public class ConditionalLogStore extends io.delta.storage.S3SingleDriverLogStore
             super.write(path, actions, overwrite, hadoopConf);
             return;
         }
-        createIfAbsent(fileSystem, path, actions);
+        // Delta's own holds this lock while it looks and writes. Without it, a commit of the session's own that looked
+        // before ours was there would be written over it.
+        PathLock lock = lockOfDelta();
+        Path locked = fileSystem.makeQualified(path);
+        try {
+            lock.acquire(locked);
+        } catch (InterruptedException interrupted) {
+            throw new InterruptedIOException(interrupted.getMessage());
+        }
+        try {
+            createIfAbsent(fileSystem, path, actions);
+        } finally {
+            lock.release(locked);
+        }
+    }
+
+    private static PathLock lockOfDelta() throws IOException {
+        try {
+            Field lock = io.delta.storage.S3SingleDriverLogStore.class.getDeclaredField("pathLock");
+            lock.setAccessible(true);
+            return (PathLock) lock.get(null);
+        } catch (ReflectiveOperationException error) {
+            throw new IOException(error);
+        }
     }
 
     /**
@@ -90,12 +115,26 @@ public class ConditionalLogStore extends io.delta.storage.S3SingleDriverLogStore
             if (!keepsCondition(fileSystem, logPath)) {
                 return IGNORES_CONDITION;
             }
-            Field stores = DelegatingLogStore.class.getDeclaredField("schemeToLogStoreMap");
-            stores.setAccessible(true);
-            String scheme = logPath.toUri().getScheme().toLowerCase(Locale.ROOT);
-            ((scala.collection.mutable.Map) stores.get(store)).update(scheme, new LogStoreAdaptor(this));
+            storesOf(store).update(schemeOf(logPath), new LogStoreAdaptor(this));
             return logStoreName(((DelegatingLogStore) store).getDelegate(logPath));
         }
+    }
+
+    /** Have the log store commit through Delta's own again: it makes that anew when it is next asked for it. */
+    public void release(LogStore store, Path logPath) throws Exception {
+        synchronized (store) {
+            storesOf(store).remove(schemeOf(logPath));
+        }
+    }
+
+    private static scala.collection.mutable.Map storesOf(LogStore store) throws Exception {
+        Field stores = DelegatingLogStore.class.getDeclaredField("schemeToLogStoreMap");
+        stores.setAccessible(true);
+        return (scala.collection.mutable.Map) stores.get(store);
+    }
+
+    private static String schemeOf(Path logPath) {
+        return logPath.toUri().getScheme().toLowerCase(Locale.ROOT);
     }
 
     private static String logStoreName(LogStore store) {

@@ -15,6 +15,7 @@ import java.nio.file.Files;
 import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Locale;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
@@ -88,7 +89,7 @@ public class ExclusiveLogStore extends io.delta.storage.HDFSLogStore {
      *
      * Returns the name of the class that writes commits then, or "no hard links" and nothing is changed.
      */
-    public String guard(LogStore store, Path logPath) throws Exception {
+    public String guard(LogStore store, Path logPath, Configuration hadoopConf) throws Exception {
         if (!(store instanceof DelegatingLogStore)) {
             return logStoreName(store);
         }
@@ -100,12 +101,26 @@ public class ExclusiveLogStore extends io.delta.storage.HDFSLogStore {
             if (!linksWork(fileOf(logPath))) {
                 return NO_HARD_LINKS;
             }
-            Field stores = DelegatingLogStore.class.getDeclaredField("schemeToLogStoreMap");
-            stores.setAccessible(true);
-            String scheme = logPath.toUri().getScheme().toLowerCase(java.util.Locale.ROOT);
-            ((scala.collection.mutable.Map) stores.get(store)).update(scheme, new LogStoreAdaptor(this));
+            storesOf(store).update(schemeOf(logPath), new LogStoreAdaptor(this));
             return logStoreName(((DelegatingLogStore) store).getDelegate(logPath));
         }
+    }
+
+    /** Have the log store commit through Delta's own again: it makes that anew when it is next asked for it. */
+    public void release(LogStore store, Path logPath) throws Exception {
+        synchronized (store) {
+            storesOf(store).remove(schemeOf(logPath));
+        }
+    }
+
+    private static scala.collection.mutable.Map storesOf(LogStore store) throws Exception {
+        Field stores = DelegatingLogStore.class.getDeclaredField("schemeToLogStoreMap");
+        stores.setAccessible(true);
+        return (scala.collection.mutable.Map) stores.get(store);
+    }
+
+    private static String schemeOf(Path logPath) {
+        return logPath.toUri().getScheme().toLowerCase(Locale.ROOT);
     }
 
     private static String logStoreName(LogStore store) {

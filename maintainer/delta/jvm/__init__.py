@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from maintainer.delta.jvm.active_session import ActiveSession, JavaObject, changed_settings
 from maintainer.delta.jvm.bridge import DeltaJvm
+from maintainer.delta.jvm.commit_store import OWN_LOG
 from maintainer.delta.jvm.gateway import (
     LAST_PATCH,
     TESTED_DELTA,
@@ -29,6 +30,7 @@ from maintainer.delta.jvm.transaction_calls import BORROWED
 __all__ = [
     "BORROWED",
     "LAST_PATCH",
+    "OWN_LOG",
     "TESTED_DELTA",
     "THREAD_PROPERTIES",
     "ActiveSession",

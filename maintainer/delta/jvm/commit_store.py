@@ -1,11 +1,14 @@
-"""Make commits on disks and on S3 fail when the version exists, by replacing the log store of the log that commits.
+"""Make commits on disks and on S3 fail when the version exists, by a log store of our own for the log that commits.
 
-The session's settings stay as they are, and so do a borrowed session's other tables.
+That log is one of our own, too, so the session's settings and its own log of the table stay as they are. Only Delta's
+commands commit through the session's log: while they run it has our log store, and Delta's again after the last.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import resources
 
 from maintainer.delta.jvm.active_session import JavaObject
@@ -18,7 +21,8 @@ REQUIRED = required(
         "storage.DelegatingLogStore": "getDelegate/1 schemeToLogStoreMap",
         "storage.LogStoreAdaptor": "<init>/1 logStoreImpl/0",
         "io.delta.storage.HDFSLogStore": "<init>/1 write/4",
-        "io.delta.storage.S3SingleDriverLogStore": "<init>/1 write/4",
+        "io.delta.storage.S3SingleDriverLogStore": "<init>/1 write/4 pathLock",
+        "io.delta.storage.internal.PathLock": "acquire/1 release/1",
         "org.codehaus.janino.SimpleCompiler": "<init>/0 setParentClassLoader/1 cook/1 getClassLoader/0",
     }
 )
@@ -39,11 +43,18 @@ RENAMING_STORES = frozenset(
 """Delta's stores that check whether a version exists and then rename or write. On a disk another writer may commit in
 between. Chosen for all schemes at once (``spark.delta.logStore.class``), they cannot be replaced."""
 
+OWN_LOG = {"fs.maintainer.log": "own"}
+"""An option of a file system that none knows. Delta keeps a ``DeltaLog`` with a log store of its own for each path and
+set of such options: with this one we have a log beside the one that others in the session have of the same table."""
+
 _SOURCES = {name: f"{name.rpartition('.')[2]}.java" for name in (EXCLUSIVE_LOG_STORE, CONDITIONAL_LOG_STORE)}
 
 _compile_lock = threading.Lock()
 _compiled: list[tuple[JavaObject, dict[str, JavaObject]]] = []
 """The last JVM's gateway, and the stores in it: workers of a run share them."""
+_lent_lock = threading.Lock()
+_lent: dict[JavaObject, int] = {}
+"""Log stores of the session's own logs that commit through ours now, and for how many commands."""
 
 
 class CommitStoreCalls(Gateway):
@@ -60,13 +71,37 @@ class CommitStoreCalls(Gateway):
             The class that writes the commits; ``NO_HARD_LINKS``, ``NO_CONDITIONAL_WRITES`` or ``IGNORES_CONDITION`` if
             Delta's own still does, because the storage cannot do better; None where the table is elsewhere.
         """
-        log_path = log.logPath()
-        scheme = str(log_path.toUri().getScheme())
+        guard = self._guard_of(log)
+        return None if guard is None else str(guard.guard(log.store(), log.logPath(), log.newDeltaHadoopConf()))
+
+    @contextmanager
+    def commands_exclusive(self, log: JavaObject) -> Iterator[str | None]:
+        """Have all that commits through a ``DeltaLog`` of the session do so exclusively, within the block.
+
+        Where several commands overlap, the last of them gives the log Delta's own store again.
+
+        Yields:
+            What ``make_commits_exclusive`` returns.
+        """
+        store = log.store()
+        with _lent_lock:
+            writer = self.make_commits_exclusive(log)
+            _lent[store] = _lent.get(store, 0) + 1
+        try:
+            yield writer
+        finally:
+            with _lent_lock:
+                _lent[store] -= 1
+                if not _lent[store]:
+                    del _lent[store]
+                    if writer in _SOURCES:
+                        self._store_of(str(writer)).release(store, log.logPath())
+
+    def _guard_of(self, log: JavaObject) -> JavaObject | None:
+        scheme = str(log.logPath().toUri().getScheme())
         if scheme in S3_SCHEMES:
-            return str(self._store_of(CONDITIONAL_LOG_STORE).guard(log.store(), log_path, log.newDeltaHadoopConf()))
-        if scheme != "file":
-            return None
-        return str(self._store_of(EXCLUSIVE_LOG_STORE).guard(log.store(), log_path))
+            return self._store_of(CONDITIONAL_LOG_STORE)
+        return self._store_of(EXCLUSIVE_LOG_STORE) if scheme == "file" else None
 
     def _store_of(self, name: str) -> JavaObject:
         gateway: JavaObject = self.spark.sparkContext._gateway

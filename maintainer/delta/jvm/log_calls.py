@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm.active_session import JavaObject
+from maintainer.delta.jvm.commit_store import OWN_LOG
 from maintainer.delta.jvm.gateway import Gateway, required
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ REQUIRED = required(
     {
         # Delta 4.0 takes no catalog's table for a clean-up, and three arguments for a snapshot: with four it is another
         # method.
-        "DeltaLog": "forTable/2 clearCache/0 invalidateCache/2 update/3 dataPath/0 getSnapshotAt/3/4 checkpoint/0 "
+        "DeltaLog": "forTable/3 clearCache/0 invalidateCache/2 update/3 dataPath/0 getSnapshotAt/3/4 checkpoint/0 "
         "doLogCleanup/2/1 tombstoneRetentionMillis/1",
         "Snapshot": "allFiles/0 tombstones/0 version/0 timestamp/0 metadata/0 protocol/0 domainMetadata/0 "
         "statCollectionLogicalSchema/0",
@@ -46,12 +48,12 @@ class LogCalls(Gateway):
         self._in_delta("DeltaLog").invalidateCache(self._session, self.path(uri))
 
     def log_at(self, uri: str) -> JavaObject:
-        """The DeltaLog of the table rooted at a percent-encoded URI."""
-        return self._in_delta("DeltaLog").forTable(self._session, self.path(uri))
+        """Our own DeltaLog of the table rooted at a percent-encoded URI."""
+        return self.log_of_root(self.path(uri))
 
-    def log_of_root(self, root: JavaObject) -> JavaObject:
-        """The DeltaLog of the table at a Hadoop path."""
-        return self._in_delta("DeltaLog").forTable(self._session, root)
+    def log_of_root(self, root: JavaObject, options: Mapping[str, str] = OWN_LOG) -> JavaObject:
+        """The DeltaLog of the table at a Hadoop path: our own, or without options the one that its session uses."""
+        return self._in_delta("DeltaLog").forTable(self._session, root, self.string_map(options))
 
     def update(self, log: JavaObject) -> JavaObject:
         """The newest snapshot of a log; blocks until the log is read."""

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm.active_session import JavaObject
-from maintainer.delta.jvm.commit_store import CommitStoreCalls
+from maintainer.delta.jvm.commit_store import OWN_LOG, CommitStoreCalls
 from maintainer.delta.jvm.gateway import DELTA, required
 
 if TYPE_CHECKING:
@@ -333,7 +333,7 @@ class TransactionCalls(CommitStoreCalls):
 
     def _table_to_alter(self, uri: str, command: str) -> JavaObject:
         table = self._in_delta("catalog.DeltaTableV2").apply(
-            self._session, self.path(uri), self.string_map({}), command
+            self._session, self.path(uri), self.string_map(OWN_LOG), command
         )
         self.make_commits_exclusive(table.deltaLog())
         return table

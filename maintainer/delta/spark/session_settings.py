@@ -55,6 +55,8 @@ FORCED: Mapping[str, str | None] = {
     # judge: what we proved rests on the protocol that we read.
     "spark.databricks.delta.featureEnablement.conflictResolution.enabled": "false",
     "spark.databricks.delta.conflictChecker.enforceConcurrentFeatureEnablement.enabled": "true",
+    # Without it our log of a table would be the one that its session uses.
+    "spark.databricks.delta.loadFileSystemConfigsFromDataFrameOptions": "true",
     # Each commit sets its own; a transaction id from outside would make Delta skip a commit silently.
     "spark.databricks.delta.commitInfo.userMetadata": None,
     "spark.databricks.delta.write.txnAppId": None,

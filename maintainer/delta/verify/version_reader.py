@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.jvm import OWN_LOG, DeltaJvm, JavaObject
 from maintainer.delta.log.actions import PartitionNames, data_file, live_rows
 from maintainer.delta.proof.row_comparison import differing_rows
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
@@ -72,7 +72,8 @@ class DeltaVersionReader:
         if frame is None:
             with table_errors(f"{facts.ref.identifier}@{version}"):
                 path = self._jvm.path_text(self._jvm.log_at(facts.location))
-                frame = self._jvm.spark.read.format("delta").option("versionAsOf", version).load(path)
+                reader = self._jvm.spark.read.format("delta").options(**OWN_LOG)
+                frame = reader.option("versionAsOf", version).load(path)
         self._frames[key] = frame
         self._frames.move_to_end(key)
         while len(self._frames) > FRAMES_KEPT:

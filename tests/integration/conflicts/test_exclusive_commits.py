@@ -8,7 +8,10 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.sampled(1), pytest.mark.nightly]
 
 APPENDS = 200
+DELTAS_OWN = "io.delta.storage.HDFSLogStore"
 APPENDER = """
 import sys, time, deltalake, pyarrow as pa
 for number in range(int(sys.argv[2])):
@@ -71,6 +75,17 @@ def commit_file(path: Path, version: int) -> Path:
 
 def store_name(jvm: DeltaJvm, log: JavaObject) -> str:
     return str(log.store().getDelegate(log.logPath()).logStoreImpl().getClass().getName())
+
+
+def session_log(jvm: DeltaJvm, path: Path) -> JavaObject:
+    """The log of a table that its session uses, by Delta's own call."""
+    handle: Any = jvm.spark._jvm
+    return handle.org.apache.spark.sql.delta.DeltaLog.forTable(jvm.spark._jsparkSession, str(path))
+
+
+def versions_of_deltas_own(path: Path) -> list[int]:
+    """Versions that Delta's own store wrote: it leaves a sum of Hadoop's beside each."""
+    return sorted(int(file.name.split(".")[1]) for file in (path / "_delta_log").glob(".*.json.crc"))
 
 
 @pytest.mark.every_run
@@ -139,7 +154,8 @@ def test_only_the_log_that_we_write_to_is_changed_and_a_store_that_was_chosen_st
     step, batch = compaction(facts)
     engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
     assert store_name(jvm, jvm.log_at(ours.as_uri())) == EXCLUSIVE_LOG_STORE
-    assert store_name(jvm, other_log) == "io.delta.storage.HDFSLogStore"
+    assert store_name(jvm, other_log) == DELTAS_OWN
+    assert store_name(jvm, session_log(jvm, ours)) == DELTAS_OWN
     assert dict(spark.sparkContext.getConf().getAll()) == settings
 
     handle: Any = spark.sparkContext._jvm
@@ -164,9 +180,77 @@ def test_delta_s_own_commands_commit_exclusively_in_a_classic_session(
         facts = worker.reader.facts(TableRef(str(path)))
         step, batch = compaction(facts)
         assert worker.writer.rewrite(facts, step, batch, stamp(), no_intent).version == 4
-    assert store_name(engine.jvm, engine.jvm.log_at(path.as_uri())) == EXCLUSIVE_LOG_STORE
-    # Delta's own store leaves a sum of Hadoop's beside each version that it writes.
-    assert not list((path / "_delta_log").glob(".*.json.crc"))
+    assert store_name(engine.jvm, session_log(engine.jvm, path)) == DELTAS_OWN
+    assert versions_of_deltas_own(path) == []
+
+
+@pytest.mark.every_run
+def test_the_session_commits_through_delta_s_store_while_two_threads_of_ours_commit_exclusively(
+    lease: SessionLease, lake: Path
+) -> None:
+    path = table_of_files(lake / "t")
+    theirs = lease.spark.newSession()
+    theirs.range(0).write.format("delta").mode("append").save(str(path))
+    jvm = DeltaJvm(theirs)
+    appended, ours, failures, numbers = [], [], list[BaseException](), count()
+
+    def compact(number: int) -> None:
+        try:
+            with DeltaEngine(lease).worker(f"thread-{number}") as worker:
+                while len(appended) < 3 or not ours:
+                    facts = worker.reader.facts(TableRef(str(path)))
+                    if len(facts.files) < 2:
+                        time.sleep(0.1)
+                        continue
+                    step, batch = compaction(facts)
+                    with suppress(CommitConflict):
+                        receipt = worker.writer.rewrite(facts, step, batch, stamp(batch=next(numbers)), no_intent)
+                        ours.append(receipt.version)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=compact, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for number in range(3):
+        theirs.range(1000 + number, 1001 + number).write.format("delta").mode("append").save(str(path))
+        appended.append(1000 + number)
+        assert store_name(jvm, session_log(jvm, path)) == DELTAS_OWN
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    # The first version is theirs, and so is whatever is not ours.
+    newest = max(int(file.stem) for file in (path / "_delta_log").glob("*.json"))
+    assert versions_of_deltas_own(path) == sorted(set(range(4, newest + 1)) - set(ours))
+    assert ids_of(path) == [*range(40), *appended]
+
+
+def test_the_session_s_log_commits_exclusively_until_the_last_of_two_commands_is_done(
+    lease: SessionLease, lake: Path
+) -> None:
+    path = table_of_files(lake / "t", 1)
+    first, second = (DeltaJvm(lease.spark.newSession()) for _ in range(2))
+    properties = f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES"
+    with first.commands_exclusive(session_log(first, path)) as writer:
+        assert writer == EXCLUSIVE_LOG_STORE
+        entered, leave = threading.Event(), threading.Event()
+
+        def command() -> None:
+            with second.commands_exclusive(session_log(second, path)):
+                entered.set()
+                leave.wait(60)
+                second.spark.sql(f"{properties} ('a' = '2')")
+
+        other = threading.Thread(target=command)
+        other.start()
+        assert entered.wait(60)
+        first.spark.sql(f"{properties} ('a' = '1')")
+    assert store_name(first, session_log(first, path)) == EXCLUSIVE_LOG_STORE
+    leave.set()
+    other.join()
+    assert store_name(first, session_log(first, path)) == DELTAS_OWN
+    first.spark.sql(f"{properties} ('a' = '3')")
+    assert versions_of_deltas_own(path) == [3]
 
 
 @pytest.mark.every_run

@@ -169,11 +169,13 @@ def test_the_writers_session_is_left_exactly_as_it_was(writer: SparkSession, lak
 
     def state() -> tuple[Any, ...]:
         active = classic.getActiveSession().get().equals(writer._jsparkSession)
-        return dict(writer.conf.getAll), active, [context.getLocalProperty(key) for key in properties]
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(writer._jsparkSession, str(path))
+        store = log.store().getDelegate(log.logPath()).logStoreImpl().getClass().getName()
+        return dict(writer.conf.getAll), active, [context.getLocalProperty(key) for key in properties], store
 
     try:
         before = state()
-        assert before[1:] == (True, ["mine", "my job", "my pool"])
+        assert before[1:] == (True, ["mine", "my job", "my pool"], "io.delta.storage.HDFSLogStore")
         assert maintainer.auto_compact(writer, path, enabled=True, min_num_files=2).compacted
         assert state() == before
     finally:

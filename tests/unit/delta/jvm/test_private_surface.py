@@ -35,7 +35,7 @@ PUBLIC = {
     # Janino, the compiler in Spark, and the class that it makes for us.
     "janino": {"SimpleCompiler", "setParentClassLoader", "cook"},
     "loading a class": {"getClass", "getClassLoader", "loadClass", "newInstance", "new_array", "getScheme"},
-    "our own Java class": {"guard"},
+    "our own Java class": {"guard", "release"},
     "our own functions": {"start", "open_jvm", "hadoop_conf", "open_store"},
     # Scala.
     "scala": {"empty", "apply", "get", "isDefined", "size", "toScala", "toSeq", "toScalaMap", "addString"},
