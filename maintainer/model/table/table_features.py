@@ -60,11 +60,18 @@ REWRITABLE_FEATURES: frozenset[str] = frozenset(
 )
 """Features that a table may have and still be rewritten, and vacuumed, by our own engine."""
 
+NOT_PERMITTED = "the table's catalog does not permit maintenance"
+NOT_PERMITTED_HELP = (
+    "leave it to the catalog, and remove the table from the policies; Unity Catalog may permit it from 0.7.0 on, "
+    "but no Delta up to 4.4.0 obeys that"
+)
+"""What is said of a table that its catalog manages (T407)."""
+
 UNSUPPORTED_CODES = frozenset({"T404", "T406", "T407"})
 """Codes of tables that cannot be maintained safely: they are named, and left as they are."""
 
 WHY_NOT: dict[str, str] = {
-    "catalogManaged": "its catalog decides on commits, and Delta refuses maintenance from outside",
+    "catalogManaged": "its catalog does not permit maintenance, and Delta up to 4.4.0 obeys none that does",
     "coordinatedCommits-preview": "commits go through a coordinator, with which nothing here is tested",
     "icebergCompatV1": "its files also belong to an Iceberg table, which has rules of its own",
     "icebergCompatV2": "its files also belong to an Iceberg table, which has rules of its own",

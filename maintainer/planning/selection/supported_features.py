@@ -13,7 +13,7 @@ from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import BatchedStep, ClusterStep, CompactStep, ZOrderStep
 from maintainer.model.table.table_facts import TableFacts
-from maintainer.model.table.table_features import WHY_NOT, unsupported_features
+from maintainer.model.table.table_features import NOT_PERMITTED, NOT_PERMITTED_HELP, WHY_NOT, unsupported_features
 from maintainer.planning.selection.decision import Decision, leave_files
 from maintainer.planning.selection.schema_columns import at_version, dropped_columns_digest
 from maintainer.policy.resolve.resolved import ResolvedPolicy
@@ -42,11 +42,11 @@ def check_supported(facts: TableFacts, *, clustered: bool = True) -> None:
     managed = [feature for feature in unsupported if feature in _CATALOG_MANAGED]
     if managed:
         raise TableError(
-            "the table is managed by its catalog: Delta refuses maintenance from outside",
+            NOT_PERMITTED,
             code="T407",
             where=at_version(facts),
             found=f"table feature {', '.join(managed)}",
-            help="leave it to the catalog, and remove the table from the policies",
+            help=NOT_PERMITTED_HELP,
         )
     if facts.clustering_columns and not clustered:
         raise TableError(

@@ -32,6 +32,7 @@ from maintainer.errors import (
     raise_from,
 )
 from maintainer.model.table.log_names import LOG_FOLDER
+from maintainer.model.table.table_features import NOT_PERMITTED, NOT_PERMITTED_HELP
 
 MAX_CAUSES = 12
 
@@ -181,10 +182,7 @@ def as_table_error(error: BaseException, where: str) -> MaintainerError:
     if any(_OF_CATALOG.match(condition) for condition in conditions) or (
         is_unknown_feature and _FEATURE_OF_CATALOG.search(found.rpartition(": ")[2])
     ):
-        return refusal(
-            "the table is managed by its catalog: Delta refuses maintenance from outside",
-            code="T407", help="leave it to the catalog, and remove the table from the policies",
-        )  # fmt: skip
+        return refusal(NOT_PERMITTED, code="T407", help=NOT_PERMITTED_HELP)
     if is_unknown_feature or any(failure.type_name == "InvalidProtocolVersionException" for failure in chain):
         return refusal(
             "the table needs a feature that this version of Delta does not know",
