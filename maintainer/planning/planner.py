@@ -24,14 +24,15 @@ from maintainer.model.plan.plan import (
 )
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import BatchedStep, RewriteStep, SetPropertiesStep, Step
+from maintainer.model.table.commit_records import DELETING, REWRITING
 from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import TableFacts, TableRecord
 from maintainer.model.table.table_features import UNSUPPORTED_CODES
-from maintainer.planning.budget.other_writers import without_updated
+from maintainer.planning.budget.other_writers import LOOK_BACK_MS, without_updated
 from maintainer.planning.operations.rewrite_choice import plan_rewrites
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.properties.property_plan import managed_properties, plan_properties
-from maintainer.planning.schedule import closes_at_ms, held_back, not_due, vacuum_is_due
+from maintainer.planning.schedule import closes_at_ms, held_back, last_vacuum, not_due, vacuum_is_due
 from maintainer.planning.selection.decision import Decision, PropertyChange, leave_files
 from maintainer.planning.selection.doubtful_bounds import doubtful_notes
 from maintainer.planning.selection.schema_columns import planned_columns
@@ -53,7 +54,8 @@ def plan_table(table: TableInput) -> TablePlan:
         one bad table never stops the others.
     """
     try:
-        return _with_copies(_plan(table), table.record)
+        plan = _with_copies(_plan(table), table.record)
+        return replace(plan, notes=_notes(table, plan.steps))
     except MaintainerError as error:
         return problem_plan(table.policy, error)
 
@@ -68,11 +70,33 @@ def plan_again(table: TableInput, plan: TablePlan) -> TablePlan:
     _, held_back_files = without_updated(table)
     if held_back_files:
         return plan_table(table)
-    return replace(plan, writers=table.facts.writers, notes=_notes(table.facts, plan.steps))
+    return replace(plan, writers=table.facts.writers, notes=_notes(table, plan.steps))
 
 
-def _notes(facts: TableFacts, steps: Iterable[Step]) -> tuple[Reason, ...]:
-    return doubtful_notes(facts, (file for step in steps if isinstance(step, BatchedStep) for file in step.files))
+def _notes(table: TableInput, steps: Iterable[Step]) -> tuple[Reason, ...]:
+    files = (file for step in steps if isinstance(step, BatchedStep) for file in step.files)
+    return (*doubtful_notes(table.facts, files), *_maintained_twice(table))
+
+
+_BY_WRITERS = ("delta.autooptimize", "delta.autovacuum")
+"""How the properties begin, in small letters, by which writers compact and vacuum by themselves."""
+
+
+def _maintained_twice(table: TableInput) -> tuple[Reason, ...]:
+    """Say who else rewrote the table or deleted in it lately, and which property has writers do so: one note at most.
+
+    What the policy has a say in is no one else's.
+    """
+    policy, facts = table.policy, table.facts
+    newest = [facts.newest_by_others(REWRITING)]
+    newest += [facts.newest_by_others(DELETING)] if policy.vacuum is not None else []
+    lately = (commit for commit in newest if commit is not None and commit.at_ms >= table.now_ms - LOOK_BACK_MS)
+    parts = [f"{commit.operation} by {commit.by or 'another writer'}" for commit in lately]
+    ours = {name.lower() for name, _ in managed_properties(policy, facts)}
+    for name, value in facts.properties:
+        if name.lower().startswith(_BY_WRITERS) and name.lower() not in ours and value.strip().lower() != "false":
+            parts.append(f"{name} is {value}")
+    return (Reason(ReasonCode.MAINTAINED_TWICE, f"maintained twice: {'; '.join(parts)}"),) if parts else ()
 
 
 def _with_copies(plan: TablePlan, record: TableRecord) -> TablePlan:
@@ -226,11 +250,11 @@ def _with_change(step: SetPropertiesStep | None, change: PropertyChange | None) 
 
 
 def _vacuum(table: TableInput) -> Decision:
-    policy, vacuum, last = table.policy, table.policy.vacuum, table.record.last_vacuum_at_ms
+    policy, vacuum, (last, what) = table.policy, table.policy.vacuum, last_vacuum(table)
     if vacuum is None:
         return Decision()
     if last is not None and not vacuum_is_due(table):
-        reason = not_due("vacuum", "vacuum.every", policy, vacuum.every_seconds, last, table.now_ms)
+        reason = not_due(what, "vacuum.every", policy, vacuum.every_seconds, last, table.now_ms)
         return Decision(None, (LeftAlone(reason),))
     if not table.options.deletes:
         text = "vacuum: the command engine deletes nothing; apply with --engine transaction beside the storage"
@@ -277,7 +301,6 @@ def _table_plan(
         owner=policy.owner,
         writers=facts.writers,
         quiet_after_updates_seconds=policy.optimize.quiet_after_updates_seconds,
-        notes=_notes(facts, steps),
         policy_values=policy_values(policy) if steps else (),
         policy=dict(base_settings(policy)) if steps else {},
     )

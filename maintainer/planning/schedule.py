@@ -13,6 +13,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.table.commit_records import DELETING, REWRITING
 from maintainer.planning.plan_input import TableInput
 from maintainer.policy.resolve.resolved import ResolvedPolicy, Window
 from maintainer.units import format_duration, format_size
@@ -37,15 +38,33 @@ def due_at_ms(every_seconds: int, last_at_ms: int) -> float:
     return last_at_ms + (every_seconds - min(every_seconds / 24, MAX_SLACK_SECONDS)) * 1000
 
 
+def last_rewrite(table: TableInput) -> tuple[int | None, str]:
+    """Return when anybody last rewrote the table, as far as its records and its log tell, and what that was."""
+    return _last(table, table.record.last_optimize_at_ms, "a rewrite", REWRITING)
+
+
+def last_vacuum(table: TableInput) -> tuple[int | None, str]:
+    """The same of deletions."""
+    return _last(table, table.record.last_vacuum_at_ms, "vacuum", DELETING)
+
+
+def _last(table: TableInput, ours_ms: int | None, ours: str, operations: tuple[str, ...]) -> tuple[int | None, str]:
+    by_others = table.facts.newest_by_others(operations)
+    if by_others is None or by_others.at_ms <= (ours_ms or 0):
+        return ours_ms, ours
+    # The clock of another writer may run ahead.
+    return min(by_others.at_ms, table.now_ms), f"{by_others.operation} by {by_others.by or 'another writer'}"
+
+
 def optimize_is_due(table: TableInput) -> bool:
     """Return whether ``optimize.every`` lets a rewrite run now."""
-    every_seconds = table.policy.optimize.every_seconds
-    return table.options.ignore_every or is_due(every_seconds, table.record.last_optimize_at_ms, table.now_ms)
+    last_at_ms, _ = last_rewrite(table)
+    return table.options.ignore_every or is_due(table.policy.optimize.every_seconds, last_at_ms, table.now_ms)
 
 
 def vacuum_is_due(table: TableInput) -> bool:
     """Return whether ``vacuum.every`` lets a deletion run now; never without ``vacuum``."""
-    vacuum, last_at_ms = table.policy.vacuum, table.record.last_vacuum_at_ms
+    vacuum, (last_at_ms, _) = table.policy.vacuum, last_vacuum(table)
     if vacuum is None:
         return False
     return table.options.ignore_every or is_due(vacuum.every_seconds, last_at_ms, table.now_ms)

@@ -27,7 +27,7 @@ from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import REWRITE_KINDS, BatchedStep, SetPropertiesStep, Step, VacuumStep
 from maintainer.model.run.auto_compaction import SESSION_ENABLED, AutoCompactSwitch, try_switch_of
 from maintainer.model.run.history_rows import NOTHING_TO_DO, UNDELETE, VERIFY, HistoryRow, StatusRow
-from maintainer.model.table.commit_records import TableCommit
+from maintainer.model.table.commit_records import DELETING, REWRITING
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.model.table.table_features import UNSUPPORTED_CODES
 from maintainer.planning.zorder.zorder_options import layout_of
@@ -73,8 +73,8 @@ def status_row(
     bound = look.policy.optimize.min_file_size_bytes
     small = [] if facts is None else [file for file in facts.files if file.size_bytes < bound]
     layout = None if facts is None else layout_of(look.policy, facts)
-    others_optimized = _newest(facts, "OPTIMIZE", "REORG")
-    others_vacuumed = _newest(facts, "VACUUM END", "VACUUM")
+    others_optimized = None if facts is None else facts.newest_by_others(REWRITING)
+    others_vacuumed = None if facts is None else facts.newest_by_others(DELETING)
     return StatusRow(
         table=str(plan.ref),
         state=_state(plan, last, small),
@@ -104,14 +104,8 @@ def status_row(
         others_vacuumed_at_ms=others_vacuumed.at_ms if others_vacuumed else None,
         others_vacuumed_by=others_vacuumed.by if others_vacuumed else None,
         commits_seen_from=None if facts is None else facts.first_commit_read,
+        maintained_twice=plan.maintained_twice,
     )
-
-
-def _newest(facts: TableFacts | None, *operations: str) -> TableCommit | None:
-    """The newest commit of others with one of these operations, of those that were read."""
-    commits = () if facts is None else facts.maintenance_by_others
-    of_kind = (commit for commit in commits if commit.operation.upper() in operations)
-    return max(of_kind, key=lambda commit: commit.version, default=None)
 
 
 def _last_step(past: Sequence[HistoryRow]) -> HistoryRow | None:

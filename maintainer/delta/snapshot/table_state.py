@@ -68,8 +68,7 @@ def replayed_facts(ref: TableRef, location: str, log: ReplayedVersion) -> TableF
     )
     files = log.state.files
     facts = state.facts(ref, (files.popitem()[1] for _ in range(len(files))))
-    by_others = tuple(commit for commit in log.maintenance if commit.stamp is None)
-    return replace(facts, maintenance_by_others=by_others, first_commit_read=log.first_commit)
+    return replace(facts, maintenance_by_others=log.maintenance, first_commit_read=log.first_commit)
 
 
 def _data_files(files: Iterable[LoggedFile], names: PartitionNames) -> tuple[DataFile, ...]:

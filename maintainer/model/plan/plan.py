@@ -180,7 +180,7 @@ class TablePlan:
     ``rule_line`` is where in ``policy_file`` the rule is that manages a table without a file of its own; ``is_new``
     says that no run before knew such a table. ``is_passed_over`` says that its problem is what the table is, and
     that its rule reaches others: then it is named and counted, and is no error.
-    ``notes`` say something about what is rewritten, and change nothing.
+    ``notes`` say something about what is rewritten, or who else does so, and change nothing.
     """
 
     ref: TableRef
@@ -213,6 +213,11 @@ class TablePlan:
     def hot(self) -> Reason | None:
         """Why rewrites of the whole table are left to quieter hours; None where they are not."""
         return next((entry.reason for entry in self.left_alone if entry.reason.code in LEFT_TO_WRITERS), None)
+
+    @property
+    def maintained_twice(self) -> str | None:
+        """Who else takes care of the table, in a sentence; None where nobody does."""
+        return next((note.text for note in self.notes if note.code is ReasonCode.MAINTAINED_TWICE), None)
 
     @property
     def state(self) -> TableState:

@@ -27,8 +27,9 @@ class ReasonCode(TextEnum):
     RETENTION_TOO_SHORT_ON_TABLE = "retention_too_short_on_table"
     UNTRACKED_FILES_OLD = "untracked_files_old"
     TRASH_EXPIRED = "trash_expired"
-    # What is said of files that are rewritten.
+    # What is said of files that are rewritten, and of the table.
     DOUBTFUL_BOUNDS = "doubtful_bounds"
+    MAINTAINED_TWICE = "maintained_twice"
     # Why files, partitions, steps or tables are left alone.
     AT_TARGET = "at_target"
     NO_PARTNER = "no_partner"

@@ -79,7 +79,8 @@ class StatusRow:
     UTC, None for never. ``last_optimize_at_ms`` and ``last_vacuum_at_ms`` are when files were last rewritten, and
     taken away. ``last_proof`` is ``pass``, ``fail``, ``error`` or None, and ``last_proof_at_ms`` when one last
     passed; ``next`` is a sentence or a command.
-    ``others_...`` say the same of other tools, as far as the commits from version ``commits_seen_from`` on tell.
+    ``others_...`` say the same of other tools, as far as the commits from version ``commits_seen_from`` on tell, and
+    ``maintained_twice`` what they did lately or do by a property of the table.
     ``auto_compact`` is whether writers compact by themselves, and ``auto_compact_source`` who says so: ``session``, a
     table property by its name, ``default``; or, where ``auto_compact`` is None, why nobody can say. ``files_read`` (by
     an average sample query), ``overlap_depth`` and ``unindexed_ratio`` describe an incremental Z-order's layout
@@ -115,6 +116,7 @@ class StatusRow:
     others_vacuumed_at_ms: int | None = None
     others_vacuumed_by: str | None = None
     commits_seen_from: int | None = 0
+    maintained_twice: str | None = None
 
     @property
     def is_ledger(self) -> bool:
@@ -136,7 +138,9 @@ class StatusRow:
 
     @property
     def by_others(self) -> tuple[str, ...]:
-        """Who else did what was done last."""
+        """Who else takes care of the table, or did what was done last."""
+        if self.maintained_twice is not None:
+            return (self.maintained_twice,)
         optimized = (self.others_optimized_at_ms or 0) > (self.last_optimize_at_ms or 0)
         vacuumed = (self.others_vacuumed_at_ms or 0) > (self.last_vacuum_at_ms or 0)
         return (

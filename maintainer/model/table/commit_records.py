@@ -19,6 +19,10 @@ MAINTENANCE = frozenset(
 )
 """Operations that take care of a table, as Delta and its other writers name them, in capitals."""
 
+REWRITING = ("OPTIMIZE", "REORG")
+DELETING = ("VACUUM END", "VACUUM")
+"""Those that end what ``optimize.every`` and ``vacuum.every`` count from."""
+
 
 @dataclass(frozen=True, slots=True)
 class TableCommit:

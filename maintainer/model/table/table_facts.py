@@ -261,6 +261,11 @@ class TableFacts:
         """The texts of each live file's partition values, by its identity."""
         return {file.key: file.partition_texts for file in self.files}
 
+    def newest_by_others(self, operations: Collection[str]) -> TableCommit | None:
+        """The newest commit of others with one of these operations, of those that were read."""
+        of_kind = (commit for commit in self.maintenance_by_others if commit.operation.upper() in operations)
+        return max(of_kind, key=lambda commit: commit.version, default=None)
+
     @cached_property
     def property_map(self) -> dict[str, str]:
         """Table properties as a dict, for look-ups."""

@@ -17,7 +17,7 @@ from maintainer.planning.operations.full_zorder import plan_zorder
 from maintainer.planning.operations.partition_rewrite import plan_rewrite
 from maintainer.planning.operations.purge import plan_purge
 from maintainer.planning.plan_input import TableInput
-from maintainer.planning.schedule import not_due, optimize_is_due
+from maintainer.planning.schedule import last_rewrite, not_due, optimize_is_due
 from maintainer.planning.selection.decision import Decision, PropertyChange, leave_files
 from maintainer.planning.selection.lane_choice import with_lanes
 from maintainer.planning.selection.partition_texts import without_lost_values, without_respelled
@@ -120,15 +120,16 @@ def _layout(table: TableInput, *, due: bool) -> Decision:
     policy, facts = table.policy, table.facts
     if not facts.files:
         return Decision()
-    optimize, last = policy.optimize, table.record.last_optimize_at_ms
+    optimize = policy.optimize
     decision = _plan_layout(table)
     # Planned also when it is not due, so that what is wrong with the policy is found before its day comes.
     if decision.step is None or due:
         return decision
     if isinstance(decision.step, ZOrderStep) and decision.step.settings is not None and decision.step.settings.request:
         return decision
+    last, what = last_rewrite(table)
     assert last is not None
-    reason = not_due("a rewrite", "optimize.every", policy, optimize.every_seconds, last, table.now_ms)
+    reason = not_due(what, "optimize.every", policy, optimize.every_seconds, last, table.now_ms)
     assert isinstance(decision.step, RewriteStep)
     files = decision.step.files
     later = leave_files(reason.code, reason.text, files, reason.origin)

@@ -78,6 +78,7 @@ class FleetTable:
     past: TablePast
     curves: tuple[Span, ...] = ()
     quarantined: bool = False
+    maintained_twice: str = ""
 
     @property
     def mood(self) -> Role | None:
@@ -163,8 +164,13 @@ def fleet_tables(
 ) -> list[FleetTable]:
     """Return each table over all runs, the worst first; of very many only the first have curves."""
     pasts = past_of(runs, key_of)
+    twice = {table.ref.identifier: table.maintained_twice for plan, _ in runs for table in plan.tables}
     tables = [
-        replace(_table(each, pasts.get(each.name, TablePast()), tz), quarantined=each.name in quarantined)
+        replace(
+            _table(each, pasts.get(each.name, TablePast()), tz),
+            quarantined=each.name in quarantined,
+            maintained_twice=twice.get(each.name) or "",
+        )
         for each in table_runs(runs, key_of)
     ]
     tables.sort(key=lambda view: (not view.quarantined, worst_first(view.mood, view.bytes_rewritten, view.name)))
@@ -193,9 +199,10 @@ def _row(table: FleetTable, links: Mapping[str, str]) -> Row:
         "" if table.amplification is None or not table.bytes_rewritten else f" {table.amplification:.1f} \u00d7 grown"
     )
     owner = f" {table.end.owner}" if table.end.owner else ""
+    twice = [Span(f" {table.maintained_twice}", Role.WARN)] if table.maintained_twice else []
     rewritten = Span(format_size(table.bytes_rewritten) if table.bytes_rewritten else "none")
     return Row((
-        (Span(table.name, link=links.get(table.name, "")), Span(owner, Role.DIM)),
+        (Span(table.name, link=links.get(table.name, "")), Span(owner, Role.DIM), *twice),
         ended_cell(table.end.status, in_quarantine=table.quarantined, failed=table.runs_failed),
         number_cell(table.num_files),
         table.curves,
@@ -242,7 +249,7 @@ def _alike(table: FleetTable) -> Hashable:
     """Return what tables must share to be one row; None for one that a person has to look at by itself."""
     if table.quarantined or table.runs_failed:
         return None
-    return (table.end.status, table.end.owner, table.last_proof)
+    return (table.end.status, table.end.owner, table.last_proof, table.maintained_twice)
 
 
 def _joined(tables: Sequence[FleetTable]) -> FleetTable:

@@ -290,6 +290,5 @@ def with_code(code: ReasonCode, text: str) -> str:
 
 def is_named(table: TablePlan) -> bool:
     """Return whether a plan that is not verbose names a table: it changes, or someone may have to look at it."""
-    return table.state not in ("up_to_date", "waiting") or any(
-        reason_words()[entry.reason.code].is_loud for entry in table.left_alone
-    )
+    loud = any(reason_words()[entry.reason.code].is_loud for entry in table.left_alone)
+    return loud or table.maintained_twice is not None or table.state not in ("up_to_date", "waiting")

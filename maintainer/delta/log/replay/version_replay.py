@@ -53,7 +53,8 @@ IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 class ReplayedVersion:
     """The state of a version, when it was committed (milliseconds since 1970 UTC), and its commit file.
 
-    ``maintenance`` are the newest commits of each kind of maintenance, of those read, from ``first_commit`` on.
+    ``maintenance`` are the newest commits of others of each kind of maintenance, of those read, from ``first_commit``
+    on; a VACUUM that failed is none.
     """
 
     state: LogState
@@ -101,7 +102,10 @@ def replay_version(
         state.take(json_actions(body, shared, with_statistics=with_statistics))
         operation = str(state.commit_info.get("operation")).upper()
         if operation in MAINTENANCE:
-            maintenance[operation] = commit_of(entry, state.commit_info)
+            parameters = state.commit_info.get("operationParameters") or {}
+            done = commit_of(entry, state.commit_info)
+            if done.stamp is None and parameters.get("status") != "FAILED":
+                maintenance[operation] = done
     if not state.metadata or not state.protocol:
         raise IncompleteLog("the log has no metadata or no protocol")
     _check_known(state.protocol)

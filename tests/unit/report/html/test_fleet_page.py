@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.table.table_facts import TableRef
@@ -92,6 +93,15 @@ def test_runs_of_shards_are_of_one_fleet() -> None:
 def test_two_policies_of_one_table_are_one_table() -> None:
     tables = fleet_tables([night(10, ("a", "id-1", 10), ("b", "id-1", 10), failed=True)], UTC)
     assert [(row.name, row.runs_failed) for row in tables] == [("a", 1)]
+
+
+def test_a_table_that_somebody_else_maintains_too_is_marked_as_the_newest_run_saw_it() -> None:
+    (plan, outcome), (later, idle) = night(10, ("t", "id-1", 10)), night(20, ("t", "id-1", 10))
+    note = Reason(ReasonCode.MAINTAINED_TWICE, "maintained twice: OPTIMIZE by delta-rs:1")
+    marked = replace(plan.tables[0], notes=(note,))
+    assert note.text in said(render_page(fleet_view([(replace(plan, tables=(marked,)), outcome)], UTC)))
+    runs = [(replace(plan, tables=(marked,)), outcome), (later, idle)]
+    assert "maintained twice" not in said(render_page(fleet_view(runs, UTC)))
 
 
 def test_the_fleet_lists_its_runs_with_links_and_the_commit_of_the_policies() -> None:
