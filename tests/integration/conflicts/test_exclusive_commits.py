@@ -192,7 +192,7 @@ def test_the_session_commits_through_delta_s_store_while_two_threads_of_ours_com
     theirs = lease.spark.newSession()
     theirs.range(0).write.format("delta").mode("append").save(str(path))
     jvm = DeltaJvm(theirs)
-    appended, ours, failures, numbers = [], [], list[BaseException](), count()
+    appended, ours, failures, numbers = list[int](), list[int](), list[BaseException](), count()
 
     def compact(number: int) -> None:
         try:

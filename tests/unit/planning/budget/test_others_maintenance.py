@@ -30,16 +30,15 @@ DAILY = make_policy(optimize=make_optimize(every_seconds=DAY_SECONDS), lines={"o
 WEEKLY = policy_of(every_seconds=7 * DAY_SECONDS)
 
 
-def facts_after(*commits: tuple[str, int], **changes: object) -> TableFacts:
+def facts_after(*commits: tuple[str, int], properties: tuple[tuple[str, str], ...] = ()) -> TableFacts:
     """A table with two small files and one that expired, after commits of others: operation and hours ago."""
     by_others = tuple(
         TableCommit(number, NOW_MS - hours_ago * HOUR_MS, operation, by="delta-rs:1")
         for number, (operation, hours_ago) in enumerate(commits)
     )
     expired = (RemovedFile("old", 1, NOW_MS - 30 * DAY_MS),)
-    return replace(
-        make_facts(files=make_files(10, 20), removed_files=expired), maintenance_by_others=by_others, **changes
-    )
+    facts = make_facts(files=make_files(10, 20), removed_files=expired)
+    return replace(facts, maintenance_by_others=by_others, properties=properties)
 
 
 def twice(planned: TablePlan) -> list[str]:
