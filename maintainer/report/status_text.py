@@ -144,7 +144,7 @@ def _next_parts(row: StatusRow) -> Iterator[str]:
         yield f"the last optimize ended {(row.last_optimize_status or '').replace('_', ' ')}"
     if row.files_read is not None and row.overlap_depth is not None and row.unindexed_ratio is not None:
         yield (
-            f"a query reads {row.files_read:,.1f} files, {row.overlap_depth:,.1f} over a point, "
+            f"a query reads {row.files_read:,.1f} files, {row.overlap_depth:,.1f} overlap at a point, "
             f"{short_share(row.unindexed_ratio)} unindexed"
         )
     yield from row.by_others

@@ -207,12 +207,12 @@ WORTH_A_LINE = 0.01
 
 
 def conflict_line(rhythm: WriterRhythm | None, lost_ratio: float) -> str | None:
-    """Say how much of a rewrite is expected to be lost to other writers; None for less than ``WORTH_A_LINE``."""
+    """Say how much of a rewrite other writers will probably make useless; None for less than ``WORTH_A_LINE``."""
     if lost_ratio < WORTH_A_LINE:
         return None
-    text = f"{short_share(lost_ratio)} of this is expected to be lost to other writers"
+    text = f"other writers will probably make {short_share(lost_ratio)} of this useless"
     if rhythm is None or not rhythm.num_taking:
-        return f"{text}, as past runs were"
+        return f"{text}, as in past runs"
     return f"{text}: {_seen(rhythm)}"
 
 

@@ -108,7 +108,7 @@ def _rewrite_line(first: RewriteStep, steps: Sequence[RewriteStep]) -> str:
         known = [(before.files_read, after.files_read) for before, after in pairs if before and after]
         if known:
             read, to_read = map(sum, zip(*known, strict=True))
-            facts += f", a query reads {read:,.1f} -> about {to_read:,.1f} files"
+            facts += f", files read per query {read:,.1f} -> about {to_read:,.1f}"
         facts += ", more commits follow if needed" if isinstance(first, ZOrderStep) and first.settings else ""
     elif (num_commits := sum(len(step.batches) for step in steps)) > len(steps):
         facts += f", in {count_of(num_commits, 'commit')}"

@@ -288,7 +288,7 @@ def test_today_is_a_matter_of_the_zone() -> None:
 def test_the_layout_of_an_incremental_zorder_stands_behind_what_is_next() -> None:
     row = StatusRow("t", "due", next="zorder 1GiB", files_read=12.34, overlap_depth=3.0, unindexed_ratio=0.125)
     following = status_table([row], 0).rows[0].cells[-1]
-    assert following == "zorder 1GiB; a query reads 12.3 files, 3.0 over a point, 12% unindexed"
+    assert following == "zorder 1GiB; a query reads 12.3 files, 3.0 overlap at a point, 12% unindexed"
 
 
 def test_a_table_that_a_run_works_on_says_so() -> None:

@@ -266,11 +266,11 @@ def test_why_says_what_was_seen_and_when() -> None:
 
 def test_a_plan_has_a_line_where_it_is_worth_one() -> None:
     assert conflict_line(BUSY, 0.009) is None
-    assert conflict_line(APPENDS, 0.5) == "50% of this is expected to be lost to other writers, as past runs were"
+    assert conflict_line(APPENDS, 0.5) == "other writers will probably make 50% of this useless, as in past runs"
     plan = sample_plans.full_plan()
     table = replace(next(table for table in plan.tables if table.steps), writers=BUSY)
     line = (
-        "      ! conflicts   12% of this is expected to be lost to other writers: "
+        "      ! conflicts   other writers will probably make 12% of this useless: "
         "100 commits of others in 4d 4h, 25 of them took or replaced live files"
     )
     options = PlanOptions(lost_ratios={table.ref: 0.118})
