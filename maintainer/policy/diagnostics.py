@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from maintainer.errors import ProjectError
 from maintainer.errors.foreign_text import without_secrets
 
 
@@ -112,3 +113,14 @@ def nearest_table(word: str, names: Iterable[str]) -> str | None:
     ends = tuple(separator + word.casefold() for separator in "./\\")
     matches = [name for name in known if name.casefold().endswith(ends)] if word else []
     return matches[0] if len(matches) == 1 else nearest(word, known)
+
+
+def refuse_first(findings: Iterable[Diagnostic], code: str | None = None) -> None:
+    """Raise the first finding, if there is one, as an error of the project.
+
+    Raises:
+        ProjectError: With this code, or with the finding's own.
+    """
+    for finding in findings:
+        where = f"{finding.file}:{finding.span.line}"
+        raise ProjectError(finding.message, code=code or finding.code, where=where, help=finding.help)

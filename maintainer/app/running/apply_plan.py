@@ -28,7 +28,7 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import LedgerSink
 from maintainer.journal.store.state_access import begin_run
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
-from maintainer.model.plan.plan_document import to_json
+from maintainer.model.plan.plan_document import plan_bytes
 from maintainer.model.product_version import __version__
 from maintainer.model.run.outcome import Preparation, RunOutcome
 from maintainer.model.run.progress import ProgressSink
@@ -236,7 +236,7 @@ def apply_plan(
     Raises:
         MaintainerError: Nothing was touched: verification would not be possible, or the run folder cannot be used.
     """
-    journal.folder.write_plan(to_json(plan, indent=2))
+    journal.folder.write_plan(plan_bytes(plan))
     settings, around, clock = project.loaded.project, around or RunSurroundings(), Clock()
     bounds = FleetBounds(
         jobs=spec.jobs or worked_on_at_once(table.ref for table in plan.tables),

@@ -10,7 +10,7 @@ from pathlib import Path
 from maintainer.errors import ProjectError
 from maintainer.journal.folder.atomic_files import read_document, write_atomically, writing
 from maintainer.model.plan.plan import Plan
-from maintainer.model.plan.plan_document import MAX_PLAN_CHARACTERS, from_json, to_json
+from maintainer.model.plan.plan_document import MAX_PLAN_CHARACTERS, from_json, plan_bytes
 
 
 def read_saved_plan(path: Path) -> Plan:
@@ -54,4 +54,4 @@ def save_plan(plan: Plan, path: Path) -> None:
         ProjectError: E640, it cannot be written there.
     """
     with writing(path, "the plan"):
-        write_atomically(path.absolute(), (to_json(plan, indent=2) + "\n").encode("utf-8", "surrogatepass"))
+        write_atomically(path.absolute(), plan_bytes(plan))

@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from maintainer.errors import EnvironmentUnfit, ProjectError
@@ -124,8 +124,8 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Put ``data`` at ``path`` so that a reader sees the old content or the new one, never a part.
+def write_atomically(path: Path, data: bytes | Iterable[bytes], *, durable: bool = True) -> None:
+    """Put ``data``, or its pieces, at ``path`` so that a reader sees the old content or the new one, never a part.
 
     Raises:
         OSError: It could not be written; the old content still stands.
@@ -134,15 +134,16 @@ def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
     try:
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
         try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(handle, view) :]
+            for piece in (data,) if isinstance(data, bytes) else data:
+                view = memoryview(piece)
+                while view:
+                    view = view[os.write(handle, view) :]
             if durable:
                 os.fsync(handle)
         finally:
             os.close(handle)
         os.replace(temporary, path)
-    except OSError:
+    except Exception:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise

@@ -16,7 +16,7 @@ import json
 import re
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -99,8 +99,8 @@ class RunFolder:
             raise FolderUnwritable.at(path, error) from error
         return RunFolder(path)
 
-    def write_plan(self, document: Mapping[str, Any] | str) -> None:
-        """Keep the plan as it was applied.
+    def write_plan(self, document: str | Iterator[bytes]) -> None:
+        """Keep the plan as it was applied; a large one comes in pieces.
 
         Raises:
             FolderUnwritable: E650, nothing ran yet.
@@ -147,11 +147,13 @@ class RunFolder:
             raise FolderUnwritable.at(path, error, code="E651") from error
         return path
 
-    def _write(self, name: str, document: Mapping[str, Any] | str, *, code: str = "E651") -> Path:
-        text = document if isinstance(document, str) else json.dumps(document, indent=1, ensure_ascii=False)
+    def _write(self, name: str, document: Mapping[str, Any] | str | Iterator[bytes], *, code: str = "E651") -> Path:
+        if not isinstance(document, Iterator):
+            text = document if isinstance(document, str) else json.dumps(document, indent=1, ensure_ascii=False)
+            document = iter([text.rstrip("\n").encode("utf-8", "surrogatepass") + b"\n"])
         path = self.path / name
         try:
-            write_atomically(path, text.rstrip("\n").encode("utf-8", "surrogatepass") + b"\n")
+            write_atomically(path, document)
         except OSError as error:
             raise FolderUnwritable.at(path, error, code=code) from error
         return path

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from maintainer.errors import Refused
@@ -31,13 +32,61 @@ MAX_PLAN_CHARACTERS = 512 * 1024 * 1024
 """A longer text is refused unread; a million files are about half of it."""
 
 
-def to_document(plan: Plan) -> dict[str, Any]:
-    """Turn a plan into the JSON document, digest included.
+PIECES_AT_ONCE = 1000
+"""So many short pieces of text are written to a file at once."""
 
-    Files of rewrites, of which a plan may have a million, are written without what they do not have.
-    """
-    document: dict[str, Any] = {"format_version": FORMAT_VERSION, **encode(plan)}
-    for table, written in zip(plan.tables, document["tables"], strict=True):
+
+def to_document(plan: Plan) -> dict[str, Any]:
+    """Turn a plan into the JSON document, digest included."""
+    return {**_head(plan), "tables": list(_tables(plan))}
+
+
+def to_json(plan: Plan, *, indent: int | None = None) -> str:
+    """Write a plan as JSON text, on one line or indented, each file on a line; the digest is the same either way."""
+    return "".join(json_pieces(plan, indent=indent))
+
+
+def json_pieces(plan: Plan, *, indent: int | None = None) -> Iterator[str]:
+    """Yield the same text in pieces, a table at a time: those of thousands of tables are many times their plans."""
+    head = _head(plan)
+    if indent is None:
+        return _canonical(head, _tables(plan))
+    return _indented({**head, "tables": _tables(plan) if plan.tables else []}, indent, "\n")
+
+
+def plan_bytes(plan: Plan) -> Iterator[bytes]:
+    """Yield what is written into a file: the indented text in UTF-8, in pieces of about a table."""
+    lines: list[str] = []
+    for piece in json_pieces(plan, indent=2):
+        lines.append(piece)
+        if len(lines) == PIECES_AT_ONCE:
+            yield "".join(lines).encode("utf-8", "surrogatepass")
+            lines.clear()
+    yield ("".join(lines) + "\n").encode("utf-8", "surrogatepass")
+
+
+def _head(plan: Plan) -> dict[str, Any]:
+    """The document without its tables, with the digest of all of it."""
+    head: dict[str, Any] = {"format_version": FORMAT_VERSION, **encode(replace(plan, tables=()))}
+    del head["tables"]
+    digest = hashlib.sha256()
+    for piece in _canonical(head, _tables(plan)):
+        digest.update(piece.encode("utf-8", "surrogatepass"))
+    return {**head, "digest": f"sha256:{digest.hexdigest()}"}
+
+
+def _canonical(head: dict[str, Any], tables: Iterable[dict[str, Any]]) -> Iterator[str]:
+    # The name of the tables is the last in order, so they are added to the rest.
+    yield f'{canonical_json(head)[:-1]},"tables":['
+    for number, table in enumerate(tables):
+        yield "," * bool(number) + canonical_json(table)
+    yield "]}"
+
+
+def _tables(plan: Plan) -> Iterator[dict[str, Any]]:
+    """Files of rewrites, of which a plan may have a million, are written without what they do not have."""
+    for table in plan.tables:
+        (written,) = encode(replace(plan, tables=(table,)))["tables"]
         written["state"] = table.state
         for step, written_step in zip(table.steps, written["steps"], strict=True):
             written_step["totals"] = totals(step)
@@ -47,14 +96,7 @@ def to_document(plan: Plan) -> dict[str, Any]:
                         {key: value for key, value in file.items() if value is not None and (value or key not in LISTS)}
                         for file in written_bin["files"]
                     ]
-    document["digest"] = digest_of(document)
-    return document
-
-
-def to_json(plan: Plan, *, indent: int | None = None) -> str:
-    """Write a plan as JSON text, on one line or indented, each file on a line; the digest is the same either way."""
-    document = to_document(plan)
-    return canonical_json(document) if indent is None else "".join(_indented(document, indent, "\n"))
+        yield written
 
 
 _spell = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False).encode
@@ -71,7 +113,7 @@ def _indented(value: object, indent: int, margin: str) -> Iterator[str]:
                 else:
                     yield from _indented(value[key], indent, inner)
             yield f"{margin}}}"
-        case list() if value:
+        case list() | Iterator() if value:
             for number, element in enumerate(value):
                 yield f"{',' if number else '['}{inner}"
                 yield from _indented(element, indent, inner)

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from maintainer.errors import ProjectError
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.diagnostics import Diagnostic, nearest, nearest_table
+from maintainer.policy.diagnostics import Diagnostic, nearest, nearest_table, refuse_first
 from maintainer.policy.policy_checks import check_effective, check_extends, check_profiles, check_rules, check_tables
 from maintainer.policy.project.doubtful_names import check_addresses, check_letters, check_suspension, check_table_names
 from maintainer.policy.project.policy_loader import PolicyLoader
@@ -165,18 +165,23 @@ class LoadedProject:
         """The tables without a file that rules manage, as far as a search found them."""
         resolutions: list[Resolution] = []
         refused: list[TableProblem] = []
+        shared: dict[tuple[int, ...], Resolution] = {}
         for ref, rule in self._found_tables():
+            rules = self.match_rules_for(ref)
+            key = tuple(map(id, (*rules, rule)))
+            if key in shared:  # the rules say the same of each table; thousands of copies would fill the memory
+                resolutions.append(replace(shared[key], policy=replace(shared[key].policy, table=ref)))
+                continue
             try:
-                resolution = self._resolve_by_rules(ref, self.match_rules_for(ref), rule)
+                resolution = self._resolve_by_rules(ref, rules, rule)
                 findings = itertools.chain.from_iterable(map(check_effective, resolution.each_size))
-                wrong = next((finding for finding in findings if finding.is_error), None)
-                if wrong is not None:
-                    where = f"{wrong.file}:{wrong.span.line}"
-                    raise ProjectError(wrong.message, code=wrong.code, where=where, help=wrong.help)
+                refuse_first(finding for finding in findings if finding.is_error)
             except ProjectError as error:
                 refused.append(TableProblem(ref, rule.document.file, error, rule.line))
             else:
                 resolutions.append(resolution)
+                if not resolution.sizes:
+                    shared[key] = resolution
         return ManagedTables(tuple(resolutions), tuple(refused))
 
     def _found_tables(self) -> Iterator[tuple[TableRef, RuleSource]]:
@@ -295,10 +300,7 @@ class LoadedProject:
     def _resolve_by_rules(
         self, ref: TableRef, rules: tuple[RuleSource, ...], manager: RuleSource | None = None
     ) -> Resolution:
-        for finding in check_rules({ref.identifier: rules}):
-            raise ProjectError(
-                finding.message, code="E617", where=f"{finding.file}:{finding.span.line}", help=finding.help
-            )
+        refuse_first(check_rules({ref.identifier: rules}), "E617")
         managers = [rule for rule in rules if rule.manages] if manager else []
         first = min(managers, key=lambda rule: rule.match.min_size_bytes, default=rules[-1])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, time
@@ -49,7 +50,8 @@ def policy_values(policy: ResolvedPolicy) -> PolicyValues:
     for least, of_size in policy.sizes[1:]:
         for change in value_changes(policy_values(policy.sizes[0][1]), policy_values(of_size)):
             written[f"{change.key} from {format_size(least)} on"] = change.now
-    return tuple(sorted(written.items()))
+    # A plan of thousands of tables has each text once.
+    return tuple((sys.intern(name), sys.intern(words)) for name, words in sorted(written.items()))
 
 
 def value_changes(before: PolicyValues, now: PolicyValues) -> tuple[ValueChange, ...]:

@@ -74,7 +74,13 @@ def render_plan(plan: Plan, options: PlanOptions | None = None, style: Style = P
     options = options or PlanOptions()
     quiet = [] if options.verbose else [table for table in plan.user_tables if not is_named(table)]
     document: list[Block] = [_head(plan, options), Line()]
-    document.append(subjects_of(plan.tables if options.verbose else filter(is_named, plan.tables), options))
+    groups = _groups(plan.tables if options.verbose else filter(is_named, plan.tables), options)
+    shown, rest = (groups, []) if options.verbose else _top(groups)
+    document.append(Subjects([_subject(group, options) for group in shown]))
+    if rest:
+        where = f"`-v` names each, {options.saved_to} has all" if options.saved_to else "`-v` names each"
+        more = f"{count_of(sum(map(len, rest)), 'more table')} with no more to rewrite   ({where})"
+        document.append(Line(("  ", Span(Symbol.CHANGE, Role.DIM), f" {more}")))
     if quiet:
         document.append(Line(("  ", Span(Symbol.SAME, Role.DIM), f" {_quiet_line(quiet)}")))
     if plan.tables:
@@ -103,13 +109,31 @@ _SYMBOLS = {
 
 def subjects_of(tables: Iterable[TablePlan], options: PlanOptions) -> Subjects:
     """Return what is said of tables, the worst first; those of which the same holds are one."""
+    return Subjects([_subject(group, options) for group in _groups(tables, options)])
+
+
+def _groups(tables: Iterable[TablePlan], options: PlanOptions) -> list[list[TablePlan]]:
     order = list(_SYMBOLS)
-    groups = by_cause(
+    return by_cause(
         sorted(tables, key=lambda table: order.index(table.state)),
         lambda table: None if options.verbose else _alike(table, options),
         at_least=FOLD,
     )
-    return Subjects([_subject(group, options) for group in groups])
+
+
+_WRONG = (TableState.PROBLEM, TableState.BLOCKED)
+MAX_GROUPS = 20
+"""So many tables or groups of them stand in a plan, those with most to rewrite; and all in which something is wrong."""
+
+
+def _top(groups: Sequence[list[TablePlan]]) -> tuple[list[list[TablePlan]], list[list[TablePlan]]]:
+    """Split off what is not said one by one, in a plan of so many tables that nobody would read it."""
+    wrong = [group for group in groups if group[0].state in _WRONG]
+    others = [group for group in groups if group[0].state not in _WRONG]
+    if len(others) <= MAX_GROUPS:
+        return list(groups), []
+    others.sort(key=lambda group: -sum(step.size_bytes for table in group for step in table.rewrites))
+    return [*wrong, *others[:MAX_GROUPS]], others[MAX_GROUPS:]
 
 
 def plan_table(plan: Plan) -> Table:

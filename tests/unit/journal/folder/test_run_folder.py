@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -133,3 +134,18 @@ def test_what_killed_processes_left_half_written_is_deleted_and_nothing_else(tmp
     assert not any(path.exists() for path in abandoned)
     assert all(path.exists() for path in (*spared, young, state / ".folder.0a1b2c3d.tmp"))
     tidy_state(tmp_path / "nowhere" / "runs", NOW_MS)
+
+
+def test_a_plan_in_pieces_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, RUN)
+    folder.write_plan(iter([b"{}", b"\n"]))
+    assert (folder.path / "plan.json").read_bytes() == b"{}\n"
+
+    def broken() -> Iterator[bytes]:
+        yield b"half"
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError):
+        folder.write_plan(broken())
+    assert (folder.path / "plan.json").read_bytes() == b"{}\n"
+    assert [file.name for file in folder.path.iterdir() if file.name.endswith(".tmp")] == []

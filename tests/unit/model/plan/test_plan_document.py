@@ -14,7 +14,7 @@ from maintainer.errors import ExitCode, Refused, TableError
 from maintainer.model.codec import DecodeError, canonical_json, decode, encode
 from maintainer.model.plan import plan_document
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
-from maintainer.model.plan.plan_document import digest_of, from_json, to_document, to_json
+from maintainer.model.plan.plan_document import digest_of, from_json, json_pieces, plan_bytes, to_document, to_json
 from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.steps import (
     Batch,
@@ -170,6 +170,18 @@ def test_a_saved_plan_has_each_file_on_a_line_without_what_it_does_not_have() ->
     ]  # fmt: skip
     assert json.loads(to_json(plan, indent=2)) == json.loads(to_json(plan))
     assert from_json(to_json(plan, indent=2)) == plan
+
+
+def test_a_plan_of_many_tables_is_written_in_small_pieces_that_are_the_same_text() -> None:
+    plan = whole_plan()
+    many = replace(plan, tables=tuple(replace(plan.tables[-1], ref=TableRef(f"t{n}")) for n in range(200)))
+    written = list(plan_bytes(many))
+    assert b"".join(written).decode() == to_json(many, indent=2) + "\n"
+    assert max(map(len, written)) < len(to_json(many, indent=2)) / 5
+    assert max(map(len, json_pieces(many))) < len(to_json(many)) / 100
+    assert from_json(b"".join(written).decode()) == many
+    none = replace(plan, tables=())
+    assert from_json(b"".join(plan_bytes(none)).decode()) == from_json(to_json(none)) == none
 
 
 BATCHES = (Batch((Bin(tuple(make_files(10, 20))),)),)

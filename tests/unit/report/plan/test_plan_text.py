@@ -146,6 +146,21 @@ def named(table: TablePlan, name: str) -> TablePlan:
     return dataclasses.replace(table, ref=TableRef(name))
 
 
+def test_of_very_many_tables_those_with_most_to_rewrite_are_said_and_whatever_is_wrong() -> None:
+    def table(number: int) -> TablePlan:
+        step = CompactStep((Batch((data_bin(None, [number, 1]),)),), 256 * MIB, 8, ())
+        return replace(named(items(), f"t{number:02d}"), steps=(step,), owner=f"team-{number}")
+
+    tables = [*map(table, range(1, 26)), *(replace(named(leads(), f"x{n}"), owner=f"o{n}") for n in range(3))]
+    text = render_plan(plan(*tables), PlanOptions(saved_to="p.json"))
+    said = re.findall(r"^  \S (\w\d+) ", text, flags=re.MULTILINE)
+    assert said == ["x0", "x1", "x2", *(f"t{number:02d}" for number in range(25, 5, -1))]
+    assert "  ~ 5 more tables with no more to rewrite   (`-v` names each, p.json has all)\n" in text
+    assert "25 tables to change" in text
+    assert len(re.findall(r"^  \S t\d+ ", render_plan(plan(*tables), PlanOptions(verbose=True)), re.MULTILINE)) == 25
+    assert "more table" not in render_plan(plan(*tables[5:]))
+
+
 def test_long_names_stay_whole_and_do_not_push_the_others() -> None:
     long_name = "s3://bucket/" + "deep/" * 30 + "table"
     text = render_plan(plan(named(leads(), long_name), named(leads(), "a.b")))
