@@ -90,6 +90,9 @@ class OpenedEngine:
     """A worker that reads tables' histories; enter it on the thread that uses it."""
     finder: Callable[[], AbstractContextManager[TableFinder]]
     """Finds tables in the catalog and in folders. Raises E620 over Spark Connect."""
+    start_java: Callable[[], float] = lambda: 0.0
+    """Starts the JVM of a session of our own, unless it runs; returns the seconds that the caller waited. Raises what
+    keeps it from starting."""
     start: Callable[[], float] = lambda: 0.0
     """Starts the session that steps need, unless it runs; returns the seconds that the caller waited. Raises E607. Logs
     are read without it."""
@@ -258,6 +261,7 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
             proving,
             partial(reader, "history"),
             partial(reader, "inventory"),
+            start_java=lease.start_java,
             start=lease.start,
             kill=lease.kill,
             signs_of_life=partial(signs_of_life, setting=lease.setting, environ=os.environ),

@@ -182,12 +182,15 @@ def apply(
                 start = engines.enter_context(opened.starting_beside(import_great_expectations))
             if any(table.steps for table in to_do.tables):
                 start()
-                preparation = replace(preparation, start_seconds=preparation.start_seconds + opened.start())
+                # Spark starts while the first files are read and written; a machine without Java is told before.
+                preparation = replace(preparation, start_seconds=preparation.start_seconds + opened.start_java())
             remember_found(project, to_do, on_problem)
             ledger = open_ledger(project, opened, on_problem)
             with observed_run(project, to_do, listener, on_problem) as sink:
                 around = RunSurroundings(sink, preparation=preparation)
                 outcome = apply_plan(project, opened.engine, to_do, journal, ledger, spec, around)
+            if outcome.interrupted_by != TERMINATED and any(table.steps for table in to_do.tables):
+                opened.start()  # raises what kept it from starting: then nothing was changed
             _add_hook_commits(project, opened.engine, to_do, ledger, outcome, on_problem)
             if outcome.interrupted_by == TERMINATED:
                 opened.kill()

@@ -23,18 +23,18 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 SCRIPT = """
 import json, sys
-import maintainer.delta.spark.spark_session as sessions
+import maintainer.delta.spark.jvm_launch as launch
 from maintainer.cli.main import run
 from maintainer.delta.engine.table_engine import DeltaEngine
 from maintainer.delta.spark.start_conf import SessionOptions
 from maintainer.model.table.table_facts import TableRef
 
 started = []
-new_spark = sessions._new_spark
+new_spark = launch.start_spark
 def noted(*arguments):
     started.append(True)
     return new_spark(*arguments)
-sessions._new_spark = noted
+launch.start_spark = noted
 
 project, commands, paths = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3:]
 answer = {"codes": {}, "started": {}}

@@ -8,7 +8,6 @@ import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -96,20 +95,16 @@ def codes_of(call: ast.Call) -> set[str]:
 
 def made_with_a_chosen_code(function: ast.FunctionDef) -> set[str]:
     """What a function makes with a code that it chose among several before."""
-    nodes = list(ast.walk(function))
-    calls = [
-        (called(node), keyword.value.id)
-        for node in nodes
-        if isinstance(node, ast.Call)
-        for keyword in node.keywords
-        if keyword.arg == "code" and isinstance(keyword.value, ast.Name)
-    ]
-    targets = [node.targets[0] for node in nodes if isinstance(node, ast.Assign)] if calls else []
+    targets = [node.targets[0] for node in ast.walk(function) if isinstance(node, ast.Assign)]
     chosen = {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
-    return {call for call, code in calls if code in chosen}
+    made = set()
+    for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+        codes = [keyword.value for keyword in call.keywords if keyword.arg == "code"]
+        if any(isinstance(code, ast.Name) and code.id in chosen for code in codes):
+            made.add(called(call))
+    return made
 
 
-@cache
 def raised_with() -> dict[str, set[tuple[type[MaintainerError], bool]]]:
     """Which errors the package makes with each code, and whether a table may meet it, by its source."""
     known = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type)}
@@ -121,13 +116,13 @@ def raised_with() -> dict[str, set[tuple[type[MaintainerError], bool]]]:
         raised.setdefault(code, set()).add((kind, True))
     for file in (*PACKAGE.rglob("*.py"), *DEMO.rglob("*.py")):
         in_table = DEMO not in file.parents and file.relative_to(PACKAGE).parts[0] not in BEFORE_TABLES
-        nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+        tree = ast.parse(file.read_text(encoding="utf-8"))
         makers = known | {
             node.name: known[node.returns.id]
-            for node in nodes
+            for node in ast.walk(tree)
             if isinstance(node, ast.FunctionDef) and isinstance(node.returns, ast.Name) and node.returns.id in known
         }
-        for node in nodes:
+        for node in ast.walk(tree):
             if isinstance(node, ast.Call) and (maker := makers.get(called(node))) is not None:
                 for code in codes_of(node):
                     raised.setdefault(code, set()).add((maker, in_table))
@@ -142,6 +137,9 @@ def raised_with() -> dict[str, set[tuple[type[MaintainerError], bool]]]:
                 for code in texts & set(CODES) if bases else ():
                     raised.setdefault(code, set()).add((bases[0], in_table))
     return raised
+
+
+RAISED = raised_with()
 
 
 def ended(*tables: TableOutcome, interrupted_by: str | None = None) -> ExitCode:
@@ -209,7 +207,7 @@ def ends_of(code: str, row: tuple[str, str, str], folder: Path) -> set[ExitCode]
     """Each end of a run that meets the code, in each way that the source has for it."""
     cell, where, _ = row
     found: set[ExitCode] = set()
-    for number, (kind, in_table) in enumerate(sorted(raised_with().get(code, ()), key=repr)):
+    for number, (kind, in_table) in enumerate(sorted(RAISED.get(code, ()), key=repr)):
         error = kind("said", code=code)
         if not in_table or code == "A404" or isinstance(error, errors.EnvironmentUnfit | errors.ProjectError):
             found.add(error.exit_code)

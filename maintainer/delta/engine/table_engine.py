@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from maintainer.delta.engine.table_reader import DeltaTableReader
 from maintainer.delta.jvm import DeltaJvm, JavaObject, UnstartedSession
 from maintainer.delta.log.damaged_log import refuse_empty_commits, refuse_other_checksum
-from maintainer.delta.log.s3_write_safety import SINGLE_WRITER, refuse_unsafe_log_store
+from maintainer.delta.log.s3_write_safety import SINGLE_WRITER
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.rewrite.bin_writer import write_bins
@@ -26,14 +26,13 @@ from maintainer.delta.rewrite.unfinished_files import (
     prefix_of_batch,
     remove_files_named,
 )
-from maintainer.delta.spark.session_settings import PADS_CHAR
 from maintainer.delta.spark.spark_session import SessionLease, worker_session
 from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.transaction.property_commit import set_properties
-from maintainer.delta.transaction.requirements import check_same_table, was_planned_table
+from maintainer.delta.transaction.requirements import check_same_table, refuse_unsafe_store, was_planned_table
 from maintainer.delta.transaction.small_log_files import write_missing_checksum
 from maintainer.delta.vacuum.second_reader import find_name, second_readers
 from maintainer.delta.vacuum.shallow_clones import References
@@ -95,13 +94,15 @@ class DeltaTableWriter:
         """Write, prove, commit; see ``TableWriter.rewrite``."""
         started = time.monotonic()
         self._open_log(facts, counts_files=True)
+        if self._jvm.is_started:  # else once it is: nothing waits for it yet
+            refuse_unsafe_store(self._jvm, facts)
         prefix = prefix_of_attempt(stamp)
         job = RewriteJob(
             self._jvm, facts, step, batch, self._group, self._live_files, self._between, prefix, stop=self._stop,
             meter=self._meter,
         )  # fmt: skip
         self.last_timings = job.timings
-        with self._jvm.setting(PADS_CHAR, "false"), job.opened():
+        with job.opened():
             self._meter.begin(Phase.READING, batch.size_bytes)
             write_bins(job)
             proof = prove_rewrite(job)
@@ -111,7 +112,7 @@ class DeltaTableWriter:
         self, facts: TableFacts, run_id: str, step_id: str, batch: int, partitions: Iterable[PartitionValues]
     ) -> tuple[str, ...]:
         """Remove what an ended run wrote for a batch; see ``TableWriter.remove_unfinished``."""
-        self._jvm.activate()
+        self._jvm.start()
         storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
         prefix = prefix_of_batch(run_id, step_id, batch)
         named = next((file.path for file in facts.files if prefix in file.path), None)
@@ -134,7 +135,9 @@ class DeltaTableWriter:
         self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit
     ) -> CommitReceipt:
         """Set table properties in one commit; see ``TableWriter.set_properties``."""
+        self._jvm.start()
         self._open_log(facts)
+        refuse_unsafe_store(self._jvm, facts)
         self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: properties")
         return set_properties(self._jvm, facts, step, stamp, before_commit)
 
@@ -147,7 +150,9 @@ class DeltaTableWriter:
         guard: DeletionGuard = DeletionGuard(),  # noqa: B008 (frozen)
     ) -> VacuumReceipt:
         """Delete exactly the step's files; see ``TableWriter.vacuum``."""
+        self._jvm.start()
         listed = self._open_log(facts)
+        refuse_unsafe_store(self._jvm, facts)
         self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: vacuum")
         self._meter.begin(Phase.LOOKING)
         tools = VacuumTools(
@@ -157,13 +162,13 @@ class DeltaTableWriter:
 
     def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
         """Bring back what a run moved into the trash; see ``TableWriter.undelete``."""
-        self._jvm.activate()
+        self._jvm.start()
         with table_errors(facts.ref.identifier):
             storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
             return undelete(storage, facts.table_id, run_id, facts.ref.identifier)
 
     def _open_log(self, facts: TableFacts, *, counts_files: bool = False) -> Mapping[str, StoredFile]:
-        """Refuse a damaged log and an unsafe store, and write a missing checksum; returns what lay in the log's folder.
+        """Refuse a damaged log, and write a missing checksum; returns what lay in the log's folder.
 
         Delta then knows the version without a Spark job, and reads no commit.
         """
@@ -176,7 +181,6 @@ class DeltaTableWriter:
                 self._refuse_other_checksum(storage, facts)
         if self._jvm.writes_checksums:
             write_missing_checksum(self._live_files, facts, log_files)
-        self._refuse_unsafe_store(facts)
         return log_files
 
     def _refuse_other_checksum(self, storage: TableStorage, facts: TableFacts) -> None:
@@ -187,17 +191,6 @@ class DeltaTableWriter:
             if was_planned_table(storage, facts, facts.version) is False:
                 check_same_table(self._jvm, storage, facts, self._jvm.update(self._jvm.log_at(facts.location)))
             raise
-
-    def _refuse_unsafe_store(self, facts: TableFacts) -> None:
-        jvm, where = self._jvm, facts.ref.identifier
-        jvm.activate()
-        with table_errors(where):
-            refuse_unsafe_log_store(
-                facts.location,
-                lambda key: jvm.spark.conf.get(key, None),
-                where,
-                lambda: jvm.make_commits_exclusive(jvm.log_at(facts.location)),
-            )
 
 
 class DeltaTableEngine:

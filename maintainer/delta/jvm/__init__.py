@@ -12,15 +12,19 @@ first on each thread.
 
 from __future__ import annotations
 
-from maintainer.delta.jvm.active_session import ActiveSession, JavaObject, changed_settings
+from maintainer.delta.jvm.active_session import (
+    ActiveSession,
+    DirectAccess,
+    JavaObject,
+    UnstartedSession,
+    changed_settings,
+)
 from maintainer.delta.jvm.bridge import DeltaJvm
 from maintainer.delta.jvm.commit_store import OWN_LOG
 from maintainer.delta.jvm.gateway import (
     LAST_PATCH,
     TESTED_DELTA,
     THREAD_PROPERTIES,
-    DirectAccess,
-    UnstartedSession,
     is_tested_pair,
     tested_pairs,
 )

@@ -1,11 +1,11 @@
-"""Which session is active, and settings of sessions: both are put back as they were found."""
+"""Which session is active, and settings of sessions, both put back as they were found; and one that may yet start."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -89,3 +89,37 @@ def _set(spark: SparkSession, values: Mapping[str, str | None]) -> None:
 def classic_sessions(jvm: JavaObject) -> JavaObject:
     """Java's companion of classic sessions, which knows the active one."""
     return jvm.org.apache.spark.sql.classic.SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class DirectAccess:
+    """Stores that this process reads without the JVM: only settings that it knows say where they are.
+
+    ``conf`` are the settings that the session would have, and may hold secrets; ``schemes`` those of the stores.
+    """
+
+    conf: Mapping[str, str] = field(repr=False)
+    schemes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class UnstartedSession:
+    """A session that is not started yet, perhaps in a JVM that is not either, and what starts them.
+
+    A JVM takes longer than reading twenty logs, and a session in it again as long.
+
+    Args:
+        open_jvm: Starts the JVM, unless it runs, and returns it as py4j shows it.
+        start: Starts the session; called once at most, on the thread that first needs it.
+        hadoop_conf: Makes the Hadoop configuration that the session would have.
+        has_catalog: Whether the session would know tables by name; Spark's own catalog in memory begins empty.
+        settings: Those that the session would have; None is one that it must not have.
+        direct: The stores that need no JVM; None where Java's own configuration may say otherwise.
+    """
+
+    open_jvm: Callable[[], JavaObject]
+    start: Callable[[], SparkSession]
+    hadoop_conf: Callable[[], JavaObject]
+    has_catalog: bool
+    settings: Mapping[str, str | None] = field(repr=False)
+    direct: DirectAccess | None = None

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from maintainer.delta.jvm.active_session import JavaObject, changed_settings, classic_sessions
+from maintainer.delta.jvm.active_session import (
+    DirectAccess,
+    JavaObject,
+    UnstartedSession,
+    changed_settings,
+    classic_sessions,
+)
 from maintainer.engine.process_loss import is_engine_lost
 from maintainer.errors import EnvironmentUnfit
 
@@ -83,38 +88,6 @@ def has_signature(listing: str, member: str, count: int | None) -> bool:
         name.rpartition(".")[2] == method and len([p for p in parameters.split(",") if p]) == count
         for name, parameters in re.findall(r"([\w.$]+)\(([^()]*)\)", listing)
     )
-
-
-@dataclass(frozen=True, slots=True)
-class DirectAccess:
-    """Stores that this process reads without the JVM: only settings that it knows say where they are.
-
-    ``conf`` are the settings that the session would have, and may hold secrets; ``schemes`` those of the stores.
-    """
-
-    conf: Mapping[str, str] = field(repr=False)
-    schemes: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class UnstartedSession:
-    """A session that is not started yet, perhaps in a JVM that is not either, and what starts them.
-
-    A JVM takes longer than reading twenty logs, and a session in it again as long.
-
-    Args:
-        open_jvm: Starts the JVM, unless it runs, and returns it as py4j shows it.
-        start: Starts the session; called once at most, on the thread that first needs it.
-        hadoop_conf: Makes the Hadoop configuration that the session would have.
-        has_catalog: Whether the session would know tables by name; Spark's own catalog in memory begins empty.
-        direct: The stores that need no JVM; None where Java's own configuration may say otherwise.
-    """
-
-    open_jvm: Callable[[], JavaObject]
-    start: Callable[[], SparkSession]
-    hadoop_conf: Callable[[], JavaObject]
-    has_catalog: bool
-    direct: DirectAccess | None = None
 
 
 class Gateway:
@@ -195,6 +168,13 @@ class Gateway:
         """Whether there may be tables with names."""
         return self._started is not None or self._unstarted is None or self._unstarted.has_catalog
 
+    def session_setting(self, key: str) -> str | None:
+        """A setting of the session, None where it is not set; does not start it."""
+        if self._started is not None:
+            return self._started.conf.get(key, None)
+        assert self._unstarted is not None
+        return self._settings.get(key, self._unstarted.settings.get(key))
+
     def set_settings(self, settings: Mapping[str, str]) -> None:
         """Set settings of the session, now or when it starts."""
         self._settings |= settings
@@ -256,6 +236,16 @@ class Gateway:
     @staticmethod
     def _dataset(frame: DataFrame) -> JavaObject:
         return frame._jdf
+
+    @property
+    def is_started(self) -> bool:
+        """Whether the session runs."""
+        return self._started is not None
+
+    def start(self) -> None:
+        """Start the session where it does not run, and make it the active one of this thread."""
+        self.spark  # noqa: B018 (starts it)
+        self.activate()
 
     def activate(self) -> None:
         """Make our session the active one of this thread's JVM thread: raw DeltaLog calls read its settings.

@@ -282,8 +282,8 @@ class TransactionCalls(CommitStoreCalls):
     @property
     def writes_checksums(self) -> bool:
         """Whether we may write checksum files: the session is ours, and its settings let Delta write them."""
-        conf = self.spark.conf
-        return conf.get(BORROWED, None) is None and str(conf.get(WRITE_CHECKSUM, None)).lower() != "false"
+        is_ours = self.session_setting(BORROWED) is None
+        return is_ours and str(self.session_setting(WRITE_CHECKSUM)).lower() != "false"
 
     def derived_checksum(self, log: JavaObject, version: int) -> bytes | None:
         """The checksum that Delta derived when it committed a version, as it would write it; None without one."""

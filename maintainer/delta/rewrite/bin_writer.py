@@ -15,7 +15,7 @@ from functools import partial
 
 from maintainer.delta.log.staged_file import WrittenFile, marks_of
 from maintainer.delta.rewrite.copy.copy_lane import write_by_copy
-from maintainer.delta.rewrite.lane_fit import LaneUnfit, writing_codec
+from maintainer.delta.rewrite.lane_fit import LaneUnfit
 from maintainer.delta.rewrite.local.local_lane import write_in_process
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.spark_lane import write_by_spark
@@ -47,7 +47,7 @@ def write_bins(job: RewriteJob) -> None:
         at_once = min(at_once, 2 * PROCESSORS)
     at_once = max(1, min(at_once, len(bins)))
     write = partial(_write_bin, job)
-    with writing_codec(job.jvm, job.step.codec), job.jvm.file_names_begin_with(job.file_prefix):
+    with job.writer_settings:
         if at_once == 1:
             written = [write(*numbered) for numbered in bins]
         else:

@@ -27,14 +27,9 @@ class LaneUnfit(Exception):
 CODEC = "spark.sql.parquet.compression.codec"
 
 
-def codec_of(jvm: DeltaJvm) -> str:
-    """Return the codec that Spark would write in this session, in its own words: ``snappy`` unless somebody set it."""
-    return str(jvm.spark.conf.get(CODEC, "snappy") or "snappy").lower()
-
-
 @contextmanager
 def writing_codec(jvm: DeltaJvm, codec: Codec | None) -> Iterator[None]:
-    """Have all lanes write with a codec within the block; the session's own is put back."""
+    """Have Spark write with a codec within the block; the session's own is put back."""
     if codec is None:
         yield
         return
@@ -52,7 +47,7 @@ def writing_codec(jvm: DeltaJvm, codec: Codec | None) -> Iterator[None]:
 
 def new_path(job: RewriteJob, number: int, folder: str, part: int = 0) -> str:
     """Name a new file of a bin, as the log spells it."""
-    name = f"part-{number:05d}-{uuid.uuid4()}-c{part:03d}.{codec_of(job.jvm)}.parquet"
+    name = f"part-{number:05d}-{uuid.uuid4()}-c{part:03d}.{job.codec}.parquet"
     return f"{folder}{job.file_prefix}{name}"
 
 

@@ -22,6 +22,7 @@ from maintainer.delta.proof.second_engine.deleted_rows import deleted_rows
 from maintainer.delta.proof.second_engine.duckdb_rows import ComparedFile, judged_figures, measure_by_duckdb
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.proof.statistics_verdict import source_findings
+from maintainer.delta.rewrite.commit.batch_transaction import begin
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.storage.file_store import FilesHere
 from maintainer.delta.storage.table_storage import TableStorage
@@ -94,7 +95,7 @@ def is_for_second_engine(job: RewriteJob, number: int) -> bool:
         # What a lane fetched is here; what Spark wrote is not.
         is_here = number in job.lanes and job.lanes[number].lane is not Lane.SPARK
     else:
-        is_here = str(job.jvm.spark.sparkContext.master).startswith("local")
+        is_here = str(job.jvm.session_setting("spark.master")).startswith("local")
     return (
         is_here
         and not keeps_row_ids(job.metadata["configuration"])
@@ -154,7 +155,7 @@ def figures_of_files(job: RewriteJob, written: tuple[WrittenFile, ...]) -> Measu
         known = tuple(of_file for of_file in figures if of_file is not None)
         if len(known) == len(written):
             return Measured(Fingerprint(0, (0, 0)), Fingerprint(0, (0, 0)), columns, known, ())
-    files = FileSet(job.snapshot, tuple(file.to_proof() for file in written))
+    files = FileSet(begin(job).snapshot, tuple(file.to_proof() for file in written))
     return measure(job.jvm, job.log, None, files, [file.add for file in written])
 
 
@@ -205,8 +206,9 @@ def _measure_by_duckdb(job: RewriteJob, bins: Collection[int], written: tuple[Wr
 def _measure_by_spark(job: RewriteJob, bins: Collection[int], written: tuple[WrittenFile, ...]) -> Measured:
     """Measure the written rows; the source rows are read again unless they were observed and are equal."""
     judged = _with_statistics(job, bins)
-    sources = FileSet(job.snapshot, job.sources_of(bins))
-    targets = FileSet(job.snapshot, tuple(file.to_proof() for file in written))
+    snapshot = begin(job).snapshot
+    sources = FileSet(snapshot, job.sources_of(bins))
+    targets = FileSet(snapshot, tuple(file.to_proof() for file in written))
     adds = [file.add for file in written]
     observed = job.rows_observed(bins)
     if observed is not None and targets.adds:

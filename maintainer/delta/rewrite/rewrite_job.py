@@ -1,7 +1,10 @@
-"""One batch on its way from a snapshot to a proof: what every lane, the proof and the commit share.
+"""One batch on its way from a version to a proof: what every lane, the proof and the commit share.
 
 Before anything is written, every file of the batch is matched to a live AddFile. Pipes, folders and devices in the
 place of data files are refused, because a pipe would be read without end.
+
+Delta's transaction begins when Spark is first needed, at the latest for the commit: what lanes and the second engine do
+in this process does not wait for a JVM.
 """
 
 from __future__ import annotations
@@ -19,13 +22,13 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.actions import PartitionNames
-from maintainer.delta.log.conflicting_commit import files_gone
+from maintainer.delta.log.schema_names import indexed_schema
 from maintainer.delta.log.staged_file import Marks, WrittenFile
 from maintainer.delta.proof.statistics_figures import FileFigures as StatisticsFigures
 from maintainer.delta.proof.statistics_figures import StatisticsColumn
+from maintainer.delta.rewrite.commit.batch_transaction import Transaction, check_all_live
 from maintainer.delta.rewrite.curve_writer import tags_from_statistics
-from maintainer.delta.rewrite.lane_fit import LaneUnfit
+from maintainer.delta.rewrite.lane_fit import CODEC, LaneUnfit
 from maintainer.delta.rewrite.unfinished_files import folders_of, remove_files_named
 from maintainer.delta.storage.failures.engine_failures import as_write_error
 from maintainer.delta.storage.file_store import FilesHere, StoredFile, TransferError
@@ -68,7 +71,7 @@ class RewriteTimings:
 
 @dataclass
 class RewriteJob:
-    """One batch on its way from a snapshot to a proof. Used once, from one thread.
+    """One batch on its way from a version to a proof. Used once; its bins are written from several threads.
 
     ``between_write_and_proof`` is called with the written files before the proof reads them: tests plant faults there.
     """
@@ -109,21 +112,30 @@ class RewriteJob:
     """What others deleted since the rows were read, where it was carried over."""
     read_version: int = -1
     """The version at which the batch's rows were read."""
-    log: JavaObject = None
     opened_storage: TableStorage | None = None
-    snapshot: JavaObject = None
-    txn: JavaObject = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """The ``metaData`` action of that version."""
+    transaction: Transaction | None = None
+    """What ``begin`` started."""
     checkpoint_is_kernels: bool = False
     """A checkpoint that the commit makes due is written through Kernel, and not by Delta's hook."""
     source_of: Mapping[FileKey, AddAction] = field(default_factory=dict)
     """The batch's files as they are live, in the batch's order."""
     write_failures: list[BaseException] = field(default_factory=list)
     """Of bins that could not be written; the first is raised."""
+    has_writer_settings: bool = False
+    """Delta's writer names and compresses files of this session as this batch's."""
     is_kept: bool = False
     """What was written stays whatever comes: it was committed, or nobody knows."""
     marks: tuple[Marks, ...] = ()
     observed: dict[int, Fingerprint] = field(default_factory=dict)
     """Rows of each bin as they were read for its writer; bins whose rows could not be observed are left out."""
+    beginning: threading.RLock = field(default_factory=threading.RLock)
+    """Held while the transaction begins: bins are written from several threads."""
+    settings: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    """Puts back what was set of the session, at the end of the job."""
+    writer_settings: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    """As ``settings``, once the bins are written."""
 
     def rows_observed(self, bins: Collection[int]) -> Fingerprint | None:
         """The fingerprint of all rows read of some bins; None unless every one of them was observed."""
@@ -147,9 +159,9 @@ class RewriteJob:
 
     @property
     def storage(self) -> TableStorage:
-        """The table's storage, made once: its configuration is a copy of a thousand entries."""
+        """The table's storage."""
         if self.opened_storage is None:
-            self.opened_storage = TableStorage(self.jvm, self.log)
+            self.opened_storage = self.live_files.storage(self.facts.location)
         return self.opened_storage
 
     @cached_property
@@ -218,26 +230,35 @@ class RewriteJob:
             raise
 
     def close(self) -> None:
-        """Remove what was fetched."""
-        if self.here is not None:
-            self.here.close()
+        """Put back the session's settings, and remove what was fetched."""
+        try:
+            self.settings.close()
+        finally:
+            if self.here is not None:
+                self.here.close()
 
     @cached_property
-    def metadata(self) -> dict[str, Any]:
-        """The ``metaData`` action of the snapshot that the job was opened with."""
-        return self.jvm.metadata(self.snapshot)
+    def log(self) -> JavaObject:
+        """Delta's log of the table."""
+        return self.jvm.log_at(self.facts.location)
 
     @cached_property
     def stats_schema(self) -> dict[str, Any]:
-        """The schema of the columns that statistics are collected for, at that snapshot."""
-        return self.jvm.stats_schema(self.snapshot)
+        """The schema of the columns that statistics are collected for, at the version that was read."""
+        return indexed_schema(self.metadata)
+
+    @cached_property
+    def codec(self) -> str:
+        """The codec of new files, in Spark's words: the policy's, else the session's, ``snappy`` unless it was set."""
+        asked_for = None if self.step.codec is None else self.step.codec.value
+        return (asked_for or self.jvm.session_setting(CODEC) or "snappy").lower()
 
     @cached_property
     def source_statistics(self) -> dict[str, str]:
         """The statistics of the batch's files by path, for the report."""
         paths = {file.path for file in self.batch.files}
         try:
-            return self.live_files.statistics_of(self.facts, int(self.snapshot.version()), paths)
+            return self.live_files.statistics_of(self.facts, self.read_version, paths)
         except Exception as error:
             _LOG.info("%s: the statistics of its files are not judged: %s", self.where, error)
             return {}
@@ -267,7 +288,7 @@ class RewriteJob:
             )
 
     def open(self) -> None:
-        """Read the newest snapshot, match every file of the batch to a live AddFile and start the transaction.
+        """Read the version of the facts, and match every file of the batch to a live AddFile.
 
         Raises:
             EnvironmentUnfit: E606, the session would lose the rows of unreadable files.
@@ -276,39 +297,26 @@ class RewriteJob:
             TableError: T422, a pipe, folder or device lies in the place of a file of the batch.
         """
         started = time.monotonic()
-        conf = self.jvm.spark.conf
-        refuse_unsafe_reads(lambda key: conf.get(key, None), self.where, LOSES_ROWS)
-        try:
-            self._open()
-        except Exception as error:
-            raise_from(as_write_error(error, self.where, "reading the table"), error)
+        refuse_unsafe_reads(self.jvm.session_setting, self.where, LOSES_ROWS)
+        with self.reading():
+            files = self.live_files.of_version(self.facts, self.facts.version, [file.key for file in self.batch.files])
+            check_as_planned(self.storage, self.facts, files.metadata, files.protocol)
+            self.metadata, self.read_version = files.metadata, files.version
+            check_all_live(self, files.adds)
+            refuse_irregular_files(self.storage, (file.path for file in self.batch.files), self.where)
+            self.source_of = {file.key: files.adds[file.key] for file in self.batch.files}
+            num_files = len(files.adds) if files.complete else None
+            self.checkpoint_is_kernels = is_kernels(files.metadata, files.protocol, num_files)
+            _ = self.here  # one for all threads that write bins
         self.timings.snapshot = time.monotonic() - started
 
-    def _open(self) -> None:
-        self.log = self.jvm.log_at(self.facts.location)
-        self.snapshot = self.jvm.update(self.log)
-        check_as_planned(self.jvm, self.storage, self.facts, self.snapshot)
-        self.read_version = int(self.snapshot.version())
-        files = self.live_files.of_snapshot(self.facts, self.snapshot, [file.key for file in self.batch.files])
-        live = files.adds
-        self._check_all_live(live)
-        refuse_irregular_files(self.storage, (file.path for file in self.batch.files), self.where)
-        self.source_of = {file.key: live[file.key] for file in self.batch.files}
-        num_files = len(live) if files.complete else None
-        self.checkpoint_is_kernels = is_kernels(self.metadata, self.jvm.protocol(self.snapshot), num_files)
-        _ = self.here  # one for all threads that write bins
-        self.txn = self.jvm.start_transaction(self.log, self.snapshot)
-        self.jvm.track_read(self.txn, self.sources)
-
-    def _check_all_live(self, live: Mapping[FileKey, AddAction]) -> None:
-        names = PartitionNames.of(self.metadata)
-        missing = [
-            file
-            for file in self.batch.files
-            if (now := live.get(file.key)) is None or names.texts_of(now.get("partitionValues")) != file.partition_texts
-        ]
-        if missing:
-            raise files_gone(missing, len(self.batch.files), self.storage, self.facts)
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Raise what the block raises as an error of ours about reading the table."""
+        try:
+            yield
+        except Exception as error:
+            raise_from(as_write_error(error, self.where, "reading the table"), error)
 
     def failure(self, error: BaseException, doing: str) -> MaintainerError:
         """Map an exception raised before the commit to our error."""
@@ -327,7 +335,7 @@ class RewriteJob:
         missing = [file.path for file in self.batch.files if self.storage.status(self.storage.uri(file.path)) is None]
         if not missing:
             return cause
-        return missing_before(missing, f"{self.where}@{int(self.snapshot.version())}")
+        return missing_before(missing, f"{self.where}@{self.read_version}")
 
     def deleted_rows(self, add: Mapping[str, Any]) -> list[int]:
         """Read the numbers of a file's soft-deleted rows as Delta does. Raises what Delta Kernel raises."""
@@ -340,7 +348,7 @@ class RewriteJob:
         """The tags of a file on a Z-order curve, from its own statistics; see ``tags_from_statistics``."""
         if not isinstance(self.step, ZOrderStep) or self.step.turn is None:
             return {}
-        return dict(tags_from_statistics(stats, self.jvm.metadata(self.snapshot), self.step.turn, self.where))
+        return dict(tags_from_statistics(stats, self.metadata, self.step.turn, self.where))
 
     def discard(self) -> None:
         """Remove the files of this attempt, also those of failed tasks, unless the bytes of a commit since name one."""

@@ -21,6 +21,7 @@ from maintainer.delta.proof.proof_actions import Expected, check_adds, check_rem
 from maintainer.delta.proof.row_comparison import FileSet, rows_by_file
 from maintainer.delta.proof.statistics_figures import FileFigures, StatisticsColumn, statistics_columns
 from maintainer.delta.proof.statistics_verdict import Strictness, judge, unknown_names
+from maintainer.delta.rewrite.commit.batch_transaction import begin
 from maintainer.delta.rewrite.commit.carried_deletes import Carried
 from maintainer.delta.rewrite.proof_parts import ProofPart, figures_of_files, lane_uses, parts_of
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
@@ -151,7 +152,7 @@ def _compare_with_log(job: RewriteJob, proof: Proof) -> None:
     """
     if proof.rows_in_log in (None, proof.read.rows):
         return
-    counted = rows_by_file(job.jvm, job.log, FileSet(job.snapshot, job.sources), job.batch.files)
+    counted = rows_by_file(job.jvm, job.log, FileSet(begin(job).snapshot, job.sources), job.batch.files)
     wrong = [
         f"{file.path}: the log says {file.live_records} rows, it holds {rows}"
         for file, rows in zip(job.batch.files, counted, strict=True)
@@ -160,7 +161,7 @@ def _compare_with_log(job: RewriteJob, proof: Proof) -> None:
     raise TableError(
         "the table's log and its files have different row counts; nothing was committed",
         code="T421",
-        where=f"{job.where}@{int(job.snapshot.version())}",
+        where=f"{job.where}@{job.read_version}",
         found=shortened(wrong),
         allowed=f"{proof.rows_in_log} rows in {len(job.batch.files)} files",
         help="a file was damaged or its writer counted wrong: see `maintainer explain T421`",
@@ -189,7 +190,7 @@ def _wrong(job: RewriteJob, code: str, what: str, found: str, allowed: str | Non
     return VerificationFailed(
         f"{what}; nothing was committed and the new files were removed",
         code=code,
-        where=f"{job.where}@{int(job.snapshot.version())}",
+        where=f"{job.where}@{job.read_version}",
         found=found,
         allowed=allowed,
         help=_DISTRUST_HELP,
@@ -201,7 +202,7 @@ def _strictness(job: RewriteJob) -> Strictness:
     expected = statistics_columns(job.stats_schema, ())
     return Strictness(
         exact=True,
-        complete=str(job.jvm.spark.conf.get(COLLECTS_STATISTICS, "true")).lower() == "true",
+        complete=(job.jvm.session_setting(COLLECTS_STATISTICS) or "true").lower() == "true",
         expected=frozenset(column.physical for column in expected),
     )
 

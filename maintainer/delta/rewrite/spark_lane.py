@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from maintainer.delta.log.staged_file import WrittenFile
+from maintainer.delta.rewrite.commit.batch_transaction import begin, begin_writing
 from maintainer.delta.rewrite.curve_writer import along_curve, find_cuts, num_files_of, revision_of
 from maintainer.delta.rewrite.observed_rows import observe
 from maintainer.delta.rewrite.proof_parts import is_for_second_engine
@@ -37,11 +38,12 @@ def write_by_spark(job: RewriteJob, number: int, bin_: Bin, sources: list[AddAct
     job.jvm.enter_thread(job.group, f"{job.where}: bin {number + 1} of {len(job.batch.bins)}")
     step = job.step
     turn = step.turn if isinstance(step, ZOrderStep) else None
+    transaction = begin_writing(job)
     with job.tasks_polled():
-        frame = job.jvm.read_files(job.log, job.snapshot, sources, "Optimize")
-        frame = job.jvm.with_row_tracking(frame, job.snapshot)
+        frame = job.jvm.read_files(job.log, transaction.snapshot, sources, "Optimize")
+        frame = job.jvm.with_row_tracking(frame, transaction.snapshot)
         if isinstance(step, ZOrderStep) and turn is not None:
-            revision = revision_of(turn, job.jvm.metadata(job.snapshot), job.where)
+            revision = revision_of(turn, job.metadata, job.where)
             cuts = find_cuts(frame, revision, turn, bin_, num_files_of(step, turn, bin_))
             laid_out = partial(along_curve, revision=revision, cuts=cuts)
         else:
@@ -65,7 +67,7 @@ def _written_by(job: RewriteJob, frame: DataFrame, number: int, sources: list[Ad
     values = sources[0].get("partitionValues") or {}
     files = []
     marks = job.marks[number]
-    for line in job.jvm.write_files(job.txn, frame):
+    for line in job.jvm.write_files(begin(job).txn, frame):
         action = json.loads(line)
         if set(action) != {"add"}:
             raise CommitNotLanded(

@@ -1,4 +1,4 @@
-"""Start and end the JVM of an embedded session: command line, log, limits, clean-up.
+"""Start and end the JVM of an embedded session, and the session in it: command line, log, limits, clean-up.
 
 pyspark's own ``launch_gateway`` starts the process, with a log file instead of our terminal and with a time limit.
 Settings that look like secrets go through the gateway, not on the command line, which every user of the machine can
@@ -13,7 +13,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from maintainer.delta.jvm import JavaObject
 from maintainer.delta.spark import engine_log
@@ -21,6 +21,9 @@ from maintainer.delta.spark.class_archive import RECORDING_TIMEOUT_SECONDS, Clas
 from maintainer.engine.side_call import side_call
 from maintainer.errors import EnvironmentUnfit
 from maintainer.errors.foreign_text import SECRET_KEY
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LAUNCH_TIMEOUT_SECONDS = 120.0
 STOP_TIMEOUT_SECONDS = 15.0
@@ -109,3 +112,50 @@ def _did_not_start(what: str, log_path: Path) -> EnvironmentUnfit:
         found=engine_log.tail(log_path) or "nothing in the log",
         help="check Java options and memory given with --conf; `maintainer doctor` tries again",
     )
+
+
+def start_spark(conf: Mapping[str, str], engine: Engine, log_path: Path) -> SparkSession:
+    """Start the session in its JVM.
+
+    Raises:
+        EnvironmentUnfit: E607.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    spark_conf = SparkConf(loadDefaults=False)
+    for key, value in conf.items():
+        spark_conf.set(key, value)
+    try:
+        return SparkSession(SparkContext(conf=spark_conf, gateway=engine.gateway))
+    except Exception as error:
+        raise EnvironmentUnfit(
+            "Spark did not start",
+            code="E607",
+            where=str(log_path),
+            found=f"{conf['spark.master']}: {_first_line(error)}",
+            help="check --master and --conf; the log has the details",
+        ) from error
+
+
+def forget_gateway(engine: Engine) -> None:
+    """End the JVM and make pyspark forget it, so that the next session starts a new one."""
+    from pyspark import SparkContext
+
+    engine.end()
+    if SparkContext._gateway is engine.gateway:
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+
+
+def stop_quietly(spark: SparkSession) -> None:
+    """Stop a session. Never raises."""
+    with contextlib.suppress(Exception):  # the JVM may be gone already
+        spark.stop()
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # py4j's first line only says that a call failed; the cause comes after it.
+    causes = [line for line in lines if "Exception" in line and not line.startswith("py4j")]
+    return (causes or lines or [type(error).__name__])[0][:300]

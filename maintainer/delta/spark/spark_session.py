@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -36,7 +36,13 @@ from maintainer.delta.spark.connectors import connectors_to_bring
 from maintainer.delta.spark.installed_versions import Versions, check_versions, lacks_spark
 from maintainer.delta.spark.jars import ensure_jars
 from maintainer.delta.spark.java_home import inspect_java
-from maintainer.delta.spark.session_settings import is_runtime_key, refuse_unsafe, set_and_check, worker_settings
+from maintainer.delta.spark.session_settings import (
+    MIN_CORES,
+    is_runtime_key,
+    refuse_unsafe,
+    set_and_check,
+    worker_settings,
+)
 from maintainer.delta.spark.start_conf import (
     DELTA_EXTENSION,
     EXTENSIONS,
@@ -82,22 +88,24 @@ class SessionLease:
     _failure: EnvironmentUnfit | None = None
     _python_logs: engine_log.PythonLogs | None = None
     _cleanup: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
-    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _starting_session: threading.RLock = field(default_factory=threading.RLock)
+    _starting_java: threading.RLock = field(default_factory=threading.RLock)
+    """Held for the JVM alone: who only needs Java does not wait for Spark."""
 
     @property
     def spark(self) -> SparkSession:
         """The session; starts it where it was not needed before.
 
         Raises:
-            EnvironmentUnfit: E607, Spark does not start.
+            EnvironmentUnfit: E607, Spark does not start; and as `embedded`.
         """
-        with self._lock:
+        with self._starting_session:
             if self._spark is None:
                 embedded = self.embedded()
                 started = time.monotonic()
-                with self.stages.waiting(STARTING_SPARK):
-                    self._spark = _new_spark(embedded.conf, embedded.engine, embedded.log_path)
-                self._cleanup.callback(_stop_quietly, self._spark)
+                with self.stages.waiting(STARTING_SPARK), self._failing_once():
+                    self._spark = launch.start_spark(embedded.conf, embedded.engine, embedded.log_path)
+                self._cleanup.callback(launch.stop_quietly, self._spark)
                 self.start_seconds += time.monotonic() - started
             return self._spark
 
@@ -107,7 +115,7 @@ class SessionLease:
         Raises:
             EnvironmentUnfit: E601 to E603 Java, E605 JARs, E607 the JVM does not start; the same for whoever asks next.
         """
-        with self._lock:
+        with self._starting_java:
             if self._failure is not None:
                 raise self._failure
             if self._embedded is None:
@@ -116,16 +124,28 @@ class SessionLease:
                 self._python_logs = engine_log.PythonLogs(self.log_path)
                 self._cleanup.callback(self._python_logs.restore)
                 started = time.monotonic()
-                try:
-                    with self.stages.waiting(STARTING_JAVA):
-                        self._embedded = self._launch()
-                except EnvironmentUnfit as error:
-                    error.ends_run = True
-                    self._failure = error
-                    raise
-                self._cleanup.callback(_forget_gateway, self._embedded.engine)
+                with self.stages.waiting(STARTING_JAVA), self._failing_once():
+                    self._embedded = self._launch()
+                self._cleanup.callback(launch.forget_gateway, self._embedded.engine)
                 self.start_seconds += time.monotonic() - started
             return self._embedded
+
+    @contextlib.contextmanager
+    def _failing_once(self) -> Iterator[None]:
+        """Keep an error of the block for whoever asks next."""
+        try:
+            yield
+        except EnvironmentUnfit as error:
+            error.ends_run = True
+            self._failure = error
+            raise
+
+    def start_java(self) -> float:
+        """As ``start``, for the JVM alone; a session that is borrowed has one."""
+        called = time.monotonic()
+        if self._launch is not None:
+            self.embedded()
+        return time.monotonic() - called
 
     def start(self) -> float:
         """Start the session now, unless it runs; returns the seconds that the caller waited. Raises as ``spark``."""
@@ -163,6 +183,7 @@ class SessionLease:
             start,
             lambda: self.embedded().hadoop_conf(),
             has_catalog(self._planned),
+            {**self._planned, **worker_settings(MIN_CORES, self.conf)},
             self._direct,
         )
 
@@ -350,40 +371,6 @@ def _open_log(path: Path) -> BinaryIO:
         ) from error
 
 
-def _new_spark(conf: Mapping[str, str], engine: launch.Engine, log_path: Path) -> SparkSession:
-    from pyspark import SparkConf, SparkContext
-    from pyspark.sql import SparkSession
-
-    spark_conf = SparkConf(loadDefaults=False)
-    for key, value in conf.items():
-        spark_conf.set(key, value)
-    try:
-        return SparkSession(SparkContext(conf=spark_conf, gateway=engine.gateway))
-    except Exception as error:
-        raise EnvironmentUnfit(
-            "Spark did not start",
-            code="E607",
-            where=str(log_path),
-            found=f"{conf['spark.master']}: {_first_line(error)}",
-            help="check --master and --conf; the log has the details",
-        ) from error
-
-
-def _forget_gateway(engine: launch.Engine) -> None:
-    """End the JVM and make pyspark forget it, so that the next session starts a new one."""
-    from pyspark import SparkContext
-
-    engine.end()
-    if SparkContext._gateway is engine.gateway:
-        SparkContext._gateway = None
-        SparkContext._jvm = None
-
-
-def _stop_quietly(spark: SparkSession) -> None:
-    with contextlib.suppress(Exception):  # the JVM may be gone already
-        spark.stop()
-
-
 def _too_late(what: str, wanted: str, current: str | None) -> EnvironmentUnfit:
     return EnvironmentUnfit(
         f"{what} cannot be applied: a Spark session is already active in this process",
@@ -391,10 +378,3 @@ def _too_late(what: str, wanted: str, current: str | None) -> EnvironmentUnfit:
         found=f"wanted {wanted}, the active session has {current or 'nothing'}",
         help="stop that session first, or leave the setting out",
     )
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # py4j's first line only says that a call failed; the cause comes after it.
-    causes = [line for line in lines if "Exception" in line and not line.startswith("py4j")]
-    return (causes or lines or [type(error).__name__])[0][:300]

@@ -84,25 +84,29 @@ class LiveFilesReader:
         """Drop all that is kept."""
         self._known.clear()
 
-    def of_version(self, facts: TableFacts, version: int, *, looks: bool = True) -> LiveFiles:
-        """All live files of a version; see ``of_table``. Without ``looks`` what is kept counts as it is."""
+    def of_version(
+        self, facts: TableFacts, version: int, keys: Collection[FileKey] | None = None, *, looks: bool = True
+    ) -> LiveFiles:
+        """The live files of a version; see ``of_table``. Without ``looks`` what is kept counts as it is."""
         known = None if looks else self._known.kept((facts.location, facts.table_id, version))
-        return self.of_table(facts.location, facts.table_id, version) if known is None else known.read
+        return self.of_table(facts.location, facts.table_id, version, keys) if known is None else known.read
 
-    def of_table(self, location: str, table_id: str, version: int) -> LiveFiles:
-        """All live files of a version of the table at a percent-encoded URI.
+    def of_table(
+        self, location: str, table_id: str, version: int, keys: Collection[FileKey] | None = None
+    ) -> LiveFiles:
+        """All live files of a version of the table at a percent-encoded URI; of very many those of ``keys``.
 
         Where the log's files do not make it up, or the table's id was another one then, Spark reads it.
 
         Raises:
             Exception: What Delta raises: the version cannot be read.
         """
-        storage = self.storage(location)
+        storage, wanted = self.storage(location), None if keys is None else frozenset(keys)
         return (
             self._unchanged(storage, (location, table_id, version))
             or self._after_previous(storage, location, table_id, version)
-            or self._read(storage, location, table_id, version, None)
-            or self._by_spark(storage, self._jvm.snapshot_at(self._jvm.log_at(location), version), None)
+            or self._read(storage, location, table_id, version, wanted)
+            or self._by_spark(storage, self._jvm.snapshot_at(self._jvm.log_at(location), version), wanted)
         )
 
     def of_listed(self, facts: TableFacts, listed: Mapping[str, StoredFile]) -> LiveFiles | None:

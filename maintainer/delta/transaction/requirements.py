@@ -6,11 +6,14 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import read_protocol
 from maintainer.delta.log.conflicting_commit import find_conflicting_commit, lost_to
 from maintainer.delta.log.replay.version_replay import replay_version
+from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
+from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.file_store import local_path
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import CommitConflict, EnvironmentUnfit, TableError
@@ -47,6 +50,18 @@ def refuse_unsafe_reads(setting: Callable[[str], object], where: str, consequenc
             raise EnvironmentUnfit(f"{key} is on: {consequence}", code="E606", where=where, help=f"set {key}=false")
 
 
+def refuse_unsafe_store(jvm: DeltaJvm, facts: TableFacts) -> None:
+    """Refuse a place where a commit of ours could overwrite another's; see ``refuse_unsafe_log_store``."""
+    where = facts.ref.identifier
+    with table_errors(where):
+        refuse_unsafe_log_store(
+            facts.location,
+            jvm.session_setting,
+            where,
+            lambda: jvm.make_commits_exclusive(jvm.log_at(facts.location)),
+        )
+
+
 def check_same_table(jvm: DeltaJvm, storage: TableStorage, facts: TableFacts, snapshot: JavaObject) -> None:
     """Refuse if the table at this place is not the one that was planned.
 
@@ -56,7 +71,10 @@ def check_same_table(jvm: DeltaJvm, storage: TableStorage, facts: TableFacts, sn
     """
     if snapshot.version() < 0:
         raise table_dropped(facts)
-    table_id = jvm.metadata(snapshot)["id"]
+    _refuse_other_table(storage, facts, jvm.metadata(snapshot)["id"])
+
+
+def _refuse_other_table(storage: TableStorage, facts: TableFacts, table_id: str) -> None:
     if table_id != facts.table_id:
         was_planned = was_planned_table(storage, facts, facts.version)
         other_commit = None
@@ -89,18 +107,20 @@ def was_planned_table(storage: TableStorage, facts: TableFacts, version: int) ->
         return None
 
 
-def check_as_planned(jvm: DeltaJvm, storage: TableStorage, facts: TableFacts, snapshot: JavaObject) -> None:
+def check_as_planned(
+    storage: TableStorage, facts: TableFacts, metadata: dict[str, Any], protocol: dict[str, Any]
+) -> None:
     """Refuse if the table was replaced, or if its schema, partitioning or protocol is not as the facts say.
 
-    Looked at when a rewrite opens the table and again before each attempt to commit. Delta itself would commit across
+    Looked at when a rewrite reads the table and again before each attempt to commit. Delta itself would commit across
     a protocol upgrade and, since it goes by version numbers, even into a table that was dropped and created again
     with as many versions.
 
     Raises:
         CommitConflict: C701, naming the other commit.
     """
-    check_same_table(jvm, storage, facts, snapshot)
-    why = _difference(jvm, facts, snapshot)
+    _refuse_other_table(storage, facts, metadata["id"])
+    why = _difference(facts, metadata, protocol)
     if why is not None:
         raise lost_to(
             f"another writer won: {why}",
@@ -111,15 +131,14 @@ def check_as_planned(jvm: DeltaJvm, storage: TableStorage, facts: TableFacts, sn
         )
 
 
-def _difference(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> str | None:
-    metadata = jvm.metadata(snapshot)
+def _difference(facts: TableFacts, metadata: dict[str, Any], protocol: dict[str, Any]) -> str | None:
     now, planned = metadata["schemaString"], facts.schema_json
     # Every append to a table with an identity column moves the high-water mark in the schema's text.
     if now != planned and without_state(json.loads(now)) != without_state(json.loads(planned)):
         return "the table's schema was changed"
     if tuple(metadata["partitionColumns"]) != facts.partition_columns:
         return "the table's partitioning was changed"
-    if read_protocol(jvm.protocol(snapshot)) != facts.protocol:
+    if read_protocol(protocol) != facts.protocol:
         return "the table's protocol was changed"
     for key in PROPERTIES_WE_REST_ON:
         if metadata["configuration"].get(key) != facts.property_map.get(key):

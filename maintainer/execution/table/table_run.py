@@ -16,6 +16,7 @@ from maintainer.errors import (
     CommitConflict,
     CommitUnknown,
     DeletionWaits,
+    EnvironmentUnfit,
     Interrupted,
     MaintainerError,
     Refused,
@@ -243,6 +244,8 @@ class TableRun:
         if is_engine_lost(error):
             # Every other table would meet the same: they are not reached, and the cause is said once.
             context.switch.halt(str(engine_gone(None)))
+        if isinstance(error, EnvironmentUnfit) and error.ends_run:
+            context.switch.halt(f"{problem.code}: {problem.what}")
         if problem.code == CANNOT_VERIFY:
             context.switch.halt(f"{problem.code}: {problem.what}")
         match error:

@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from maintainer.delta.jvm import JavaObject
 from maintainer.delta.log.actions import deletion_vector
 from maintainer.delta.log.staged_file import WrittenFile, widened
 from maintainer.delta.rewrite.commit.row_positions import (
@@ -73,18 +72,17 @@ class _BinNow:
     is_changed: bool
 
 
-def carry_deletes(job: RewriteJob, snapshot: JavaObject, live: LiveFiles) -> None:
-    """Soft-delete in the job's new files the rows that others deleted, and move the job to the snapshot's files.
+def carry_deletes(job: RewriteJob, live: LiveFiles) -> None:
+    """Soft-delete in the job's new files the rows that others deleted, and move the job to the files that are live now.
 
     Args:
-        job: Written and proven; its last attempt was refused.
-        snapshot: The table's newest.
-        live: The snapshot's files.
+        job: Written and proven.
+        live: The files of the table's newest version.
 
     Raises:
         CannotCarryError: The rewrite has to yield; the job is as it was.
     """
-    _check_table(job, snapshot, live)
+    _check_table(job, live)
     first = replace(job.carried or Carried(job.batch, job.source_of, tuple(job.written)), vectors={})
     by_path = {str(add["path"]): add for add in live.adds.values()}
     bins = [_bin_now(job, number, first, live, by_path) for number in range(len(first.batch.bins))]
@@ -103,9 +101,8 @@ def carry_deletes(job: RewriteJob, snapshot: JavaObject, live: LiveFiles) -> Non
     job.observed = {number: observed for number, observed in job.observed.items() if number not in changed}
 
 
-def _check_table(job: RewriteJob, snapshot: JavaObject, live: LiveFiles) -> None:
-    configuration = job.jvm.metadata(snapshot)["configuration"]
-    if str(configuration.get("delta.enableDeletionVectors", "false")).lower() != "true":
+def _check_table(job: RewriteJob, live: LiveFiles) -> None:
+    if str(live.metadata["configuration"].get("delta.enableDeletionVectors", "false")).lower() != "true":
         raise CannotCarryError("the table has no deletion vectors")
     if job.here is None:
         raise CannotCarryError("the table's files cannot be opened here")

@@ -3,7 +3,8 @@
 Delta's own commit steps over commits that do not concern us (appends, other files). What Delta refuses for good is
 tried again here, as OPTIMIZE does: from a fresh snapshot, with the same written files. The number of tries is bounded,
 nothing that the proof rests on may have changed, and the last look is repeated before each try. Rows that others
-deleted from the batch's files meanwhile are deleted in the new files, too (``carried_deletes``).
+deleted from the batch's files meanwhile are deleted in the new files, too (``carried_deletes``). A batch that did not
+need Spark has no transaction before its commit: its first try begins in the same way, from a fresh snapshot.
 
 ``optimize_metrics`` computes the operation metrics that OPTIMIZE writes into a table's history.
 """
@@ -21,6 +22,7 @@ from typing import Any
 from maintainer.delta.jvm import JavaObject
 from maintainer.delta.log.commit_history import find_stamp
 from maintainer.delta.log.conflicting_commit import lost_to
+from maintainer.delta.rewrite.commit.batch_transaction import begin_on, check_all_live, check_head, newest
 from maintainer.delta.rewrite.commit.carried_deletes import carry_deletes
 from maintainer.delta.rewrite.commit.row_positions import CannotCarryError
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
@@ -28,7 +30,7 @@ from maintainer.delta.rewrite.rewrite_proof import judge_landed, prove_removes, 
 from maintainer.delta.storage.failures.engine_failures import describe, is_conflict
 from maintainer.delta.transaction.commit_fate import not_landed, safe_message, settle, stamped
 from maintainer.delta.transaction.landed_commit import Actions, differences, landed_actions, rewrite_receipt
-from maintainer.delta.transaction.requirements import check_as_planned, check_same_table, was_planned_table
+from maintainer.delta.transaction.requirements import check_same_table, was_planned_table
 from maintainer.delta.transaction.small_log_files import take_over_checksum, write_derived_checksum, write_if_due
 from maintainer.engine.protocols import BeforeCommit
 from maintainer.errors import CommitConflict, CommitUnknown, VerificationFailed, raise_from
@@ -86,10 +88,15 @@ def commit_rewrite(
             by another in the very moment of the commit.
     """
     commit_started = time.monotonic()
+    job.jvm.start()
     read_version = job.read_version
     actions = _actions(job)
     before_commit(read_version, proof)
-    _check_head(job)
+    if job.transaction is not None:
+        check_head(job)
+    elif (moved := _on_newest(job, proof)) is not proof:
+        actions, proof = _actions(job), moved
+        before_commit(read_version, proof)
     attempts = 1
     with stamped(job.jvm, stamp):
         while isinstance(outcome := _try_once(job, actions, stamp, read_version), BaseException):
@@ -203,12 +210,14 @@ def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_ver
     job.is_kept = True
     try:
         job.jvm.enter_thread(job.group, f"{job.where}: commit")
-        job.jvm.register_metrics(job.txn, optimize_metrics(job.batch, [file.size_bytes for file in job.written]))
-        tags = job.jvm.row_tracking_tags(job.snapshot)
-        take_over_checksum(job.jvm, job.storage, job.txn)
+        assert job.transaction is not None
+        txn = job.transaction.txn
+        job.jvm.register_metrics(txn, optimize_metrics(job.batch, [file.size_bytes for file in job.written]))
+        tags = job.jvm.row_tracking_tags(job.transaction.snapshot)
+        take_over_checksum(job.jvm, job.storage, txn)
         job.is_tried = True
-        with job.jvm.without_checkpoint(job.txn) if job.checkpoint_is_kernels else nullcontext():
-            return job.jvm.commit(job.txn, actions, _operation(job), tags)
+        with job.jvm.without_checkpoint(txn) if job.checkpoint_is_kernels else nullcontext():
+            return job.jvm.commit(txn, actions, _operation(job), tags)
     except BaseException as error:
         # Settled is what Java raised: any other error leaves the commit unknown.
         landed = settle(lambda: find_stamp(job.storage, stamp, after_version=read_version), error, where=job.where)
@@ -235,46 +244,39 @@ def _operation(job: RewriteJob) -> JavaObject:
             return job.jvm.optimize_operation(())
 
 
-def _check_head(job: RewriteJob) -> JavaObject:
-    """Return the newest snapshot, after checking that what the proof rests on is unchanged.
-
-    Raises:
-        CommitConflict: C701.
-    """
-    snapshot = job.jvm.update(job.log)
-    check_as_planned(job.jvm, job.storage, job.facts, snapshot)
-    return snapshot
-
-
 def _prepare_next(
     job: RewriteJob, error: BaseException, attempts: int, actions: JavaObject, proof: Proof
 ) -> tuple[JavaObject, Proof]:
-    """Move the job to a fresh snapshot for another attempt, and return the actions to commit, and their proof.
+    """Move the job to a fresh snapshot for another attempt, and return the actions to commit, and their proof."""
+    if attempts >= MAX_ATTEMPTS:
+        raise_from(_conflict(job, f"another writer won {attempts} times", error), error)
+    time.sleep(FIRST_PAUSE_SECONDS * 2 ** (attempts - 1) * (0.5 + random.random()))
+    moved = _on_newest(job, proof, error)
+    return (actions, proof) if moved is proof else (_actions(job), moved)
 
-    Where others deleted rows of the batch, that is carried over to the new files and proven again.
+
+def _on_newest(job: RewriteJob, proof: Proof, error: BaseException | None = None) -> Proof:
+    """Begin the job's transaction on the newest snapshot; where others deleted rows of the batch, carry that over.
+
+    ``error`` is what stood in the way of the last attempt. Returns the proof, a new one where something was carried
+    over.
     """
     try:
-        if attempts >= MAX_ATTEMPTS:
-            raise _conflict(job, f"another writer won {attempts} times", error)
-        time.sleep(FIRST_PAUSE_SECONDS * 2 ** (attempts - 1) * (0.5 + random.random()))
-        snapshot = _check_head(job)
-        live = job.live_files.of_snapshot(job.facts, snapshot, [file.key for file in job.batch.files])
+        snapshot, live = newest(job)
         is_changed = any(file.key not in live.adds for file in job.batch.files)
         if is_changed:
             try:
-                carry_deletes(job, snapshot, live)
+                carry_deletes(job, live)
             except CannotCarryError as cannot:
                 _LOG.info("%s: deletes of others are not carried over: %s", job.where, cannot)
                 raise _conflict(job, "files of the batch were removed or changed", error) from cannot
-        txn = job.jvm.start_transaction(job.log, snapshot)
-        job.jvm.track_read(txn, job.sources)
-        job.snapshot, job.txn = snapshot, txn
+        check_all_live(job, live.adds)
+        begin_on(job, snapshot)
         if is_changed and job.carried is not None:
-            proof = replace(prove_rewrite(job), carried_versions=job.carried.versions)
-            actions = _actions(job)
+            return replace(prove_rewrite(job), carried_versions=job.carried.versions)
     except Exception as second:
         raise_from(not_landed(second, job.where), second)
-    return actions, proof
+    return proof
 
 
 def _conflict(job: RewriteJob, why: str, error: BaseException | None = None) -> CommitConflict:
@@ -282,7 +284,7 @@ def _conflict(job: RewriteJob, why: str, error: BaseException | None = None) -> 
         f"another writer won: {why}",
         job.storage,
         {file.key for file in job.batch.files},
-        after_version=int(job.snapshot.version()),
+        after_version=job.read_version if job.transaction is None else int(job.transaction.snapshot.version()),
         where=job.where,
         found=safe_message(error) if error is not None else None,
         help="nothing was committed and what was written was removed; the next plan takes the new state",

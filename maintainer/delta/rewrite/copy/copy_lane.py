@@ -10,7 +10,7 @@ from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.rewrite.copy.copied_statistics import CopiedFile, compute_statistics
 from maintainer.delta.rewrite.copy.footers import dropped_columns, is_recompressed, read_footer, why_not_copied
-from maintainer.delta.rewrite.lane_fit import LaneUnfit, codec_of, folder_of_sources, new_path, published
+from maintainer.delta.rewrite.lane_fit import LaneUnfit, folder_of_sources, new_path, published
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.storage.failures.engine_failures import as_write_error, message_of
@@ -33,7 +33,6 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
         LaneUnfit: Its files do not agree, their row groups are too small, or a footer hides rows; nothing is left.
     """
     uris = [job.storage.uri(str(add["path"])) for add in sources]
-    codec = codec_of(job.jvm)
     schema = file_schema(json.loads(job.metadata["schemaString"]), job.metadata["partitionColumns"])
     paths = [job.path(uri) for uri in uris]
     footers = [read_footer(path) for path in paths]
@@ -56,11 +55,10 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
     job.check_stop()
     try:
         dropped = dropped_columns(footers[0], schema)
-        new_codec = codec if is_recompressed(footers, codec) else None
-        folder_of_table = job.jvm.folder_of_log(job.log)
+        new_codec = job.codec if is_recompressed(footers, job.codec) else None
         with job.size_polled(number, target_path, bin_.size_bytes):
             job.jvm.copy_row_groups(
-                folder_of_table, map(path_uri, paths), path_uri(target_path), without=dropped, codec=new_codec
+                job.storage.folder, map(path_uri, paths), path_uri(target_path), without=dropped, codec=new_codec
             )
         with open(target_path, "rb") as stored:
             os.fsync(stored.fileno())

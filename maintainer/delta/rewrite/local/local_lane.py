@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.rewrite.curve_writer import num_files_of, revision_of
-from maintainer.delta.rewrite.lane_fit import LaneUnfit, codec_of, folder_of_sources, new_path, published
+from maintainer.delta.rewrite.lane_fit import LaneUnfit, folder_of_sources, new_path, published
 from maintainer.delta.rewrite.local.arrow_rows import ROWS_AT_ONCE, SourceFile, read_rows
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
 from maintainer.delta.rewrite.local.local_writer import LocalTarget, write_local
@@ -64,7 +64,7 @@ def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddA
             path=job.path(job.storage.uri(path)),
             schema=arrow_schema,
             columns=tuple((column.physical, column.kind) for column in indexed),
-            codec=codec_of(job.jvm),
+            codec=job.codec,
             tight_bounds="deletionVectors" in job.facts.protocol.writer_features,
         )
         stats = write_local(rows, target)

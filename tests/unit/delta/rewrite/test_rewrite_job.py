@@ -8,19 +8,31 @@ from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from urllib.parse import unquote
 
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from maintainer.delta.engine.table_engine import DeltaTableEngine
+from maintainer.delta.jvm import DeltaJvm, DirectAccess, UnstartedSession
 from maintainer.delta.rewrite import bin_writer
+from maintainer.delta.rewrite.bin_writer import write_bins
+from maintainer.delta.rewrite.commit import rewrite_commit
+from maintainer.delta.rewrite.commit.batch_transaction import check_all_live, newest
 from maintainer.delta.rewrite.lane_fit import LaneUnfit
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
+from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
 from maintainer.delta.storage.file_store import TransferError, java_quote
 from maintainer.delta.storage.local_files import LocalFiles
+from maintainer.delta.storage.log_paths import path_uri
+from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.transaction.requirements import MAX_NAMED, refuse_irregular_files
 from maintainer.engine.step_meter import StepMeter
-from maintainer.errors import CommitConflict, CommitNotLanded, TableError
+from maintainer.errors import CommitConflict, CommitNotLanded, Refused, TableError
 from maintainer.model.plan.lanes import Lane, LaneChoice
-from maintainer.model.plan.steps import Batch, Bin
+from maintainer.model.plan.steps import Batch, Bin, CompactStep
 from maintainer.model.table.table_facts import DataFile, TableRef
 from tests.support.tables.aged_tables import AgedTable
 from tests.support.tables.local_vacuum import LocalReader, LocalTable
@@ -84,7 +96,7 @@ def test_a_file_with_another_text_of_its_partition_is_not_the_planned_one(
         facts=SimpleNamespace(version=3, ref=TableRef("lake/t")), where="lake/t",
     )  # fmt: skip
     with nullcontext() if is_planned else pytest.raises(CommitConflict, match="1 of 1 files are no longer live"):
-        RewriteJob._check_all_live(cast(Any, job), {file.key: {"path": "f", "partitionValues": now}})
+        check_all_live(cast(Any, job), {file.key: {"path": "f", "partitionValues": now}})
 
 
 @pytest.mark.parametrize(
@@ -178,3 +190,75 @@ def test_a_bin_that_is_unfit_for_a_lane_is_written_by_spark_and_other_bytes_by_n
     with pytest.raises(CommitNotLanded):
         written(CommitNotLanded("other bytes"))
     assert asked == [lane, Lane.SPARK, lane]
+
+
+def never(*anything: object) -> Any:
+    raise AssertionError("a JVM was asked for")
+
+
+def unstarted() -> DeltaJvm:
+    """Calls of a session that never starts; what it would be set to is known."""
+    direct = DirectAccess({}, frozenset({"file"}))
+    return DeltaJvm(UnstartedSession(never, never, never, False, {"spark.master": "local[*]"}, direct))
+
+
+def test_bins_outside_spark_are_written_and_proven_before_java_starts(tmp_path: Path) -> None:
+    for number in range(3):
+        rows = pa.table({"id": [number, 7], "name": ["é", None], "part": ["a b", "c"]})
+        deltalake.write_deltalake(str(tmp_path), rows, mode="append", partition_by=["part"])
+    commits = sorted((tmp_path / "_delta_log").iterdir())
+    jvm = unstarted()
+    facts = DeltaTableEngine(jvm, "g").reader.facts(TableRef(path_uri(str(tmp_path))))
+    bins = tuple(
+        Bin(tuple(file for file in facts.files if dict(file.partition_values) == {"part": part}), in_process)
+        for part, in_process in (("a b", LaneChoice(Lane.LOCAL, "small")), ("c", LaneChoice(Lane.LOCAL, "small")))
+    )
+    batch = Batch(bins)
+    job = RewriteJob(jvm, facts, CompactStep((batch,), 1 << 20, 2, ()), batch, "g", LiveFilesReader(jvm))
+    with job.opened():
+        write_bins(job)
+        proof = prove_rewrite(job)
+        assert [choice.lane for choice in job.lanes.values()] == [Lane.LOCAL, Lane.LOCAL]
+        assert (proof.read, proof.read.rows, job.transaction) == (proof.written, 6, None)
+        for part in ("a b", "c"):
+            (new,) = (file.path for file in job.written if file.add["partitionValues"] == {"part": part})
+            stored = pq.ParquetFile(tmp_path / unquote(new)).read()
+            before = deltalake.DeltaTable(str(tmp_path)).to_pyarrow_table(filters=[("part", "=", part)])
+            assert before.num_rows == 3
+            assert stored.sort_by("id").to_pydict() == before.select(["id", "name"]).sort_by("id").to_pydict()
+        job.discard()
+    assert sorted((tmp_path / "_delta_log").iterdir()) == commits
+
+
+def test_a_commit_does_not_begin_where_a_file_has_another_text_of_its_partition_by_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing else changed since its rows were read: not its path, nor its deleted rows."""
+    file = DataFile("f", 1, 1, (("p", "2020-05-05T00:00:00Z"),), stored_values=(("p", "2020-05-05 00:00:00"),))
+    schema = {"fields": [{"name": "p", "type": "timestamp", "metadata": {}}]}
+    live = SimpleNamespace(adds={file.key: {"path": "f", "partitionValues": {"p": "2020-05-05T00:00:00Z"}}})
+    job = RewriteJob(
+        cast(Any, None), cast(Any, SimpleNamespace(version=3, ref=TableRef("lake/t"))), cast(Any, None),
+        Batch((Bin((file,)),)), "", cast(Any, None),
+    )  # fmt: skip
+    job.metadata = {"schemaString": json.dumps(schema), "partitionColumns": ["p"]}
+    job.opened_storage = cast(Any, SimpleNamespace(commits=lambda after_version: []))
+    monkeypatch.setattr(rewrite_commit, "newest", lambda job: (None, live))
+    with pytest.raises(CommitConflict, match="1 of 1 files are no longer live as planned"):
+        rewrite_commit._on_newest(job, cast(Any, None))
+    assert job.transaction is None
+
+
+def test_a_place_where_a_commit_could_overwrite_another_is_refused_before_delta_is_asked(tmp_path: Path) -> None:
+    """A session that started only for the commit: what would have been refused before anything was written."""
+    facts = SimpleNamespace(location=f"file:{tmp_path}", ref=TableRef("lake/t"))
+    jvm = SimpleNamespace(
+        start=lambda: None, setting=lambda key, value: nullcontext(), session_setting={}.get, log_at=lambda uri: None,
+        make_commits_exclusive=lambda log: "no hard links", update=never,
+    )  # fmt: skip
+    job = RewriteJob(
+        cast(Any, jvm), cast(Any, facts), cast(Any, None), Batch((Bin((DataFile("f", 1, 1),)),)), "", cast(Any, None)
+    )
+    with pytest.raises(Refused) as caught:
+        newest(job)
+    assert (caught.value.code, caught.value.found) == ("A433", "the file system has no hard links")

@@ -32,7 +32,7 @@ def job(tmp_path: Path) -> Any:
         storage=SimpleNamespace(uri=lambda path: f"file:{tmp_path}/{path}"),
         here=OnDisk(),
         path=OnDisk().path,
-        jvm=SimpleNamespace(spark=SimpleNamespace(conf={})),
+        jvm=SimpleNamespace(session_setting={}.get),
     )
 
 
@@ -70,6 +70,5 @@ def test_figures_of_the_proof_count_for_the_text_that_they_were_measured_for(job
 
 def test_what_cannot_be_judged_is_said_and_stops_nothing(job: Any, tmp_path: Path) -> None:
     (tmp_path / "new.parquet").unlink()
-    job.log = job.snapshot = None
     (problem,) = judge_landed(cast(Any, job), [{"path": "new.parquet", "stats": "{}"}, {"path": "other"}])
     assert "not those that were proven, and cannot be judged" in problem

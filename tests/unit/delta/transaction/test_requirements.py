@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.rewrite.commit import rewrite_commit as commit
+from maintainer.delta.rewrite.commit.batch_transaction import check_head
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction import requirements as same_table
@@ -44,7 +44,7 @@ def _facts() -> TableFacts:
     )
 
 
-def _check(change: Change, version: int = 9) -> None:
+def _check(change: Change) -> None:
     facts = _facts()
     metadata: dict[str, Any] = {
         "id": facts.table_id,
@@ -59,9 +59,7 @@ def _check(change: Change, version: int = 9) -> None:
         "writerFeatures": ["identityColumns", "columnMapping"],
     }
     change(metadata, protocol)
-    jvm = SimpleNamespace(metadata=lambda snapshot: metadata, protocol=lambda snapshot: protocol)
-    snapshot = SimpleNamespace(version=lambda: version)
-    check_as_planned(cast(DeltaJvm, jvm), cast(TableStorage, NoLog()), facts, snapshot)
+    check_as_planned(cast(TableStorage, NoLog()), facts, metadata, protocol)
 
 
 def _schema(metadata: dict[str, Any], edit: Callable[[dict[str, Any]], None]) -> None:
@@ -158,5 +156,8 @@ def test_a_log_that_cannot_be_read_after_a_replacement_proves_nothing(
 
 
 def test_a_table_that_is_gone() -> None:
+    job = SimpleNamespace(
+        jvm=SimpleNamespace(update=lambda log: SimpleNamespace(version=lambda: -1)), log=None, facts=_facts()
+    )
     with pytest.raises(CommitConflict, match="was dropped"):
-        _check(lambda metadata, protocol: None, version=-1)
+        check_head(cast(Any, job))

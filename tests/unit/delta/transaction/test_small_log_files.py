@@ -143,7 +143,7 @@ class Table:
         let_rest(path)
         self.log = path / "_delta_log"
         self.theirs = deltalake.DeltaTable(str(path))
-        self.jvm = DeltaJvm(UnstartedSession(never, never, never, False, DirectAccess({}, frozenset({"file"}))))
+        self.jvm = DeltaJvm(UnstartedSession(never, never, never, False, {}, DirectAccess({}, frozenset({"file"}))))
         facts = make_facts(files=[make_file(str(number)) for number in range(3)], version=2)
         table_id = str(self.theirs.metadata().id)
         self.facts = replace(facts, location=path_uri(str(path)), table_id=table_id)

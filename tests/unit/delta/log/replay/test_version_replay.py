@@ -30,7 +30,7 @@ def never() -> Any:
     raise AssertionError("a JVM was asked for")
 
 
-NEVER_STARTED = UnstartedSession(never, never, never, False, DirectAccess({}, frozenset({"file"})))
+NEVER_STARTED = UnstartedSession(never, never, never, False, {}, DirectAccess({}, frozenset({"file"})))
 
 
 class Log:
