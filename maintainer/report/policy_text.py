@@ -138,21 +138,18 @@ def _values_json(resolution: Resolution) -> dict[str, Any]:
     values = [
         {
             "key": key,
-            "value": resolution.values[key],
-            "text": flow(spelled(key, resolution.values[key])),
-            "origin": _origin_json(resolution.policy.origin(key)),
+            **_value_json(key, resolution.values[key], resolution.policy.origin(key)),
             "overrides": [
-                {
-                    "value": base_value(key, setting.value),
-                    "text": flow(spelled(key, base_value(key, setting.value))),
-                    "origin": _origin_json(setting.origin),
-                }
-                for setting in _below(key, resolution)
+                _value_json(key, base_value(key, setting.value), setting.origin) for setting in _below(key, resolution)
             ],
         }
         for key in _keys(resolution)
     ]
     return {"policy": dict(base_settings(resolution.policy)), "values": values}
+
+
+def _value_json(key: str, value: object, origin: Origin) -> dict[str, Any]:
+    return {"value": value, "text": flow(spelled(key, value)), "origin": _origin_json(origin)}
 
 
 def merged_yaml(resolution: Resolution) -> str:
