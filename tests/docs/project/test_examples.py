@@ -159,6 +159,34 @@ def test_dagster(monkeypatch: pytest.MonkeyPatch) -> None:
     assert RecordedProject.calls[1][1] == {"select": ["tag:nightly"], "jobs": 2, "timeout_seconds": 18_000}
 
 
+def test_dbt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only what was built and a policy manages is chosen, never every table; and no failure is dbt's."""
+    chosen: list[Any] = []
+
+    def apply(self: maintainer.Project, **kwargs: Any) -> Any:
+        chosen.append(kwargs["select"])
+        raise RuntimeError("Spark is not there")
+
+    monkeypatch.setattr("maintainer.app.python_api.project_api.Project.apply", apply)
+    monkeypatch.chdir(tmp_path)
+    script = tmp_path / "after_dbt_build.py"
+    text = (EXAMPLES / "after_dbt_build.py").read_text(encoding="utf-8")
+    script.write_text(text.replace("/opt/lake-policies", str(tmp_path)), encoding="utf-8")
+    policies = {f"policies/{name}.yml": f"table: shop.{name}\n" for name in ("orders", "returns")}
+    write_project(tmp_path, {"maintainer.yml": "environments: {prod: {}}\n", **policies})
+    (tmp_path / "target").mkdir()
+    said = []
+    for names in (None, ["`shop`.`orders`", "shop.other", None], ["shop.other"]):
+        if names is not None:
+            nodes = {f"model.shop.{number}": {"relation_name": name} for number, name in enumerate(names)}
+            (tmp_path / "target" / "manifest.json").write_text(json.dumps({"nodes": nodes}), encoding="utf-8")
+        runpy.run_path(str(script))
+        said.append(capsys.readouterr())
+    assert chosen == [["shop.orders"]]
+    assert [out for out, _ in said] == ["", "", ""]
+    assert [err.startswith("no maintenance after this build: ") for _, err in said] == [True, True, False]
+
+
 def run_script(script: str, folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run a script as the runners do, with the programs beside this Python, and before them those in `folder/bin`."""
     path = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
