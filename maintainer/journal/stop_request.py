@@ -44,14 +44,17 @@ def ask_to_stop(documents: Documents, run_id: str, request: StopRequest) -> None
 
 @contextlib.contextmanager
 def stopped_on_request(documents: Documents, run_id: str, stop: Callable[[StopRequest], None]) -> Iterator[None]:
-    """Call ``stop`` once, on a thread of its own, when the run is asked to stop while inside."""
-    ended = threading.Event()
+    """Call ``stop`` once, on a thread of its own, when the run is asked to stop while inside.
+
+    The request is removed at the end: who asked, and why, is in the run's record.
+    """
+    ended, name = threading.Event(), f"{run_id}.json"
 
     def look() -> None:
         while not ended.wait(LOOK_SECONDS):
             # A store that is away, or a document that is damaged, stops nothing: it is looked at again.
             with contextlib.suppress(OSError, ValueError):
-                if (document := documents.read(f"{run_id}.json")) is not None:
+                if (document := documents.read(name)) is not None:
                     stop(decode(StopRequest, json.loads(document.data), ignore_unknown=True))
                     return
 
@@ -60,3 +63,6 @@ def stopped_on_request(documents: Documents, run_id: str, stop: Callable[[StopRe
         yield
     finally:
         ended.set()
+        # One that stays is read by nobody.
+        with contextlib.suppress(OSError):
+            documents.remove(name)

@@ -52,6 +52,13 @@ class Documents(Protocol):
             OSError: It cannot be written, or whether it was written is not known.
         """
 
+    def remove(self, name: str) -> None:
+        """Delete a document that no run replaces any more; one that is gone already is no error.
+
+        Raises:
+            OSError: It cannot be deleted.
+        """
+
     def place(self, name: str) -> str:
         """Return where a document is, for messages."""
 
@@ -86,6 +93,11 @@ class LocalDocuments:
                 return False
             write_atomically(self.folder / name, data, durable=durable)
         return True
+
+    def remove(self, name: str) -> None:
+        """See ``Documents``. Its lock file, which has no content, goes with it."""
+        for gone in (name, f".{name}.lock"):
+            (self.folder / gone).unlink(missing_ok=True)
 
     def place(self, name: str) -> str:
         """See ``Documents``."""

@@ -30,6 +30,10 @@ class StoreDocuments:
         body = None if before is None else ObjectBody(before.data, before.tag)
         return self.storage.replace(self.prefix + name, data, body)
 
+    def remove(self, name: str) -> None:
+        """See ``Documents``."""
+        self.storage.remove(self.prefix + name)
+
     def place(self, name: str) -> str:
         """See ``Documents``."""
         return f"{self.storage.uri}/{self.prefix}{name}"

@@ -16,6 +16,7 @@ RUN_DIR_WENT = (
 
 _CLUSTERING = "clustering columns are the table's own: `ALTER TABLE ... CLUSTER BY (...)`"
 _COMPACTION = "compaction is on by default; its sizes are under `optimize`"
+_RULES = "each rule is a file of its own with `match:` at the top"
 _SCHEDULE = "your scheduler starts runs; `every: 1d` under `optimize` or `vacuum` is the least time between two"
 
 _TABLE_WORDS = {
@@ -41,10 +42,11 @@ _TABLE_WORDS = {
 """What people write in the settings of a table, by its place there, and what to write instead."""
 
 _WORDS: dict[str, dict[str, str]] = {
-    POLICY_SCHEMA: {**_TABLE_WORDS, "name": "the table is named by `table:`"},
+    POLICY_SCHEMA: {**_TABLE_WORDS, "name": "the table is named by `table:`", "rules": _RULES},
     PROJECT_SCHEMA: {
         **_TABLE_WORDS,
         "policies": "policies are always read from policies/",
+        "rules": f"{_RULES}, in policies/",
         "tables": f"tables are named by files in policies/; {MANY_TABLES}",
     },
 }

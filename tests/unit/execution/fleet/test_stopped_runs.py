@@ -251,6 +251,7 @@ def test_a_run_that_is_asked_ends_at_the_next_safe_place(tmp_path: Path, capsys:
     lines = (run.folder.path / "events.jsonl").read_text().splitlines()
     (note,) = [line for line in map(json.loads, lines) if line.get("about") == "stop_requested"]
     assert note["what"].endswith(": backup at ten")
+    assert list((root / ".maintainer" / "stops").iterdir()) == []
     assert command([*stop, ASKED]) == 1
     printed = capsys.readouterr()
     assert printed.out.splitlines()[-1] == f"Run {ASKED} is over; nothing was asked."
@@ -268,4 +269,5 @@ def test_a_request_for_another_run_and_one_that_is_damaged_stop_nothing(
     (stops / f"{ASKED}.json").write_text("{")
     run.lake.at("write", lambda at: not run.switch.wait(0.3), table="a")
     assert by_table(run(plan_all(*run.small_tables("a")))) == {"a": "done"}
+    assert [path.name for path in stops.iterdir()] == ["20261121T220002Z-0000.json"]
     assert by_table(run(plan_all(*run.small_tables("b")), stop_grace_seconds=60)) != {}

@@ -248,6 +248,8 @@ def test_one_finding(line: str, code: str, column: int, message: str, help: str 
 def test_a_key_of_another_map_is_sent_home() -> None:
     assert only_finding(HEAD + "retention: 7d\n").help == "`retention` belongs under `vacuum`"
     assert only_finding(HEAD + "optimize: {tables: [x]}\n").help == "`tables` belongs under `match`"
+    rule = "each rule is a file of its own with `match:` at the top"
+    assert only_finding(HEAD + "rules: []\n").help == rule
     assert only_finding(HEAD + "optimize: {owner: x}\n").help == "`owner` belongs at the top level"
 
 
