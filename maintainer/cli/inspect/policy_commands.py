@@ -181,7 +181,7 @@ def _explained(key: str, style: Style) -> list[str]:
     description = describe(key)
     if description is not None:
         return list(render_key(description, style))
-    near = suggestion(key)
+    near = f"maintainer explain {key}" if key.upper() in code_sections() else suggestion(key)
     raise ProjectError(
         f"no key `{key[:80]}` in a policy or in maintainer.yml",
         code="E619",

@@ -258,3 +258,8 @@ def test_explain_asks_no_store_for_a_table_that_a_run_found(tmp_path: Path, caps
         assert run(["--project", str(root), "explain", written]) == 0
     printed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("s3")]
     assert [line.split()[0] for line in printed] == ["s3://bucket/lake/sales/orders"] * 2 + ["s3a://bucket/lake/new"]
+
+
+def test_a_code_is_no_key_and_the_error_says_what_explains_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["schema", "t441"]) == 2
+    assert "did you mean `maintainer explain t441`?" in capsys.readouterr().err
