@@ -8,8 +8,11 @@ double rows, and no hash of the new files shows it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
 
 from maintainer.delta.log.actions import live_rows
 from maintainer.delta.log.conflicting_commit import removed_key
@@ -23,6 +26,9 @@ ADD_KEYS = frozenset(
 """All that the ``add`` of a rewritten file says: row ids are given at the commit, deletion vectors if expected."""
 
 _TEXTS_NAMED = 3
+
+MAX_ZONED_TEXTS = 1_000
+"""Partitions of a commit for which a time zone is looked for."""
 
 OWN_TAGS = "maintainer."
 """What the names of our own tags begin with; Delta's writer has tags of its own, such as for Iceberg compatibility."""
@@ -170,6 +176,34 @@ def spelled_anew(removed: Sequence[Mapping[str, Any]], added: Sequence[Mapping[s
                 f"{column} of {count_of(num_files, 'file')}{rows} was {_few(old_texts)} and is {_few(new_texts)} now"
             )
     return sentences
+
+
+def zone_of_spelling(removed: Sequence[Mapping[str, Any]], added: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return a time zone in which the texts that a commit wrote mean the moments of those that it found.
+
+    A writer in that zone saw the same values before and after. Arguments are those of `spelled_anew`.
+
+    Returns:
+        The first such zone by name; None where there is none, or too many texts to look.
+    """
+    before, after = _rows_by_text(removed), _rows_by_text(added)
+    if not before or len(before) + len(after) > MAX_ZONED_TEXTS:
+        return None
+    zones = (ZoneInfo(name) for name in sorted(available_timezones()) if name != "localtime")
+    return next((zone.key for zone in zones if _moments(before, zone) == _moments(after, zone)), None)
+
+
+def _moments(texts: Iterable[tuple[tuple[str, str | None], ...]], zone: ZoneInfo) -> set[tuple[object, ...]]:
+    return {tuple((column, _moment(text, zone)) for column, text in values) for values in texts}
+
+
+def _moment(text: str | None, zone: ZoneInfo) -> object:
+    """The moment of a time stamp for a reader in a zone; any other text as it is."""
+    if text is not None and len(text) > len("2020-05-05"):
+        with suppress(ValueError, OverflowError):
+            moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+            return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
+    return text
 
 
 def _text_of(add: Mapping[str, Any]) -> tuple[tuple[str, str | None], ...]:

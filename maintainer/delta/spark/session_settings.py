@@ -16,6 +16,8 @@ PADS_CHAR = "spark.sql.readSideCharPadding"
 """Off while a rewrite reads, writes and proves. Spark pads what it reads of a CHAR column and would write it so, and
 readers that do not pad would find other values than before."""
 
+TIME_ZONE = "spark.sql.session.timeZone"
+
 FORCED: Mapping[str, str | None] = {
     # With either of these on, a rewrite commits without the rows of the files that could not be read.
     "spark.sql.files.ignoreMissingFiles": "false",
@@ -24,7 +26,7 @@ FORCED: Mapping[str, str | None] = {
     "spark.databricks.delta.retentionDurationCheck.enabled": "true",
     "spark.databricks.delta.vacuum.relativize.ignoreError": "false",
     # Any other zone shifts nothing we write, but makes each commit rebuild the table's state: 3 times slower.
-    "spark.sql.session.timeZone": "UTC",
+    TIME_ZONE: "UTC",
     # Overflow and bad casts must be errors, never nulls.
     "spark.sql.ansi.enabled": "true",
     "spark.sql.storeAssignmentPolicy": "ANSI",

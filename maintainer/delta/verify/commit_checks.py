@@ -11,11 +11,11 @@ from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import live_rows
 from maintainer.delta.log.conflicting_commit import removed_key
 from maintainer.delta.proof.measured_rows import Measured
-from maintainer.delta.proof.proof_actions import spelled_anew
+from maintainer.delta.proof.proof_actions import spelled_anew, zone_of_spelling
 from maintainer.delta.proof.row_comparison import FileSet, measure, measure_both, rows_that_differ
 from maintainer.delta.proof.statistics_verdict import judge, source_findings, strictness_of, wrong_sources
 from maintainer.delta.rewrite.rewrite_proof import shortened
-from maintainer.delta.spark.session_settings import PADS_CHAR
+from maintainer.delta.spark.session_settings import PADS_CHAR, TIME_ZONE
 from maintainer.delta.storage.failures.engine_failures import is_store_silent, message_of
 from maintainer.delta.storage.table_log import LogEntry
 from maintainer.delta.storage.table_storage import TableStorage
@@ -168,8 +168,9 @@ class CommitWork:
         return CommitCheck("partitions", SAME_TEXTS, CheckResult.SPELLED_ANEW, "\n".join(changed))
 
     def _compare(self, sources: tuple[AddAction, ...], written: tuple[AddAction, ...]) -> Iterator[CommitCheck]:
-        name, differing, judged = SAME_ROWS, 0, self._with_statistics(sources)
+        name, problems, judged = SAME_ROWS, list[str](), self._with_statistics(sources)
         measured = None
+        how = "counts and fingerprints" if not self.exact else "counts, fingerprints and every value"
         files = self.live_files.of_version(self.facts, self.version, looks=False)
         if not self.exact and "metaData" not in self.others:
             measured = same_rows(self.storage, files.metadata, judged, self.adds)
@@ -180,16 +181,17 @@ class CommitWork:
                 return
             sides = FileSet(before, sources), FileSet(after, written)
             try:
-                measured = self._by_spark(*sides, judged)
-                differing = rows_that_differ(self.jvm, self.log, *sides) if self.exact else 0
+                measured, problems = self._by_spark(*sides, judged)
+                if problems and (zone := zone_of_spelling(sources, self.adds)) is not None:
+                    with self.jvm.setting(TIME_ZONE, zone):
+                        as_read, problems = self._by_spark(*sides, judged)
+                    measured = replace(measured, read=as_read.read, written=as_read.written)
+                    how += f", as readers in a time zone such as {zone} see them"
             except Exception as error:
                 yield _unchecked("rows", name, message_of(error))
                 return
         self.measured = measured
-        read, added = measured.read, measured.written
-        problems = row_problems(read, added, differing)
-        how = "counts and fingerprints" if not self.exact else "counts, fingerprints and every value"
-        yield _judged("rows", name, problems, f"{read.rows} rows, by {how}")
+        yield _judged("rows", name, problems, f"{measured.read.rows} rows, by {how}")
         yield from self._statistics(measured)
         yield self._inputs(judged, live_rows(sources), measured)
 
@@ -201,15 +203,16 @@ class CommitWork:
             texts = self.live_files.statistics_of(self.facts, self.version - 1, paths)
         return tuple({**source, "stats": texts.get(str(source["path"]))} for source in sources)
 
-    def _by_spark(self, before: FileSet, after: FileSet, judged: Sequence[AddAction]) -> Measured:
-        """Read both sides through Delta, first as they are stored."""
+    def _by_spark(self, before: FileSet, after: FileSet, judged: Sequence[AddAction]) -> tuple[Measured, list[str]]:
+        """Read both sides through Delta, first as they are stored, and say what is wrong with the rows."""
         with self.jvm.setting(PADS_CHAR, "false"):
             measured = measure_both(self.jvm, self.log, before, after, judged, self.adds)
-        if measured.read == measured.written:
-            return measured
-        # An OPTIMIZE of others pads the texts of CHAR columns, which no reader of Spark sees.
-        as_read = measure(self.jvm, self.log, before, after, self.adds)
-        return replace(measured, read=as_read.read, written=as_read.written)
+        if measured.read != measured.written:
+            # An OPTIMIZE of others pads the texts of CHAR columns, which no reader of Spark sees.
+            as_read = measure(self.jvm, self.log, before, after, self.adds)
+            measured = replace(measured, read=as_read.read, written=as_read.written)
+        differing = rows_that_differ(self.jvm, self.log, before, after) if self.exact else 0
+        return measured, row_problems(measured.read, measured.written, differing)
 
     def _statistics(self, measured: Measured) -> Iterator[CommitCheck]:
         """The statistics of the added files, by the one rule."""

@@ -12,7 +12,8 @@ from maintainer.model.table.table_facts import TableRef
 class CheckResult(TextEnum):
     """How one check ended. *Wrong* and *could not check* are never mixed up; a note says nothing against the commit.
 
-    *Spelled anew*: the rows are the same for readers in UTC, and another tool changed the text of partition values.
+    *Spelled anew*: the rows are the same in UTC, or in a zone of their writer, and another tool changed the text of
+    partition values.
     """
 
     PROVEN = "proven"

@@ -57,6 +57,11 @@ def _adds(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [action["add"] for action in actions if "add" in action]
 
 
+def _log(path: Path, version: int) -> list[dict[str, Any]]:
+    lines = (path / "_delta_log" / f"{version:020d}.json").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
 def test_commits_of_everybody_are_proven(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
     path = lake / "t"
     _build(spark, path, enableDeletionVectors="true")
@@ -211,6 +216,44 @@ def test_partition_values_that_others_spell_anew_are_a_finding_and_ours_are_wron
         of_ours = _verify(engine, path)
         assert [check.level for check in of_ours.checks if check.result is WRONG] == ["actions"], of_ours.checks
         assert of_ours.content_is_wrong
+
+
+def test_an_optimize_in_another_zone_spells_anew_and_is_not_wrong(
+    spark: SparkSession, lease: SessionLease, lake: Path
+) -> None:
+    """Its session read a time without a zone as its own: rows that are the same there differ in UTC."""
+    path = lake / "t"
+    for moment in ("2020-05-05 00:00:00", "2020-12-05 00:00:00"):
+        spark.sql(f"SELECT 1L AS id, TIMESTAMP'{moment}' AS ts").write.format("delta").mode("append").partitionBy(
+            "ts"
+        ).save(str(path))
+
+    def zoneless(actions: list[dict[str, Any]]) -> None:
+        for add in _adds(actions):
+            add["partitionValues"]["ts"] = add["partitionValues"]["ts"][:10] + " 00:00:00"
+
+    for version in range(2):
+        forge_commit(path, version, zoneless)
+    writer = spark.newSession()
+    writer.conf.set("spark.sql.session.timeZone", "Europe/Vilnius")
+    # Files of one partition that are rewritten alone: OPTIMIZE with a Z-order takes them.
+    writer.sql(f"OPTIMIZE delta.`{path}` ZORDER BY (id)")
+    texts = {add["partitionValues"]["ts"] for add in _adds(_log(path, 2))}
+    assert texts == {"2020-05-04T21:00:00.000000Z", "2020-12-04T22:00:00.000000Z"}
+
+    def moved(actions: list[dict[str, Any]]) -> None:
+        _adds(actions)[0]["partitionValues"]["ts"] = "2020-05-04T21:07:00.000000Z"
+
+    with DeltaEngine(lease).worker("verify") as engine:
+        for how in ({}, {"exact": True}):
+            verified = _verify(engine, path, **how)
+            assert (verified.result, verified.content_is_wrong) == (CheckResult.SPELLED_ANEW, False), verified.checks
+            (rows,) = [check for check in verified.checks if check.level == "rows"]
+            assert rows.result is PROVEN
+            assert "2 rows" in str(rows.detail)
+            assert "as readers in a time zone such as " in str(rows.detail)
+        forge_commit(path, 2, moved)
+        assert [check.level for check in _verify(engine, path).checks if check.result is WRONG] == ["rows"]
 
 
 def test_what_cannot_be_checked_is_not_called_wrong(spark: SparkSession, lease: SessionLease, lake: Path) -> None:

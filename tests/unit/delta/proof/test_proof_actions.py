@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from maintainer.delta.log.staged_file import Marks, WrittenFile
-from maintainer.delta.proof.proof_actions import Expected, check_adds, check_removes, check_sizes, spelled_anew
+from maintainer.delta.proof.proof_actions import (
+    Expected,
+    check_adds,
+    check_removes,
+    check_sizes,
+    spelled_anew,
+    zone_of_spelling,
+)
 from maintainer.model.plan.steps import Batch, Bin
 from maintainer.model.table.table_facts import DataFile, DeletionVector, PartitionValues
 
@@ -199,3 +208,48 @@ def test_texts_of_partition_values_that_were_spelled_anew(
     removed: list[dict[str, Any]], added: list[dict[str, Any]], sentences: list[str]
 ) -> None:
     assert spelled_anew(removed, added) == sentences
+
+
+def in_partitions(*texts: str | None, **more: str) -> list[dict[str, Any]]:
+    stats = json.dumps({"numRecords": 1})
+    return [{"path": str(text), "partitionValues": {"ts": text, **more}, "stats": stats} for text in texts]
+
+
+SUMMER, WINTER = "2020-07-05 00:00:00", "2020-12-05 00:00:00.500000"
+
+
+@pytest.mark.parametrize(
+    ("removed", "added", "offsets"),
+    [
+        # Three hours before in summer and two in winter: UTC, and Addis Ababa (always three), fit to one of them only.
+        ((SUMMER, WINTER), ("2020-07-04T21:00:00.000000Z", "2020-12-04T22:00:00.500000Z"), (3, 2)),
+        ((SUMMER,), ("2020-07-05T00:00:00Z",), (0, None)),
+        ((SUMMER, None), ("2020-07-04T23:00:00+02:00", None), (3, None)),
+        ((SUMMER,), ("2020-07-04T21:07:00.000000Z",), None),
+        ((SUMMER, WINTER), ("2020-07-04T21:00:00.000000Z", "2020-12-04T15:00:00.500000Z"), None),
+        ((SUMMER,), ("2021-07-05 00:00:00",), None),
+        ((SUMMER,), ("2020-07-04T21:00:00Z", "2020-07-04T22:00:00Z"), None),
+        (("a",), ("b",), None),
+        ((), ("2020-07-04T21:00:00Z",), None),
+    ],
+)
+def test_a_zone_in_which_texts_mean_the_moments_that_they_meant_before(
+    removed: tuple[str | None, ...], added: tuple[str | None, ...], offsets: tuple[int, int | None] | None
+) -> None:
+    zone = zone_of_spelling(in_partitions(*removed, day="2020-07-05"), in_partitions(*added, day="2020-07-05"))
+    assert (zone is None) is (offsets is None)
+    if zone is not None and offsets is not None:
+        days = (datetime(2020, 7, 5, tzinfo=ZoneInfo(zone)), datetime(2020, 12, 5, tzinfo=ZoneInfo(zone)))
+        found = [day.utcoffset() for day in days]
+        assert all(hours is None or at == timedelta(hours=hours) for hours, at in zip(offsets, found, strict=True))
+
+
+def test_no_zone_is_looked_for_where_other_columns_changed_or_partitions_are_many() -> None:
+    before, after = in_partitions(SUMMER, day="2020-07-05"), in_partitions("2020-07-04T21:00:00Z", day="2020-07-04")
+    assert zone_of_spelling(before, after) is None
+    many = [
+        f"{datetime(2020, 1, 1, tzinfo=ZoneInfo('UTC')) + timedelta(hours=number):%Y-%m-%d %H:%M:%S}"
+        for number in range(501)
+    ]
+    assert zone_of_spelling(in_partitions(*many), in_partitions(*many)) is None
+    assert zone_of_spelling(in_partitions(*many[1:]), in_partitions(*many[1:])) is not None
