@@ -61,8 +61,8 @@ def test_a_document_is_replaced_only_as_it_was_read(server: S3Server) -> None:
     assert not documents.replace("a.json", b"3", before)
     assert not documents.replace("gone.json", b"3", Document(b"", before.tag))
     assert (documents.names(), documents.place("a.json")[-14:]) == (["a.json"], "/leases/a.json")
-    documents.storage.remove("leases/a.json")
-    documents.storage.remove("leases/a.json")
+    documents.remove("a.json")
+    documents.remove("a.json")
     assert documents.names() == []
 
 
