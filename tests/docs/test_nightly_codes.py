@@ -51,6 +51,7 @@ NOT_BY_KEYWORD: dict[str, type[MaintainerError]] = {
     **dict.fromkeys(("T409", "T412", "T413", "T414", "T445"), errors.TableError),
     **dict.fromkeys(("E650", "E651", *STORE_FAILURES), errors.EnvironmentUnfit),
     "V507": errors.VerificationFailed,
+    "E617": errors.ProjectError,
     BUG_CODE: errors.TableError,
 }
 """Codes that the source passes on to where the error is made."""
@@ -58,7 +59,7 @@ BEFORE_TABLES = ("app", "cli", "model", "policy")
 """Packages whose errors end a run as a whole, before a table is started. Those of others may also end a table."""
 PROBLEMS = {"E652": None, "E665": TERMINATED}
 """What a run tells beside its tables, and what interrupted it."""
-NOT_IN_A_STEP = {"A404", "A406"}
+NOT_IN_A_STEP = {"A404", "A406", "E617"}
 """Raised before a table's first step: by the look at a saved plan, and where the table's lease is taken."""
 ENDED: dict[str, tuple[TableStatus, ...]] = {
     **dict.fromkeys(("A403", "A406", "A411", "A420"), (TableStatus.BLOCKED,)),
