@@ -126,42 +126,57 @@ def _forge(path: Path, forge: Callable[[pa.Table], pa.Table]) -> None:
         checksum.unlink(missing_ok=True)
 
 
-@pytest.mark.every_run
-def test_statistics_that_lie_are_found(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+@pytest.fixture
+def table_of_one_file(spark: SparkSession, lake: Path) -> Path:
     path = lake / "t"
     spark.range(20).selectExpr("id", "if(id = 7, double('NaN'), id) AS d", "if(id = 3, NULL, 'x') AS t").repartition(
         3
     ).write.format("delta").save(str(path))
     spark.sql(f"OPTIMIZE delta.`{path}`")
-    facts = engine.reader.facts(TableRef(str(path)))
-    files, right = _prove(engine, path, 1)
-    assert right.holds
-    name = files.added[0].path
+    return path
 
-    def findings(engine_info: str | None = None, **said: Any) -> tuple[str, ...]:
-        """What is found where the one added file's statistics say something else."""
-        actions = _log(path, 1)
-        for action in actions:
-            if "add" in action:
-                stats = json.loads(action["add"]["stats"])
-                for key, value in said.items():
-                    stats[key] = {**stats[key], **value} if isinstance(value, dict) else value
-                action["add"]["stats"] = json.dumps(stats)
-            elif "commitInfo" in action and engine_info:
-                action["commitInfo"]["engineInfo"] = engine_info
-        proof = prove_version(engine.jvm.spark, str(path), facts, committed_files(1, actions, PartitionNames((), ())))
-        assert proof.proof.holds
-        assert proof.holds is not bool(proof.findings)
-        return proof.findings
 
+def _findings(
+    engine: DeltaTableEngine, path: Path, engine_info: str | None = None, **said: Any
+) -> tuple[str, tuple[str, ...]]:
+    """The one added file, and what is found where its statistics say something else."""
+    facts, actions = engine.reader.facts(TableRef(str(path))), _log(path, 1)
+    for action in actions:
+        if "add" in action:
+            stats = json.loads(action["add"]["stats"])
+            for key, value in said.items():
+                stats[key] = {**stats[key], **value} if isinstance(value, dict) else value
+            action["add"]["stats"] = json.dumps(stats)
+        elif "commitInfo" in action and engine_info:
+            action["commitInfo"]["engineInfo"] = engine_info
+    files = committed_files(1, actions, PartitionNames((), ()))
+    proof = prove_version(engine.jvm.spark, str(path), facts, files)
+    assert proof.proof.holds
+    assert proof.holds is not bool(proof.findings)
+    return files.added[0].path, proof.findings
+
+
+@pytest.mark.every_run
+def test_statistics_that_lie_are_found(engine: DeltaTableEngine, table_of_one_file: Path) -> None:
+    path = table_of_one_file
+    assert _prove(engine, path, 1)[1].holds
     said: dict[str, Any] = {"numRecords": 19, "maxValues": {"d": 19.0}, "nullCount": {"t": 0}}
-    assert findings(**said) == (
+    name, findings = _findings(engine, path, **said)
+    assert findings == (
         f"{name}: numRecords says 19, it holds 20 rows",
         f"{name}: rows lie outside the bounds of d (minValues says 0.0, maxValues 19.0)",
         f"{name}: nullCount of t says 0, it holds 1 nulls",
     )
-    assert findings(maxValues={"id": 40}) == (f"{name}: maxValues of id says 40, which no row reaches",)
-    assert findings("Apache-Spark/3.5.0 Delta-Lake/3.3.0", maxValues={"id": 40}) == ()
+
+
+def test_bounds_that_no_row_reaches_count_by_their_writer_and_no_file_proves_nothing(
+    engine: DeltaTableEngine, table_of_one_file: Path
+) -> None:
+    path = table_of_one_file
+    name, findings = _findings(engine, path, maxValues={"id": 40})
+    assert findings == (f"{name}: maxValues of id says 40, which no row reaches",)
+    assert _findings(engine, path, "Apache-Spark/3.5.0 Delta-Lake/3.3.0", maxValues={"id": 40})[1] == ()
+    facts, (files, _) = engine.reader.facts(TableRef(str(path))), _prove(engine, path, 1)
     # A file that cannot be found by its name proves nothing, even if none is found on either side.
     elsewhere = prove_version(engine.jvm.spark, str(path), replace(facts, location=facts.location + "x"), files)
     assert (elsewhere.proof.read.rows, elsewhere.proof.written.rows) == (0, 0)
