@@ -64,9 +64,9 @@ from maintainer.delta.rewrite.commit import rewrite_commit
 from maintainer.delta.rewrite.commit.row_positions import CannotCarryError, RowsRead, places_in_bin
 from maintainer.delta.rewrite.copy import footers
 from maintainer.delta.rewrite.curve_writer import ADDRESS, with_address
-from maintainer.delta.rewrite.observed_rows import ObservedRows
 from maintainer.delta.rewrite.rewrite_job import RewriteJob, RewriteTimings
 from maintainer.delta.rewrite.rewrite_proof import prove_removes, prove_rewrite
+from maintainer.delta.rewrite.spark_lane import ObservedRows
 from maintainer.delta.rewrite.unfinished_files import prefix_of_attempt, prefix_of_batch
 from maintainer.delta.snapshot import log_reader
 from maintainer.delta.snapshot.log_reader import LogReader

@@ -2,7 +2,7 @@
 
 L1, the actions: only the planned files are added and removed (``proof_actions``). L2, the rows: the new files are read
 again from storage. Their count and fingerprint must equal those of the source rows, which were taken on their way to
-the writer (``observed_rows``) or are read once more (``row_comparison``). L3, the statistics: what goes into the log
+the writer (``spark_lane``) or are read once more (``row_comparison``). L3, the statistics: what goes into the log
 must fit the rows of each new file (``statistics_verdict``). L2 and L3 share one Spark job.
 """
 

@@ -17,17 +17,17 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from maintainer.errors import ProjectError
 from maintainer.model.table.log_names import LOG_FOLDER
-from maintainer.model.table.store_kinds import STORE_KINDS
+from maintainer.model.table.store_kinds import STORE_KINDS, store_kind
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic, nearest
 from maintainer.policy.project.notify_settings import Notify, notify_problems
 from maintainer.policy.project.price_settings import Prices
 from maintainer.policy.project.spark_settings import SparkSettings, spark_problems
 from maintainer.policy.project.state_settings import DEFAULT_STATE, LEDGER_NAME, ledger_in, state_problems
-from maintainer.policy.project.storage_settings import storage_kinds
 from maintainer.policy.project.table_search import SearchPlaces, read_places
 from maintainer.policy.resolve.merge import built_in_layer
 from maintainer.policy.resolve.policy_fields import duration, policy_part, setting, size
@@ -280,10 +280,25 @@ def project_settings(
         environment=env,
         name=data.get("name") or root.name,
         places=places,
-        storage=storage_kinds(data, (*locations, *places.roots, state)),
+        storage=_storage_kinds(data, (*locations, *places.roots, state)),
     )
     budgets = tuple((absolute_glob(glob, root), budget) for glob, budget in settings.budgets.tables)
     return replace(settings, budgets=replace(settings.budgets, tables=budgets))
+
+
+def _storage_kinds(data: Mapping[str, object], locations: Iterable[str]) -> tuple[str, ...]:
+    """Return the kinds of object store whose connectors are needed, each once.
+
+    Args:
+        data: maintainer.yml. What it says counts alone, also an empty list: then the Spark has its own connectors.
+        locations: Addresses of tables and of the ledger; names and local paths say nothing.
+    """
+    written = data.get("storage")
+    if isinstance(written, list):
+        return tuple(dict.fromkeys(str(kind) for kind in written))
+    schemes = sorted({urlsplit(location).scheme.lower() for location in locations if "://" in location})
+    kinds = (store_kind(f"{scheme}:").connector for scheme in schemes)
+    return tuple(dict.fromkeys(kind for kind in kinds if kind is not None))
 
 
 def with_environment(document: Document, environ: Mapping[str, str]) -> tuple[Document, list[Diagnostic]]:
