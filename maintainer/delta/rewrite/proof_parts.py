@@ -214,7 +214,12 @@ def _measure_by_spark(job: RewriteJob, bins: Collection[int], written: tuple[Wri
     if observed is not None and targets.adds:
         measured = measure(job.jvm, job.log, None, targets, adds)
         if measured.written == observed:
-            return with_part_of_sources(job.jvm, job.log, sources, judged, replace(measured, read=observed))
+            measured = replace(measured, read=observed)
+            try:
+                return with_part_of_sources(job.jvm, job.log, sources, judged, measured)
+            except Exception as error:  # for the report alone: the rows are proven
+                _LOG.info("%s: the statistics of its files are not judged: %s", job.where, error)
+                return measured
     return measure_both(job.jvm, job.log, sources, targets, judged, adds)
 
 

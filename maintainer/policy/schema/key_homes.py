@@ -28,7 +28,6 @@ _TABLE_WORDS = {
     "compaction": _COMPACTION,
     "schedule": _SCHEDULE,
     "cron": _SCHEDULE,
-    "rules": "each rule is a file of its own in policies/, with `match:` at its top level",
     "zorderBy": "write `optimize: {zorder: {columns: [...]}}`",
     "clusterBy": _CLUSTERING,
     "clusteredBy": _CLUSTERING,
