@@ -143,6 +143,7 @@ def test_the_sum_of_an_earlier_file_of_that_name_breaks_no_reader(
     assert spark.read.format("delta").load(str(path)).count() == 40
 
 
+@pytest.mark.every_run
 def test_only_the_log_that_we_write_to_is_changed_and_a_store_that_was_chosen_stays(
     spark: SparkSession, engine: DeltaTableEngine, lake: Path
 ) -> None:
@@ -184,7 +185,6 @@ def test_delta_s_own_commands_commit_exclusively_in_a_classic_session(
     assert versions_of_deltas_own(path) == []
 
 
-@pytest.mark.every_run
 def test_the_session_commits_through_delta_s_store_while_two_threads_of_ours_commit_exclusively(
     lease: SessionLease, lake: Path
 ) -> None:

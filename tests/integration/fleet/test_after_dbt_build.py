@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "after_dbt_build.py"
 MODELS = ("orders", "returns", "somebody_elses")
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 
 def manifest(folder: Path) -> None:
