@@ -180,7 +180,8 @@ def apply(
                 engines.close()
                 opened = engines.enter_context(open_engine(replace(options, long_work=True)))
                 start = engines.enter_context(opened.starting_beside(import_great_expectations))
-            if any(table.steps for table in to_do.tables):
+            has_steps = any(table.steps for table in to_do.tables)
+            if has_steps:
                 start()
                 # Spark starts while the first files are read and written; a machine without Java is told before.
                 preparation = replace(preparation, start_seconds=preparation.start_seconds + opened.start_java())
@@ -189,7 +190,7 @@ def apply(
             with observed_run(project, to_do, listener, on_problem) as sink:
                 around = RunSurroundings(sink, preparation=preparation)
                 outcome = apply_plan(project, opened.engine, to_do, journal, ledger, spec, around)
-            if outcome.interrupted_by != TERMINATED and any(table.steps for table in to_do.tables):
+            if has_steps and outcome.interrupted_by != TERMINATED:
                 opened.start()  # raises what kept it from starting: then nothing was changed
             _add_hook_commits(project, opened.engine, to_do, ledger, outcome, on_problem)
             if outcome.interrupted_by == TERMINATED:

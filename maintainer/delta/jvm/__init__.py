@@ -12,13 +12,6 @@ first on each thread.
 
 from __future__ import annotations
 
-from maintainer.delta.jvm.active_session import (
-    ActiveSession,
-    DirectAccess,
-    JavaObject,
-    UnstartedSession,
-    changed_settings,
-)
 from maintainer.delta.jvm.bridge import DeltaJvm
 from maintainer.delta.jvm.commit_store import OWN_LOG
 from maintainer.delta.jvm.gateway import (
@@ -27,6 +20,13 @@ from maintainer.delta.jvm.gateway import (
     THREAD_PROPERTIES,
     is_tested_pair,
     tested_pairs,
+)
+from maintainer.delta.jvm.sessions import (
+    ActiveSession,
+    DirectAccess,
+    JavaObject,
+    UnstartedSession,
+    changed_settings,
 )
 from maintainer.delta.jvm.storage_calls import TableFolder
 from maintainer.delta.jvm.transaction_calls import BORROWED

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from maintainer.delta.jvm.active_session import JavaObject
 from maintainer.delta.jvm.gateway import Gateway
+from maintainer.delta.jvm.sessions import JavaObject
 
 SESSION_CATALOG = "spark_catalog"
 _MULTIPART = "org.apache.spark.sql.connector.catalog.CatalogV2Implicits$.MODULE$"

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
 
-from maintainer.delta.jvm.active_session import JavaObject
 from maintainer.delta.jvm.gateway import Gateway, required, tested_pairs
+from maintainer.delta.jvm.sessions import JavaObject
 from maintainer.errors import EnvironmentUnfit
 from maintainer.model.table.store_kinds import S3_SCHEMES
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from maintainer.delta.jvm.active_session import (
+from maintainer.delta.jvm.sessions import (
     DirectAccess,
     JavaObject,
     UnstartedSession,

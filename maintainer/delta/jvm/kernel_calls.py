@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from maintainer.delta.jvm.active_session import JavaObject
 from maintainer.delta.jvm.gateway import Gateway, required
+from maintainer.delta.jvm.sessions import JavaObject
 from maintainer.delta.jvm.storage_calls import TableFolder
 
 KERNEL = required(

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.jvm.active_session import JavaObject
 from maintainer.delta.jvm.commit_store import OWN_LOG
 from maintainer.delta.jvm.gateway import Gateway, required
+from maintainer.delta.jvm.sessions import JavaObject
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from maintainer.delta.jvm.active_session import JavaObject
 from maintainer.delta.jvm.gateway import Gateway, required
+from maintainer.delta.jvm.sessions import JavaObject
 from maintainer.model.table.log_names import LOG_FOLDER
 
 REQUIRED = required(

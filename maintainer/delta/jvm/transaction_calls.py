@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.jvm.active_session import JavaObject
 from maintainer.delta.jvm.commit_store import OWN_LOG, CommitStoreCalls
 from maintainer.delta.jvm.gateway import DELTA, required
+from maintainer.delta.jvm.sessions import JavaObject
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

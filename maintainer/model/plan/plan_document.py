@@ -86,7 +86,7 @@ def _canonical(head: dict[str, Any], tables: Iterable[dict[str, Any]]) -> Iterat
 def _tables(plan: Plan) -> Iterator[dict[str, Any]]:
     """Files of rewrites, of which a plan may have a million, are written without what they do not have."""
     for table in plan.tables:
-        (written,) = encode(replace(plan, tables=(table,)))["tables"]
+        written = encode(table)
         written["state"] = table.state
         for step, written_step in zip(table.steps, written["steps"], strict=True):
             written_step["totals"] = totals(step)
