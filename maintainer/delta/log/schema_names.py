@@ -80,7 +80,13 @@ def indexed_schema(metadata: Mapping[str, Any]) -> dict[str, Any]:
     properties = metadata["configuration"]
     if not re.fullmatch(r"[+-]?[0-9]+", properties.get(NUM_INDEXED_COLUMNS, "0")):
         raise ValueError(f"{NUM_INDEXED_COLUMNS} is {properties[NUM_INDEXED_COLUMNS]!r}")
-    return collected_schema(json.loads(metadata["schemaString"]), properties, metadata["partitionColumns"])
+    schema, partition_columns = table_schema(metadata)
+    return collected_schema(schema, properties, partition_columns)
+
+
+def table_schema(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the logical schema and the partition columns in a ``metaData`` action."""
+    return json.loads(metadata["schemaString"]), tuple(metadata["partitionColumns"])
 
 
 def collected_schema(

@@ -15,7 +15,7 @@ from functools import partial
 
 from maintainer.delta.log.staged_file import WrittenFile, marks_of
 from maintainer.delta.rewrite.copy.copy_lane import write_by_copy
-from maintainer.delta.rewrite.lane_fit import LaneUnfit
+from maintainer.delta.rewrite.lane_fit import BinWork, LaneUnfit, WrittenBin
 from maintainer.delta.rewrite.local.local_lane import write_in_process
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.spark_lane import write_by_spark
@@ -44,6 +44,7 @@ def write_bins(job: RewriteJob) -> None:
     bins = [(number, bin_) for number, bin_ in enumerate(job.batch.bins) if bin_.live_records != 0]
     at_once = job.step.max_threads
     if any(bin_.lane.lane is not Lane.SPARK for _, bin_ in bins):
+        _ = job.source_statistics  # read once for all threads
         at_once = min(at_once, 2 * PROCESSORS)
     at_once = max(1, min(at_once, len(bins)))
     write = partial(_write_bin, job)
@@ -65,22 +66,20 @@ def _write_bin(job: RewriteJob, number: int, bin_: Bin) -> list[WrittenFile]:
     """Write one bin in the lane of its plan, or in the next one that it fits, and note which it was."""
     if job.write_failures:
         return []
-    reason, sources = bin_.lane.reason, list(job.sources_of([number]))
+    reason = bin_.lane.reason
     try:
         for lane in dict.fromkeys((bin_.lane.lane, bin_.lane.otherwise, Lane.SPARK)):
             try:
                 match lane:
                     case Lane.COPY | Lane.LOCAL:
-                        job.fetch(sources)
-                        with _processor(job):
-                            write = write_by_copy if lane is Lane.COPY else write_in_process
-                            files = write(job, number, bin_, sources)
+                        files = job.take(number, _write_here(job, job.work_of(number), lane))
                     case Lane.SPARK:
-                        files = write_by_spark(job, number, bin_, sources)
+                        files = write_by_spark(job, number, bin_, list(job.sources_of([number])))
                     case _:
                         assert_never(lane)
             except LaneUnfit as unfit:
                 reason = str(unfit)
+                job.delete_written(unfit.stored)
                 job.meter.restart(number)
                 continue
             job.meter.written(number, bin_.size_bytes)
@@ -92,6 +91,12 @@ def _write_bin(job: RewriteJob, number: int, bin_: Bin) -> list[WrittenFile]:
         return []
 
 
+def _write_here(job: RewriteJob, work: BinWork, lane: Lane) -> WrittenBin:
+    job.place.fetch(work.table, work.sources)
+    with _processor(job):
+        return write_by_copy(work, job.place) if lane is Lane.COPY else write_in_process(work, job.place)
+
+
 @contextlib.contextmanager
 def _processor(job: RewriteJob) -> Iterator[None]:
     """Hold one of this machine's processors, and with it the memory of one bin, while rows are read and written.
@@ -100,7 +105,7 @@ def _processor(job: RewriteJob) -> Iterator[None]:
     """
     waited_until = time.monotonic() + LONGEST_WAIT_SECONDS
     while not (held := _FREE_PROCESSORS.acquire(timeout=1.0)) and time.monotonic() < waited_until:
-        job.check_stop()
+        job.place.check_stop(job.where)
     try:
         yield
     finally:

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.log.schema_names import quote
+from maintainer.delta.log.schema_names import quote, table_schema
 from maintainer.delta.snapshot.column_statistics import parse_statistics, physical_path, range_in
 from maintainer.errors import CommitConflict, CommitNotLanded
-from maintainer.model.plan.steps import Bin, ZOrderStep
+from maintainer.model.plan.steps import Bin, RewriteStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import Turn
 from maintainer.planning.curve.curve import bit_order, cut_curve
 from maintainer.planning.curve.curve_files import files_of_pieces, max_rows_of, tags_of
@@ -159,9 +159,11 @@ def with_address(frame: DataFrame, revision: Revision) -> DataFrame:
     return ranked.withColumn(ADDRESS, address).drop(*names)
 
 
-def num_files_of(step: ZOrderStep, turn: Turn, bin_: Bin) -> int:
-    """About how many files a turn wants of a bin: bins that are no longer live were dropped, so its files say which."""
-    return turn.num_files[[planned.files[0].key for planned in step.bins].index(bin_.files[0].key)]
+def num_files_of(step: RewriteStep, bin_: Bin) -> int:
+    """About how many files are wanted of a bin: bins that are no longer live were dropped, so its files say which."""
+    if not isinstance(step, ZOrderStep) or step.turn is None:
+        return step.num_files_of(bin_)
+    return step.turn.num_files[[planned.files[0].key for planned in step.bins].index(bin_.files[0].key)]
 
 
 def revision_of(turn: Turn, metadata: Mapping[str, Any], where: str) -> Revision:
@@ -181,22 +183,22 @@ def revision_of(turn: Turn, metadata: Mapping[str, Any], where: str) -> Revision
     return revision
 
 
-def tags_from_statistics(
-    stats_text: str | None, metadata: Mapping[str, Any], turn: Turn, where: str
-) -> tuple[tuple[str, str], ...]:
-    """Return the tags of a written file.
+def curve_tags(step: RewriteStep, stats_text: str | None, metadata: Mapping[str, Any], where: str) -> dict[str, str]:
+    """Return the tags of a written file on a Z-order curve, from its own statistics; none off one.
 
     Raises:
         CommitConflict: C701, the revision was removed or changed.
         CommitNotLanded: C702, the file was written without statistics.
     """
-    revision, stats = revision_of(turn, metadata, where), parse_statistics(stats_text)
+    if not isinstance(step, ZOrderStep) or step.turn is None:
+        return {}
+    revision, stats = revision_of(step.turn, metadata, where), parse_statistics(stats_text)
     if not str(stats.get("numRecords", "")).isdecimal():
         raise CommitNotLanded(
             "Delta wrote a file without statistics: its place on the Z-order curve would be unknown",
             where=where,
             help="remove spark.databricks.delta.stats.collect=false from the session",
         )
-    schema = json.loads(metadata["schemaString"])
+    schema, _ = table_schema(metadata)
     ranges = [range_in(stats, physical_path(schema, column.name)) for column in revision.columns]
-    return tags_of(revision, turn.strategy, ranges, int(stats["numRecords"]))
+    return dict(tags_of(revision, step.turn.strategy, ranges, int(stats["numRecords"])))

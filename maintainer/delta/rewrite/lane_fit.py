@@ -1,73 +1,194 @@
-"""What the lanes outside Spark share: how a bin is sent on to the next lane, and the place of its new file."""
+"""A bin as the lanes outside Spark take it, where they write it, and how it is sent on to the next lane.
+
+What a lane takes and returns are values and a file store: nothing of a session, and nothing that cannot be sent to
+another process. What belongs to the process that writes is its ``Workplace``.
+"""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.log.staged_file import WrittenFile
+from maintainer.delta.log.schema_names import indexed_schema, table_schema
+from maintainer.delta.log.staged_file import Marks, WrittenFile
+from maintainer.delta.proof.statistics_figures import StatisticsColumn, statistics_columns
+from maintainer.delta.rewrite.curve_writer import curve_tags
 from maintainer.delta.rewrite.unfinished_files import folders_of
+from maintainer.delta.storage.file_store import FilesHere, StoredFile, TransferError
+from maintainer.delta.storage.table_log import TableLog
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
-from maintainer.model.plan.lanes import Codec
-from maintainer.model.plan.steps import Bin
+from maintainer.engine.step_meter import StepMeter, polled
+from maintainer.errors import CommitNotLanded
+from maintainer.model.plan.lanes import SourceStatistics
+from maintainer.model.plan.steps import Bin, RewriteStep
 from maintainer.model.table.table_facts import TableFacts
 
 if TYPE_CHECKING:
-    from maintainer.delta.rewrite.rewrite_job import RewriteJob
-
-
-class LaneUnfit(Exception):
-    """A bin does not fit its lane, for the reason in its text. Nothing that the lane wrote is left."""
-
+    import numpy as np
 
 CODEC = "spark.sql.parquet.compression.codec"
 
 
-@contextmanager
-def writing_codec(jvm: DeltaJvm, codec: Codec | None) -> Iterator[None]:
-    """Have Spark write with a codec within the block; the session's own is put back."""
-    if codec is None:
-        yield
-        return
-    before = jvm.spark.conf.get(CODEC, None)
-    jvm.spark.conf.set(CODEC, codec.value)
-    try:
-        yield
-    finally:
-        with suppress(Exception):  # the JVM may be gone, and the setting with it
-            if before is None:
-                jvm.spark.conf.unset(CODEC)
-            else:
-                jvm.spark.conf.set(CODEC, before)
+class LaneUnfit(Exception):
+    """A bin does not fit its lane, for the reason in its text. What the lane wrote is not left, but for ``stored``."""
+
+    stored: tuple[str, ...] = ()
+    """Paths of new files that are in their place; whoever asked for the bin removes them."""
 
 
-def new_path(job: RewriteJob, number: int, folder: str, part: int = 0) -> str:
-    """Name a new file of a bin, as the log spells it."""
-    name = f"part-{number:05d}-{uuid.uuid4()}-c{part:03d}.{job.codec}.parquet"
-    return f"{folder}{job.file_prefix}{name}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinWork:
+    """One bin of a batch.
 
-
-def published(job: RewriteJob, number: int, path: str, sources: Sequence[AddAction], stats: str) -> WrittenFile:
-    """Put a new file of a bin in its place, and make its ``add`` action.
-
-    Raises:
-        LaneUnfit: The store does not take it from this process.
-        CommitNotLanded: C702, the store does not hold what was written.
+    Attributes:
+        number: Its place in the batch.
+        size_bytes: Of its files.
+        step: What is done; its batches are left out.
+        num_files: How many files are wanted.
+        sources: Its files as they are live, with the statistics that the log has of them.
+        deleted_rows: Of each, the numbers of its soft-deleted rows.
+        metadata: The ``metaData`` action by which it is read and written.
+        table: Where paths of the log lie, and the store that has them.
+        where: The table's identifier.
+        path_stem: What the paths of its new files begin with; nobody else's do.
+        codec: Of the new files, in Spark's words.
+        tight_bounds: Whether statistics say that bounds are tight.
+        marks: Of its new files.
     """
-    stored, marks = job.publish(path), job.marks[number]
-    add: dict[str, Any] = {
-        "path": path,
-        "partitionValues": sources[0].get("partitionValues") or {},
-        "size": stored.size_bytes,
-        "modificationTime": stored.modification_time_ms,
-        "dataChange": False,
-        "stats": stats,
-    }
-    return WrittenFile(add, (*marks.tags, *job.curve_tags(stats).items()), number, marks.clustering_provider)
+
+    number: int
+    size_bytes: int
+    step: RewriteStep
+    num_files: int
+    sources: tuple[AddAction, ...]
+    deleted_rows: tuple[Sequence[int], ...]
+    metadata: Mapping[str, Any]
+    table: TableLog
+    where: str
+    path_stem: str
+    codec: str
+    tight_bounds: bool
+    marks: Marks
+
+    @property
+    def schema(self) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """The table's logical schema, and its partition columns."""
+        return table_schema(self.metadata)
+
+    @property
+    def indexed(self) -> tuple[StatisticsColumn, ...]:
+        """The columns that statistics are collected for."""
+        return statistics_columns(indexed_schema(self.metadata), ())
+
+    @property
+    def source_uris(self) -> list[str]:
+        """Where its files are."""
+        return [self.table.uri(str(add["path"])) for add in self.sources]
+
+    def path(self, part: int = 0) -> str:
+        """Return the path of a new file, as the log spells it."""
+        return f"{self.path_stem}-c{part:03d}.{self.codec}.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenBin:
+    """The new files of a bin, in their place.
+
+    Attributes:
+        files: None where the bin has no rows.
+        stored: What the storage says of each.
+        row_order: The rows of each file by their place among all that were read, where they were put in an order.
+        source_findings: What the log had wrong about its files, where the lane read their statistics.
+        recompressed: Pages were compressed anew: the bytes of a copy prove nothing.
+    """
+
+    files: tuple[WrittenFile, ...]
+    stored: tuple[StoredFile, ...]
+    row_order: list[np.ndarray] | None = None
+    source_findings: SourceStatistics | None = None
+    recompressed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """What the process that writes a bin brings.
+
+    Attributes:
+        here: The way to open the table's files in this process; None where only Spark can.
+        copy_row_groups: See ``ParquetCalls``, without the folder.
+        meter: Is told how far the work is.
+        stop: Set when the run is to end: work in this process ends soon after it, as Spark's cancelled jobs do.
+    """
+
+    here: FilesHere | None
+    copy_row_groups: Callable[..., None]
+    meter: StepMeter = field(default_factory=StepMeter)
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def path(self, uri: str) -> str:
+        """Return where a file lies on this machine, or is to be written.
+
+        Raises:
+            LaneUnfit: Only Spark can open the table's files.
+        """
+        return self._files_here().path(uri)
+
+    def _files_here(self) -> FilesHere:
+        if self.here is None:
+            raise LaneUnfit("its files are read through Hadoop alone")
+        return self.here
+
+    def fetch(self, table: TableLog, adds: Iterable[AddAction]) -> None:
+        """Bring files here; nothing is done for those of a disk.
+
+        Raises:
+            LaneUnfit: That is not possible. Spark then reads them, or says what is wrong.
+        """
+        try:
+            self._files_here().fetch({table.uri(str(add["path"])): int(add["size"]) for add in adds})
+        except TransferError as error:
+            raise LaneUnfit(f"its files cannot be fetched: {error}") from error
+
+    def publish(self, uri: str) -> StoredFile:
+        """Put a new file in its place, and return what its storage says of it.
+
+        Raises:
+            LaneUnfit: The store does not take it from this process.
+            CommitNotLanded: C702, the store does not hold what was written.
+        """
+        try:
+            return self._files_here().publish(uri)
+        except TransferError as error:
+            raise LaneUnfit(f"its new file cannot be stored: {error}") from error
+
+    def published(self, work: BinWork, part: int, stats: str) -> tuple[WrittenFile, StoredFile]:
+        """Put a new file of a bin in its place, and make its ``add`` action; raises as ``publish``."""
+        stored, marks = self.publish(work.table.uri(work.path(part))), work.marks
+        add: dict[str, Any] = {
+            "path": work.path(part),
+            "partitionValues": work.sources[0].get("partitionValues") or {},
+            "size": stored.size_bytes,
+            "modificationTime": stored.modification_time_ms,
+            "dataChange": False,
+            "stats": stats,
+        }
+        tags = curve_tags(work.step, stats, work.metadata, work.where)
+        return WrittenFile(add, (*marks.tags, *tags.items()), work.number, marks.clustering_provider), stored
+
+    def size_polled(self, work: BinWork, path: str) -> AbstractContextManager[None]:
+        """Keep the meter up to date with the size of a bin's new file, which grows within one call to Java."""
+        return polled(lambda: self.meter.written(work.number, min(os.stat(path).st_size, work.size_bytes)))
+
+    def check_stop(self, where: str) -> None:
+        """Raise C702 if the run is to end."""
+        if self.stop.is_set():
+            what = "stopped while new files were written"
+            raise CommitNotLanded(what, where=where, help="run `maintainer apply` again")
 
 
 def folder_of_sources(storage: TableStorage, facts: TableFacts, bin_: Bin, sources: Sequence[AddAction]) -> str:

@@ -11,27 +11,26 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import threading
 import time
+import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.schema_names import indexed_schema
 from maintainer.delta.log.staged_file import Marks, WrittenFile
 from maintainer.delta.proof.statistics_figures import FileFigures as StatisticsFigures
 from maintainer.delta.proof.statistics_figures import StatisticsColumn
 from maintainer.delta.rewrite.commit.batch_transaction import Transaction, check_all_live
-from maintainer.delta.rewrite.curve_writer import tags_from_statistics
-from maintainer.delta.rewrite.lane_fit import CODEC, LaneUnfit
+from maintainer.delta.rewrite.curve_writer import curve_tags, num_files_of
+from maintainer.delta.rewrite.lane_fit import CODEC, BinWork, LaneUnfit, Workplace, WrittenBin, folder_of_sources
 from maintainer.delta.rewrite.unfinished_files import folders_of, remove_files_named
 from maintainer.delta.storage.failures.engine_failures import as_write_error
-from maintainer.delta.storage.file_store import FilesHere, StoredFile, TransferError
+from maintainer.delta.storage.table_log import TableLog
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader
 from maintainer.delta.transaction.requirements import (
@@ -45,7 +44,7 @@ from maintainer.engine.step_meter import StepMeter, polled
 from maintainer.errors import CommitNotLanded, FileAbsent, FileUnreadable, MaintainerError, raise_from
 from maintainer.errors.missing_files import missing_before
 from maintainer.model.plan.lanes import LaneChoice, SourceStatistics
-from maintainer.model.plan.steps import Batch, RewriteStep, ZOrderStep
+from maintainer.model.plan.steps import Batch, RewriteStep
 from maintainer.model.run.outcome import Fingerprint
 from maintainer.model.table.table_facts import TableFacts
 
@@ -57,6 +56,9 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 MAX_LEFT_OVER_NAMED = 3
+
+ORDERED_ROWS_KEPT = 32_000_000
+"""Rows of a batch whose new places are kept, 8 bytes each, to carry over what others delete meanwhile."""
 
 
 @dataclass(slots=True)
@@ -165,45 +167,50 @@ class RewriteJob:
         return self.opened_storage
 
     @cached_property
-    def here(self) -> FilesHere | None:
-        """The way to open the table's files in this process; None where only Spark can. Closed with the job."""
-        return self.storage.files.here()
+    def place(self) -> Workplace:
+        """Where bins outside Spark are written in this process. Its files are removed with the job."""
+        here = self.storage.files.here()
+        return Workplace(here, lambda *to_copy, **how: self.jvm.copy_row_groups(self.storage.folder, *to_copy, **how),
+                         self.meter, self.stop)  # fmt: skip
 
-    def path(self, uri: str) -> str:
-        """Where a file of a lane outside Spark lies on this machine, or is to be written.
-
-        Raises:
-            LaneUnfit: Only Spark can open the table's files.
-        """
-        return self._files_here().path(uri)
-
-    def _files_here(self) -> FilesHere:
-        if self.here is None:
-            raise LaneUnfit("its files are read through Hadoop alone")
-        return self.here
-
-    def fetch(self, sources: Iterable[AddAction]) -> None:
-        """Bring files here for a lane outside Spark; nothing is done for those of a disk.
+    def work_of(self, number: int) -> BinWork:
+        """A bin as the lanes outside Spark take it.
 
         Raises:
-            LaneUnfit: That is not possible. Spark then reads them, or says what is wrong.
+            LaneUnfit: None of them can.
         """
+        bin_, sources = self.batch.bins[number], self.judged_sources_of([number])
+        folder = folder_of_sources(self.storage, self.facts, bin_, sources)
         try:
-            self._files_here().fetch({self.storage.uri(str(add["path"])): int(add["size"]) for add in sources})
-        except TransferError as error:
-            raise LaneUnfit(f"its files cannot be fetched: {error}") from error
+            deleted_rows = tuple(self.deleted_rows(add) for add in sources)
+        except Exception as error:
+            raise LaneUnfit("the soft-deleted rows of a file cannot be read here") from error
+        return BinWork(
+            number=number,
+            size_bytes=bin_.size_bytes,
+            step=replace(self.step, batches=()),
+            num_files=num_files_of(self.step, bin_),
+            sources=tuple(sources),
+            deleted_rows=deleted_rows,
+            metadata=self.metadata,
+            table=TableLog(self.storage.files, self.storage.root_uri),
+            where=self.where,
+            path_stem=f"{folder}{self.file_prefix}part-{number:05d}-{uuid.uuid4()}",
+            codec=self.codec,
+            tight_bounds="deletionVectors" in self.facts.protocol.writer_features,
+            marks=self.marks[number],
+        )
 
-    def publish(self, path: str) -> StoredFile:
-        """Put a new file that a lane outside Spark wrote in its place, and return what its storage says of it.
-
-        Raises:
-            LaneUnfit: The store does not take it from this process.
-            CommitNotLanded: C702, the store does not hold what was written.
-        """
-        try:
-            return self._files_here().publish(self.storage.uri(path))
-        except TransferError as error:
-            raise LaneUnfit(f"its new file cannot be stored: {error}") from error
+    def take(self, number: int, written: WrittenBin) -> list[WrittenFile]:
+        """Note how a lane outside Spark wrote a bin, and return its new files."""
+        num_kept = sum(len(order) for orders in self.row_orders.values() for order in orders)
+        if written.row_order is not None and num_kept + sum(map(len, written.row_order)) <= ORDERED_ROWS_KEPT:
+            self.row_orders[number] = written.row_order
+        if written.source_findings is not None:
+            self.source_findings[number] = written.source_findings
+        if written.recompressed:
+            self.recompressed.add(number)
+        return list(written.files)
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -234,18 +241,13 @@ class RewriteJob:
         try:
             self.settings.close()
         finally:
-            if self.here is not None:
-                self.here.close()
+            if self.place.here is not None:
+                self.place.here.close()
 
     @cached_property
     def log(self) -> JavaObject:
         """Delta's log of the table."""
         return self.jvm.log_at(self.facts.location)
-
-    @cached_property
-    def stats_schema(self) -> dict[str, Any]:
-        """The schema of the columns that statistics are collected for, at the version that was read."""
-        return indexed_schema(self.metadata)
 
     @cached_property
     def codec(self) -> str:
@@ -263,6 +265,14 @@ class RewriteJob:
             _LOG.info("%s: the statistics of its files are not judged: %s", self.where, error)
             return {}
 
+    def judged_sources_of(self, bins: Collection[int]) -> list[AddAction]:
+        """The files of bins with the statistics in the log; without, where a lane that read their rows judged them."""
+        return [
+            {**source, "stats": None if number in self.source_findings else self.source_statistics.get(source["path"])}
+            for number in sorted(bins)
+            for source in self.sources_of([number])
+        ]
+
     @contextmanager
     def tasks_polled(self) -> Iterator[None]:
         """Keep the meter up to date with the tasks of the job's Spark jobs: one thread for all bins."""
@@ -275,17 +285,6 @@ class RewriteJob:
                 yield
         finally:
             self.polls_tasks = False
-
-    def size_polled(self, number: int, path: str, total_bytes: int) -> AbstractContextManager[None]:
-        """Keep the meter up to date with the size of a bin's new file, which grows within one call to Java."""
-        return polled(lambda: self.meter.written(number, min(os.stat(path).st_size, total_bytes)))
-
-    def check_stop(self) -> None:
-        """Raise C702 if the run is to end."""
-        if self.stop.is_set():
-            raise CommitNotLanded(
-                "stopped while new files were written", where=self.where, help="run `maintainer apply` again"
-            )
 
     def open(self) -> None:
         """Read the version of the facts, and match every file of the batch to a live AddFile.
@@ -307,7 +306,7 @@ class RewriteJob:
             self.source_of = {file.key: files.adds[file.key] for file in self.batch.files}
             num_files = len(files.adds) if files.complete else None
             self.checkpoint_is_kernels = is_kernels(files.metadata, files.protocol, num_files)
-            _ = self.here  # one for all threads that write bins
+            _ = self.place  # one for all threads that write bins
         self.timings.snapshot = time.monotonic() - started
 
     @contextmanager
@@ -345,10 +344,8 @@ class RewriteJob:
         return self.jvm.kernel_deleted_rows(self.jvm.folder_at(self.jvm.path(self.facts.location)), vector)
 
     def curve_tags(self, stats: str | None) -> dict[str, str]:
-        """The tags of a file on a Z-order curve, from its own statistics; see ``tags_from_statistics``."""
-        if not isinstance(self.step, ZOrderStep) or self.step.turn is None:
-            return {}
-        return dict(tags_from_statistics(stats, self.metadata, self.step.turn, self.where))
+        """The tags of a file on a Z-order curve, from its own statistics."""
+        return curve_tags(self.step, stats, self.metadata, self.where)
 
     def discard(self) -> None:
         """Remove the files of this attempt, also those of failed tasks, unless the bytes of a commit since name one."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from maintainer.delta.jvm import JavaObject
 from maintainer.delta.log.actions import to_physical
+from maintainer.delta.log.schema_names import indexed_schema
 from maintainer.delta.log.staged_file import WrittenFile, widened
 from maintainer.delta.log.statistics_text import statistics_in
 from maintainer.delta.proof.proof_actions import Expected, check_adds, check_removes, check_sizes
@@ -124,7 +125,7 @@ def _joined(job: RewriteJob, parts: list[ProofPart], started: float) -> Proof:
         rows_in_log=None if None in in_log else sum(count or 0 for count in in_log),
         uncovered_columns=tuple(dict.fromkeys(name for part in parts for name in part.measured.uncovered_columns)),
         duration_seconds=time.monotonic() - started,
-        lanes=tuple(use for part in parts for use in lane_uses(job, part)),
+        lanes=lane_uses(job, parts),
         source_statistics=sum(
             [*job.source_findings.values(), *(part.source_findings for part in parts)], NOTHING_JUDGED
         ),
@@ -199,7 +200,7 @@ def _wrong(job: RewriteJob, code: str, what: str, found: str, allowed: str | Non
 
 def _strictness(job: RewriteJob) -> Strictness:
     """What is required of the statistics of a rewrite of ours."""
-    expected = statistics_columns(job.stats_schema, ())
+    expected = statistics_columns(indexed_schema(job.metadata), ())
     return Strictness(
         exact=True,
         complete=(job.jvm.session_setting(COLLECTS_STATISTICS) or "true").lower() == "true",

@@ -69,7 +69,7 @@ def write_by_spark(job: RewriteJob, number: int, bin_: Bin, sources: list[AddAct
         frame = job.jvm.with_row_tracking(frame, transaction.snapshot)
         if isinstance(step, ZOrderStep) and turn is not None:
             revision = revision_of(turn, job.metadata, job.where)
-            cuts = find_cuts(frame, revision, turn, bin_, num_files_of(step, turn, bin_))
+            cuts = find_cuts(frame, revision, turn, bin_, num_files_of(step, bin_))
             laid_out = partial(along_curve, revision=revision, cuts=cuts)
         else:
             laid_out = partial(_lay_out, job.jvm, step=step, bin_=bin_)

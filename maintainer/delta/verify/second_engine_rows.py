@@ -11,11 +11,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from maintainer.delta.log.schema_names import table_schema
 from maintainer.delta.proof.measured_rows import Measured
-from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
-from maintainer.delta.proof.second_engine.duckdb_rows import measure_by_duckdb
+from maintainer.delta.proof.rows_here import rows_here
+from maintainer.delta.proof.second_engine.column_values import CannotCompareError
 from maintainer.delta.proof.statistics_figures import FileFigures, statistics_columns
-from maintainer.delta.rewrite.proof_parts import file_here
 from maintainer.delta.storage.file_store import FilesHere, TransferError
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
@@ -58,9 +58,8 @@ def same_rows(
     here = storage.files.here()
     if here is None:
         return None
-    schema, partition_columns = json.loads(metadata["schemaString"]), metadata["partitionColumns"]
     try:
-        return _measured(storage, here, schema, partition_columns, sources, adds)
+        return _measured(storage, here, metadata, sources, adds)
     except (CannotCompareError, TransferError) as error:
         _LOG.info("%s: rows compared by Spark: %s", storage.root_uri, error)
         return None
@@ -71,13 +70,10 @@ def same_rows(
 def _measured(
     storage: TableStorage,
     here: FilesHere,
-    schema: dict[str, object],
-    partition_columns: Sequence[str],
+    metadata: Mapping[str, Any],
     sources: Sequence[AddAction],
     adds: Sequence[AddAction],
 ) -> Measured | None:
-    statistics = statistics_columns(schema, tuple(partition_columns))
-    columns = compared_columns(schema, tuple(partition_columns))
     total = Fingerprint(0, (0, 0))
     written: dict[str, FileFigures] = {}
     judged: dict[str, FileFigures | None] = {}
@@ -85,8 +81,7 @@ def _measured(
     for partition in {**before, **after}:
         new = after.get(partition, ())
         here.fetch({storage.uri(str(add["path"])): int(add["size"]) for add in (*before.get(partition, ()), *new)})
-        old, files = ([file_here(storage, here, add) for add in side] for side in (before.get(partition, ()), new))
-        part = measure_by_duckdb(columns, statistics, old, files)
+        part = rows_here(storage, here, metadata, before.get(partition, ()), new)
         if part.read != part.written:
             return None
         total += part.read
@@ -96,7 +91,7 @@ def _measured(
     return Measured(
         total,
         total,
-        statistics,
+        statistics_columns(*table_schema(metadata)),
         tuple(written[str(add["path"])] for add in adds),
         (),
         tuple(judged.get(str(source["path"])) for source in sources),

@@ -102,7 +102,7 @@ def _caught(job: RewriteJob, forgery: Forgery) -> MaintainerError | None:
     forged = replace(job, written=forgery.written, timings=RewriteTimings())
     for adds in (job.sources, [file.add for file in forgery.written]):
         with suppress(Exception):  # on a store what is read here is what was fetched; what cannot be is not there
-            forged.fetch(adds)
+            forged.place.fetch(forged.storage, adds)
     try:
         with forged.discarded_on_failure():
             prove_rewrite(forged)

@@ -104,7 +104,7 @@ def carry_deletes(job: RewriteJob, live: LiveFiles) -> None:
 def _check_table(job: RewriteJob, live: LiveFiles) -> None:
     if str(live.metadata["configuration"].get("delta.enableDeletionVectors", "false")).lower() != "true":
         raise CannotCarryError("the table has no deletion vectors")
-    if job.here is None:
+    if job.place.here is None:
         raise CannotCarryError("the table's files cannot be opened here")
     if not live.complete:
         raise CannotCarryError("the table has too many files to look for them")
@@ -161,7 +161,7 @@ def _places_of_deleted(
 
 def _rows_read(job: RewriteJob, source: AddAction) -> RowsRead:
     try:
-        footer = read_footer(job.path(job.storage.uri(str(source["path"]))))
+        footer = read_footer(job.place.path(job.storage.uri(str(source["path"]))))
     except LaneUnfit as error:
         raise CannotCarryError(str(error)) from error
     return RowsRead(footer.num_rows, _deleted_rows(job, source) or ())

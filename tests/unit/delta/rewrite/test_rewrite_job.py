@@ -21,12 +21,13 @@ from maintainer.delta.rewrite import bin_writer
 from maintainer.delta.rewrite.bin_writer import write_bins
 from maintainer.delta.rewrite.commit import rewrite_commit
 from maintainer.delta.rewrite.commit.batch_transaction import check_all_live, newest
-from maintainer.delta.rewrite.lane_fit import LaneUnfit
+from maintainer.delta.rewrite.lane_fit import LaneUnfit, Workplace
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
-from maintainer.delta.storage.file_store import TransferError, java_quote
+from maintainer.delta.storage.file_store import FilesHere, TransferError, java_quote
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.log_paths import path_uri
+from maintainer.delta.storage.table_log import TableLog
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.transaction.requirements import MAX_NAMED, refuse_irregular_files
 from maintainer.engine.step_meter import StepMeter
@@ -146,22 +147,23 @@ class Here:
 
 
 def test_a_transfer_that_the_store_refuses_makes_the_bin_unfit_and_other_bytes_end_the_table(tmp_path: Path) -> None:
-    def job(error: Exception) -> Any:
-        return SimpleNamespace(storage=Storage(tmp_path), _files_here=lambda: Here(error))
+    def place(error: Exception) -> Workplace:
+        return Workplace(cast(FilesHere, Here(error)), never)
 
+    table = TableLog(LocalFiles(), path_uri(str(tmp_path)))
     with pytest.raises(LaneUnfit, match="its files cannot be fetched: 403"):
-        RewriteJob.fetch(job(TransferError("403")), [{"path": "f", "size": 1}])
+        place(TransferError("403")).fetch(table, [{"path": "f", "size": 1}])
     with pytest.raises(LaneUnfit, match="its new file cannot be stored: 403"):
-        RewriteJob.publish(job(TransferError("403")), "f")
+        place(TransferError("403")).publish("f")
     with pytest.raises(CommitNotLanded):
-        RewriteJob.publish(job(CommitNotLanded("other bytes")), "f")
+        place(CommitNotLanded("other bytes")).publish("f")
 
 
 @pytest.mark.parametrize("lane", [Lane.COPY, Lane.LOCAL])
 def test_a_bin_that_is_unfit_for_a_lane_is_written_by_spark_and_other_bytes_by_nobody(
     lane: Lane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Lane] = []
+    asked, left = list[Lane](), list[str]()
 
     def written(error: Exception) -> LaneChoice:
         def write(lane: Lane) -> Any:
@@ -178,14 +180,19 @@ def test_a_bin_that_is_unfit_for_a_lane_is_written_by_spark_and_other_bytes_by_n
         monkeypatch.setattr(bin_writer, "write_in_process", write(Lane.LOCAL))
         failures: list[BaseException] = []
         job = SimpleNamespace(
-            meter=StepMeter(), lanes={}, write_failures=failures, sources_of=lambda bins: (), fetch=lambda adds: None
-        )
+            meter=StepMeter(), lanes={}, write_failures=failures, sources_of=lambda bins: (), where="t",
+            work_of=lambda number: SimpleNamespace(table=None, sources=()), take=lambda number, written: [],
+            delete_written=left.extend, place=SimpleNamespace(fetch=lambda table, adds: None),
+        )  # fmt: skip
         bin_writer._write_bin(cast(Any, job), 0, Bin((DataFile("f", 1, 1),), LaneChoice(lane, "small", lane)))
         for failure in failures:
             raise failure
         return cast(LaneChoice, job.lanes[0])
 
-    assert written(LaneUnfit("its files cannot be fetched")) == LaneChoice(Lane.SPARK, "its files cannot be fetched")
+    unfit = LaneUnfit("its files cannot be fetched")
+    unfit.stored = ("a new file",)
+    assert written(unfit) == LaneChoice(Lane.SPARK, "its files cannot be fetched")
+    assert left == ["a new file"]
     assert asked == [lane, Lane.SPARK]
     with pytest.raises(CommitNotLanded):
         written(CommitNotLanded("other bytes"))

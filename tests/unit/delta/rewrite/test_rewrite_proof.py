@@ -27,11 +27,9 @@ def job(tmp_path: Path) -> Any:
     proven = json.dumps(STATS), COLUMNS, FileFigures(3, (1,), 0, 0b11)
     return SimpleNamespace(
         judged={"new.parquet": proven},
-        metadata={"schemaString": json.dumps(SCHEMA), "partitionColumns": []},
-        stats_schema=SCHEMA,
+        metadata={"schemaString": json.dumps(SCHEMA), "partitionColumns": [], "configuration": {}},
         storage=SimpleNamespace(uri=lambda path: f"file:{tmp_path}/{path}"),
-        here=OnDisk(),
-        path=OnDisk().path,
+        place=SimpleNamespace(here=OnDisk()),
         jvm=SimpleNamespace(session_setting={}.get),
     )
 

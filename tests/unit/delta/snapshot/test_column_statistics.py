@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from maintainer.delta.rewrite.curve_writer import revision_of, tags_from_statistics
+from maintainer.delta.rewrite.curve_writer import curve_tags, revision_of
 from maintainer.delta.snapshot.column_statistics import parse_statistics, physical_path, range_in
 from maintainer.errors import CommitConflict, CommitNotLanded
 from maintainer.model.plan.layout_tags import CURVE_CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG
+from maintainer.model.plan.steps import ZOrderStep
 from maintainer.model.plan.zorder_turn import Strategy, Turn
 from maintainer.planning.curve.revision import Revision, make_column
 
@@ -50,12 +51,17 @@ def test_statistics_that_cannot_be_read_say_nothing(text: str | None) -> None:
 
 REVISION = Revision(4, (make_column("id", "long", [str(n) for n in range(64)], max_bits=3),))
 TURN = Turn(Strategy.PIECES, REVISION.tag, 10, (1,), cube="01")
-METADATA = {"schemaString": json.dumps(SCHEMA), "configuration": {REVISION.property_name: REVISION.to_json()}}
+STEP = ZOrderStep((), ("id",), 1, 1, (), turn=TURN)
+METADATA = {
+    "schemaString": json.dumps(SCHEMA),
+    "partitionColumns": [],
+    "configuration": {REVISION.property_name: REVISION.to_json()},
+}
 
 
 def test_tags_follow_from_the_statistics_of_the_file() -> None:
     stats = json.dumps({"numRecords": 10, "minValues": {"id": 16}, "maxValues": {"id": 23}, "nullCount": {"id": 0}})
-    assert dict(tags_from_statistics(stats, METADATA, TURN, "t")) == {
+    assert dict(curve_tags(STEP, stats, METADATA, "t")) == {
         REVISION_TAG: REVISION.tag,
         CURVE_CUBE_TAG: "010",
         ELEMENTS_TAG: "10",
@@ -66,7 +72,7 @@ def test_tags_follow_from_the_statistics_of_the_file() -> None:
 @pytest.mark.parametrize("stats", ['{"minValues":{"id":1}}', None])
 def test_a_file_without_statistics_is_not_committed(stats: str | None) -> None:
     with pytest.raises(CommitNotLanded, match="without statistics") as caught:
-        tags_from_statistics(stats, METADATA, TURN, "t")
+        curve_tags(STEP, stats, METADATA, "t")
     assert (caught.value.code, caught.value.where) == ("C702", "t")
 
 

@@ -1,0 +1,65 @@
+"""A bin outside Spark is work that can be sent to another process: values, a file store, and the lane's function."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from maintainer.delta.log.staged_file import Marks
+from maintainer.delta.rewrite.lane_fit import BinWork, LaneUnfit, Workplace
+from maintainer.delta.rewrite.local.local_lane import write_in_process
+from maintainer.delta.storage.local_files import LocalFiles, OnDisk
+from maintainer.delta.storage.log_paths import path_uri
+from maintainer.delta.storage.table_log import TableLog
+from maintainer.model.plan.rewrite_request import RewriteRequest
+from maintainer.model.plan.steps import CompactStep, PartitionRewriteStep, RewriteStep
+
+SCHEMA = {"fields": [{"name": "id", "type": "long", "metadata": {}}, {"name": "day", "type": "date", "metadata": {}}]}
+COMPACT = CompactStep((), 1 << 20, 1, ())
+
+
+def never(*anything: object) -> Any:
+    raise AssertionError("a JVM was asked for")
+
+
+def work_on(folder: Path, days: list[int], step: RewriteStep = COMPACT, num_files: int = 1) -> BinWork:
+    """A bin of one file for each day, counted from 1970."""
+    sources = []
+    for number, day in enumerate(days):
+        rows = pa.table({"id": [number, number], "day": pa.array([day, None], pa.int32()).cast(pa.date32())})
+        pq.write_table(rows, folder / f"{number}.parquet")
+        size = (folder / f"{number}.parquet").stat().st_size
+        sources.append({"path": f"{number}.parquet", "size": size, "partitionValues": {}, "stats": None})
+    metadata = {"schemaString": json.dumps(SCHEMA), "partitionColumns": [], "configuration": {}}
+    return BinWork(
+        number=0, size_bytes=1, step=step, num_files=num_files, sources=tuple(sources),
+        deleted_rows=tuple(() for _ in days), metadata=metadata, table=TableLog(LocalFiles(), path_uri(str(folder))),
+        where="t", path_stem="part-run", codec="snappy", tight_bounds=False, marks=Marks((("A", "b"),)),
+    )  # fmt: skip
+
+
+def test_a_bin_is_written_by_what_arrives_of_it_and_what_was_written_is_sent_back(tmp_path: Path) -> None:
+    sent: BinWork = pickle.loads(pickle.dumps(work_on(tmp_path, [3, 1, 2])))
+    written = write_in_process(sent, Workplace(OnDisk(), never))
+    assert pickle.loads(pickle.dumps(written)) == written
+    (file,), (stored,) = written.files, written.stored
+    assert (file.path, file.tags, stored.size_bytes) == ("part-run-c000.snappy.parquet", (("A", "b"),), file.size_bytes)
+    rows = pq.read_table(tmp_path / file.path).to_pydict()
+    assert rows["id"] == [0, 0, 1, 1, 2, 2]
+    assert rows["day"][::2] == [datetime.date(1970, 1, day) for day in (4, 2, 3)]
+
+
+def test_where_a_later_file_cannot_be_written_those_before_it_are_named(tmp_path: Path) -> None:
+    """A day behind the year 9999 has no text in the log, and stands in the last file."""
+    step = PartitionRewriteStep((), RewriteRequest(2, None, ("day",)), 1, ())
+    with pytest.raises(LaneUnfit, match="beyond the year 9999") as caught:
+        write_in_process(work_on(tmp_path, [5, 3_000_000], step, 2), Workplace(OnDisk(), never))
+    assert caught.value.stored == ("part-run-c000.snappy.parquet",)
+    assert [path.name for path in tmp_path.glob("part-*")] == ["part-run-c000.snappy.parquet"]
