@@ -287,16 +287,7 @@ def status(project: Project, spec: RunSpec, *, scheduled: bool = False) -> Itera
         ProjectError: A selector cannot be read, or selects nothing.
     """
     with opened_tables(project, spec, "status") as (project, opened, chosen):
-        yield lambda: look_at_all(
-            project,
-            opened,
-            chosen,
-            spec.selection,
-            at_ms=Clock().now_ms(),
-            jobs=spec.jobs,
-            scheduled=scheduled,
-            stages=spec.engine.stages,
-        )
+        yield lambda: look_at_all(project, opened, chosen, spec, at_ms=Clock().now_ms(), scheduled=scheduled)
 
 
 def verify(project: Project, spec: RunSpec, request: VerifyRequest, on_problem: OnProblem) -> VerifyRun:

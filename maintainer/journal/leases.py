@@ -12,19 +12,17 @@ Leases only save work. Delta's own commit protocol keeps tables whole, also wher
 from __future__ import annotations
 
 import contextlib
-import json
 import socket
 import threading
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from maintainer.errors import Refused
 from maintainer.journal.events.event_log import EVENTS_FILE, is_alive
 from maintainer.journal.folder.atomic_files import FolderUnwritable, LockHeld
-from maintainer.journal.folder.documents import MAX_TRIES, Document, Documents, LocalDocuments
+from maintainer.journal.folder.documents import Document, Documents, LocalDocuments, data_of, replaced, value_in
 from maintainer.journal.folder.run_folder import LEASES, file_name
-from maintainer.model.codec import decode
 
 LEASE_SECONDS = 120
 """A lease that was not renewed for so long has ended."""
@@ -120,14 +118,8 @@ class Leases:
             try:
                 lease = self._take(name, table)
             except LockHeld as error:
-                raise Refused(
-                    "another run is working on the table",
-                    code="A406",
-                    where=table,
-                    found=error.strerror,
-                    help=f"nothing was changed; wake up or end that process (`fuser {error.filename}` names it), "
-                    "then use `maintainer retry`",
-                ) from error
+                help = f"wake up or end that process (`fuser {error.filename}` names it), then use `maintainer retry`"
+                raise _busy(table, error.strerror, help) from error
             except OSError as error:
                 raise FolderUnwritable.at(Path(self._documents.place(name)), error, code="E651") from error
             with self._lock:
@@ -139,24 +131,18 @@ class Leases:
         return lease
 
     def _take(self, name: str, table: str) -> Lease:
-        for _ in range(MAX_TRIES):
-            document = self._documents.read(name)
-            before = _holder(document)
+        def taken(document: Document | None) -> bytes:
+            before = value_in(document, Holder)
             if before is not None and not self._ended(before):
                 seconds_left = max(0, before.expires_at_ms - self._now_ms()) // 1000
                 on = before.host if before.table == table else f"{before.host} at {before.table}, which has the same id"
-                raise Refused(
-                    "another run is working on the table",
-                    code="A406",
-                    where=table,
-                    found=f"run {before.run_id} on {on}; its lease ends in {seconds_left} s if it is not renewed",
-                    help="nothing was changed; wait for that run, then use `maintainer retry`; "
-                    "if that run is dead: `maintainer leases break TABLE --reason TEXT`",
-                )
-            lease = Lease(name, 1, None) if before is None else Lease(name, before.token + 1, before.run_id)
-            if self._write(lease, table, document):
-                return lease
-        raise OSError(0, f"other runs changed the lease {MAX_TRIES} times while it was read")
+                found = f"run {before.run_id} on {on}; its lease ends in {seconds_left} s if it is not renewed"
+                help = "wait for that run, then use `maintainer retry`; if that run is dead: "
+                raise _busy(table, found, f"{help}`maintainer leases break TABLE --reason TEXT`")
+            return data_of(self._holder(table, 1 if before is None else before.token + 1))
+
+        before = value_in(replaced(self._documents, name, taken), Holder)
+        return Lease(name, 1, None) if before is None else Lease(name, before.token + 1, before.run_id)
 
     def check(self, lease: Lease, table: str) -> None:
         """Make sure, right before a commit, that the lease is still ours.
@@ -165,24 +151,15 @@ class Leases:
             Refused: A407, it ended and another run took it, or it cannot be read.
         """
         try:
-            holder = _holder(self._documents.read(lease.name))
+            holder = value_in(self._documents.read(lease.name), Holder)
         except OSError as error:
-            raise Refused(
-                "the lease on the table cannot be read, so nothing more is committed to it",
-                code="A407",
-                where=table,
-                found=f"{self._documents.place(lease.name)}: {error.strerror or error}",
-                help="make the place readable; `maintainer retry` does the rest",
-            ) from error
-        if holder is None or holder.token != lease.token or holder.run_id != self._run_id:
-            raise Refused(
-                "the lease on the table was lost, so nothing more is committed to it",
-                code="A407",
-                where=table,
-                found=f"run {holder.run_id} on {holder.host} has it now" if holder else "the lease was removed",
-                help="this process was paused for longer than a lease lasts, or somebody ended its lease; "
-                "`maintainer retry` does what is left",
-            )
+            found = f"{self._documents.place(lease.name)}: {error.strerror or error}"
+            help = "make the place readable; `maintainer retry` does the rest"
+            raise _lost(table, "cannot be read", found, help) from error
+        if not self._is_ours(holder, lease):
+            found = f"run {holder.run_id} on {holder.host} has it now" if holder else "the lease was removed"
+            help = "this process was paused for longer than a lease lasts, or somebody ended its lease; "
+            raise _lost(table, "was lost", found, f"{help}`maintainer retry` does what is left")
 
     def release(self, lease: Lease) -> OSError | None:
         """Give a lease back; a failure is tried again. Never raises: one that stays behind ends by itself.
@@ -208,11 +185,11 @@ class Leases:
 
     def _give_back(self, lease: Lease) -> None:
         document = self._documents.read(lease.name)
-        holder = _holder(document)
-        if holder is None or holder.token != lease.token or holder.run_id != self._run_id:
+        holder = value_in(document, Holder)
+        if holder is None or not self._is_ours(holder, lease):
             return
         # Not removed: the next holder's token must be greater.
-        ended = _written(replace(holder, expires_at_ms=0))
+        ended = data_of(replace(holder, expires_at_ms=0))
         if not self._documents.replace(lease.name, ended, document, durable=False):
             raise OSError(0, "the lease was renewed meanwhile")  # and is tried again
 
@@ -232,9 +209,10 @@ class Leases:
         for lease, table in held:
             with contextlib.suppress(OSError):
                 document = self._documents.read(lease.name)
-                holder = _holder(document)
+                holder = value_in(document, Holder)
                 if holder is not None and holder.token == lease.token and holder.expires_at_ms:
-                    self._write(lease, table, document)  # not where it was given back or taken since it was read
+                    # Not where it was given back or taken since it was read.
+                    self._documents.replace(lease.name, data_of(self._holder(table, lease.token)), document)
 
     def _renew_all(self) -> None:
         while not self._closed.wait(self._seconds / RENEWALS):
@@ -244,10 +222,21 @@ class Leases:
         """Whether a holder has given up; our own earlier lease never stands in our way."""
         return holder.run_id == self._run_id or _has_ended(holder, self._local_runs, self._now_ms())
 
-    def _write(self, lease: Lease, table: str, before: Document | None) -> bool:
-        expires_at_ms = self._now_ms() + int(self._seconds * 1000)
-        holder = Holder(self._run_id, table, self._host, lease.token, expires_at_ms)
-        return self._documents.replace(lease.name, _written(holder), before)
+    def _is_ours(self, holder: Holder | None, lease: Lease) -> bool:
+        return holder is not None and (holder.token, holder.run_id) == (lease.token, self._run_id)
+
+    def _holder(self, table: str, token: int) -> Holder:
+        return Holder(self._run_id, table, self._host, token, self._now_ms() + int(self._seconds * 1000))
+
+
+def _busy(table: str, found: str | None, help: str) -> Refused:
+    what = "another run is working on the table"
+    return Refused(what, code="A406", where=table, found=found, help=f"nothing was changed; {help}")
+
+
+def _lost(table: str, how: str, found: str, help: str) -> Refused:
+    what = f"the lease on the table {how}, so nothing more is committed to it"
+    return Refused(what, code="A407", where=table, found=found, help=help)
 
 
 def local_leases(runs_dir: Path) -> Documents:
@@ -277,7 +266,7 @@ def all_leases(documents: Documents) -> list[tuple[str, Holder]]:
     Raises:
         OSError: The leases cannot be listed, or one of them not read.
     """
-    holders = ((name, _holder(documents.read(name))) for name in documents.names())
+    holders = ((name, value_in(documents.read(name), Holder)) for name in documents.names())
     return [(name, holder) for name, holder in holders if holder is not None]
 
 
@@ -292,15 +281,14 @@ def break_lease(documents: Documents, name: str, by_run: str) -> Holder | None:
     Raises:
         OSError: It cannot be written.
     """
-    for _ in range(MAX_TRIES):
-        document = documents.read(name)
-        broken = _holder(document)
+
+    def ended(document: Document | None) -> bytes | None:
+        broken = value_in(document, Holder)
         if broken is None:
             return None
-        ended = Holder(by_run, broken.table, socket.gethostname(), broken.token + 1, 0)
-        if documents.replace(name, _written(ended), document):
-            return broken
-    raise OSError(0, f"other runs changed the lease {MAX_TRIES} times while it was read")
+        return data_of(Holder(by_run, broken.table, socket.gethostname(), broken.token + 1, 0))
+
+    return value_in(replaced(documents, name, ended), Holder)
 
 
 def _has_ended(holder: Holder, local_runs: Path | None, now_ms: int) -> bool:
@@ -314,17 +302,3 @@ def _has_ended(holder: Holder, local_runs: Path | None, now_ms: int) -> bool:
         return False
     folder = local_runs / holder.run_id
     return folder.is_dir() and not is_alive(folder / EVENTS_FILE)
-
-
-def _written(holder: Holder) -> bytes:
-    return json.dumps(asdict(holder)).encode("utf-8", "surrogatepass")
-
-
-def _holder(document: Document | None) -> Holder | None:
-    """What a lease says, None where there is none; one that is damaged counts as ended, its token as unknown."""
-    if document is None:
-        return None
-    try:
-        return decode(Holder, json.loads(document.data), ignore_unknown=True)
-    except ValueError:
-        return None

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from maintainer.journal.folder.documents import MAX_TRIES, Documents
-from maintainer.model.codec import decode
+from maintainer.journal.folder.documents import Documents, data_of, replaced, value_in
 
 STOPS = "stops"
 """The folder of the state with a document for each run that was asked."""
@@ -35,11 +33,7 @@ def ask_to_stop(documents: Documents, run_id: str, request: StopRequest) -> None
     Raises:
         OSError: It cannot be written.
     """
-    name = f"{run_id}.json"
-    for _ in range(MAX_TRIES):
-        if documents.replace(name, json.dumps(asdict(request)).encode(), documents.read(name)):
-            return
-    raise OSError(0, f"others changed the request {MAX_TRIES} times while it was written")
+    replaced(documents, f"{run_id}.json", lambda _: data_of(request))
 
 
 @contextlib.contextmanager
@@ -53,9 +47,9 @@ def stopped_on_request(documents: Documents, run_id: str, stop: Callable[[StopRe
     def look() -> None:
         while not ended.wait(LOOK_SECONDS):
             # A store that is away, or a document that is damaged, stops nothing: it is looked at again.
-            with contextlib.suppress(OSError, ValueError):
-                if (document := documents.read(name)) is not None:
-                    stop(decode(StopRequest, json.loads(document.data), ignore_unknown=True))
+            with contextlib.suppress(OSError):
+                if (request := value_in(documents.read(name), StopRequest)) is not None:
+                    stop(request)
                     return
 
     threading.Thread(target=look, name="maintainer-stop", daemon=True).start()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from maintainer.app.engine_access import EngineOptions, project_engine
-from maintainer.app.lookback.run_history import history_row, recorded_rows, rows_of_table
+from maintainer.app.lookback.run_history import HistoryQuery, history_row, recorded_rows, rows_of_table
 from maintainer.app.lookback.table_history import beside_ours, ledger_rows, table_commits
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.chosen_tables import named_policy
@@ -21,32 +21,7 @@ from maintainer.policy.table_names import identity
 MAX_ROWS = 100_000
 """As many steps as one look at the history returns at most."""
 
-DEFAULT_ROWS = 200
-
 LOG_UNREAD_CODE = "T403"
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryQuery:
-    """Which steps are asked for.
-
-    Args:
-        table: Only this table's, as a policy names it; None for all.
-        since_ms: Only steps that started then or later, milliseconds since 1970 UTC.
-        failed: Only steps that did not succeed.
-        ours: Only our own steps: the table's log is not read.
-        ledger: Read the ledger, which knows the runs of every machine, and not the run folders.
-        file: Only deletions for which this data file was planned, by its address or the end of it; no log is read.
-        limit: At most so many, 1 to ``MAX_ROWS``.
-    """
-
-    table: str | None = None
-    since_ms: int | None = None
-    failed: bool = False
-    ours: bool = False
-    ledger: bool = False
-    limit: int = DEFAULT_ROWS
-    file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +60,12 @@ def recorded_steps(project: Project, query: HistoryQuery, engine: EngineOptions)
         ref = policy.table
     with_others = ref is not None and not (query.ours or query.failed or query.file)
     known = current_tables((ref,), project.past_runs_dir)[ref.identifier] if ref else None
-    limit = MAX_ROWS if with_others else query.limit
+    all_of_it = replace(query, limit=MAX_ROWS if with_others else query.limit)
     unread: list[Problem] = []
     if query.ledger:
-        rows = ledger_rows(
-            project, table=known, since_ms=query.since_ms, failed=query.failed, limit=limit, options=engine
-        )
+        rows = ledger_rows(project, all_of_it, known, engine)
     else:
-        of_table = rows_of_table(known, project.root)
-        recorded, unread = recorded_rows(
-            project.past_runs_dir,
-            of_table=of_table,
-            since_ms=query.since_ms,
-            failed=query.failed,
-            file=query.file,
-            limit=limit,
-        )
+        recorded, unread = recorded_rows(project.past_runs_dir, all_of_it, rows_of_table(known, project.root))
         rows = list(map(history_row, recorded))
     doubt = known.doubt if rows and known is not None else None
     problems: list[tuple[str | None, Problem]] = [(None, problem) for problem in unread]

@@ -14,7 +14,7 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from maintainer.app.lookback.run_history import history_row, recorded_rows
+from maintainer.app.lookback.run_history import HistoryQuery, history_row, recorded_rows
 from maintainer.app.project_folders import Project
 from maintainer.app.running.verify_commits import past_verifications
 from maintainer.app.selection.managed_search import with_recorded_tables
@@ -42,17 +42,19 @@ MAX_RUNS_BEHIND = 30
 """Earlier runs that a run's curves reach back over."""
 
 
-class NothingRan(ProjectError):
-    """No run can be reported because none was made; `state_page` is what there is to say then."""
+class NoReport(ProjectError):
+    """Of this run, or of any, no report can be made."""
 
-    def __init__(self, what: str, runs_dir: Path) -> None:
-        super().__init__(
-            f"no report can be made: {what}",
-            code="E643",
-            where=str(runs_dir),
-            help="`maintainer history` lists the runs; `maintainer apply` makes one",
-        )
+    default_code = "E643"
+
+    def __init__(self, what: str, where: Path) -> None:
+        help = "`maintainer history` lists the runs; `maintainer apply` makes one"
+        super().__init__(f"no report can be made: {what}", where=str(where), help=help)
         self.reason = what
+
+
+class NothingRan(NoReport):
+    """No run can be reported because none was made; `state_page` is what there is to say then."""
 
 
 def run_page(project: Project, run_id: str | None, tz: tzinfo, *, served: Served | None = None) -> tuple[Path, str]:
@@ -84,7 +86,7 @@ def run_page(project: Project, run_id: str | None, tz: tzinfo, *, served: Served
     for run in past_runs(runs_dir):
         if isinstance(run, tuple):
             if chosen is None and run_id in (None, run[0].name):
-                raise _no_run(run_id, runs_dir, f"it cannot be read: {run[1]}")
+                raise NoReport(f"it cannot be read: {run[1]}", runs_dir / (run_id or ""))
         elif chosen is None:
             if run_id in (None, run.folder.name):
                 chosen = run
@@ -92,10 +94,11 @@ def run_page(project: Project, run_id: str | None, tz: tzinfo, *, served: Served
             earlier.append((run.plan, run.outcome))
     if chosen is None:
         if run_id and (runs_dir / Path(run_id).name).is_dir():
-            raise _no_run(run_id, runs_dir, f"this run has no plan and no results: `maintainer show {run_id}` shows it")
+            why = f"this run has no plan and no results: `maintainer show {run_id}` shows it"
+            raise NoReport(why, runs_dir / run_id)
         if not run_id:
             raise NothingRan("no apply ran yet", runs_dir)
-        raise _no_run(run_id, runs_dir, "there is no such run")
+        raise NoReport("there is no such run", runs_dir / run_id)
     runs = [(chosen.plan, chosen.outcome), *earlier]
     past = past_of(runs[::-1], _key_of(runs))
     about = _about(project)
@@ -153,7 +156,7 @@ def fleet_runs(project: Project, *, since_ms: int, most_runs: int) -> FleetRuns:
             runs.append(run)
     if not runs:
         if unread:
-            raise _no_run(None, runs_dir, f"no run of this time can be read: {unread[0]}")
+            raise NoReport(f"no run of this time can be read: {unread[0]}", runs_dir)
         raise NothingRan("no apply ran in this time", runs_dir)
     plans = [run.plan for run in runs]
     verified, unread_checks = _verified(project, runs_dir, plans, since_ms)
@@ -212,7 +215,7 @@ def table_pages(
     project = with_recorded_tables(fleet.project, (table.ref for table, _ in newest.values()))
     index = TableIndex(run.plan for run in fleet.runs)
     steps: dict[object, list[HistoryRow]] = {}
-    for row in recorded_rows(project.past_runs_dir, limit=MAX_STEPS_READ)[0]:
+    for row in recorded_rows(project.past_runs_dir, HistoryQuery(limit=MAX_STEPS_READ))[0]:
         steps.setdefault(index.key_of(RecordedTable.of_row(row, project.root)), []).append(history_row(row))
     tables = fleet_tables(fleet.pairs, tz, lambda table: index.key_of(RecordedTable.of_plan(table)), fleet.quarantined)
     for table in tables:
@@ -278,15 +281,6 @@ def _key_of(runs: Sequence[tuple[Plan, RunOutcome]]) -> TableKey:
     """Return what tells tables apart in the plans of runs, the newest first: see `TableIndex`."""
     index = TableIndex(plan for plan, _ in runs)
     return lambda table: index.key_of(RecordedTable.of_plan(table))
-
-
-def _no_run(run_id: str | None, runs_dir: Path, why: str) -> ProjectError:
-    return ProjectError(
-        f"no report can be made: {why}",
-        code="E643",
-        where=str(runs_dir / run_id) if run_id else str(runs_dir),
-        help="`maintainer history` lists the runs; `maintainer apply` makes one",
-    )
 
 
 def running_folder(project: Project) -> Path | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -26,6 +26,8 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.table_names import absolute_path, identity, is_called, is_uri
 from maintainer.report.text_layout import UTC, when
 from maintainer.units import count_of, format_duration
+
+DEFAULT_ROWS = 200
 
 NAMED_AFTER_RUNS = 3
 MAX_NAMED = 50
@@ -70,6 +72,36 @@ def in_a_row(runs_dir: Path, outcome: RunOutcome) -> list[Problem]:
     return problems
 
 
+@dataclass(frozen=True, slots=True)
+class HistoryQuery:
+    """Which steps are asked for.
+
+    Args:
+        table: Only this table's, as a policy names it; None for all.
+        since_ms: Only steps that started then or later, milliseconds since 1970 UTC.
+        failed: Only steps that did not succeed.
+        ours: Only our own steps: the table's log is not read.
+        ledger: Read the ledger, which knows the runs of every machine, and not the run folders.
+        file: Only deletions for which this data file was planned, by its address or the end of it; no log is read.
+        limit: At most so many, 1 to ``MAX_ROWS``.
+    """
+
+    table: str | None = None
+    since_ms: int | None = None
+    failed: bool = False
+    ours: bool = False
+    ledger: bool = False
+    limit: int = DEFAULT_ROWS
+    file: str | None = None
+
+    def wants(self, row: LedgerRow) -> bool:
+        """Tell whether a step is one of those, by its time and its end."""
+        in_time = self.since_ms is None or row.started_at_ms >= self.since_ms
+        return in_time and not (self.failed and row.status in ("succeeded", "nothing_left"))
+
+
+EVERY_STEP = HistoryQuery()
+
 OfTable = Callable[[LedgerRow], bool]
 """Tells whether a row is of the table that is asked about."""
 
@@ -82,23 +114,14 @@ def rows_of_table(table: CurrentTable | None, root: Path) -> OfTable:
 
 
 def recorded_rows(
-    runs_dir: Path,
-    *,
-    of_table: OfTable = lambda _row: True,
-    since_ms: int | None = None,
-    failed: bool = False,
-    file: str | None = None,
-    limit: int = 200,
+    runs_dir: Path, query: HistoryQuery = EVERY_STEP, of_table: OfTable = lambda _row: True
 ) -> tuple[list[LedgerRow], list[Problem]]:
     """Return the steps of past runs, newest first, and what could not be read.
 
     Args:
         runs_dir: The folder of all runs.
+        query: Which steps are asked for. Of a file that it names, the reason says what became of it.
         of_table: Which rows are meant.
-        since_ms: Only steps that started then or later.
-        failed: Only steps that did not succeed.
-        file: Only deletions that this data file was planned for; their reason says what became of it.
-        limit: At most so many rows.
 
     Raises:
         EnvironmentUnfit: E641, the folder of runs cannot be listed.
@@ -110,33 +133,26 @@ def recorded_rows(
             unread.append(_unread(*run))
             continue
         ended_at_ms = run.outcome.started_at_ms + int(run.outcome.duration_seconds * 1000)
-        if since_ms is not None and ended_at_ms < since_ms:
+        if query.since_ms is not None and ended_at_ms < query.since_ms:
             break
         steps = [row for row in rows_of(run.plan, run.outcome) if of_table(row)]
-        if file is not None:
-            fates = ((row, _fate_of(file, run, row)) for row in steps)
+        if query.file is not None:
+            fates = ((row, _fate_of(query.file, run, row)) for row in steps)
             steps = [replace(row, reason=fate) for row, fate in fates if fate is not None]
-        for row in reversed(steps):
-            good = row.status in ("succeeded", "nothing_left")
-            if (since_ms is None or row.started_at_ms >= since_ms) and not (failed and good):
-                rows.append(row)
-        if len(rows) >= limit:
+        rows += filter(query.wants, reversed(steps))
+        if len(rows) >= query.limit:
             break
     without_plan = itertools.chain(
         past_undeletes(runs_dir, most=MAX_RUNS_READ), past_verifications(runs_dir, most=MAX_RUNS_READ)
     )
-    for row_or_unread in without_plan if file is None else ():
+    for row_or_unread in without_plan if query.file is None else ():
         if isinstance(row_or_unread, tuple):
             unread.append(_unread(*row_or_unread))
-        elif (
-            of_table(row_or_unread)
-            and (since_ms is None or row_or_unread.started_at_ms >= since_ms)
-            and not (failed and row_or_unread.status == "succeeded")
-        ):
+        elif of_table(row_or_unread) and query.wants(row_or_unread):
             rows.append(row_or_unread)
     # Run ids begin with their time; within a run the order stays.
     rows.sort(key=lambda row: row.run_id, reverse=True)
-    return rows[:limit], unread
+    return rows[: query.limit], unread
 
 
 def _fate_of(file: str, run: PastRun, row: LedgerRow) -> str | None:

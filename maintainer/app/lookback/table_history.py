@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from maintainer.app.engine_access import EngineOptions, open_engine
 from maintainer.app.lookback.hook_commits import MAX_COMMITS_READ
-from maintainer.app.lookback.run_history import history_row, rows_of_table
+from maintainer.app.lookback.run_history import HistoryQuery, history_row, rows_of_table
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.recorded_tables import CurrentTable, current_tables
 from maintainer.errors import MaintainerError, NotSupportedYet
@@ -45,22 +45,14 @@ def table_commits(table: CurrentTable, *, since_ms: int | None, limit: int, opti
 
 
 def ledger_rows(
-    project: Project,
-    *,
-    table: CurrentTable | None,
-    since_ms: int | None,
-    failed: bool,
-    limit: int,
-    options: EngineOptions,
+    project: Project, query: HistoryQuery, table: CurrentTable | None, options: EngineOptions
 ) -> list[HistoryRow]:
     """Return the steps of all runs that append to the project's ledger, of whichever machine, newest first.
 
     Args:
         project: Whose ledger.
+        query: Which steps are asked for.
         table: Only this table's, also under names that it had before.
-        since_ms: Only steps that started then or later.
-        failed: Only steps that did not succeed.
-        limit: At most so many.
         options: Which session reads it.
 
     Raises:
@@ -78,14 +70,8 @@ def ledger_rows(
         name, table_id = (table.ref.identifier, table.table_id) if table else (None, None)
         rows = store.rows(table=name, table_id=table_id, limit=MAX_LEDGER_ROWS)
     of_table = rows_of_table(table, project.root)
-    selected = (
-        row
-        for row in rows
-        if of_table(row)
-        and (since_ms is None or row.started_at_ms >= since_ms)
-        and not (failed and (row.status in ("succeeded", "nothing_left") or is_half_known(row)))
-    )
-    return [history_row(row) for row in itertools.islice(selected, limit)]
+    wanted = (row for row in rows if of_table(row) and query.wants(row) and not (query.failed and is_half_known(row)))
+    return [history_row(row) for row in itertools.islice(wanted, query.limit)]
 
 
 def hook_rows(project: Project, run_id: str, options: EngineOptions) -> list[HistoryRow]:
@@ -114,7 +100,7 @@ def hook_rows(project: Project, run_id: str, options: EngineOptions) -> list[His
     ledger = local_folder(project.ledger_location)
     if ledger is not None and not ledger.is_dir():
         return []
-    rows = ledger_rows(project, table=None, since_ms=None, failed=False, limit=MAX_LEDGER_ROWS, options=options)
+    rows = ledger_rows(project, HistoryQuery(limit=MAX_LEDGER_ROWS), None, options)
     return [row for row in rows if row.run_id == run_id]
 
 

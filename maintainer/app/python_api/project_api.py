@@ -9,7 +9,7 @@ from pathlib import Path
 
 from maintainer.app import operations
 from maintainer.app.engine_access import EngineOptions
-from maintainer.app.lookback.recorded_steps import DEFAULT_ROWS, HistoryQuery
+from maintainer.app.lookback.run_history import DEFAULT_ROWS, HistoryQuery
 from maintainer.app.project_folders import PolicyProblems
 from maintainer.app.project_folders import Project as LoadedProject
 from maintainer.app.python_api.finished_run import Run

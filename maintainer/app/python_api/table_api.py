@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from maintainer.app import operations
 from maintainer.app.engine_access import EngineOptions
-from maintainer.app.lookback.recorded_steps import DEFAULT_ROWS, HistoryQuery, recorded_steps
+from maintainer.app.lookback.recorded_steps import recorded_steps
+from maintainer.app.lookback.run_history import DEFAULT_ROWS, HistoryQuery
 from maintainer.app.planning.plan_rendering import decisions_text
 from maintainer.app.project_folders import Project as LoadedProject
 from maintainer.app.python_api.finished_run import Run

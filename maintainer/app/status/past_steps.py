@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from maintainer.app.lookback.run_history import history_row, recorded_rows
+from maintainer.app.lookback.run_history import HistoryQuery, history_row, recorded_rows
 from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.recorded_tables import CurrentTable, FoundBy, RecordedTable, current_table
@@ -51,7 +51,7 @@ class PastSteps:
         Raises:
             EnvironmentUnfit: E641, the folder of runs cannot be listed.
         """
-        rows, unread = recorded_rows(project.past_runs_dir, limit=MAX_PAST_STEPS)
+        rows, unread = recorded_rows(project.past_runs_dir, HistoryQuery(limit=MAX_PAST_STEPS))
         with reading_runs(project.past_runs_dir):
             keys = remembered(project.past_runs_dir).keys
         return PastSteps(project.root, rows, keys), unread

@@ -29,11 +29,18 @@ from maintainer.model.run.progress import (
     TableFinished,
     TableStarted,
 )
-from maintainer.report.run.outcome_text import proven
+from maintainer.report.run.outcome_text import WorkDone, proven
 from maintainer.report.status_documents import status_series
 from maintainer.report.text_layout import printable
 
 LABELS = ("table", "owner", "state")
+
+_WORK = (
+    ("removed", "rewritten", "rewrites replaced"),
+    ("added", "written", "rewrites wrote"),
+    ("deleted", "deleted", "left the storage"),
+)
+"""Figures of the work done, with the word and the sentence of their counters: each in files and in bytes."""
 
 STEP_SECONDS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 10_800.0)
 """Bounds of the histogram of steps."""
@@ -73,12 +80,11 @@ class RunMetrics:
         self._commits = Counter("maintainer_commits", "Commits, by whether a proof held.", ["proof"], registry=registry)
         for proof in ("held", "not_held", "none"):
             self._commits.labels(proof)
-        self._files_removed = Counter("maintainer_rewritten_files", "Files that rewrites replaced.", registry=registry)
-        self._bytes_removed = Counter("maintainer_rewritten_bytes", "Bytes that rewrites replaced.", registry=registry)
-        self._files_added = Counter("maintainer_written_files", "Files that rewrites wrote.", registry=registry)
-        self._bytes_added = Counter("maintainer_written_bytes", "Bytes that rewrites wrote.", registry=registry)
-        self._files_deleted = Counter("maintainer_deleted_files", "Files that left the storage.", registry=registry)
-        self._bytes_deleted = Counter("maintainer_deleted_bytes", "Bytes that left the storage.", registry=registry)
+        self._work = {
+            f"{unit}_{done}": Counter(f"maintainer_{word}_{unit}", f"{unit.title()} that {what}.", registry=registry)
+            for done, word, what in _WORK
+            for unit in ("files", "bytes")
+        }
         self._running = Gauge("maintainer_running_tables", "Tables that are worked on now.", registry=registry)
         self._last_run = _LastRun()
         registry.register(self._last_run)
@@ -116,13 +122,9 @@ class RunMetrics:
         for receipt in step.commits:
             proof = "none" if receipt.proof is None else "held" if proven(receipt) else "not_held"
             self._commits.labels(proof).inc()
-            self._files_removed.inc(receipt.num_files_removed)
-            self._bytes_removed.inc(receipt.bytes_removed)
-            self._files_added.inc(receipt.num_files_added)
-            self._bytes_added.inc(receipt.bytes_added)
-        if step.vacuum is not None:
-            self._files_deleted.inc(step.vacuum.num_files_freed)
-            self._bytes_deleted.inc(step.vacuum.bytes_freed)
+        work = WorkDone.of((step,))
+        for figure, counter in self._work.items():
+            counter.inc(getattr(work, figure))
 
     def _run(self, outcome: RunOutcome, at_ms: int) -> None:
         code = exit_code(outcome).value

@@ -14,10 +14,9 @@ from maintainer.app.planning.make_plan import PlanRequest, TableLook, make_plan
 from maintainer.app.planning.policy_places import unmanaged_tables
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.chosen_tables import ChosenTables
-from maintainer.app.selection.run_spec import SelectionOptions, narrowed
+from maintainer.app.selection.run_spec import RunSpec, narrowed
 from maintainer.app.selection.store_reach import tables_out_of_reach
 from maintainer.app.status.past_steps import PastSteps
-from maintainer.engine.stages import SILENT, StageListener
 from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.leases import current_holders
 from maintainer.journal.store.state_access import shared_documents
@@ -252,15 +251,7 @@ class StatusLook:
 
 
 def look_at_all(
-    project: Project,
-    opened: OpenedEngine,
-    tables: ChosenTables,
-    chosen: SelectionOptions,
-    *,
-    at_ms: int,
-    jobs: int | None,
-    scheduled: bool = False,
-    stages: StageListener = SILENT,
+    project: Project, opened: OpenedEngine, tables: ChosenTables, spec: RunSpec, *, at_ms: int, scheduled: bool = False
 ) -> StatusLook:
     """Look at the tables of some policies as they are now. Nothing is changed.
 
@@ -268,11 +259,9 @@ def look_at_all(
         project: The project; without a selection, tables beside its own are named, too.
         opened: The engine.
         tables: Tables to look at, and problems beside them.
-        chosen: The selection that they come from.
+        spec: What was asked for: the selection that the tables come from, and how many are looked at side by side.
         at_ms: Now, milliseconds since 1970 UTC.
-        jobs: Tables looked at side by side; None follows from where they lie.
         scheduled: Only tables that a run is working on, or whose files the next apply would rewrite.
-        stages: Hears that tables are read.
 
     Raises:
         MaintainerError: The engine, or the folder of runs, cannot be used.
@@ -290,16 +279,16 @@ def look_at_all(
     request = PlanRequest(
         tables.policies,
         at_ms,
-        jobs=jobs,
+        jobs=spec.jobs,
         on_table=look_at,
         problems=tables.problems,
-        stages=stages,
+        stages=spec.engine.stages,
         away=away,
         purpose="",
     )
     plan = make_plan(project, opened.engine, request)
     rows += (_unsearched(table) for table in plan.tables if table.observed is None and table.policy_digest == "")
-    plan = narrowed(plan, project.loaded, chosen, command="status")
+    plan = narrowed(plan, project.loaded, spec.selection, command="status")
     names = {str(table.ref) for table in plan.tables}
     problems: list[tuple[str | None, Problem]] = [(None, problem) for problem in unread]
     unread_tables = [(str(table.ref), table.problem) for table in plan.tables if table.problem is not None]
@@ -308,6 +297,6 @@ def look_at_all(
     problem = ledger_problem(project, opened.ledger_at(project.ledger_location))
     if problem is not None:  # a plan reads the log alone, and may not have noticed
         rows = [replace(row, state="problem", next=problem.help) if row.is_ledger else row for row in rows]
-    if not chosen.given and not scheduled:
+    if not spec.selection.given and not scheduled:
         rows += (StatusRow(ref.identifier, "unmanaged", next=_NO_POLICY) for ref in unmanaged_tables(project))
     return StatusLook(at_ms, plan, tuple(sorted(rows, key=lambda row: row.table)), tuple(problems), problem)

@@ -39,9 +39,9 @@ def write_report(
         return write_run_report(project, run_id, out), ()
     except NothingRan as nothing:
         why_not = nothing.reason
-    selection = replace(spec.selection, allow_empty=True)
-    with opened_tables(project, replace(spec, selection=selection), "report") as (project, opened, chosen):
+    spec = replace(spec, selection=replace(spec.selection, allow_empty=True))
+    with opened_tables(project, spec, "report") as (project, opened, chosen):
         now_ms = time.time_ns() // 1_000_000
-        look = look_at_all(project, opened, chosen, selection, at_ms=now_ms, jobs=spec.jobs, stages=spec.engine.stages)
+        look = look_at_all(project, opened, chosen, spec, at_ms=now_ms)
     unread = tuple(problem.what for table, problem in look.problems if table is None)
     return write_tables_report(project, look.plan, look.rows, why_not, out), unread

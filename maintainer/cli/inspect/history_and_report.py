@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from maintainer.app.lookback.recorded_steps import DEFAULT_ROWS, MAX_ROWS, HistoryQuery, recorded_steps
-from maintainer.app.lookback.run_history import UNREAD_CODE
+from maintainer.app.lookback.recorded_steps import MAX_ROWS, recorded_steps
+from maintainer.app.lookback.run_history import DEFAULT_ROWS, UNREAD_CODE, HistoryQuery
 from maintainer.app.project_folders import local_zone
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.written_report import write_report

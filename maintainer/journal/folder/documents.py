@@ -6,12 +6,19 @@ caller reads again. ``LocalDocuments`` is a folder of this machine; ``journal.st
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, exclusive, write_atomically
+from maintainer.model.codec import decode
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_T = TypeVar("_T")
 
 MAX_TRIES = 10
 """So often a document is read again because another run replaced it in the meantime."""
@@ -63,6 +70,38 @@ class Documents(Protocol):
         """Return where a document is, for messages."""
 
 
+def value_in(document: Document | None, kind: type[_T]) -> _T | None:
+    """Return what a document says, as one value; None where there is none, or where it is damaged."""
+    if document is None:
+        return None
+    try:
+        return decode(kind, json.loads(document.data), ignore_unknown=True)
+    except ValueError:
+        return None
+
+
+def data_of(value: DataclassInstance) -> bytes:
+    """Return the content of a document that says this."""
+    return json.dumps(asdict(value)).encode("utf-8", "surrogatepass")
+
+
+def replaced(documents: Documents, name: str, change: Callable[[Document | None], bytes | None]) -> Document | None:
+    """Replace a document by what ``change`` makes of it; it is read again where another run was faster.
+
+    Returns:
+        The document as it was before. Where ``change`` returns None, it stays.
+
+    Raises:
+        OSError: It cannot be read or written, or other runs were faster each time.
+    """
+    for _ in range(MAX_TRIES):
+        before = documents.read(name)
+        data = change(before)
+        if data is None or documents.replace(name, data, before):
+            return before
+    raise OSError(0, f"other runs replaced {name} {MAX_TRIES} times while it was read")
+
+
 @dataclass(frozen=True, slots=True)
 class LocalDocuments:
     """Documents in a folder of this machine, or of a disk that several machines share and lock files on."""
@@ -73,10 +112,7 @@ class LocalDocuments:
         """See ``Documents``."""
         if not self.folder.is_dir():
             return []
-        return sorted(self._names())
-
-    def _names(self) -> Iterator[str]:
-        return (path.name for path in self.folder.glob("*.json") if not path.name.startswith("."))
+        return sorted(path.name for path in self.folder.glob("*.json") if not path.name.startswith("."))
 
     def read(self, name: str) -> Document | None:
         """See ``Documents``."""

@@ -10,17 +10,16 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 from maintainer.errors import CommitUnknown, EngineGone, EnvironmentUnfit, MaintainerError
 from maintainer.journal.events.event_log import EVENTS_FILE, add_event, is_alive, last_event
 from maintainer.journal.folder.atomic_files import read_document, write_atomically
+from maintainer.journal.folder.documents import LocalDocuments, data_of, value_in
 from maintainer.journal.folder.run_folder import RunFolder, run_folders
 from maintainer.journal.ledger.ledger_rebuild import anew, missing_rows
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow, LedgerSink
 from maintainer.journal.memory.past_runs import MAX_RUNS_READ, PLAN_FILE, RESULTS_FILE, read_record
-from maintainer.model.codec import decode
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.outcome import RunEnd
 from maintainer.model.run.run_events import LedgerRows
@@ -184,9 +183,8 @@ def read_pending(path: Path) -> tuple[LedgerRow, ...]:
 
 def read_mark(runs_dir: Path) -> LedgerMark | None:
     """Return the ledger as a run of this state last left it; None where no run has appended yet."""
-    with contextlib.suppress(OSError, ValueError):
-        document = json.loads((runs_dir.parent / MARK_FILE).read_text(encoding="utf-8"))
-        return decode(LedgerMark, document, ignore_unknown=True)
+    with contextlib.suppress(OSError):
+        return value_in(LocalDocuments(runs_dir.parent).read(MARK_FILE), LedgerMark)
     return None
 
 
@@ -197,7 +195,7 @@ def write_mark(runs_dir: Path, mark: LedgerMark | None) -> None:
         OSError: The state cannot be written.
     """
     if mark is not None and mark != read_mark(runs_dir):
-        write_atomically(runs_dir.parent / MARK_FILE, json.dumps(asdict(mark)).encode())
+        write_atomically(runs_dir.parent / MARK_FILE, data_of(mark))
 
 
 def check_mark(before: LedgerMark | None, now: LedgerMark | None, location: str) -> None:

@@ -29,7 +29,7 @@ from maintainer.journal.events.event_log import (
 )
 from maintainer.journal.events.event_log import run_events as events_of
 from maintainer.journal.folder.atomic_files import unreadable_state
-from maintainer.journal.folder.documents import MAX_TRIES, Document, Documents, LocalDocuments
+from maintainer.journal.folder.documents import Document, Documents, LocalDocuments, replaced
 from maintainer.journal.folder.run_folder import RunFolder, run_folders
 from maintainer.journal.memory.failure_streaks import Streak
 from maintainer.journal.memory.past_runs import RunRecord, read_record
@@ -305,14 +305,13 @@ def update_state(
         EnvironmentUnfit: E641, what is there cannot be read, and stays.
     """
     documents = documents or LocalDocuments(runs_dir.parent)
-    for _ in range(MAX_TRIES):
-        before = documents.read(STATE_FILE)
+
+    def folded(before: Document | None) -> bytes:
         refresh()
         _, over, _ = _current(runs_dir, before)
-        text = json.dumps(over.document(), indent=1, sort_keys=True)
-        if documents.replace(STATE_FILE, text.encode() + b"\n", before):
-            return
-    raise OSError(0, f"other runs replaced {STATE_FILE} {MAX_TRIES} times while it was read")
+        return json.dumps(over.document(), indent=1, sort_keys=True).encode() + b"\n"
+
+    replaced(documents, STATE_FILE, folded)
 
 
 def _current(

@@ -6,18 +6,15 @@ looks into what the first left open: it may only have slept, and then finds befo
 
 from __future__ import annotations
 
-import contextlib
-import json
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from maintainer.engine.store.object_storage import ObjectStorage
-from maintainer.journal.folder.documents import Document
+from maintainer.journal.folder.documents import Document, data_of, value_in
 from maintainer.journal.leases import LEASE_SECONDS
 from maintainer.journal.store.store_documents import documents_in
-from maintainer.model.codec import decode
 
 PULSE_SECONDS = LEASE_SECONDS
 """A run that gave no sign for so long counts as dead."""
@@ -71,8 +68,8 @@ class RunPulse:
             StoreFailure: It could not be written.
         """
         document = self._documents.read(self._name)
-        pulse = _pulse(document)
-        if document is None or pulse is None or pulse.ended_by is not None or not self._write(document):
+        pulse = value_in(document, Pulse)
+        if pulse is None or pulse.ended_by is not None or not self._write(document):
             raise EndedByAnother(pulse.ended_by if pulse and pulse.ended_by else "another run")
 
     def renew_if_late(self) -> None:
@@ -91,7 +88,7 @@ class RunPulse:
     def _write(self, before: Document | None) -> bool:
         asked = time.monotonic()
         pulse = Pulse(self._run_id, socket.gethostname(), self._now_ms() + PULSE_SECONDS * 1000)
-        written = self._documents.replace(self._name, json.dumps(asdict(pulse)).encode(), before)
+        written = self._documents.replace(self._name, data_of(pulse), before)
         if written:
             self._renewed = asked
         return written
@@ -112,19 +109,12 @@ def living_runs(storage: ObjectStorage, now_ms: int, *, ended_by: str | None) ->
     living: dict[str, bool] = {}
     for name in documents.names():
         document = documents.read(name)
-        pulse = _pulse(document)
-        if document is None or pulse is None or pulse.run_id == ended_by:
+        pulse = value_in(document, Pulse)
+        if pulse is None or pulse.run_id == ended_by:
             continue
         alive = pulse.ended_by is None and pulse.expires_at_ms > now_ms
         if not alive and pulse.ended_by is None and ended_by is not None:
             ended = replace(pulse, expires_at_ms=0, ended_by=ended_by)
-            alive = not documents.replace(name, json.dumps(asdict(ended)).encode(), document)
+            alive = not documents.replace(name, data_of(ended), document)
         living[pulse.run_id] = alive
     return living
-
-
-def _pulse(document: Document | None) -> Pulse | None:
-    if document is not None:
-        with contextlib.suppress(ValueError):
-            return decode(Pulse, json.loads(document.data), ignore_unknown=True)
-    return None

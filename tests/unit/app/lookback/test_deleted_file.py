@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.app.lookback.run_history import recorded_rows
+from maintainer.app.lookback.run_history import HistoryQuery, recorded_rows
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.outcome import VacuumReceipt
@@ -43,7 +43,7 @@ def runs_with(runs: Path, receipt: VacuumReceipt | None, *, trash_seconds: int =
 
 
 def fates(runs: Path, file: str) -> list[str]:
-    rows, unread = recorded_rows(runs, file=file)
+    rows, unread = recorded_rows(runs, HistoryQuery(file=file))
     assert unread == []
     assert {(row.run_id, row.kind) for row in rows} <= {(sample_runs.RUN, "vacuum")}
     return [row.reason for row in rows]

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from maintainer.app.lookback.run_history import history_row, recorded_rows
+from maintainer.app.lookback.run_history import HistoryQuery, history_row, recorded_rows
 from maintainer.app.project_folders import Project
 from maintainer.app.running.restore_files import undelete_run
 from maintainer.delta.vacuum.trash import undelete
@@ -96,7 +96,7 @@ def test_what_came_back_stands_in_the_run_folder_the_history_and_the_ledger(case
     assert "3 files brought back" in render_history([history])
     kinds = [event["type"] for event in read_events(case.runs_dir / RUN_ID / EVENTS_FILE).events]
     assert kinds == ["record_opened", "note", "ledger_rows", "ledger_rows", "run_finished"]
-    assert recorded_rows(case.runs_dir, failed=True) == ([], [])
+    assert recorded_rows(case.runs_dir, HistoryQuery(failed=True)) == ([], [])
     assert recorded_rows(case.runs_dir, of_table=lambda row: row.table == "lake/other") == ([], [])
 
 
@@ -105,7 +105,7 @@ def test_files_that_stay_behind_are_incomplete(case: Case) -> None:
     receipt = case.undelete("run-1")
     assert receipt.refused == ("b.parquet (there is a file in its place)",)
     assert case.document()["refused"] == list(receipt.refused)
-    ((recorded,), _) = recorded_rows(case.runs_dir, failed=True)
+    ((recorded,), _) = recorded_rows(case.runs_dir, HistoryQuery(failed=True))
     history = history_row(recorded)
     assert (history.status, history.num_files_added) == ("incomplete", 2)
     assert "INCOMPLETE" in render_history([history])

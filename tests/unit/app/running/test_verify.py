@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from maintainer.app.engine_access import ProvingWorker
-from maintainer.app.lookback.run_history import recorded_rows
+from maintainer.app.lookback.run_history import HistoryQuery, recorded_rows
 from maintainer.app.project_folders import Project
 from maintainer.app.running.observers.observed_run import handed_on, webhook_of
 from maintainer.app.running.verify_commits import (
@@ -348,7 +348,7 @@ def test_what_was_verified_is_in_the_history_with_its_proof(bench: Bench) -> Non
         "b.t": ("verify", "verify_failed", "fail", 7, "V507"),
         "c.t": ("verify", "incomplete", "error", 7, None),
     }
-    failed, _ = recorded_rows(bench.project.runs_dir, failed=True)
+    failed, _ = recorded_rows(bench.project.runs_dir, HistoryQuery(failed=True))
     assert {row.table: row.error for row in failed} == {
         "b.t": "20 rows were removed, 19 added",
         "c.t": "3 of its files are not on storage any more",
@@ -357,7 +357,7 @@ def test_what_was_verified_is_in_the_history_with_its_proof(bench: Bench) -> Non
         ("b.t", "id-b.t", "mem:/b.t"),
         ("c.t", "id-c.t", "mem:/c.t"),
     }
-    assert recorded_rows(bench.project.runs_dir, since_ms=NOW_MS + 1_000_000) == ([], [])
+    assert recorded_rows(bench.project.runs_dir, HistoryQuery(since_ms=NOW_MS + 1_000_000)) == ([], [])
 
 
 def test_a_verification_that_cannot_be_read_is_named(bench: Bench) -> None:
