@@ -111,8 +111,11 @@ def _with_copies(plan: TablePlan, record: TableRecord) -> TablePlan:
 
 def problem_plan(policy: ResolvedPolicy, error: MaintainerError) -> TablePlan:
     """Make the plan of a table that could not be read or planned: the error as data."""
-    plan = TablePlan(policy.table, policy.file, policy.digest, owner=policy.owner, rule_line=policy.rule_line)
-    return replace(plan, problem=as_problem(error))
+    return replace(_bare_plan(policy), problem=as_problem(error))
+
+
+def _bare_plan(policy: ResolvedPolicy) -> TablePlan:
+    return TablePlan(policy.table, policy.file, policy.digest, owner=policy.owner, rule_line=policy.rule_line)
 
 
 def absent_plan(policy: ResolvedPolicy, since: str) -> TablePlan:
@@ -124,13 +127,7 @@ def absent_plan(policy: ResolvedPolicy, since: str) -> TablePlan:
     """
     text = f"the table does not exist yet; its policy is new since `{since}`"
     reason = Reason(ReasonCode.NO_TABLE_YET, text, policy.file)
-    return TablePlan(
-        ref=policy.table,
-        policy_file=policy.file,
-        policy_digest=policy.digest,
-        left_alone=(LeftAlone(reason),),
-        owner=policy.owner,
-    )
+    return replace(_bare_plan(policy), rule_line=None, left_alone=(LeftAlone(reason),))
 
 
 def assemble(
@@ -287,18 +284,14 @@ def _table_plan(
     left: tuple[LeftAlone, ...] = (),
     blocked: tuple[Reason, ...] = (),
 ) -> TablePlan:
-    return TablePlan(
-        ref=policy.table,
-        policy_file=policy.file,
-        policy_digest=policy.digest,
-        rule_line=policy.rule_line,
+    return replace(
+        _bare_plan(policy),
         observed=observe(policy, facts, with_columns=bool(steps)),
         steps=steps,
         left_alone=left,
         blocked=blocked,
         checks=checks_of(policy),
         timeout_seconds=policy.limits.timeout_seconds,
-        owner=policy.owner,
         writers=facts.writers,
         quiet_after_updates_seconds=policy.optimize.quiet_after_updates_seconds,
         policy_values=policy_values(policy) if steps else (),

@@ -50,11 +50,14 @@ class NoReport(ProjectError):
     def __init__(self, what: str, where: Path) -> None:
         help = "`maintainer history` lists the runs; `maintainer apply` makes one"
         super().__init__(f"no report can be made: {what}", where=str(where), help=help)
-        self.reason = what
 
 
 class NothingRan(NoReport):
     """No run can be reported because none was made; `state_page` is what there is to say then."""
+
+    def __init__(self, what: str, runs_dir: Path) -> None:
+        super().__init__(what, runs_dir)
+        self.reason = what
 
 
 def run_page(project: Project, run_id: str | None, tz: tzinfo, *, served: Served | None = None) -> tuple[Path, str]:

@@ -22,15 +22,15 @@ from maintainer.delta.snapshot.column_statistics import ranges_in
 from maintainer.delta.snapshot.log_questions import LogQuestions
 from maintainer.delta.snapshot.table_state import replayed_facts
 from maintainer.delta.storage.failures.engine_failures import (
-    DAMAGED_LOG_HELP,
-    NO_TABLE_HELP,
-    NOT_DELTA_HELP,
     describe,
+    log_unreadable,
+    no_table,
+    not_delta,
     table_errors,
 )
 from maintainer.delta.storage.table_log import look_into
 from maintainer.engine.protocols import VacuumQuestion
-from maintainer.errors import Refused, TableError
+from maintainer.errors import Refused
 from maintainer.model.table.commit_records import CommitsRead, CommitsWanted
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import (
@@ -63,13 +63,8 @@ class CommandTableReader(LogQuestions):
                 disagreement = _disagreement(log.state, detail)
                 if not disagreement:
                     return replayed_facts(ref, storage.root_uri, log)
-        raise TableError(
-            "the table's log and DESCRIBE DETAIL do not agree",
-            code="T403",
-            where=ref.identifier,
-            found=disagreement,
-            help="nothing was changed; try again while no other writer is active, or use --engine transaction",
-        )
+        help = "nothing was changed; try again while no other writer is active, or use --engine transaction"
+        raise log_unreadable("the table's log and DESCRIBE DETAIL do not agree", ref.identifier, disagreement, help)
 
     def location_of(self, ref: TableRef) -> str:
         """Where the table's root is; see ``TableReader.location_of``."""
@@ -147,14 +142,7 @@ class CommandTableReader(LogQuestions):
             raise
         fields: dict[str, Any] = row.asDict()
         if fields["format"] != "delta":
-            raise TableError(
-                "this is not a Delta table",
-                code="T402",
-                where=ref.identifier,
-                found=f"format {fields['format']}",
-                allowed="a table with provider delta",
-                help=NOT_DELTA_HELP,
-            )
+            raise not_delta("this is not a Delta table", ref.identifier, f"format {fields['format']}")
         return fields
 
     def _check_folder(self, ref: TableRef) -> None:
@@ -163,12 +151,7 @@ class CommandTableReader(LogQuestions):
             self._session.files(ref.location).schema  # noqa: B018 - asking for it looks at the path
         except Exception as error:
             if any(failure.condition == "PATH_NOT_FOUND" for failure in describe(error)):
-                raise TableError(
-                    "there is no such table: the folder does not exist",
-                    code="T401",
-                    where=ref.identifier,
-                    help=NO_TABLE_HELP,
-                ) from error
+                raise no_table("there is no such table: the folder does not exist", ref.identifier) from error
 
 
 def deletes_nothing(where: str) -> Refused:
@@ -212,13 +195,7 @@ def read_version(
     try:
         return replay_version(storage, version, with_statistics=with_statistics)
     except IncompleteLog as error:
-        raise TableError(
-            "the table's log cannot be read",
-            code="T403",
-            where=storage.root_uri,
-            found=str(error),
-            help=DAMAGED_LOG_HELP,
-        ) from error
+        raise log_unreadable("the table's log cannot be read", storage.root_uri, str(error)) from error
 
 
 def _disagreement(state: LogState, detail: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from maintainer.delta.engine.endpoint_probe import SILENCE_SECONDS, signs_of_life
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.jvm.catalog_calls import SESSION_CATALOG, CatalogEntry
-from maintainer.delta.storage.failures.engine_failures import NO_TABLE_HELP, NOT_DELTA_HELP, catalog_error
+from maintainer.delta.storage.failures.engine_failures import catalog_error, no_table, not_delta
 from maintainer.errors import EnvironmentUnfit, ProjectError, TableError, raise_from
 from maintainer.model.table.table_facts import TableRef
 
@@ -40,16 +40,12 @@ def entry_of(jvm: DeltaJvm, name: str) -> CatalogEntry:
         EnvironmentUnfit: E647, the catalog does not answer.
     """
     if not jvm.has_catalog:
-        raise TableError(
-            "there is no such table: this is a name in a catalog, and no catalog is set up",
-            code="T401",
-            where=name,
-            help=NO_CATALOG_HELP,
-        )
+        what = "there is no such table: this is a name in a catalog, and no catalog is set up"
+        raise TableError(what, code="T401", where=name, help=NO_CATALOG_HELP)
     with _catalog_errors(jvm, name, name):
         entry = jvm.catalog_entry(name)
     if entry is None:
-        raise TableError("there is no such table in the catalog", code="T401", where=name, help=NO_TABLE_HELP)
+        raise no_table("there is no such table in the catalog", name)
     return entry
 
 
@@ -62,14 +58,8 @@ def root_of_name(jvm: DeltaJvm, name: str) -> JavaObject:
     """
     entry = entry_of(jvm, name)
     if not entry.is_delta or not entry.location:
-        raise TableError(
-            "this is not a Delta table",
-            code="T402",
-            where=name,
-            found="a view" if entry.is_view else f"provider {entry.provider or 'unknown'}",
-            allowed="a table with provider delta",
-            help=NOT_DELTA_HELP,
-        )
+        found = "a view" if entry.is_view else f"provider {entry.provider or 'unknown'}"
+        raise not_delta("this is not a Delta table", name, found)
     return jvm.path(entry.location)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from maintainer.delta.storage.failures.engine_failures import DAMAGED_LOG_HELP
+from maintainer.delta.storage.failures.engine_failures import log_unreadable
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import TableError
@@ -63,4 +63,4 @@ def _counted(text: bytes) -> tuple[int, int] | None:
 
 
 def _damaged(where: str, found: str) -> TableError:
-    return TableError("the table's log is damaged", code="T403", where=where, found=found, help=DAMAGED_LOG_HELP)
+    return log_unreadable("the table's log is damaged", where, found)

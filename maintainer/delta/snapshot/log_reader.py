@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from maintainer.delta.log.replay.version_replay import replay_version
 from maintainer.delta.snapshot.table_state import replayed_facts
-from maintainer.delta.storage.failures.engine_failures import NO_TABLE_HELP, NOT_DELTA_HELP, is_store_silent
+from maintainer.delta.storage.failures.engine_failures import is_store_silent, no_table, not_delta
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.known_versions import KnownVersion, KnownVersions
 from maintainer.delta.storage.table_storage import TableStorage
@@ -85,9 +85,6 @@ def refuse_no_table(storage: TableStorage, listed: Mapping[str, StoredFile], whe
     if any(is_of_log(file.name) for file in listed.values()):
         return
     if not listed and storage.status(storage.root_uri) is None and not storage.children(storage.root_uri):
-        what = "there is no such table: the folder does not exist"
-        raise TableError(what, code="T401", where=where, help=NO_TABLE_HELP)
-    raise TableError(
-        "this is not a Delta table: it has no transaction log", code="T402", where=where, found=storage.root_uri,
-        allowed=f"a folder with a {LOG_FOLDER}", help=NOT_DELTA_HELP,
-    )  # fmt: skip
+        raise no_table("there is no such table: the folder does not exist", where)
+    what = "this is not a Delta table: it has no transaction log"
+    raise not_delta(what, where, storage.root_uri, allowed=f"a folder with a {LOG_FOLDER}")

@@ -74,24 +74,28 @@ def locate_java(env: Mapping[str, str] | None = None) -> Path:
     if home:
         binary = Path(home) / "bin" / ("java.exe" if sys.platform == "win32" else "java")
         if not os.access(binary, os.X_OK) or binary.is_dir():
-            raise EnvironmentUnfit(
-                "JAVA_HOME names a folder without a Java",
-                code="E601",
-                found=f"JAVA_HOME={home}, and {binary} cannot be run",
-                allowed="the folder of Java 17 or 21, or JAVA_HOME unset to use the java on PATH",
-                help=f"unset JAVA_HOME, or:\n{install_hint()}",
-            )
+            found = f"JAVA_HOME={home}, and {binary} cannot be run"
+            allowed = "the folder of Java 17 or 21, or JAVA_HOME unset to use the java on PATH"
+            help = f"unset JAVA_HOME, or:\n{install_hint()}"
+            raise _unfit("JAVA_HOME names a folder without a Java", found, allowed=allowed, help=help)
         return binary
     java_path = shutil.which("java", path=env.get("PATH", os.defpath))
     if java_path is None:
-        raise EnvironmentUnfit(
-            "no Java was found, and Spark needs one",
-            code="E601",
-            found="no JAVA_HOME, and no java on PATH",
-            allowed="Java 17 or 21",
-            help=install_hint(),
-        )
+        raise _unfit("no Java was found, and Spark needs one", "no JAVA_HOME, and no java on PATH")
     return Path(java_path)
+
+
+def _unfit(
+    what: str,
+    found: str,
+    where: Path | None = None,
+    *,
+    code: str = "E601",
+    allowed: str | None = "Java 17 or 21",
+    help: str | None = None,
+) -> EnvironmentUnfit:
+    place = None if where is None else str(where)
+    return EnvironmentUnfit(what, code=code, where=place, found=found, allowed=allowed, help=help or install_hint())
 
 
 def parse_version(output: str) -> tuple[str, int] | None:
@@ -119,35 +123,26 @@ def inspect_java(env: Mapping[str, str] | None = None) -> Java:
     """
     executable = locate_java(env)
 
-    def unfit(what: str, *, code: str, found: str, allowed: str = "Java 17 or 21") -> EnvironmentUnfit:
-        return EnvironmentUnfit(
-            what, code=code, where=str(executable), found=found, allowed=allowed, help=install_hint()
-        )
-
     with_module, output = _run(executable, [f"--add-modules={VECTOR_MODULE}", "-version"], env)
     if with_module < 0:
         # Nothing is known of this Java: another question might be answered, and be taken for one about the module.
-        raise EnvironmentUnfit(
-            "the Java that was found was ended from outside before it answered",
-            code="E601",
-            where=str(executable),
-            found=f"signal {-with_module}",
-            help="look for what ends processes here, such as the kernel when memory is short, and try again",
-        )
+        what = "the Java that was found was ended from outside before it answered"
+        help = "look for what ends processes here, such as the kernel when memory is short, and try again"
+        raise _unfit(what, f"signal {-with_module}", executable, allowed=None, help=help)
+    exit_code = with_module
     if with_module != 0:
         exit_code, output = _run(executable, ["-version"], env)
-    else:
-        exit_code = with_module
     parsed = parse_version(output)
     if exit_code != 0 or parsed is None:
         said = _first_line(output) or f"exit code {exit_code} and no output"
-        raise unfit("the Java that was found does not run", code="E601", found=said)
+        raise _unfit("the Java that was found does not run", said, executable)
     version, major = parsed
     if major not in SUPPORTED_MAJORS:
-        raise unfit(f"Spark 4.1 does not run on Java {major}", code="E602", found=f"Java {version}")
+        raise _unfit(f"Spark 4.1 does not run on Java {major}", f"Java {version}", executable, code="E602")
     if with_module != 0:
         what = f"this Java has no module {VECTOR_MODULE}, which Spark needs to start"
-        raise unfit(what, code="E603", found=f"a trimmed runtime of Java {version}", allowed="a complete Java 17 or 21")
+        found, allowed = f"a trimmed runtime of Java {version}", "a complete Java 17 or 21"
+        raise _unfit(what, found, executable, code="E603", allowed=allowed)
     return Java(executable, version, major, _runtime_name(output))
 
 

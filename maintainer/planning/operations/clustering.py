@@ -21,7 +21,7 @@ from maintainer.model.plan.steps import Bin, ClusterStep
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.operations.compaction import weigh
 from maintainer.planning.plan_input import TableInput
-from maintainer.planning.selection.decision import Decision, leave_files
+from maintainer.planning.selection.decision import Decision, leave_counted
 from maintainer.planning.selection.file_selection import file_order, pack_batches, pack_in_order, select_partitions
 from maintainer.planning.selection.schema_columns import at_version
 from maintainer.policy.resolve.resolved import ResolvedPolicy
@@ -51,19 +51,12 @@ def plan_clustering(table: TableInput) -> Decision:
     request = f"{cluster.min_cube_size_bytes}/{cluster.target_cube_size_bytes}"
     chosen = _choose(selected, facts.clustering_columns, cluster.min_cube_size_bytes, request, full=cluster.full)
     bins = list(pack_in_order(chosen.taken, max_bin_bytes=cluster.bin_size_bytes))
-    least = "optimize.cluster.minCubeSize"
-    for code, files, text, key in (
-        (
-            ReasonCode.SEALED_CUBE,
-            chosen.sealed,
-            f"in cubes of {format_size(cluster.min_cube_size_bytes)} or more",
-            least,
-        ),
-        (ReasonCode.OTHER_CLUSTERING, chosen.other, "clustered by other columns before", "optimize.cluster.full"),
-        (ReasonCode.SAME_CLUSTERING, chosen.done, "clustered already, no file without a cube beside them", least),
-    ):
-        if files:
-            left_alone.append(leave_files(code, f"{count_of(len(files), 'file')} {text}", files, policy.place_of(key)))
+    least, full = policy.place_of("optimize.cluster.minCubeSize"), policy.place_of("optimize.cluster.full")
+    in_cubes = f"in cubes of {format_size(cluster.min_cube_size_bytes)} or more"
+    left_alone += leave_counted(ReasonCode.SEALED_CUBE, in_cubes, chosen.sealed, least)
+    left_alone += leave_counted(ReasonCode.OTHER_CLUSTERING, "clustered by other columns before", chosen.other, full)
+    clustered = "clustered already, no file without a cube beside them"
+    left_alone += leave_counted(ReasonCode.SAME_CLUSTERING, clustered, chosen.done, least)
     bins, not_worth_it = weigh(
         policy, bins, lambda file: cube_of(file) is None, "file not clustered", "files not clustered"
     )

@@ -17,7 +17,7 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Bin, CompactStep
 from maintainer.model.table.table_facts import DataFile
 from maintainer.planning.plan_input import TableInput
-from maintainer.planning.selection.decision import Decision, Partition, leave_files, leave_partitions
+from maintainer.planning.selection.decision import Decision, Partition, leave_counted, leave_files, leave_partitions
 from maintainer.planning.selection.file_selection import (
     deleted_rows_reason,
     has_many_deleted_rows,
@@ -118,8 +118,7 @@ def _left_by_files(policy: ResolvedPolicy, parts: list[tuple[Partition, _Sorted]
         (at_target, f"of {format_size(optimize.min_file_size_bytes)} or more"),
         (packed, "as the last compaction left them, nothing new beside them"),
     ):
-        if files:
-            left_alone.append(leave_files(ReasonCode.AT_TARGET, f"{count_of(len(files), 'file')} {text}", files, least))
+        left_alone += leave_counted(ReasonCode.AT_TARGET, text, files, least)
     size = format_size(optimize.max_file_size_bytes)
     left_alone += leave_partitions(
         ReasonCode.NO_PARTNER,

@@ -16,7 +16,7 @@ from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.curve.order_change import MAX_FILES_MEASURED
 from maintainer.planning.operations.compaction import weigh
 from maintainer.planning.plan_input import TableInput
-from maintainer.planning.selection.decision import Decision, Partition, leave_files, leave_partitions
+from maintainer.planning.selection.decision import Decision, Partition, leave_counted, leave_partitions
 from maintainer.planning.selection.file_selection import (
     deleted_rows_reason,
     has_many_deleted_rows,
@@ -57,10 +57,8 @@ def plan_zorder(table: TableInput) -> Decision:
         else:
             bins.append(Bin(partition.files))
     listed = ", ".join(columns)
-    if in_order:
-        files = [file for partition in in_order for file in partition.files]
-        text = f"{count_of(len(files), 'file')} already in Z-order of {listed}"
-        left_alone.append(leave_files(ReasonCode.SAME_ZORDER, text, files, origin))
+    ordered = [file for partition in in_order for file in partition.files]
+    left_alone += leave_counted(ReasonCode.SAME_ZORDER, f"already in Z-order of {listed}", ordered, origin)
     left_alone += leave_partitions(
         ReasonCode.NO_PARTNER,
         lambda files, _: (

@@ -9,7 +9,6 @@ once. Newer files make their partition due again. Where it is configured, compac
 
 from __future__ import annotations
 
-from maintainer.errors import TableError
 from maintainer.model.plan.layout_tags import REWRITE_TAG
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.rewrite_request import RewriteRequest
@@ -17,14 +16,14 @@ from maintainer.model.plan.steps import Bin, PartitionRewriteStep
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.operations.compaction import weigh
 from maintainer.planning.plan_input import TableInput
-from maintainer.planning.selection.decision import Decision, Partition, leave_files
+from maintainer.planning.selection.decision import Decision, Partition, leave_counted
 from maintainer.planning.selection.file_selection import (
     deleted_rows_reason,
     has_many_deleted_rows,
     pack_batches,
     select_partitions,
 )
-from maintainer.planning.selection.schema_columns import UNORDERED_TYPES, FoundColumn, find_column, nearest_column
+from maintainer.planning.selection.schema_columns import NamedColumns
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.units import count_of, format_size
 
@@ -37,39 +36,11 @@ def check_sort_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, 
     """
     rewrite = policy.optimize.rewrite
     assert rewrite is not None
-    where = policy.place_of("optimize.rewrite.sortBy")
-    partition_columns = {name.lower() for name in facts.partition_columns}
-    columns: list[FoundColumn] = []
-    for name in rewrite.sort_by:
-        column = find_column(facts, name)
-        if column is None:
-            close = nearest_column(facts, name)
-            help = f"did you mean `{close}`?" if close else f"the table has {', '.join(facts.columns)}"
-            raise TableError(f"sort column `{name}` does not exist", code="T411", where=where, found=name, help=help)
-        if column.dotted.lower() in partition_columns:
-            raise _refused(column, "is a partition column: all of a file has one value of it", "T412", where)
-        if column.type_name.startswith(UNORDERED_TYPES):
-            raise _refused(column, f"has a type without order, {column.type_name}", "T414", where)
-        columns.append(column)
-    if len(set(columns)) < len(columns):
-        raise TableError(
-            "a sort column is named twice",
-            code="T420",
-            where=where,
-            found=", ".join(rewrite.sort_by),
-            help="remove one of the two",
-        )
+    key = "optimize.rewrite.sortBy"
+    named = NamedColumns("sort column", key, policy.place_of(key), facts)
+    columns = named.found(rewrite.sort_by)
+    named.refuse_twice(columns, rewrite.sort_by)
     return tuple(column.quoted for column in columns)
-
-
-def _refused(column: FoundColumn, what: str, code: str, where: str) -> TableError:
-    return TableError(
-        f"sort column `{column.dotted}` {what}",
-        code=code,
-        where=where,
-        found=column.dotted,
-        help="leave it out of optimize.rewrite.sortBy",
-    )
 
 
 def plan_rewrite(table: TableInput) -> Decision:
@@ -95,14 +66,13 @@ def plan_rewrite(table: TableInput) -> Decision:
             as_is += partition.files
         else:
             bins.append(Bin(partition.files))
-    left_alone = list(selection.left_alone)
     request_text = describe_request(request)
-    if done:
-        text = f"{count_of(len(done), 'file')} already written as asked, {request_text}"
-        left_alone.append(leave_files(ReasonCode.SAME_REWRITE, text, done, origin))
-    if as_is:
-        text = f"{count_of(len(as_is), 'file')} in partitions that have as many files as asked, {request_text}"
-        left_alone.append(leave_files(ReasonCode.AT_TARGET, text, as_is, origin))
+    enough = f"in partitions that have as many files as asked, {request_text}"
+    left_alone = [
+        *selection.left_alone,
+        *leave_counted(ReasonCode.SAME_REWRITE, f"already written as asked, {request_text}", done, origin),
+        *leave_counted(ReasonCode.AT_TARGET, enough, as_is, origin),
+    ]
     bins, not_worth_it = weigh(
         policy, bins, lambda file: not _is_as_asked(file, request), "file not as asked", "files not as asked"
     )

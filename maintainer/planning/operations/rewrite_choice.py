@@ -27,8 +27,7 @@ from maintainer.planning.selection.supported_features import (
     zorder_left_by_commands,
 )
 from maintainer.planning.zorder.incremental_zorder import plan_incremental
-from maintainer.planning.zorder.zorder_options import incremental_columns
-from maintainer.planning.zorder.zorder_revision import NothingToOrder
+from maintainer.planning.zorder.zorder_revision import NothingToOrder, incremental_columns
 from maintainer.policy.resolve.resolved import ResolvedPolicy, ZOrderMode
 
 

@@ -134,16 +134,17 @@ def _held(policy: ResolvedPolicy, facts: TableFacts) -> dict[str, _Wanted]:
         origin = policy.place_of(f"properties.{key}")
         name = canonical_name(key)
         if name in entries:
-            raise TableError(
-                f"the property {name} is written twice, in different case",
-                code="T417",
-                where=origin,
-                help="remove one of the two",
-            )
+            raise _disagree(f"the property {name} is written twice, in different case", origin)
         if not same_value(name, property_of(facts, name), value):
             _check_settable(name, value, origin)
         entries[name] = _drift(facts, name, value, origin)
     return entries
+
+
+def _disagree(
+    what: str, where: str | None, found: str | None = None, help: str = "remove one of the two"
+) -> TableError:
+    return TableError(what, code="T417", where=where, found=found, help=help)
 
 
 def _check_settable(name: str, value: str, origin: str) -> None:
@@ -192,13 +193,8 @@ def _add_auto_compact(policy: ResolvedPolicy, facts: TableFacts, entries: dict[s
     origin, value = policy.place_of("autoCompact"), "true" if policy.auto_compact.enabled else "false"
     held = entries.get(AUTO_COMPACT)
     if held is not None and not same_value(AUTO_COMPACT, held.value, value):
-        raise TableError(
-            f"autoCompact and properties.{AUTO_COMPACT} disagree",
-            code="T417",
-            where=origin,
-            found=f"{value} and {held.value} ({held.reason.origin})",
-            help="remove one of the two",
-        )
+        found = f"{value} and {held.value} ({held.reason.origin})"
+        raise _disagree(f"autoCompact and properties.{AUTO_COMPACT} disagree", origin, found)
     if policy.auto_compact.enabled or property_of(facts, AUTO_COMPACT) is not None:
         entries[AUTO_COMPACT] = _drift(facts, AUTO_COMPACT, value, origin)
     legacy = property_of(facts, LEGACY_AUTO_OPTIMIZE)
@@ -230,13 +226,9 @@ def _add_retention(policy: ResolvedPolicy, facts: TableFacts, entries: dict[str,
         seconds, origin = policy.vacuum.retention_seconds, policy.place_of("vacuum.retention")
         held = entries.get(DELETED_FILE_RETENTION)
         if held is not None and (parse_interval_ms(held.value) or 0) < seconds * 1000:
-            raise TableError(
-                f"vacuum.retention and properties.{DELETED_FILE_RETENTION} disagree",
-                code="T417",
-                where=origin,
-                found=f"{format_duration(seconds)} and {held.value} ({held.reason.origin})",
-                help=f"remove the property, or set it to {format_interval(seconds)} or more",
-            )
+            found = f"{format_duration(seconds)} and {held.value} ({held.reason.origin})"
+            help = f"remove the property, or set it to {format_interval(seconds)} or more"
+            raise _disagree(f"vacuum.retention and properties.{DELETED_FILE_RETENTION} disagree", origin, found, help)
         now_ms = interval_property_ms(facts, DELETED_FILE_RETENTION, DELETED_FILE_RETENTION_DEFAULT_MS)
         if held is None and now_ms < seconds * 1000:
             entries[DELETED_FILE_RETENTION] = _raised(DELETED_FILE_RETENTION, now_ms, seconds, origin)
@@ -257,13 +249,10 @@ def _hold_log_retention(facts: TableFacts, entries: dict[str, _Wanted]) -> None:
         return
     origin = (entries.get(DELETED_FILE_RETENTION) or entries[LOG_RETENTION]).reason.origin
     if LOG_RETENTION in entries:
-        raise TableError(
-            f"properties.{LOG_RETENTION} is shorter than the retention of deleted files: Delta refuses that",
-            code="T417",
-            where=entries[LOG_RETENTION].reason.origin,
-            found=f"{entries[LOG_RETENTION].value}, deleted files are kept {format_duration(files_ms // 1000)}",
-            help=f"set {LOG_RETENTION} to {format_interval(-(-files_ms // 1000))} or more",
-        )
+        what = f"properties.{LOG_RETENTION} is shorter than the retention of deleted files: Delta refuses that"
+        found = f"{entries[LOG_RETENTION].value}, deleted files are kept {format_duration(files_ms // 1000)}"
+        help = f"set {LOG_RETENTION} to {format_interval(-(-files_ms // 1000))} or more"
+        raise _disagree(what, entries[LOG_RETENTION].reason.origin, found, help)
     entries[LOG_RETENTION] = _raised(LOG_RETENTION, log_ms, -(-files_ms // 1000), origin)
 
 

@@ -9,6 +9,7 @@ from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import RewriteStep, VacuumStep
 from maintainer.model.table.table_facts import DataFile, PartitionValues
+from maintainer.units import count_of
 
 MAX_NAMED_PARTITIONS = 20
 """Partitions left alone for one reason are named one by one up to this number, and counted together above it.
@@ -69,6 +70,13 @@ def leave_files(code: ReasonCode, text: str, files: Iterable[DataFile], origin: 
     """Leave files alone for one reason, counted together."""
     sizes = [file.size_bytes for file in files]
     return LeftAlone(Reason(code, text, origin), len(sizes), sum(sizes))
+
+
+def leave_counted(
+    code: ReasonCode, text: str, files: Sequence[DataFile], origin: str | None = None, noun: str = "file"
+) -> tuple[LeftAlone, ...]:
+    """Leave files alone for one reason that begins with their number; nothing, if there are none."""
+    return (leave_files(code, f"{count_of(len(files), noun)} {text}", files, origin),) if files else ()
 
 
 def leave_partitions(

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -164,6 +164,74 @@ def _type_name(type_: object) -> str:
 
 UNORDERED_TYPES = ("array", "map", "struct", "variant", "geometry", "geography", "void", "interval")
 """Types of columns that rows cannot be ordered by."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedColumns:
+    """Columns that a policy names to order rows by.
+
+    Attributes:
+        noun: What a message calls one of them.
+        key: The policy's key that names them.
+        where: The line of that key.
+        facts: The table that they are looked for in.
+    """
+
+    noun: str
+    key: str
+    where: str
+    facts: TableFacts
+
+    def found(self, names: Sequence[str]) -> tuple[FoundColumn, ...]:
+        """Return the columns as the schema spells them; all wrong columns of one kind are refused at once.
+
+        Raises:
+            TableError: T411 no such column, T412 a partition column, T414 a type without order.
+        """
+        by_name = [(name, find_column(self.facts, name)) for name in names]
+        missing = [name for name, column in by_name if column is None]
+        if missing:
+            close = nearest_column(self.facts, missing[0])
+            help = f"did you mean `{close}`?" if close else f"the table has {', '.join(self.facts.columns)}"
+            what, found = f"{self._called(missing)} does not exist", ", ".join(missing)
+            raise TableError(what, code="T411", where=self.where, found=found, help=help)
+        columns = tuple(column for _, column in by_name if column is not None)
+        partition_columns = {name.lower() for name in self.facts.partition_columns}
+        of_partitions = [column for column in columns if column.dotted.lower() in partition_columns]
+        what = f"{self.called(of_partitions)} is a partition column: all of a file has one value of it"
+        self.refuse("T412", what, of_partitions)
+        unordered = [column for column in columns if column.type_name.startswith(UNORDERED_TYPES)]
+        self.refuse("T414", f"{self.called(unordered)} has a type without order", unordered, types=True)
+        return columns
+
+    def refuse_twice(self, columns: Sequence[FoundColumn], names: Sequence[str]) -> None:
+        """Refuse a column that is named twice, also in another spelling.
+
+        Raises:
+            TableError: T420.
+        """
+        if len(set(columns)) < len(columns):
+            what, found = f"a {self.noun} is named twice", ", ".join(names)
+            raise TableError(what, code="T420", where=self.where, found=found, help="remove one of the two")
+
+    def called(self, columns: Sequence[FoundColumn]) -> str:
+        """Return what a message calls these columns."""
+        return self._called([column.dotted for column in columns])
+
+    def _called(self, names: Sequence[str]) -> str:
+        return f"{self.noun} {', '.join(f'`{name}`' for name in names)}"
+
+    def refuse(
+        self, code: str, what: str, columns: Sequence[FoundColumn], *, types: bool = False, help: str | None = None
+    ) -> None:
+        """Refuse columns, if there are any; ``types``: the message has their types.
+
+        Raises:
+            TableError: With this code.
+        """
+        if columns:
+            found = ", ".join(f"{column.dotted} {column.type_name}" if types else column.dotted for column in columns)
+            raise TableError(what, code=code, where=self.where, found=found, help=help or f"leave it out of {self.key}")
 
 
 def nearest_column(facts: TableFacts, name: str) -> str | None:

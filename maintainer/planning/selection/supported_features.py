@@ -37,43 +37,27 @@ def check_supported(facts: TableFacts, *, clustered: bool = True) -> None:
     Raises:
         TableError: T404 a feature or version outside what is tested, T406 liquid clustering, T407 catalog-managed.
     """
-    protocol = facts.protocol
+    protocol, where = facts.protocol, at_version(facts)
     unsupported = unsupported_features(protocol)
+    leave_it = "the table is left as it is; remove it from the policies to silence this"
     managed = [feature for feature in unsupported if feature in _CATALOG_MANAGED]
     if managed:
-        raise TableError(
-            NOT_PERMITTED,
-            code="T407",
-            where=at_version(facts),
-            found=f"table feature {', '.join(managed)}",
-            help=NOT_PERMITTED_HELP,
-        )
+        found = f"table feature {', '.join(managed)}"
+        raise TableError(NOT_PERMITTED, code="T407", where=where, found=found, help=NOT_PERMITTED_HELP)
     if facts.clustering_columns and not clustered:
-        raise TableError(
-            "a table with liquid clustering is not compacted after a write",
-            code="T406",
-            where=at_version(facts),
-            found=f"clustering columns {', '.join(facts.clustering_columns)}",
-            help="`maintainer apply` clusters it; compaction would undo that",
-        )
+        what = "a table with liquid clustering is not compacted after a write"
+        found = f"clustering columns {', '.join(facts.clustering_columns)}"
+        help = "`maintainer apply` clusters it; compaction would undo that"
+        raise TableError(what, code="T406", where=where, found=found, help=help)
     if unsupported:
         named = [f"{feature} ({WHY_NOT[feature]})" if feature in WHY_NOT else feature for feature in unsupported]
-        raise TableError(
-            "the table has a feature that this version of maintainer is not tested with",
-            code="T404",
-            where=at_version(facts),
-            found=f"table feature {', '.join(named)}",
-            help="the table is left as it is; remove it from the policies to silence this",
-        )
+        what = "the table has a feature that this version of maintainer is not tested with"
+        raise TableError(what, code="T404", where=where, found=f"table feature {', '.join(named)}", help=leave_it)
     if protocol.min_reader_version > MAX_READER_VERSION or protocol.min_writer_version > MAX_WRITER_VERSION:
-        raise TableError(
-            "the table's protocol is newer than this version of maintainer",
-            code="T404",
-            where=at_version(facts),
-            found=f"reader version {protocol.min_reader_version}, writer version {protocol.min_writer_version}",
-            allowed=f"at most reader version {MAX_READER_VERSION}, writer version {MAX_WRITER_VERSION}",
-            help="the table is left as it is; remove it from the policies to silence this",
-        )
+        what = "the table's protocol is newer than this version of maintainer"
+        found = f"reader version {protocol.min_reader_version}, writer version {protocol.min_writer_version}"
+        allowed = f"at most reader version {MAX_READER_VERSION}, writer version {MAX_WRITER_VERSION}"
+        raise TableError(what, code="T404", where=where, found=found, allowed=allowed, help=leave_it)
 
 
 _HELP = "apply with --engine transaction beside the storage"

@@ -19,7 +19,7 @@ from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.curve.curve_files import CurveFile, unindexed_bytes
 from maintainer.planning.curve.revision import Revision, revisions_in
 from maintainer.planning.plan_input import TableInput
-from maintainer.planning.selection.decision import Decision, PropertyChange, leave_files, partition_text
+from maintainer.planning.selection.decision import Decision, PropertyChange, leave_counted, leave_files, partition_text
 from maintainer.planning.selection.file_selection import (
     deleted_rows_reason,
     has_many_deleted_rows,
@@ -28,8 +28,8 @@ from maintainer.planning.selection.file_selection import (
 from maintainer.planning.selection.schema_columns import FoundColumn
 from maintainer.planning.zorder.turn_choice import Candidates, Chosen, choose_turn, forecast, sort_candidates
 from maintainer.planning.zorder.turn_strategies import Group, leveled_groups
-from maintainer.planning.zorder.zorder_options import ZOrderOptions, incremental_columns, options_of, sample_wanted
-from maintainer.planning.zorder.zorder_revision import fitting_revision, new_revision, ranges_of
+from maintainer.planning.zorder.zorder_options import ZOrderOptions, options_of, sample_wanted
+from maintainer.planning.zorder.zorder_revision import fitting_revision, incremental_columns, new_revision, ranges_of
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.units import count_of, format_size
 
@@ -93,12 +93,9 @@ def left_on_curve(
                 more = f"{count_of(len(waiting) - MAX_NAMED_GROUPS, 'more group')} of files in one cube"
                 left_alone.append(_leave(code, more, others, options.origin))
             named |= {file.file.key for group in waiting for file in group.files}
-    settled = [curve_file for curve_file in rest if curve_file.file.key not in named]
-    if settled:
-        listed = ", ".join(optimized.names())
-        text = f"{count_of(len(settled), 'file')} on the Z-order curve of {listed} (revision {optimized.id})"
-        left_alone.append(_leave(ReasonCode.SAME_ZORDER, text, settled, options.origin))
-    return left_alone
+    settled = [curve_file.file for curve_file in rest if curve_file.file.key not in named]
+    text = f"on the Z-order curve of {', '.join(optimized.names())} (revision {optimized.id})"
+    return [*left_alone, *leave_counted(ReasonCode.SAME_ZORDER, text, settled, options.origin)]
 
 
 def _group_text(group: Group) -> str:
@@ -140,8 +137,7 @@ def plan_incremental(table: TableInput) -> Decision:
         left_alone.append(LeftAlone(Reason(ReasonCode.REQUEST_IGNORED, options.note, options.origin)))
     if target is None:
         # Without a revision nothing is on a curve, and without a second file nothing can be put in order.
-        left_alone.append(leave_files(ReasonCode.NO_PARTNER, _ALONE.format(count_of(len(inside), "file")), inside))
-        return Decision(None, tuple(left_alone))
+        return Decision(None, (*left_alone, *leave_counted(ReasonCode.NO_PARTNER, _ALONE, inside)))
     scoped = policy.optimize.where or policy.optimize.skip_newest_partitions or policy.optimize.quiet_for_seconds
     settings = ZOrderSettings(
         revision=target.tag,
@@ -282,7 +278,7 @@ def _worth_it(
     return replace(settings, strategies=others), files
 
 
-_ALONE = "{} alone in a partition: Z-order within one file lets a query skip no file"
+_ALONE = "alone in a partition: Z-order within one file lets a query skip no file"
 
 
 def _left(
@@ -309,17 +305,11 @@ def _left(
             code, why = ReasonCode.WAITS_FOR_TURN, " for later turns"
         text = f"{count_of(len(unindexed), 'unindexed file')}{why}"
         left_alone.append(leave_files(code, text, unindexed, options.origin))
-    others = (
-        (ReasonCode.BEFORE_TIMESTAMP, candidates.too_old, "{} written before fromTimestamp", "unindexed file"),
-        (ReasonCode.NO_PARTNER, candidates.alone, _ALONE, "file"),
-        (
-            ReasonCode.SAME_ZORDER,
-            candidates.other_revision,
-            "{} of the newest revision, which is not worked on",
-            "file",
-        ),
-    )
-    for code, files, text, noun in others:
-        if files:
-            left_alone.append(leave_files(code, text.format(count_of(len(files), noun)), files, options.origin))
-    return [*left_alone, *left_on_curve(candidates.on_curve, taken, settings, optimized, options)]
+    too_old, other, origin = candidates.too_old, candidates.other_revision, options.origin
+    return [
+        *left_alone,
+        *leave_counted(ReasonCode.BEFORE_TIMESTAMP, "written before fromTimestamp", too_old, origin, "unindexed file"),
+        *leave_counted(ReasonCode.NO_PARTNER, _ALONE, candidates.alone, origin),
+        *leave_counted(ReasonCode.SAME_ZORDER, "of the newest revision, which is not worked on", other, origin),
+        *left_on_curve(candidates.on_curve, taken, settings, optimized, options),
+    ]

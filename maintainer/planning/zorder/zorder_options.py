@@ -15,14 +15,12 @@ from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.curve.curve import key_of
 from maintainer.planning.properties.property_plan import property_of
-from maintainer.planning.selection.schema_columns import FoundColumn
 from maintainer.planning.zorder.zorder_revision import (
     ESCAPED_RATIO,
     escaped_ratio,
     fitting_revision,
+    incremental_columns,
     measured_layout,
-    usable_columns,
-    zorder_columns,
 )
 from maintainer.policy.resolve.resolved import ResolvedPolicy, ZOrderMode, ZOrderPolicy
 from maintainer.units import read_digits
@@ -218,12 +216,3 @@ def layout_of(policy: ResolvedPolicy, facts: TableFacts) -> LayoutFigures | None
     if not ranges_wanted(policy, facts):
         return None
     return measured_layout(incremental_columns(policy, facts), facts)
-
-
-def incremental_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[FoundColumn, ...]:
-    """Return the Z-order columns of an incremental Z-order.
-
-    Raises:
-        TableError: As ``zorder_columns`` and ``usable_columns``.
-    """
-    return usable_columns(zorder_columns(policy, facts), policy.place_of("optimize.zorder.columns"))

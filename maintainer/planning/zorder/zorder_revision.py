@@ -5,7 +5,8 @@ The policy's Z-order columns are looked up in the table's schema, or refused by 
 
 from __future__ import annotations
 
-from maintainer.errors import TableError
+from collections.abc import Sequence
+
 from maintainer.model.plan.zorder_turn import LayoutFigures
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.curve.curve import MAX_ADDRESS_BITS, has_min_and_max, key_of
@@ -18,7 +19,7 @@ from maintainer.planning.curve.revision import (
     next_id,
     revisions_in,
 )
-from maintainer.planning.selection.schema_columns import UNORDERED_TYPES, FoundColumn, find_column, nearest_column
+from maintainer.planning.selection.schema_columns import FoundColumn, NamedColumns
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
 ESCAPED_RATIO = 0.2
@@ -30,25 +31,6 @@ with a fifth, a table that doubles is written four times over in all and not eve
 
 SAMPLE_ROWS = 20_000
 """Rows that boundaries are chosen from: about 80 for each of 256 ranks, so that ranks differ by a tenth in size."""
-
-
-def usable_columns(columns: tuple[FoundColumn, ...], where: str) -> tuple[FoundColumn, ...]:
-    """Return the columns, unless one has a type of which the log keeps no smallest and largest values.
-
-    Raises:
-        TableError: T427, naming all of them.
-    """
-    wrong = [column for column in columns if not has_min_and_max(column.type_name)]
-    if wrong:
-        names = ", ".join(f"`{column.dotted}`" for column in wrong)
-        raise TableError(
-            f"Z-order column {names} has a type of which the log keeps no smallest and largest values",
-            code="T427",
-            where=where,
-            found=", ".join(f"{column.dotted} {column.type_name}" for column in wrong),
-            help="leave it out of optimize.zorder.columns",
-        )
-    return columns
 
 
 def fitting_revision(columns: tuple[FoundColumn, ...], facts: TableFacts) -> Revision | None:
@@ -149,7 +131,10 @@ def measured_layout(columns: tuple[FoundColumn, ...], facts: TableFacts) -> Layo
     return layout_figures(facts.files, revision, ranges_of(facts, revision))
 
 
-_LEAVE_OUT = "leave it out of optimize.zorder.columns"
+_ADD_STATISTICS = (
+    "add it to delta.dataSkippingStatsColumns if the table has that property, else raise "
+    "delta.dataSkippingNumIndexedCols; a new list would end the statistics of all columns that it does not name"
+)
 
 
 def zorder_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[FoundColumn, ...]:
@@ -162,67 +147,35 @@ def zorder_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[FoundColu
     """
     zorder = policy.optimize.zorder
     assert zorder is not None
-    where = policy.place_of("optimize.zorder.columns")
-    partition_columns = {name.lower() for name in facts.partition_columns}
-    by_name = [(name, find_column(facts, name)) for name in zorder.columns]
-    missing = [name for name, column in by_name if column is None]
-    if missing:
-        close = nearest_column(facts, missing[0])
-        raise TableError(
-            f"Z-order column {_names(missing)} does not exist",
-            code="T411",
-            where=where,
-            found=", ".join(missing),
-            help=f"did you mean `{close}`?" if close else f"the table has {', '.join(facts.columns)}",
-        )
-    columns = [column for _, column in by_name if column is not None]
-    _refuse(
-        where,
-        "T412",
-        "is a partition column: all of a file has one value of it",
-        [column for column in columns if column.dotted.lower() in partition_columns],
-    )
-    _refuse(
-        where,
-        "T414",
-        "has a type without order",
-        [column for column in columns if column.type_name.startswith(UNORDERED_TYPES)],
-        types=True,
-    )
+    named = _named(policy, facts)
+    columns = named.found(zorder.columns)
     with_stats = {name.lower() for name in facts.columns_with_stats}
     without = [column for column in columns if column.quoted.lower() not in with_stats]
     # For these no setting helps: Delta keeps none of a boolean or of bytes, wherever the column stands.
-    usable_columns(tuple(without), where)
-    _refuse(
-        where,
-        "T413",
-        "has no statistics, so no file could be skipped by it",
-        without,
-        help="add it to delta.dataSkippingStatsColumns if the table has that property, else raise "
-        "delta.dataSkippingNumIndexedCols; a new list would end the statistics of all columns that it does not name",
-    )
-    if len(set(columns)) < len(columns):
-        raise TableError(
-            "a Z-order column is named twice",
-            code="T420",
-            where=where,
-            found=", ".join(zorder.columns),
-            help="remove one of the two",
-        )
-    return tuple(columns)
+    _refuse_without_bounds(named, without)
+    what = f"{named.called(without)} has no statistics, so no file could be skipped by it"
+    named.refuse("T413", what, without, help=_ADD_STATISTICS)
+    named.refuse_twice(columns, zorder.columns)
+    return columns
 
 
-def _refuse(
-    where: str, code: str, what: str, columns: list[FoundColumn], *, types: bool = False, help: str = _LEAVE_OUT
-) -> None:
-    if not columns:
-        return
-    names_in_table = [f"{column.dotted} {column.type_name}" if types else column.dotted for column in columns]
-    names = _names([column.dotted for column in columns])
-    raise TableError(
-        f"Z-order column {names} {what}", code=code, where=where, found=", ".join(names_in_table), help=help
-    )
+def incremental_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[FoundColumn, ...]:
+    """Return the columns of an incremental Z-order: all of them have a smallest and a largest value in the log.
+
+    Raises:
+        TableError: T427, a type that has none; else as ``zorder_columns``.
+    """
+    columns = zorder_columns(policy, facts)
+    _refuse_without_bounds(_named(policy, facts), columns)
+    return columns
 
 
-def _names(names: list[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
+def _named(policy: ResolvedPolicy, facts: TableFacts) -> NamedColumns:
+    key = "optimize.zorder.columns"
+    return NamedColumns("Z-order column", key, policy.place_of(key), facts)
+
+
+def _refuse_without_bounds(named: NamedColumns, columns: Sequence[FoundColumn]) -> None:
+    wrong = [column for column in columns if not has_min_and_max(column.type_name)]
+    what = f"{named.called(wrong)} has a type of which the log keeps no smallest and largest values"
+    named.refuse("T427", what, wrong, types=True)

@@ -129,9 +129,21 @@ def text_of(node: ast.expr | None, constants: dict[str, ast.expr]) -> str:
             return _HOLE
 
 
+@cache
+def makers() -> dict[str, str]:
+    """The functions that make an error of what they are told, by name, with its class; they give the help."""
+    return {
+        node.name: node.returns.id
+        for _, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and isinstance(node.returns, ast.Name)
+        if node.returns.id in default_codes() and node.args.args and node.args.args[0].arg == "what"
+    }
+
+
 def made_errors() -> Iterator[MadeError]:
     """Every call that makes an error, or a problem of a run; those of policy files have rules of their own."""
-    classes = default_codes()
+    classes = {**default_codes(), **dict.fromkeys(makers())}
     for name, tree in modules():
         if name in ("maintainer/errors/__init__.py", "maintainer/policy/schema/formats.py"):
             continue
@@ -161,7 +173,7 @@ def made_errors() -> Iterator[MadeError]:
                 kind=kind,
                 code=None if code is None or not CODE.fullmatch(code) else code,
                 message=text_of(named["what"], local),
-                help=text_of(named["help"], local) if "help" in named else None,
+                help=text_of(named["help"], local) if "help" in named else _HOLE if kind in makers() else None,
             )
 
 

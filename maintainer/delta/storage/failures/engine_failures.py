@@ -164,6 +164,21 @@ def _chain_or_error(error: BaseException, where: str, cancelled: str) -> tuple[F
     return chain
 
 
+def no_table(what: str, where: str, found: str | None = None) -> TableError:
+    """Return T401: the folder, or the name in a catalog, is not there."""
+    return TableError(what, code="T401", where=where, found=found, help=NO_TABLE_HELP)
+
+
+def not_delta(what: str, where: str, found: str, allowed: str | None = "a table with provider delta") -> TableError:
+    """Return T402: there is something, and it is no Delta table."""
+    return TableError(what, code="T402", where=where, found=found, allowed=allowed, help=NOT_DELTA_HELP)
+
+
+def log_unreadable(what: str, where: str, found: str, help: str = DAMAGED_LOG_HELP) -> TableError:
+    """Return T403: the table's log is damaged, or does not say what it must."""
+    return TableError(what, code="T403", where=where, found=found, help=help)
+
+
 def as_table_error(error: BaseException, where: str) -> MaintainerError:
     """Turn an exception met while reading a table into an error with the right T (or E) code."""
     chain = _chain_or_error(error, where, "cancelled while the table was read")
@@ -175,26 +190,22 @@ def as_table_error(error: BaseException, where: str) -> MaintainerError:
     conditions = {failure.condition for failure in chain}
     found = _engine_message(chain)
 
-    def refusal(what: str, *, code: str, help: str, allowed: str | None = None) -> TableError:
-        return TableError(what, code=code, where=where, found=found, allowed=allowed, help=help)
-
     is_unknown_feature = any(_UNKNOWN_FEATURE.match(condition) for condition in conditions)
     if any(_OF_CATALOG.match(condition) for condition in conditions) or (
         is_unknown_feature and _FEATURE_OF_CATALOG.search(found.rpartition(": ")[2])
     ):
-        return refusal(NOT_PERMITTED, code="T407", help=NOT_PERMITTED_HELP)
+        return TableError(NOT_PERMITTED, code="T407", where=where, found=found, help=NOT_PERMITTED_HELP)
     if is_unknown_feature or any(failure.type_name == "InvalidProtocolVersionException" for failure in chain):
-        return refusal(
-            "the table needs a feature that this version of Delta does not know",
-            allowed="features of the Delta in use", code="T404",
-            help="the table is left as it is; remove it from the policies to silence this",
-        )  # fmt: skip
+        what = "the table needs a feature that this version of Delta does not know"
+        allowed = "features of the Delta in use"
+        help = "the table is left as it is; remove it from the policies to silence this"
+        return TableError(what, code="T404", where=where, found=found, allowed=allowed, help=help)
     if conditions & _NO_SUCH:
-        return refusal("there is no such table", code="T401", help=NO_TABLE_HELP)
+        return no_table("there is no such table", where, found)
     if conditions & _NOT_A_TABLE:
-        return refusal("this is not a Delta table", code="T402", help=NOT_DELTA_HELP)
+        return not_delta("this is not a Delta table", where, found, allowed=None)
     way_out = DAMAGED_LOG_HELP if _is_about_the_log(error, chain) else UNKNOWN_CAUSE_HELP
-    return refusal("the table's log cannot be read", code="T403", help=way_out)
+    return log_unreadable("the table's log cannot be read", where, found, way_out)
 
 
 def is_store_silent(error: BaseException) -> bool:
@@ -218,8 +229,7 @@ def catalog_error(error: BaseException, where: str) -> MaintainerError:
     if isinstance(chain, MaintainerError):
         return chain
     if {failure.condition for failure in chain} & _NO_SUCH:
-        what, found = "there is no such table in the catalog", _one_line(chain[0].message)
-        return TableError(what, code="T401", where=where, found=found, help=NO_TABLE_HELP)
+        return no_table("there is no such table in the catalog", where, _one_line(chain[0].message))
     unfit = catalog_away(where, _one_line(message_of(error)))
     unfit.is_silence = any(failure.type_name == "SocketTimeoutException" for failure in chain)
     return unfit

@@ -151,7 +151,7 @@ def test_worth_counts_the_files_that_are_not_as_asked() -> None:
     [
         (("idd",), "T411", "sort column `idd` does not exist"),
         (("p",), "T412", "sort column `p` is a partition column"),
-        (("props",), "T414", "sort column `props` has a type without order, map"),
+        (("props",), "T414", "sort column `props` has a type without order (found: props map)"),
         (("id", "Id"), "T420", "a sort column is named twice"),
     ],
 )
