@@ -76,9 +76,9 @@ def codes_in(cell: str) -> Iterator[str]:
 
 
 def called(call: ast.Call) -> str:
-    """The name of a function, or of a method of the object itself."""
+    """The name of a function, or of a method of an object that has a name."""
     match call.func:
-        case ast.Name(id=name) | ast.Attribute(value=ast.Name(id="self"), attr=name):
+        case ast.Name(id=name) | ast.Attribute(value=ast.Name(), attr=name):
             return name
         case _:
             return ""
@@ -106,6 +106,15 @@ def made_with_a_chosen_code(function: ast.FunctionDef) -> set[str]:
     return made
 
 
+def makers_in(tree: ast.Module, known: dict[str, type]) -> dict[str, type]:
+    """The functions of a module that return an error, with its class."""
+    return {
+        node.name: known[node.returns.id]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and isinstance(node.returns, ast.Name) and node.returns.id in known
+    }
+
+
 def raised_with() -> dict[str, set[tuple[type[MaintainerError], bool]]]:
     """Which errors the package makes with each code, and whether a table may meet it, by its source."""
     known = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type)}
@@ -115,14 +124,13 @@ def raised_with() -> dict[str, set[tuple[type[MaintainerError], bool]]]:
             raised.setdefault(kind.default_code, set()).add((kind, True))
     for code, kind in NOT_BY_KEYWORD.items():
         raised.setdefault(code, set()).add((kind, True))
-    for file in (*PACKAGE.rglob("*.py"), *DEMO.rglob("*.py")):
+    trees = {
+        file: ast.parse(file.read_text(encoding="utf-8")) for file in (*PACKAGE.rglob("*.py"), *DEMO.rglob("*.py"))
+    }
+    everywhere = {name: kind for tree in trees.values() for name, kind in makers_in(tree, known).items()}
+    for file, tree in trees.items():
         in_table = DEMO not in file.parents and file.relative_to(PACKAGE).parts[0] not in BEFORE_TABLES
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        makers = known | {
-            node.name: known[node.returns.id]
-            for node in ast.walk(tree)
-            if isinstance(node, ast.FunctionDef) and isinstance(node.returns, ast.Name) and node.returns.id in known
-        }
+        makers = {**everywhere, **known, **makers_in(tree, known)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and (maker := makers.get(called(node))) is not None:
                 for code in codes_of(node):

@@ -77,11 +77,11 @@ def locate_java(env: Mapping[str, str] | None = None) -> Path:
             found = f"JAVA_HOME={home}, and {binary} cannot be run"
             allowed = "the folder of Java 17 or 21, or JAVA_HOME unset to use the java on PATH"
             help = f"unset JAVA_HOME, or:\n{install_hint()}"
-            raise _unfit("JAVA_HOME names a folder without a Java", found, allowed=allowed, help=help)
+            raise _unfit("JAVA_HOME names a folder without a Java", found, code="E601", allowed=allowed, help=help)
         return binary
     java_path = shutil.which("java", path=env.get("PATH", os.defpath))
     if java_path is None:
-        raise _unfit("no Java was found, and Spark needs one", "no JAVA_HOME, and no java on PATH")
+        raise _unfit("no Java was found, and Spark needs one", "no JAVA_HOME, and no java on PATH", code="E601")
     return Path(java_path)
 
 
@@ -90,7 +90,7 @@ def _unfit(
     found: str,
     where: Path | None = None,
     *,
-    code: str = "E601",
+    code: str,
     allowed: str | None = "Java 17 or 21",
     help: str | None = None,
 ) -> EnvironmentUnfit:
@@ -128,14 +128,14 @@ def inspect_java(env: Mapping[str, str] | None = None) -> Java:
         # Nothing is known of this Java: another question might be answered, and be taken for one about the module.
         what = "the Java that was found was ended from outside before it answered"
         help = "look for what ends processes here, such as the kernel when memory is short, and try again"
-        raise _unfit(what, f"signal {-with_module}", executable, allowed=None, help=help)
+        raise _unfit(what, f"signal {-with_module}", executable, code="E601", allowed=None, help=help)
     exit_code = with_module
     if with_module != 0:
         exit_code, output = _run(executable, ["-version"], env)
     parsed = parse_version(output)
     if exit_code != 0 or parsed is None:
         said = _first_line(output) or f"exit code {exit_code} and no output"
-        raise _unfit("the Java that was found does not run", said, executable)
+        raise _unfit("the Java that was found does not run", said, executable, code="E601")
     version, major = parsed
     if major not in SUPPORTED_MAJORS:
         raise _unfit(f"Spark 4.1 does not run on Java {major}", f"Java {version}", executable, code="E602")

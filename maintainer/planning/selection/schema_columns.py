@@ -198,10 +198,13 @@ class NamedColumns:
         columns = tuple(column for _, column in by_name if column is not None)
         partition_columns = {name.lower() for name in self.facts.partition_columns}
         of_partitions = [column for column in columns if column.dotted.lower() in partition_columns]
-        what = f"{self.called(of_partitions)} is a partition column: all of a file has one value of it"
-        self.refuse("T412", what, of_partitions)
+        if of_partitions:
+            what = f"{self.called(of_partitions)} is a partition column: all of a file has one value of it"
+            raise self.wrong(what, of_partitions, code="T412")
         unordered = [column for column in columns if column.type_name.startswith(UNORDERED_TYPES)]
-        self.refuse("T414", f"{self.called(unordered)} has a type without order", unordered, types=True)
+        if unordered:
+            what = f"{self.called(unordered)} has a type without order"
+            raise self.wrong(what, unordered, code="T414", types=True)
         return columns
 
     def refuse_twice(self, columns: Sequence[FoundColumn], names: Sequence[str]) -> None:
@@ -221,17 +224,13 @@ class NamedColumns:
     def _called(self, names: Sequence[str]) -> str:
         return f"{self.noun} {', '.join(f'`{name}`' for name in names)}"
 
-    def refuse(
-        self, code: str, what: str, columns: Sequence[FoundColumn], *, types: bool = False, help: str | None = None
-    ) -> None:
-        """Refuse columns, if there are any; ``types``: the message has their types.
-
-        Raises:
-            TableError: With this code.
-        """
-        if columns:
-            found = ", ".join(f"{column.dotted} {column.type_name}" if types else column.dotted for column in columns)
-            raise TableError(what, code=code, where=self.where, found=found, help=help or f"leave it out of {self.key}")
+    def wrong(
+        self, what: str, columns: Sequence[FoundColumn], *, code: str, types: bool = False, help: str | None = None
+    ) -> TableError:
+        """Return the error about some of them; with ``types`` it names their types, too."""
+        found = ", ".join(f"{column.dotted} {column.type_name}" if types else column.dotted for column in columns)
+        help = help or f"leave it out of {self.key}"
+        return TableError(what, code=code, where=self.where, found=found, help=help)
 
 
 def nearest_column(facts: TableFacts, name: str) -> str | None:

@@ -153,8 +153,9 @@ def zorder_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[FoundColu
     without = [column for column in columns if column.quoted.lower() not in with_stats]
     # For these no setting helps: Delta keeps none of a boolean or of bytes, wherever the column stands.
     _refuse_without_bounds(named, without)
-    what = f"{named.called(without)} has no statistics, so no file could be skipped by it"
-    named.refuse("T413", what, without, help=_ADD_STATISTICS)
+    if without:
+        what = f"{named.called(without)} has no statistics, so no file could be skipped by it"
+        raise named.wrong(what, without, code="T413", help=_ADD_STATISTICS)
     named.refuse_twice(columns, zorder.columns)
     return columns
 
@@ -177,5 +178,6 @@ def _named(policy: ResolvedPolicy, facts: TableFacts) -> NamedColumns:
 
 def _refuse_without_bounds(named: NamedColumns, columns: Sequence[FoundColumn]) -> None:
     wrong = [column for column in columns if not has_min_and_max(column.type_name)]
-    what = f"{named.called(wrong)} has a type of which the log keeps no smallest and largest values"
-    named.refuse("T427", what, wrong, types=True)
+    if wrong:
+        what = f"{named.called(wrong)} has a type of which the log keeps no smallest and largest values"
+        raise named.wrong(what, wrong, code="T427", types=True)
