@@ -5,6 +5,8 @@ What decides is the product: the planner, and what it reads of the log. Table an
 
 from __future__ import annotations
 
+import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
@@ -23,6 +25,7 @@ from tests.support.product import (
     PartitionNames,
     Plan,
     PlanOptions,
+    ReasonCode,
     ResolvedPolicy,
     RunOutcome,
     StopSwitch,
@@ -65,7 +68,7 @@ def names_of_ours(stamp: CommitStamp, number: int) -> str:
 
 def names_of_delta(stamp: CommitStamp, number: int) -> str:
     """As Delta's own OPTIMIZE names files, which `--engine command` runs."""
-    return f"part-{number:05}-6b1a0c7e-{stamp.run_id[-4:]}-0000-0000-{number:012}-c000.snappy.parquet"
+    return f"part-{number:05}-{uuid.uuid5(uuid.NAMESPACE_OID, stamp.run_id)}-c000.snappy.parquet"
 
 
 @dataclass
@@ -252,6 +255,25 @@ def test_what_a_budget_cut_is_taken_up_at_the_very_next_look(name_of: Callable[.
     looks = [round(at * DAY_MS / MINUTE_MS) for at, _ in days.rewritten]
     assert looks == [360, 370, 380, 390]
     assert len(days.adds) == 4
+
+
+@NAMES
+def test_each_night_that_a_budget_cuts_goes_on_at_the_next_look_of_the_same_night(name_of: Callable[..., str]) -> None:
+    """Twenty nights of `quietFor: 30m`: data of midnight, looks from two o'clock on, and one batch of four at each."""
+    policy = policy_of(batch_size=1, max_size=20, min_size=15, quiet_for_seconds=1800)
+    days, said = Days(policy, name_of, most_batches=1), Counter[ReasonCode]()
+    for night in range(DAYS):
+        days.now_ms = START_MS + night * DAY_MS
+        days.append("2026-11-01", "de", 8)
+        days.now_ms += 2 * HOUR_MS
+        for _ in range(6):
+            said.update(entry.reason.code for entry in days.plan().left_alone)
+            days.apply()
+            days.now_ms += 10 * MINUTE_MS
+    minutes = [round(at * DAY_MS / MINUTE_MS) for at, _ in days.rewritten]
+    assert minutes == [night * 1440 + 120 + look * 10 for night in range(DAYS) for look in range(4)]
+    assert said[ReasonCode.HOT_PARTITION] == 0
+    assert len(days.adds) == 4 * DAYS
 
 
 @NAMES
