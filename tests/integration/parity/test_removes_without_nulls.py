@@ -1,4 +1,7 @@
-"""Delta's class leaves partition values that are null out of removes; Spark takes what is missing there as null."""
+"""Delta's class leaves partition values that are null out of removes; Spark takes what is missing there as null.
+
+So do ours. Where a remove says null, delta-rs 1.2 to 1.5.0 (delta-kernel-rs before 0.21) fails to vacuum the table.
+"""
 
 from __future__ import annotations
 
