@@ -157,7 +157,7 @@ def quarantine_events(
 def wrong_text(commit: CommitVerification) -> str:
     """Say that a version is wrong, and what is: for the quarantine's reason, and for whoever is notified."""
     wrong = commit.worst(CheckResult.WRONG)
-    check_text = "" if wrong is None else f": {wrong.detail or wrong.name}"
+    check_text = "" if wrong is None else f": {wrong.finding}"
     return f"version {commit.version} was verified and is wrong{check_text}"
 
 
@@ -208,7 +208,7 @@ def _record(journal: Journal, facts: TableFacts, commit: CommitVerification) -> 
     """
     if commit.kind == "rewrite":
         finding = None if commit.result is CheckResult.PROVEN else commit.worst(commit.result)
-        detail = None if finding is None else f"{finding.name}: {finding.detail}"
+        detail = None if finding is None else f"{finding.name}: {finding.finding}"
         result, seconds = _EVENT_RESULT[commit.result], commit.duration_seconds
         about = Verified(journal.now_ms(), facts.ref.identifier, "verify", result, seconds, detail=detail)
         journal.record(replace(about, version=commit.version, table_id=facts.table_id, location=facts.location))
@@ -229,7 +229,7 @@ def _refuse_unseen(record: TableRecord, commit: CommitVerification, target: Veri
             "this check is the first to find the version wrong: it is recorded, and nothing was accepted",
             code="A411",
             where=target.ref.identifier,
-            found=None if wrong is None else f"version {commit.version}: {wrong.name}: {wrong.detail}",
+            found=None if wrong is None else f"version {commit.version}: {wrong.name}: {wrong.finding}",
             help="look at the table; the same command accepts it after that",
         )
 
@@ -335,7 +335,7 @@ def past_verifications(runs_dir: Path, *, most: int) -> Iterator[LedgerRow | tup
 def _row(run: VerifyRun, table: TableVerification, commit: CommitVerification) -> LedgerRow:
     proven, wrong = commit.result is CheckResult.PROVEN, commit.result is CheckResult.WRONG
     finding = None if proven else commit.worst(commit.result)
-    detail = None if finding is None else finding.detail or finding.name
+    detail = None if finding is None else finding.finding
     said = (detail, None if proven else table.note)
     name, who = table.ref.identifier, f"run {commit.run_id}" if commit.run_id else commit.engine or "unknown engine"
     return LedgerRow(

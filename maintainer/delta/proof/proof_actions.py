@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -29,6 +29,11 @@ _TEXTS_NAMED = 3
 
 MAX_ZONED_TEXTS = 1_000
 """Partitions of a commit for which a time zone is looked for."""
+
+UTC_ZONE = "UTC"
+
+_FARTHEST_ZONES = (timezone(timedelta(hours=14)), timezone(timedelta(hours=-11)))
+"""What is the same in UTC and in both of these is so everywhere: it says its zone itself, or has none on both sides."""
 
 OWN_TAGS = "maintainer."
 """What the names of our own tags begin with; Delta's writer has tags of its own, such as for Iceberg compatibility."""
@@ -178,26 +183,43 @@ def spelled_anew(removed: Sequence[Mapping[str, Any]], added: Sequence[Mapping[s
     return sentences
 
 
+def readers_of_spelling(removed: Sequence[Mapping[str, Any]], added: Sequence[Mapping[str, Any]]) -> str:
+    """Return who sees the values of before under the texts that a commit wrote, as a sentence.
+
+    Arguments are those of `spelled_anew`.
+    """
+    zone = zone_of_spelling(removed, added)
+    if zone is None:
+        return "readers may see other values than before"
+    if zone != UTC_ZONE:
+        return f"readers in a time zone such as {zone} see what they saw; in UTC, and elsewhere, values are others"
+    before, after = _rows_by_text(removed), _rows_by_text(added)
+    if all(_moments(before, far) == _moments(after, far) for far in _FARTHEST_ZONES):
+        return "readers in every time zone see what they saw"
+    return "readers in UTC see what they saw, and elsewhere other values: a time without a zone is in the reader's own"
+
+
 def zone_of_spelling(removed: Sequence[Mapping[str, Any]], added: Sequence[Mapping[str, Any]]) -> str | None:
     """Return a time zone in which the texts that a commit wrote mean the moments of those that it found.
 
     A writer in that zone saw the same values before and after. Arguments are those of `spelled_anew`.
 
     Returns:
-        The first such zone by name; None where there is none, or too many texts to look.
+        UTC, or the first such zone by name; None where there is none, or too many texts to look.
     """
     before, after = _rows_by_text(removed), _rows_by_text(added)
     if not before or len(before) + len(after) > MAX_ZONED_TEXTS:
         return None
-    zones = (ZoneInfo(name) for name in sorted(available_timezones()) if name != "localtime")
+    names = sorted(available_timezones() - {"localtime"}, key=lambda name: (name != UTC_ZONE, name))
+    zones = (ZoneInfo(name) for name in names)
     return next((zone.key for zone in zones if _moments(before, zone) == _moments(after, zone)), None)
 
 
-def _moments(texts: Iterable[tuple[tuple[str, str | None], ...]], zone: ZoneInfo) -> set[tuple[object, ...]]:
+def _moments(texts: Iterable[tuple[tuple[str, str | None], ...]], zone: tzinfo) -> set[tuple[object, ...]]:
     return {tuple((column, _moment(text, zone)) for column, text in values) for values in texts}
 
 
-def _moment(text: str | None, zone: ZoneInfo) -> object:
+def _moment(text: str | None, zone: tzinfo) -> object:
     """The moment of a time stamp for a reader in a zone; any other text as it is."""
     if text is not None and len(text) > len("2020-05-05"):
         with suppress(ValueError, OverflowError):

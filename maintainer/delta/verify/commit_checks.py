@@ -11,7 +11,7 @@ from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import live_rows
 from maintainer.delta.log.conflicting_commit import removed_key
 from maintainer.delta.proof.measured_rows import Measured
-from maintainer.delta.proof.proof_actions import spelled_anew, zone_of_spelling
+from maintainer.delta.proof.proof_actions import readers_of_spelling, spelled_anew, zone_of_spelling
 from maintainer.delta.proof.row_comparison import FileSet, measure, measure_both, rows_that_differ
 from maintainer.delta.proof.statistics_verdict import judge, source_findings, strictness_of, wrong_sources
 from maintainer.delta.rewrite.rewrite_proof import shortened
@@ -162,7 +162,7 @@ class CommitWork:
         if not changed or CommitStamp.from_json(self.info.get("userMetadata")) is not None:
             return _judged("actions", SAME_TEXTS, changed)
         changed += [
-            "readers outside UTC may see another value than before: a time without a zone is read in the reader's own",
+            readers_of_spelling(sources, self.adds),
             f"RESTORE to version {self.version - 1} brings the texts back, and takes back every later change as well",
         ]
         return CommitCheck("partitions", SAME_TEXTS, CheckResult.SPELLED_ANEW, "\n".join(changed))

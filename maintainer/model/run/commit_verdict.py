@@ -44,6 +44,11 @@ class CommitCheck:
     result: CheckResult
     detail: str | None = None
 
+    @property
+    def finding(self) -> str:
+        """What it found, on one line."""
+        return (self.detail or self.name).replace("\n", "; ")
+
 
 @dataclass(frozen=True, slots=True)
 class CommitVerification:

@@ -212,6 +212,7 @@ def test_partition_values_that_others_spell_anew_are_a_finding_and_ours_are_wron
         assert (of_others.result, of_others.content_is_wrong) == (CheckResult.SPELLED_ANEW, False), of_others.checks
         assert finding is not None
         assert f"ts of 2 files with 4 rows was {text!r} and is" in str(finding.detail)
+        assert "readers in UTC see what they saw, and elsewhere other values" in str(finding.detail)
         forge_commit(path, 2, ours)
         of_ours = _verify(engine, path)
         assert [check.level for check in of_ours.checks if check.result is WRONG] == ["actions"], of_ours.checks
@@ -248,7 +249,8 @@ def test_an_optimize_in_another_zone_spells_anew_and_is_not_wrong(
         for how in ({}, {"exact": True}):
             verified = _verify(engine, path, **how)
             assert (verified.result, verified.content_is_wrong) == (CheckResult.SPELLED_ANEW, False), verified.checks
-            (rows,) = [check for check in verified.checks if check.level == "rows"]
+            spelled, rows = [check for check in verified.checks if check.level in ("partitions", "rows")]
+            assert "readers in a time zone such as " in str(spelled.detail)
             assert rows.result is PROVEN
             assert "2 rows" in str(rows.detail)
             assert "as readers in a time zone such as " in str(rows.detail)

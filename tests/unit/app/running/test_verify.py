@@ -339,7 +339,9 @@ def test_every_document_says_the_same(bench: Bench) -> None:
 
 def test_what_was_verified_is_in_the_history_with_its_proof(bench: Bench) -> None:
     other = replace(GOOD, kind="data_change")
-    bench.verify(Answers({"a.t": GOOD, "b.t": BAD_ROWS, "c.t": GONE, "d.t": other}), "a.t", "b.t", "c.t", "d.t", "e.t")
+    spelled = _commit(7, ("partitions", CheckResult.SPELLED_ANEW, "p was 'a'\nRESTORE brings it back"))
+    answers = Answers({"a.t": GOOD, "b.t": BAD_ROWS, "c.t": spelled, "d.t": other})
+    bench.verify(answers, "a.t", "b.t", "c.t", "d.t", "e.t")
     rows, unread = recorded_rows(bench.project.runs_dir)
     assert unread == []
     found = {row.table: (row.kind, row.status, row.proof_result, row.version_after, row.error_code) for row in rows}
@@ -351,12 +353,10 @@ def test_what_was_verified_is_in_the_history_with_its_proof(bench: Bench) -> Non
     failed, _ = recorded_rows(bench.project.runs_dir, HistoryQuery(failed=True))
     assert {row.table: row.error for row in failed} == {
         "b.t": "20 rows were removed, 19 added",
-        "c.t": "3 of its files are not on storage any more",
+        "c.t": "p was 'a'; RESTORE brings it back",
     }
-    assert {(row.table, row.table_id, row.location) for row in failed} == {
-        ("b.t", "id-b.t", "mem:/b.t"),
-        ("c.t", "id-c.t", "mem:/c.t"),
-    }
+    places = {(row.table, row.table_id, row.location) for row in failed}
+    assert places == {("b.t", "id-b.t", "mem:/b.t"), ("c.t", "id-c.t", "mem:/c.t")}
     assert recorded_rows(bench.project.runs_dir, HistoryQuery(since_ms=NOW_MS + 1_000_000)) == ([], [])
 
 

@@ -16,6 +16,7 @@ from maintainer.delta.proof.proof_actions import (
     check_adds,
     check_removes,
     check_sizes,
+    readers_of_spelling,
     spelled_anew,
     zone_of_spelling,
 )
@@ -242,6 +243,34 @@ def test_a_zone_in_which_texts_mean_the_moments_that_they_meant_before(
         days = (datetime(2020, 7, 5, tzinfo=ZoneInfo(zone)), datetime(2020, 12, 5, tzinfo=ZoneInfo(zone)))
         found = [day.utcoffset() for day in days]
         assert all(hours is None or at == timedelta(hours=hours) for hours, at in zip(offsets, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("removed", "added", "says"),
+    [
+        # By a session of Vilnius: its own readers saw this moment before, and those in UTC another one.
+        ((SUMMER,), ("2020-07-04T21:00:00Z",), "readers in a time zone such as Africa/Addis_Ababa see what they saw; "),
+        # By a session of UTC.
+        ((SUMMER,), ("2020-07-05T00:00:00Z",), "readers in UTC see what they saw, and elsewhere other values: "),
+        (
+            (SUMMER, "2020-07-05T00:00:00Z"),
+            ("2020-07-05T00:00:00Z",),
+            "readers in UTC see what they saw, and elsewhere ",
+        ),
+        # Another text of the same moment for everybody.
+        ((SUMMER,), (f"{SUMMER}.000000",), "readers in every time zone see what they saw"),
+        (("2020-07-05T03:00:00+03:00",), ("2020-07-05T00:00:00Z",), "readers in every time zone see what they saw"),
+        ((SUMMER,), ("2020-07-04T21:07:00Z",), "readers may see other values than before"),
+        (("01",), ("1",), "readers may see other values than before"),
+        (("7",), (None,), "readers may see other values than before"),
+    ],
+)
+def test_who_sees_the_values_that_were_there_before(
+    removed: tuple[str | None, ...], added: tuple[str | None, ...], says: str
+) -> None:
+    said = readers_of_spelling(in_partitions(*removed), in_partitions(*added))
+    assert said.startswith(says)
+    assert said == says or says.endswith((": ", "; ", " "))
 
 
 def test_no_zone_is_looked_for_where_other_columns_changed_or_partitions_are_many() -> None:
