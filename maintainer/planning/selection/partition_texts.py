@@ -18,7 +18,7 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.table.table_facts import DataFile, PartitionValues, TableFacts
 from maintainer.planning.selection.decision import Partition, leave_files, leave_partitions, partition_text
 from maintainer.planning.selection.schema_columns import partition_types
-from maintainer.policy.predicate.predicate_lex import read_date, read_timestamp, reads_as_null
+from maintainer.policy.predicate.predicate_lex import names_zone, read_date, read_timestamp, reads_as_null
 from maintainer.units import count_of
 
 MAX_NAMED_SPELLINGS = 3
@@ -60,9 +60,9 @@ def _spelled_apart(apart: list[tuple[Partition, list[PartitionValues]]], types: 
     named = f"partition {partition_text(first.values)} is spelled in several ways in the log: {spelled_text(texts)}"
     if len(apart) > 1:
         named = f"{len(apart):,} partitions are spelled in several ways in the log, such as {spelled_text(texts)}"
-    differing = {name for _, spelled in apart for texts in spelled for name, _ in {*texts}.difference(spelled[0])}
+    times = [name for name, type_name in types.items() if type_name == "timestamp"]
     why = "not every reader is known to read these as one value"
-    if any(types.get(name) == "timestamp" for name in differing):
+    if any(len({names_zone(dict(text).get(name) or "") for text in texts}) > 1 for _, texts in apart for name in times):
         why = "readers in other time zones read these as different values"
     return LeftAlone(Reason(ReasonCode.SPELLED_APART, f"{named}; files of each stay apart, because {why}"))
 

@@ -91,6 +91,13 @@ def test_each_text_is_a_bin_and_the_plan_says_why(optimize: OptimizePolicy) -> N
     )
 
 
+def test_times_of_which_none_names_a_zone_are_one_moment_to_every_reader() -> None:
+    facts = facts_of(*(spelled(f"{text}{n}", text) for text in (VALUE[0][1], LONG) for n in range(2)))
+    _, left_alone = rewrites(facts, make_optimize())
+    (why,) = [entry.reason.text for entry in left_alone if entry.reason.code is ReasonCode.SPELLED_APART]
+    assert why.endswith("files of each stay apart, because not every reader is known to read these as one value")
+
+
 def test_a_purge_of_several_texts() -> None:
     files = (spelled(f"{text}{n}", text, deleted=50) for text in (ZONED, LONG) for n in range(2))
     optimize = make_optimize(min_size=1, max_deleted_rows_ratio=1.0, purge=PurgePolicy(0.1, False))
