@@ -263,7 +263,8 @@ def test_doctor_on_the_real_thing(
     checks = run_checks(DoctorInput(lake, locations=("./t", "nobody.knows")))
     checks_by_name = {check.name: check for check in checks}
     assert [c.name for c in checks if c.status is Status.FAIL] == ["table nobody.knows"]
-    assert "TABLE_OR_VIEW_NOT_FOUND" in checks_by_name["table nobody.knows"].detail
+    missing = checks_by_name["table nobody.knows"]
+    assert (missing.code, missing.detail) == ("T401", "there is no such table in the catalog at nobody.knows")
     assert checks_by_name["session"].detail.startswith("the active session is used: local[2]")
     assert checks_by_name["tables"].detail == "1 of 1 on local paths can be read"
     assert checks_by_name["session settings"].status is Status.WARN

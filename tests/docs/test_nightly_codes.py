@@ -8,6 +8,7 @@ import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.planner import assemble, problem_plan
 from maintainer.report.run.outcome_text import STEP_ENDS
 from tests.support.policies.projects import write_project
+from tests.support.policies.source_errors import modules
 from tests.support.runs.planned_steps import compact, plan_of
 from tests.support.tables.builders import NOW_MS, make_policy
 from tests.unit.execution.table.table_bench import Bench, three_files
@@ -36,7 +38,6 @@ TWICE = {"T404", "T406", "T407"}
 """They end a night only where somebody asked for the table."""
 
 
-PACKAGE, DEMO = DOCS.parent / "maintainer", DOCS.parent / "examples" / "demo"
 PAGE = (DOCS / "nightly-codes.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| ([A-Z]\d{3}[^|]*) \| ([^|]*) \| ([^|]*) \|", PAGE, flags=re.MULTILINE)
 WARNINGS = {"C717", "E654", "E657", "E680", "E686"}
@@ -115,6 +116,7 @@ def makers_in(tree: ast.Module, known: dict[str, type]) -> dict[str, type]:
     }
 
 
+@cache
 def raised_with() -> dict[str, set[tuple[type[MaintainerError], bool]]]:
     """Which errors the package makes with each code, and whether a table may meet it, by its source."""
     known = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type)}
@@ -124,12 +126,10 @@ def raised_with() -> dict[str, set[tuple[type[MaintainerError], bool]]]:
             raised.setdefault(kind.default_code, set()).add((kind, True))
     for code, kind in NOT_BY_KEYWORD.items():
         raised.setdefault(code, set()).add((kind, True))
-    trees = {
-        file: ast.parse(file.read_text(encoding="utf-8")) for file in (*PACKAGE.rglob("*.py"), *DEMO.rglob("*.py"))
-    }
-    everywhere = {name: kind for tree in trees.values() for name, kind in makers_in(tree, known).items()}
-    for file, tree in trees.items():
-        in_table = DEMO not in file.parents and file.relative_to(PACKAGE).parts[0] not in BEFORE_TABLES
+    everywhere = {name: kind for _, tree in modules() for name, kind in makers_in(tree, known).items()}
+    for name, tree in modules():
+        folder, package, *_ = name.split("/")
+        in_table = folder == "maintainer" and package not in BEFORE_TABLES
         makers = {**everywhere, **known, **makers_in(tree, known)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and (maker := makers.get(called(node))) is not None:
@@ -146,9 +146,6 @@ def raised_with() -> dict[str, set[tuple[type[MaintainerError], bool]]]:
                 for code in texts & set(CODES) if bases else ():
                     raised.setdefault(code, set()).add((bases[0], in_table))
     return raised
-
-
-RAISED = raised_with()
 
 
 def ended(*tables: TableOutcome, interrupted_by: str | None = None) -> ExitCode:
@@ -216,7 +213,7 @@ def ends_of(code: str, row: tuple[str, str, str], folder: Path) -> set[ExitCode]
     """Each end of a run that meets the code, in each way that the source has for it."""
     cell, where, _ = row
     found: set[ExitCode] = set()
-    for number, (kind, in_table) in enumerate(sorted(RAISED.get(code, ()), key=repr)):
+    for number, (kind, in_table) in enumerate(sorted(raised_with().get(code, ()), key=repr)):
         error = kind("said", code=code)
         if not in_table or code == "A404" or isinstance(error, errors.EnvironmentUnfit | errors.ProjectError):
             found.add(error.exit_code)

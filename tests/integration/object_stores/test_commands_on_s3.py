@@ -41,7 +41,7 @@ def test_each_command_says_the_truth_of_a_table_there(server: S3Server, host: Co
     verified = project.run("verify", uri("orders"), "-o", "json")
     assert verified.returncode == 0, verified.err
     assert [table["result"] for table in verified.document["tables"]] == ["proven"]
-    check_what_looks_back(project, first.document["run_id"])
+    check_what_looks_back(project, first.document["run_id"], verified.document["run_id"])
 
     refused = project.run("undelete", uri("orders"), "--run", first.document["run_id"], "--yes")
     assert refused.returncode == 1, refused.out
@@ -49,13 +49,15 @@ def test_each_command_says_the_truth_of_a_table_there(server: S3Server, host: Co
     assert project.table("orders").version() == 6
 
 
-def check_what_looks_back(project: S3Project, run_id: str) -> None:
-    """Status, history and reports: the one compaction of six files into one, and the six writes of another engine."""
+def check_what_looks_back(project: S3Project, run_id: str, verification_id: str) -> None:
+    """Status, history and reports: what `verify` checked, the one compaction, and six writes of another engine."""
     status = project.run("status", "-o", "json")
     (row,) = [row for row in status.document["tables"] if row["table"] == uri("orders")]
     assert (row["state"], row["num_files"], row["version"], row["last_proof"]) == ("ok", 1, 6, "pass"), status.out
     history = project.run("history", uri("orders"), "-o", "json").document["history"]
-    compaction, *writes = history
+    verification, compaction, *writes = history
+    assert (verification["step"], verification["run_id"], verification["version_after"]) == (
+        "verify", verification_id, 6)  # fmt: skip
     assert (compaction["step"], compaction["run_id"], compaction["version_after"]) == ("compact", run_id, 6)
     assert (compaction["num_files_removed"], compaction["num_files_added"]) == (6, 1)
     assert [(row["run_id"], row["num_files_added"]) for row in writes] == [(None, 1)] * 6

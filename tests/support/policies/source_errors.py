@@ -37,9 +37,15 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 @cache
-def modules() -> tuple[tuple[str, ast.Module], ...]:
-    paths = sorted([*(ROOT / "maintainer").rglob("*.py"), *(ROOT / "examples" / "demo").rglob("*.py")])
-    return tuple((str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))) for path in paths)
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def modules(*below: str) -> Iterator[tuple[str, ast.Module]]:
+    """Each module of the package and of the demo, or of some of their folders, by its path; each is parsed once."""
+    for folder in below or ("maintainer", "examples/demo"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            yield path.relative_to(ROOT).as_posix(), _parsed(path)
 
 
 def code_literals() -> dict[str, str]:
