@@ -15,9 +15,9 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 FAST_TESTS := $(wildcard tests/unit tests/property tests/model tests/cli tests/docs tests/hostile)
 SPARK_TESTS := $(wildcard tests/contract tests/integration tests/fault tests/soak)
 PYTEST := $(BIN)/python -m pytest
-# Two processes, each with a Spark of its own (1.5 GB); a file's tests stay in one, and files keep their order.
+# Processes, each with a Spark of its own (1.5 GB); a file's tests stay in one, and files keep their order.
 WORKERS ?= 2
-SPREAD := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+SPREAD = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Tests start many processes: without this each of them compiles the package again where the variable is set.
@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 unexport MAINTAINER_TEST_SEED
 
 .DEFAULT_GOAL := help
-.PHONY: help demo golden test nightly long lint stores unit spark soak bench docs format clean lint-types lint-layers lint-copies check-python check-java hostile coverage mutation guards fault property matrix
+.PHONY: help demo quick golden test nightly long lint stores unit spark soak bench docs format clean lint-types lint-layers lint-copies check-python check-java hostile coverage mutation guards fault property matrix
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -34,8 +34,20 @@ help: ## show this list
 demo: check-java $(STAMPS)/demo ## build a small lake of real data and walk through everything (a few minutes)
 	$(BIN)/maintainer demo
 
+# Left out: tests of the tests' own tools, and those that need the S3 server, which takes minutes to build.
+QUICK_TESTS := tests/unit $(addprefix --ignore=tests/unit/,support delta/storage journal/store)
+
+quick: WORKERS = 3
+quick: $(STAMPS)/dev ## ruff, and the unit tests that need neither Spark nor a server: under a minute
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(PYTEST) $(SPREAD) -q -m 'not long' $(QUICK_TESTS)
+
+# All tests with Spark are in one process: they begin first and take about half of the time. Two more share the others:
+# tests wait for processes and servers, too, and three keep two cores busy.
+test: WORKERS = 3
 test: check-java $(STAMPS)/warm lint ## lint, types, layers, and a fixed set of tests: one at least for each guard of a promise
-	$(PYTEST) $(SPREAD) -m 'not long' $(FAST_TESTS) $(SPARK_TESTS)
+	$(PYTEST) $(SPREAD) -p tests.support.suites.spark_apart -m 'not long' $(SPARK_TESTS) $(FAST_TESTS)
 
 golden: $(STAMPS)/dev ## write the texts that tests compare as they are printed now; read the diff before you commit it
 	MAINTAINER_UPDATE_GOLDEN=1 $(PYTEST) -q tests/unit/report tests/cli/test_transcripts.py tests/unit/planning/test_literate_cases.py

@@ -36,14 +36,14 @@ _AS_WE_WRITE: dict[str, Any] = {
 
 def page() -> str:
     """The whole page."""
-    package = griffe.load("maintainer.app.python_api", **_AS_WE_WRITE)
+    top = griffe.load("maintainer", **_AS_WE_WRITE)
+    package = top["app.python_api"]
     public = set(maintainer.__all__) - {"__version__", "auto_compact"}
     assert public <= set(CLASSES), f"no section for {public - set(CLASSES)}"
     lines = [HEAD.rstrip("\n")]
     for name in CLASSES:
         member = package[name]
         lines += _class(member.final_target if isinstance(member, griffe.Alias) else member)
-    top = griffe.load("maintainer", **_AS_WE_WRITE)
     lines += ["", "## auto_compact", "", "For writers; [Auto compaction](auto-compaction.md) has the whole story."]
     lines += _documented(top["auto_compact"], "##")
     return "\n".join(lines) + "\n"

@@ -27,7 +27,7 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.planner import assemble, problem_plan
 from maintainer.report.run.outcome_text import STEP_ENDS
 from tests.support.policies.projects import write_project
-from tests.support.policies.source_errors import modules
+from tests.support.policies.source_errors import modules, nodes
 from tests.support.runs.planned_steps import compact, plan_of
 from tests.support.tables.builders import NOW_MS, make_policy
 from tests.unit.execution.table.table_bench import Bench, three_files
@@ -111,7 +111,7 @@ def makers_in(tree: ast.Module, known: dict[str, type]) -> dict[str, type]:
     """The functions of a module that return an error, with its class."""
     return {
         node.name: known[node.returns.id]
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.FunctionDef) and isinstance(node.returns, ast.Name) and node.returns.id in known
     }
 
@@ -131,7 +131,7 @@ def raised_with() -> dict[str, set[tuple[type[MaintainerError], bool]]]:
         folder, package, *_ = name.split("/")
         in_table = folder == "maintainer" and package not in BEFORE_TABLES
         makers = {**everywhere, **known, **makers_in(tree, known)}
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.Call) and (maker := makers.get(called(node))) is not None:
                 for code in codes_of(node):
                     raised.setdefault(code, set()).add((maker, in_table))

@@ -1,15 +1,16 @@
-"""Who is asked, in processes of their own: on a whole pseudo-terminal, on one with stderr in a file, and on none."""
+"""Who is asked: on a whole pseudo-terminal, on one with stderr in a file, and on none."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from maintainer.cli.main import run
 from tests.support.policies.projects import write_project
-from tests.support.pseudo_terminal import MAINTAINER, on_terminal, terminal_environment
 
 CHANGES_TABLES = {
     "apply": ["apply"],
@@ -26,13 +27,23 @@ def root(tmp_path: Path) -> Path:
 
 def on_a_terminal(root: Path, arguments: list[str], answer: bytes, stderr: Path | None = None) -> tuple[int, str]:
     """Run with a pseudo-terminal for everything, or with stderr in a file; return the exit code and what was shown."""
+    ours, theirs = os.openpty()
+    os.write(ours, answer)
     with (
-        open(stderr or os.devnull, "wb") as file,
-        on_terminal([*MAINTAINER, *arguments], cwd=root, stderr=file if stderr else None) as terminal,
+        open(theirs, encoding="utf-8") as stdin,
+        open(theirs, "w", encoding="utf-8", closefd=False) as stdout,
+        open(stderr or os.devnull, "w", encoding="utf-8") as file,
+        pytest.MonkeyPatch.context() as patches,
     ):
-        terminal.type(answer)
-        code = terminal.read_to_end()
-        return code, terminal.text + ("" if stderr is None else stderr.read_text(encoding="utf-8"))
+        patches.chdir(root)  # nothing is shown while this waits: it is less than a terminal holds
+        for name, stream in (("stdin", stdin), ("stdout", stdout), ("stderr", file if stderr else stdout)):
+            patches.setattr(sys, name, stream)
+        code = run(arguments)
+    shown = b""
+    with open(ours, "rb", buffering=0) as terminal, contextlib.suppress(OSError):  # at its end, on Linux
+        while piece := terminal.read(65_536):
+            shown += piece
+    return code, shown.decode() + ("" if stderr is None else stderr.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("command", CHANGES_TABLES)
@@ -44,14 +55,17 @@ def test_with_stderr_in_a_file_nobody_could_read_the_question(command: str, root
 
 
 @pytest.mark.parametrize("command", CHANGES_TABLES)
-def test_without_a_terminal_nothing_is_done(command: str, root: Path) -> None:
+def test_without_a_terminal_nothing_is_done(
+    command: str, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = sorted(root.rglob("*"))
-    done = subprocess.run(
-        [*MAINTAINER, *CHANGES_TABLES[command]], cwd=root, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=60, check=False, env=terminal_environment(),
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"error[E628]: `maintainer {command}` changes tables")
+    monkeypatch.chdir(root)
+    with open(os.devnull, encoding="utf-8") as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        code = run(CHANGES_TABLES[command])
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error[E628]: `maintainer {command}` changes tables")
     assert sorted(root.rglob("*")) == before
 
 

@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import stat
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import pytest
+
+from maintainer.cli.main import run
 from tests.support.http_receiver import http_receiver
 from tests.support.stores.s3_server import S3Server, s3_server
 
 
-def doctor(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def doctor(folder: Path, *arguments: str, **env: str) -> Done:
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patches, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err),
+    ):  # fmt: skip
+        patches.chdir(folder)
+        for name, value in env.items():
+            patches.setenv(name, value)
+        code = run(["doctor", *arguments])
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def doctor_in_a_process(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """A process has one client of each store, so what says another thing of a store needs one of its own."""
     return subprocess.run(
         [sys.executable, "-m", "maintainer", "doctor", *arguments],
         cwd=folder,
@@ -32,7 +56,7 @@ def test_java_11_is_one_line_with_its_fix_and_exit_1(tmp_path: Path) -> None:
     java = tmp_path / "jdk" / "bin" / "java"
     java.write_text('#!/bin/sh\ncase "$1" in --add*) exit 1;; esac\necho \'openjdk version "11.0.22"\' >&2\n')
     java.chmod(java.stat().st_mode | stat.S_IXUSR)
-    done = doctor(tmp_path, JAVA_HOME=str(tmp_path / "jdk"))
+    done = doctor_in_a_process(tmp_path, JAVA_HOME=str(tmp_path / "jdk"))
     assert done.returncode == 1
     lines = done.stdout.splitlines()
     [at] = [n for n, line in enumerate(lines) if line.startswith("FAIL  java ")]
@@ -96,7 +120,8 @@ def state_on(server: S3Server, folder: Path, bucket: str = "lake", **other: str)
     (folder / "maintainer.yml").write_text(f"version: 1\nstate: s3://{bucket}/_maintainer\n")
     home = str(folder / "home")
     keys = {**KEYS, **other}
-    done = doctor(folder, "--no-spark", "-o", "json", AWS_ENDPOINT_URL=server.url, MAINTAINER_HOME=home, **keys)
+    endpoint = {"AWS_ENDPOINT_URL": server.url, "MAINTAINER_HOME": home}
+    done = doctor_in_a_process(folder, "--no-spark", "-o", "json", **endpoint, **keys)
     checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
     assert checks["run folder"]["status"] == "ok"
     assert home in checks["run folder"]["detail"]
@@ -129,7 +154,7 @@ def test_a_setting_that_only_hadoop_knows_is_said_to_have_no_effect_on_the_state
             "    spark.hadoop.fs.s3a.bucket.lake.acl.default: Private\n"
         )
         environment = {**KEYS, "AWS_ENDPOINT_URL": server.url, "MAINTAINER_HOME": str(tmp_path / "home")}
-        done = doctor(tmp_path, "--no-spark", "-o", "json", **environment)
+        done = doctor_in_a_process(tmp_path, "--no-spark", "-o", "json", **environment)
     checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
     assert (done.returncode, checks["state"]["status"], checks["state settings"]["status"]) == (0, "ok", "warn")
     assert "spark.hadoop.fs.s3a.bucket.lake.acl.default" in checks["state settings"]["detail"]

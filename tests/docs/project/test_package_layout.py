@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.policies.source_errors import modules, nodes
 from tools.frozen_assertions import FOLDERS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -69,19 +70,19 @@ MORE_PARAMETERS = {
 
 def long_lists_of_parameters(tree: ast.Module, *, is_public: bool) -> set[str]:
     found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and not any("command" in ast.unparse(one) for one in node.decorator_list):
+    for node in nodes(tree):
+        if isinstance(node, ast.FunctionDef):
             named = [one.arg for one in (*node.args.posonlyargs, *node.args.args) if one.arg not in ("self", "cls")]
-            if len(named) + (0 if is_public else len(node.args.kwonlyargs)) > MAX_PARAMETERS:
+            is_long = len(named) + (0 if is_public else len(node.args.kwonlyargs)) > MAX_PARAMETERS
+            if is_long and not any("command" in ast.unparse(one) for one in node.decorator_list):
                 found.add(node.name)
     return found
 
 
 def test_no_function_has_more_than_seven_parameters() -> None:
     found = {}
-    for path in PACKAGE.rglob("*.py"):
-        name = path.relative_to(PACKAGE).as_posix()
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+    for path, tree in modules("maintainer"):
+        name = path.removeprefix("maintainer/")
         if long := long_lists_of_parameters(tree, is_public=name.startswith(PUBLIC)):
             found[name] = long
     assert found == MORE_PARAMETERS
@@ -127,7 +128,7 @@ STORE_CLASSES = {"LocalFiles", "ObjectFiles", "HadoopFiles", "Fetched", "OnDisk"
 def asks_for_a_store(tree: ast.Module) -> set[str]:
     """The scheme names in a module's code, and the classes of stores that it compares with."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             found |= {node.value} & (SCHEMES | {f"{scheme}://" for scheme in (*SCHEMES, "s3")})
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
@@ -138,10 +139,9 @@ def asks_for_a_store(tree: ast.Module) -> set[str]:
 
 def test_only_the_modules_of_stores_ask_for_a_store_by_class_or_scheme() -> None:
     asking = {}
-    for path in PACKAGE.rglob("*.py"):
-        name = path.relative_to(PACKAGE).as_posix()
-        found = asks_for_a_store(ast.parse(path.read_text(encoding="utf-8")))
-        if found and not name.startswith(STORES_OWN):
+    for path, tree in modules("maintainer"):
+        name = path.removeprefix("maintainer/")
+        if not name.startswith(STORES_OWN) and (found := asks_for_a_store(tree)):
             asking[name] = found
     assert set(asking) == set(BY_NAME), asking
 

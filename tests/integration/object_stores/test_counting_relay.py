@@ -50,7 +50,7 @@ class Echo(BaseHTTPRequestHandler):
 def port() -> Iterator[int]:
     """The port of a server."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield server.server_port
     server.shutdown()
     server.server_close()

@@ -48,12 +48,18 @@ def modules(*below: str) -> Iterator[tuple[str, ast.Module]]:
             yield path.relative_to(ROOT).as_posix(), _parsed(path)
 
 
+@cache
+def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """All of a module, as `ast.walk` finds it."""
+    return tuple(ast.walk(tree))
+
+
 def code_literals() -> dict[str, str]:
     """Every code that stands in the source as text of its own, and one place where it does."""
     return {
         node.value: f"{name}:{node.lineno}"
         for name, tree in modules()
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and CODE.fullmatch(node.value)
     }
 
@@ -61,7 +67,7 @@ def code_literals() -> dict[str, str]:
 def texts() -> Iterator[tuple[str, str]]:
     """Every text in the source with its place; doc strings, too."""
     for name, tree in modules():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield f"{name}:{node.lineno}", node.value
 
@@ -72,7 +78,7 @@ def patterns() -> tuple[re.Pattern[str], ...]:
     texts = {
         text_of(node, {})
         for _, tree in modules()
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.JoinedStr | ast.BinOp | ast.Constant)
     }
     return tuple(_pattern(text) for text in sorted(texts) if len(text.replace(_HOLE, "").strip()) >= 6)
@@ -89,7 +95,7 @@ def words_itself() -> frozenset[str]:
     return frozenset(
         node.name
         for name, tree in modules()
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.ClassDef)
         and name != "maintainer/errors/__init__.py"
         and any(isinstance(statement, ast.FunctionDef) and statement.name == "__init__" for statement in node.body)
@@ -103,7 +109,7 @@ def default_codes() -> dict[str, str | None]:
     bases: dict[str, list[str]] = {}
     own: dict[str, str] = {}
     for _, tree in modules():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if not isinstance(node, ast.ClassDef):
                 continue
             bases[node.name] = [base.id for base in node.bases if isinstance(base, ast.Name)]
@@ -158,8 +164,8 @@ def made_errors() -> Iterator[MadeError]:
             for line in tree.body
             if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name)
         }
-        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-        for node in ast.walk(tree):
+        functions = [node for node in nodes(tree) if isinstance(node, ast.FunctionDef)]
+        for node in nodes(tree):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in classes):
                 continue
             local = {**constants, **_texts_before(node, functions)}

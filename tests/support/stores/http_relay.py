@@ -130,7 +130,7 @@ class HttpRelay(ThreadingHTTPServer):
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
         super().__init__(("127.0.0.1", port), handler)
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
 
     def close(self) -> None:

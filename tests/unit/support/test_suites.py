@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.suites.drawn_cells import SEED, draw
+from tests.support.suites.spark_apart import SparkApart
 from tests.support.suites.suite_summary import counted, summary_lines
 
 pytest_plugins = ["pytester"]
@@ -49,6 +50,7 @@ def test_third():
     pass
 """
 CONFTEST = """
+from tests.support.suites.spark_apart import SparkApart
 from tests.support.suites.suite_summary import (
     pytest_collection_modifyitems, pytest_deselected, pytest_report_header, pytest_sessionfinish,
     pytest_terminal_summary, pytest_testnodedown,
@@ -96,6 +98,17 @@ def test_seeds_draw_other_cells_until_each_was_drawn() -> None:
 
 def test_two_matrices_are_drawn_apart() -> None:
     assert any(draw(CELLS, 3, "first", str(seed)) != draw(CELLS, 3, "second", str(seed)) for seed in range(5))
+
+
+def test_what_shares_a_spark_session_goes_to_one_process_and_the_rest_by_file() -> None:
+    apart = SparkApart.__new__(SparkApart)
+    scopes = {
+        name: apart._split_scope(f"tests/{name}.py::test_a[x::y]")
+        for name in ("contract/test_x", "integration/vacuum/test_y", "integration/object_stores/test_z", "unit/test_u")
+    }
+    assert scopes["contract/test_x"] == scopes["integration/vacuum/test_y"] != "tests/contract/test_x.py"
+    for name in ("integration/object_stores/test_z", "unit/test_u"):
+        assert scopes[name] == f"tests/{name}.py"
 
 
 def test_tests_are_counted_by_suite() -> None:

@@ -89,7 +89,7 @@ def recording_server(context: ssl.SSLContext | None = None) -> Iterator[Seen]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     if context is not None:
         server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = Thread(target=server.serve_forever, daemon=True)
+    thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     seen.url = f"{'http' if context is None else 'https'}://127.0.0.1:{server.server_port}"
     try:

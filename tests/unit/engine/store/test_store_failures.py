@@ -42,7 +42,7 @@ class Answer(BaseHTTPRequestHandler):
 def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(object_storage, "MAX_RETRIES", 0)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-    thread = Thread(target=server.serve_forever, daemon=True)
+    thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()

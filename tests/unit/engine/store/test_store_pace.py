@@ -65,7 +65,9 @@ def test_one_refusal_holds_all_back() -> None:
     assert 0 < store.refused <= ABREAST, store.refused
 
 
-def test_requests_settle_at_what_the_store_bears() -> None:
+def test_requests_settle_at_what_the_store_bears(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_pace, "FIRST_PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr(store_pace, "LONGEST_PAUSE_SECONDS", 0.04)
     store = Store(at_once=4)
     assert _all(StorePace(ABREAST, 30.0), store.ask, 300) == [7] * 300
     assert store.refused < 150, store.refused

@@ -6,7 +6,7 @@ import ast
 import re
 
 from maintainer.model.plan.reasons import ReasonCode
-from tests.support.policies.source_errors import ROOT, modules
+from tests.support.policies.source_errors import ROOT, modules, nodes
 
 PAGE = (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8")
 SECTION = re.compile(r"^### (\w+)$(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
@@ -23,7 +23,7 @@ def test_every_reason_is_given_by_planning() -> None:
     given = {
         node.attr
         for _, tree in modules("maintainer/planning")
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "ReasonCode"
     }
     assert given == {code.name for code in ReasonCode}
