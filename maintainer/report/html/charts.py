@@ -170,9 +170,10 @@ def bar_chart(columns: Sequence[Column], name: str, *, unit_text: str) -> Markup
         shapes.append(_rect(place * room + 1, 98 - tall, min(room - 2, 64), tall, css, inner))
         if column.bad:
             shapes.append(_text(place * room + 1 + min(room - 2, 64) / 2, 94 - tall, "!", "middle"))
-        if place * room >= labelled:
+        ends = place * room + 5.5 * len(column.label)
+        if place * room >= labelled and ends <= 720:
             shapes.append(_text(place * room + 1, 110, column.label, "start"))
-            labelled = place * room + 5.5 * len(column.label) + 8
+            labelled = ends + 8
     described = "; ".join(column.words for column in columns[-10:])
     return _svg(720, 114, f"{name}, at most {unit_text}", described, shapes)
 

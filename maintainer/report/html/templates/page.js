@@ -40,15 +40,29 @@ for (const table of document.querySelectorAll("table.sorts")) {
       body.append(...rows);
     });
   });
-  if (body.rows.length <= 12) continue;
-  const filter = document.createElement("input");
-  filter.type = "search";
-  filter.className = "filter";
-  filter.placeholder = "show rows with this text";
-  filter.setAttribute("aria-label", "show rows with this text");
-  filter.addEventListener("input", () => {
-    const text = filter.value.toLowerCase();
-    for (const row of body.rows) row.hidden = !row.textContent.toLowerCase().includes(text);
+}
+
+// One field at the top looks through the rows of all these tables; a section with a row that has the text opens.
+const searched = [...document.querySelectorAll("table.sorts")], rows = searched.flatMap((table) => [...table.tBodies[0].rows]);
+if (rows.length > 12) {
+  const field = document.createElement("input"), found = document.createElement("span");
+  field.type = "search";
+  field.className = "search";
+  field.placeholder = document.getElementById("runs") ? "search tables and runs" : "search tables";
+  field.setAttribute("aria-label", field.placeholder);
+  found.setAttribute("role", "status");
+  found.className = "soft";
+  field.addEventListener("input", () => {
+    const text = field.value.trim().toLowerCase();
+    for (const row of rows) {
+      row.hidden = !row.textContent.toLowerCase().includes(text);
+      if (text && !row.hidden) for (let at = row; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+    }
+    for (const table of searched) table.hidden = [...table.tBodies[0].rows].every((row) => row.hidden);
+    try { sessionStorage.setItem(location.pathname, field.value); } catch {} // a page that is served looks again by itself
+    found.textContent = text ? ` ${rows.filter((row) => !row.hidden).length} of ${rows.length} rows` : "";
   });
-  table.before(filter);
+  document.querySelector("header").append(field, found);
+  try { field.value = sessionStorage.getItem(location.pathname) ?? ""; } catch {}
+  if (field.value) field.dispatchEvent(new Event("input"));
 }
