@@ -43,6 +43,7 @@ from maintainer.policy.schema.schema_check import check_schema, kind_of
 from maintainer.policy.yaml.discovery import find_tests
 from maintainer.policy.yaml.yaml_document import Document, Path
 from maintainer.policy.yaml.yaml_reader import read_document
+from maintainer.report.plan.step_text import shortened
 from maintainer.units import parse_duration, parse_size
 
 DEFAULT_NOW = "2026-01-15 12:00"
@@ -241,6 +242,6 @@ def _facts_of_step(step: Step) -> Mapping[str, object]:
 def _hint(plan: TablePlan) -> str:
     if plan.problem:
         return f"planned: {plan.problem.code} {plan.problem.what}"
-    steps = [f"{step.kind} {dict(_facts_of_step(step))}" for step in plan.steps]
+    steps = [f"{step.kind} {shortened(str(dict(_facts_of_step(step))))}" for step in plan.steps]
     reasons = sorted({f"{entry.reason.code.value} ({entry.num_files} files)" for entry in plan.left_alone})
     return f"planned: {'; '.join(steps) or 'no step'}; left alone: {', '.join(reasons) or 'nothing'}"

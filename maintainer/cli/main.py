@@ -35,7 +35,7 @@ _COMMANDS = (
     ("show", "inspect.show_and_why", "Show a saved plan or a past run."),
     ("apply", "act.run_commands", "Do what is due, prove each rewrite, record it."),
     ("verify", "act.verify_and_undelete", "Check that a past commit lost no row."),
-    ("undelete", "act.verify_and_undelete", "Restore files that a vacuum moved into the trash."),
+    ("undelete", "act.verify_and_undelete", "Restore files that a vacuum took away."),
     ("retry", "act.run_commands", "Apply again what earlier runs left undone."),
     ("watch", "act.run_commands", "Check at an interval, and apply what is due."),
     ("status", "inspect.status", "Show the state of each table."),
@@ -117,7 +117,9 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="To read about a policy key: maintainer schema optimize.maxFileSize",
+    epilog="First step: `maintainer demo` shows all of it on a small lake of its own; `maintainer init FOLDER` makes "
+    "your project. About a policy key: `maintainer schema optimize.maxFileSize`. About the code of a message: "
+    "`maintainer explain T441`.",
 )
 @click.version_option(__version__, prog_name="maintainer")
 def cli() -> None:

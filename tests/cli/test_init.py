@@ -296,11 +296,19 @@ def test_init_writes_where_the_tables_are(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run(["init", "new", "--root", place]) == 0
-    assert "Next: cd new && maintainer list" in capsys.readouterr().out
+    env = " --env prod" if place.startswith("s3:") else ""
+    assert f"Next: cd new && maintainer{env} list" in capsys.readouterr().out
     loaded = load_project(tmp_path / "new")
     (root,) = loaded.project.places.roots
     assert root == str(tmp_path / "new" / written.format(here=tmp_path)) or root == written.format(here=tmp_path)
     assert loaded.diagnostics == ()
+
+
+def test_the_sample_tests_hold_beside_a_table_of_ones_own(tmp_path: Path) -> None:
+    assert run(["-q", "init", str(tmp_path / "new"), "--root", "s3://b/lake"]) == 0
+    policy = "version: 1\ntable: s3://b/lake/orders\noptimize: {zorder: {columns: [id]}}\n"
+    (tmp_path / "new" / "policies" / "orders.yml").write_text(policy)
+    assert run(["--project", str(tmp_path / "new"), "validate", "--tests"]) == 0
 
 
 @pytest.mark.parametrize(

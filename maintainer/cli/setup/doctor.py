@@ -22,6 +22,7 @@ from maintainer.delta.doctor.doctor_model import Check, Status, failed, guarded
 from maintainer.delta.spark.start_conf import SessionOptions
 from maintainer.errors import EnvironmentUnfit, ExitCode, ProjectError
 from maintainer.journal.store.state_access import local_runs_dir, setting_without_effect, try_store
+from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.table_names import is_uri
 from maintainer.report.style import Role, Style
 from maintainer.report.text_layout import alike
@@ -77,13 +78,13 @@ def doctor_command(ctx: click.Context, output: str, no_spark: bool, warm: bool, 
             runs_dir = local_runs_dir(project.loaded.project)
     subject = DoctorInput(
         root=context.project_root,
-        locations=tuple(policy.table.location for project in looked_at for policy in project.policies),
+        locations=tuple(_address(policy.table) for project in looked_at for policy in project.policies),
         try_spark=not no_spark,
         options=SessionOptions(
             engine.master, engine.conf, remote=engine.remote, record_classes=warm, storage=engine.storage
         ),
         runs_dir=runs_dir,
-        ledger=next((project.loaded.ledger.location for project in looked_at if project.loaded.ledger), None),
+        ledger=next((_address(project.loaded.ledger) for project in looked_at if project.loaded.ledger), None),
     )
     checks = in_project + run_checks(subject, say)
     trying.close()
@@ -93,6 +94,11 @@ def doctor_command(ctx: click.Context, output: str, no_spark: bool, warm: bool, 
         click.echo(as_text(checks, Style(context.color)))
     if any(check.status is Status.FAIL for check in checks):
         ctx.exit(int(ExitCode.FINDINGS))
+
+
+def _address(ref: TableRef) -> str:
+    """Where a table is, in the words of the project."""
+    return ref.identifier if is_uri(ref.identifier) else ref.location
 
 
 def _project(context: CliContext, projects: list[Project]) -> Iterator[Check]:

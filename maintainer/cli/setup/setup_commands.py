@@ -205,7 +205,8 @@ def init_command(
             f"Next: write there where your tables lie, such as `roots: [/data/lake]`. Then: {where}maintainer list"
         )
     else:
-        click.echo(f"A project with a rule for all tables below {place_of_tables}. Next: {where}maintainer list")
+        env = " --env prod" if place != DEFAULT_STATE else ""
+        click.echo(f"A project with a rule for all tables below {place_of_tables}. Next: {where}maintainer{env} list")
     if requirement == UNKNOWN and "requirements.txt" not in present:
         click.echo("Before the workflow can run: say in requirements.txt where maintainer is installed from.")
     if place == DEFAULT_STATE and PROJECT_FILE not in present:

@@ -51,16 +51,18 @@ def check_remote_tables(
     """
     buckets: dict[str, str] = {}
     causes = _Causes(signs)
+    listed = list[str]()
     num_asked = num_left = 0
     for location in locations:
         is_name = "/" not in location and os.sep not in location
         if (not is_name and urlsplit(location).scheme in ("", "file")) or causes.knows(location):
             continue
+        name = f"table {location}"
         if num_asked == MAX_REMOTE_TABLES:
-            num_left += 1
+            num_left += is_name
+            yield from [] if is_name else guarded(name, partial(_list, spark, name, location, causes, listed))
             continue
         num_asked += 1
-        name = f"table {location}"
         checks = guarded(name, partial(_described, spark, name, location, causes))
         is_read = any(check.status is Status.OK for check in checks)
         if location == ledger and any(check.code in _NO_TABLE for check in checks):
@@ -73,8 +75,11 @@ def check_remote_tables(
         yield from guarded(f"reads {bucket}", partial(_reads, spark, f"reads {bucket}", location))
         if urlsplit(location).scheme in S3_SCHEMES:
             yield from guarded(f"commits {bucket}", partial(_commits, spark, f"commits {bucket}", location))
+    opened = f"Spark opened the first {MAX_REMOTE_TABLES}, each takes it seconds"
+    if listed:
+        yield Check("tables", Status.OK, f"the logs of {len(listed):,} more can be listed; {opened}")
     if num_left:
-        yield Check("tables", Status.OK, f"{num_left} more were not checked; plan reports those that cannot be read")
+        yield Check("tables", Status.OK, f"{num_left:,} more of a catalog not checked; {opened}")
 
 
 class _Causes:
@@ -157,6 +162,24 @@ def _ask_once(spark: SparkSession, location: str) -> None:
     except Exception as error:
         if is_store_silent(error) or isinstance(as_table_error(error, location), StoreRefusal):
             raise
+
+
+def _list(spark: SparkSession, name: str, location: str, causes: _Causes, listed: list[str]) -> Iterator[Check]:
+    """Say what is wrong where the log of a table cannot be listed; else add the table to those that can."""
+    jvm = DeltaJvm(spark)
+    try:
+        with table_errors(location):
+            storage = TableStorage(jvm, jvm.folder_at(jvm.hadoop_path(location)))
+            is_there = storage.status(storage.uri(LOG_FOLDER)) is not None
+    except MaintainerError as error:
+        if error.code not in _SILENT and not isinstance(error, StoreRefusal):
+            raise
+        causes.add(location, error)
+        return
+    if is_there:
+        listed.append(location)
+    else:
+        yield Check(name, Status.FAIL, "there is no Delta table", "correct `table:` in its policy", "T401")
 
 
 def _described(spark: SparkSession, name: str, location: str, causes: _Causes) -> Iterator[Check]:

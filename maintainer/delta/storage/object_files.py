@@ -2,7 +2,7 @@
 
 Delta commits through Hadoop, so Hadoop's answer decides: what the store refuses to obstore (credentials that only
 Hadoop finds, a name that obstore cannot spell) is asked again there, and what Hadoop then says is what the user reads.
-A store that gives no answer is not asked twice.
+A store that gives no answer, or does not accept the keys that both have, is not asked twice.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import unquote
 
-from maintainer.delta.storage.failures.store_answers import StoreAway, StoreBusy
+from maintainer.delta.storage.failures.store_answers import KeysRefused, StoreAway, StoreBusy, names_wrong_keys
 from maintainer.delta.storage.fetched_files import Fetched, TagTrust
 from maintainer.delta.storage.file_store import FilesHere, FileStore, StoredFile, TransferError, java_quote
-from maintainer.engine.store.object_storage import REQUESTS_ABREAST, ObjectStorage
-from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, NOT_TRUSTED, StoreFailure
+from maintainer.engine.store.object_storage import PROBE, REQUESTS_ABREAST, ObjectStorage
+from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, NOT_TRUSTED, REFUSED, StoreFailure
 from maintainer.engine.store.stored_object import StoredObject
 
 LISTED_AT_ONCE = 1000
@@ -280,7 +280,23 @@ class ObjectFiles(FileStore):
             except StoreFailure as failure:
                 if failure.code in (NO_CREDENTIALS, NOT_TRUSTED):
                     self._bucket.through_hadoop = True
+                elif failure.code == REFUSED:
+                    self._raise_if_keys_are_wrong()
         return through_hadoop(self._open_hadoop())
+
+    def _raise_if_keys_are_wrong(self) -> None:
+        """Ask for a list of nothing: its name is spelled alike by every client, and an answer to it says why.
+
+        Hadoop has the same keys, so it would be refused as well.
+
+        Raises:
+            KeysRefused: The store does not accept the keys.
+        """
+        try:
+            next(self._bucket.storage.below(PROBE), None)
+        except StoreFailure as failure:
+            if names_wrong_keys(failure.found):
+                raise KeysRefused(f"{self._base_uri}: {failure.found}") from None
 
     def _answered(self, ask: Callable[[], _Answer]) -> _Answer:
         """Ask, and tell a store that gave no answer from one that refused."""

@@ -216,7 +216,7 @@ def _nothing_expired(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> st
     if vacuum is not None and by_retention:
         kept = f"{format_duration(vacuum.retention_seconds)} (vacuum.retention)"
         return f"deletes as soon as a removed file is older than {kept}"
-    return "deletes as soon as a removed file is older than the reason says"
+    return "deletes a file as soon as it was removed longer ago than that"
 
 
 def _untracked(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:

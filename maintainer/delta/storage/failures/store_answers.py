@@ -16,6 +16,10 @@ class StoreAway(Exception):
     """An object store gave no answer, each time that it was asked. The message names the bucket and what happened."""
 
 
+class KeysRefused(Exception):
+    """An object store does not know the keys, or their signature. The message names the bucket and what it answered."""
+
+
 class StoreBusy(StoreAway):
     """An object store said that it is too busy, each time that it was asked."""
 
@@ -28,6 +32,10 @@ _WRONG_CREDENTIALS = re.compile(
     r"\b(?:InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|InvalidToken|InvalidClientTokenId|TokenRefreshRequired"
     r"|XAdminUserNotFound|RequestTimeTooSkewed|AuthenticationFailed|InvalidAuthenticationInfo|invalid_grant)\b"
     r"|Status Code: 401|\b401 Unauthorized\b"
+)
+_WRONG_KEYS = re.compile(
+    r"\b(?:InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|InvalidToken|TokenRefreshRequired"
+    r"|RequestTimeTooSkewed)\b"
 )
 _EXPIRED = re.compile(r"\b(?:ExpiredToken|TokenRefreshRequired)\b")
 _NO_BUCKET = re.compile(
@@ -47,6 +55,8 @@ _SAID = re.compile(
     r"(?:\w+Exception: )*(?P<words>[^:()]+) \(Service: S3, Status Code: (?P<status>\d+)[^)]*\)(?::(?P<code>\w+))?"
 )
 """An answer as Amazon's SDK and Hadoop write it: words, status, request, and behind them the code."""
+
+_SAID_TO_OBSTORE = re.compile(r"status code: (?P<status>\d+)[^,]*, (?P<code>\w+): (?P<words>[^().]+)")
 
 _ABOUT_THE_OBJECT = frozenset({"404", "412", "416"})
 """Not there, changed meanwhile, shorter than was asked for: answers that say something of a file, not of the store."""
@@ -137,6 +147,11 @@ def says_no_reason(chain: Sequence[Failure]) -> bool:
     return not coded and any(said["status"] in ("400", "401", "403") for said in answers)
 
 
+def names_wrong_keys(answer: str) -> bool:
+    """Tell whether S3 says in its answer that it knows no such keys, or that their signature is wrong."""
+    return _WRONG_KEYS.search(answer) is not None
+
+
 def refuses_credentials(chain: Sequence[Failure]) -> bool:
     """Tell whether S3 names the credentials as the reason, with whatever status: some servers answer 404."""
     answers = (_SAID.search(failure.message) for failure in chain)
@@ -147,7 +162,7 @@ def _answer(chain: Sequence[Failure]) -> str:
     """Return what the store said, on one line: for S3 its words, its status and its code."""
     messages = [" ".join(failure.message.split()) for failure in chain if failure.message]
     for text in messages:
-        said = _SAID.search(text)
+        said = _SAID.search(text) or _SAID_TO_OBSTORE.search(text)
         if said is not None:
             code = "" if said["code"] in (None, "null") else f", {said['code']}"
             return f"{said['words'].strip()} (status {said['status']}{code})"

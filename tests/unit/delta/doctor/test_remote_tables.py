@@ -112,12 +112,43 @@ def test_a_bucket_that_refuses_is_asked_for_two_tables_and_said_once_with_how_ma
     assert len(spark.statements) == 4
 
 
-def test_a_permission_refused_on_one_path_is_that_tables_own() -> None:
+class ListedTable:
+    """A table of which only the log's folder is looked for."""
+
+    def __init__(self, jvm: Any, location: str) -> None:
+        self._location = location
+        self.files = self
+
+    def uri(self, path: str) -> str:
+        return f"{self._location}/{path}"
+
+    def children(self, uri: str, *, after: str) -> dict[str, object]:
+        return {}
+
+    def status(self, uri: str) -> object | None:
+        if "away" in uri:
+            raise TableError("the object store does not answer", code="T435")
+        return None if "gone" in uri else uri
+
+
+def test_a_permission_refused_on_one_path_is_that_tables_own_and_all_others_are_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     spark: Any = EmptySession(TableError("permission denied", code="T405"))
+    spark.folder_at = spark.hadoop_path = lambda place: place
+    monkeypatch.setattr(remote_tables, "TableStorage", ListedTable)
     tables = [f"s3://lake/t{number:02}" for number in range(12)]
-    checks = list(check_remote_tables(spark, tables, {}, None))
-    assert [check.name for check in checks] == [f"table {name}" for name in tables[:10]] + ["tables"]
-    assert checks[-1].detail == "2 more were not checked; plan reports those that cannot be read"
+    more = ["s3://lake/gone", "s3://away/a", "s3://away/b", "sales.orders"]
+    checks = list(check_remote_tables(spark, [*tables, *more], {}, None))
+    assert [check.name for check in checks] == [
+        *(f"table {name}" for name in tables[:10]), "table s3://lake/gone", "store", "tables", "tables",
+    ]  # fmt: skip
+    assert [(check.status, check.code, check.detail) for check in checks[10:]] == [
+        (Status.FAIL, "T401", "there is no Delta table"),
+        (Status.FAIL, "T435", "the object store does not answer at s3://away/a and 1 more table"),
+        (Status.OK, None, "the logs of 2 more can be listed; Spark opened the first 10, each takes it seconds"),
+        (Status.OK, None, "1 more of a catalog not checked; Spark opened the first 10, each takes it seconds"),
+    ]
 
 
 def test_commits_are_tried_only_in_a_bucket_that_can_be_read() -> None:

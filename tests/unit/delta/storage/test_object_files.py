@@ -12,7 +12,7 @@ from obstore.store import MemoryStore
 
 from maintainer.delta.storage import object_files
 from maintainer.delta.storage.failures.engine_failures import as_table_error
-from maintainer.delta.storage.failures.store_answers import StoreAway, StoreBusy
+from maintainer.delta.storage.failures.store_answers import KeysRefused, StoreAway, StoreBusy
 from maintainer.delta.storage.file_store import FileStore, StoredFile, TransferError, java_quote
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.object_files import Bucket, ObjectFiles
@@ -20,7 +20,8 @@ from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, REFUSED, UNREACHABLE, StoreFailure
 from maintainer.engine.store.stored_object import ObjectBody, StoredObject
-from tests.support.stores.s3_server import spark_keys
+from tests.support.stores.s3_server import S3Server, spark_keys
+from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
 
 NAMES = (
     "a b",
@@ -218,6 +219,30 @@ def test_what_the_store_refuses_is_asked_again_through_hadoop(tmp_path: Path) ->
     storage = Failing(StoreFailure(REFUSED, "status code: 403"))
     files = files_on(storage, LocalFiles())
     assert (files.status("s3a://lake/no"), files.status("s3a://lake/no"), storage.asked) == (None, None, 2)
+
+
+def test_a_store_that_does_not_accept_the_keys_is_not_asked_through_hadoop_which_has_the_same(
+    server: S3Server,
+) -> None:
+    keys = {**spark_keys(server), "spark.hadoop.fs.s3a.secret.key": "wrong"}
+    files = files_on(ObjectStorage.open("s3a://lake", store_settings("s3a://lake", keys, {})))
+    for ask in (files.children, files.status, files.read):
+        with pytest.raises(KeysRefused) as raised:
+            ask("s3a://lake/t")
+        error = as_table_error(raised.value, "s3a://lake/t")
+        assert (error.code, error.where) == ("T440", "s3a://lake/t")
+        assert str(error.found).endswith(
+            "does not match the signature you provided (status 403, SignatureDoesNotMatch)"
+        )
+        assert "AWS_SECRET_ACCESS_KEY" in str(error.help)
+
+
+def test_a_name_whose_signature_alone_is_refused_is_asked_again_through_hadoop(server: S3Server) -> None:
+    refusal = ("403 Forbidden", "SignatureDoesNotMatch", "The signature does not match")
+    server.faults.add(FaultRule(Fault.REFUSES, "*", "/lake/odd", "", ALWAYS, answer=refusal))
+    settings = store_settings("s3a://lake", spark_keys(server), {})
+    files = files_on(ObjectStorage.open("s3a://lake", settings), LocalFiles())
+    assert files.status("s3a://lake/odd") is None
 
 
 def test_a_store_for_which_there_are_no_credentials_is_read_through_hadoop_from_then_on() -> None:

@@ -34,12 +34,17 @@ from tests.support.tables.builders import (
 )
 from tests.unit.planning.operations.compaction_plans import TODAY, bins_of, left_of, plan
 
+SMALL = "small enough for this process, without Spark; not copied: "
+
 
 def test_whole_plan_of_a_small_table() -> None:
     policy = make_policy(lines={"optimize.minFileSize": 5, "optimize.maxFileSize": 6}, owner="team-sales")
     files = make_files(10, 20, 60, 90, 50, 74)
     planned = plan(policy, make_facts(files=files))
-    lane = LaneChoice(Lane.LOCAL, "small enough for the driver: files of 26 B on average have small row groups")
+    lane = LaneChoice(
+        Lane.LOCAL,
+        f"{SMALL}files of 26 B on average have small row groups",
+    )
     assert planned == TablePlan(
         ref=TableRef("sales.orders"),
         policy_file="orders.yml",

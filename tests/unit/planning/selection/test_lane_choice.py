@@ -20,6 +20,8 @@ from maintainer.policy.resolve.resolved import PurgePolicy, ResolvedPolicy, Rewr
 from tests.support.tables.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_file, make_files, make_policy
 from tests.support.tables.zoo_rows import SCHEMA, field
 
+SMALL = "small enough for this process, without Spark; not copied: "
+
 MIB = 1 << 20
 TODAY = date(2026, 11, 21)
 
@@ -54,7 +56,7 @@ NESTED = schema(field("s", {"type": "struct", "fields": [field("x", "integer")]}
 @pytest.mark.parametrize(
     ("facts", "made", "lane", "otherwise", "reason"),
     [
-        (small(), policy(), Lane.LOCAL, Lane.SPARK, "small enough for the driver: files of 1 MiB on average"),
+        (small(), policy(), Lane.LOCAL, Lane.SPARK, f"{SMALL}files of 1 MiB on average"),
         (small(size=20 * MIB), policy(), Lane.COPY, Lane.LOCAL, "row groups are copied: files of 20 MiB on average"),
         (small(20, 20 * MIB), policy(), Lane.COPY, Lane.SPARK, "row groups are copied"),
         (small(300), policy(), Lane.SPARK, Lane.SPARK, "above localMaxSize 256 MiB; files of 1 MiB on average"),
@@ -132,11 +134,11 @@ PURGE = PurgeStep((Batch((Bin(make_files(1)),)),), 100, 2, ())
     ("step", "sizes", "deleted", "lane", "reason"),
     [
         (STEP, (8 * MIB, 8 * MIB), 0, Lane.COPY, "row groups are copied: files of 8 MiB on average"),
-        (STEP, (8 * MIB, 8 * MIB - 2), 0, Lane.LOCAL, "small enough for the driver: files of 8 MiB on average have sm"),
-        (STEP, (20 * MIB,), 0, Lane.LOCAL, "small enough for the driver: nothing to join"),
+        (STEP, (8 * MIB, 8 * MIB - 2), 0, Lane.LOCAL, f"{SMALL}files of 8 MiB on average have sm"),
+        (STEP, (20 * MIB,), 0, Lane.LOCAL, f"{SMALL}nothing to join"),
         (PURGE, (20 * MIB,), 0, Lane.COPY, "row groups are copied: files of 20 MiB on average"),
-        (STEP, (20 * MIB, MIB), 5, Lane.LOCAL, "small enough for the driver: files have soft-deleted rows"),
-        (STEP, (20 * MIB, MIB), MAX_DELETED_ROWS // 2, Lane.LOCAL, "small enough for the driver: files have soft-del"),
+        (STEP, (20 * MIB, MIB), 5, Lane.LOCAL, f"{SMALL}files have soft-deleted rows"),
+        (STEP, (20 * MIB, MIB), MAX_DELETED_ROWS // 2, Lane.LOCAL, f"{SMALL}files have soft-del"),
         (STEP, (20 * MIB, MIB), MAX_DELETED_ROWS // 2 + 1, Lane.SPARK,
          f"files have more than {MAX_DELETED_ROWS:,} soft-deleted rows; files have soft-deleted rows"),
     ],

@@ -209,7 +209,7 @@ def test_a_cube_that_is_large_enough_is_not_taken_by_full_but_by_a_larger_bound(
     [
         (7 * 86_400, "deletes as soon as a removed file is older than 7d (vacuum.retention)"),
         (30 * 86_400, "deletes as soon as a removed file is older than 30d (vacuum.retention)"),
-        (86_400, "deletes as soon as a removed file is older than the reason says"),
+        (86_400, "deletes a file as soon as it was removed longer ago than that"),
     ],
 )
 def test_a_vacuum_with_nothing_to_delete_says_from_which_age_on_it_would(retention_seconds: int, expected: str) -> None:
