@@ -308,10 +308,10 @@ def verify(project: Project, spec: RunSpec, request: VerifyRequest, on_problem: 
 
 
 def undelete(project: Project, spec: RunSpec, policy: ResolvedPolicy, run_id: str) -> UndeleteReceipt:
-    """Bring back the files that a run's vacuum moved into the trash, and record it as a run of its own.
+    """Bring back the files that a run's vacuum took away, and record it as a run of its own.
 
     Raises:
-        TableError: T430, there is nothing of this run in the trash; or the table cannot be read.
+        TableError: T430 and T431, nothing of this run can come back; or the table cannot be read.
     """
     with _recorded(project, spec) as (opened, journal), opened.engine.worker(worker_name("undelete")) as worker:
         tables_out_of_reach(opened, (policy.table,))

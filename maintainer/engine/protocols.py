@@ -19,7 +19,7 @@ from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, V
 from maintainer.model.run.commit_verdict import CommitVerification
 from maintainer.model.run.outcome import CommitReceipt, Proof, UndeleteReceipt, VacuumReceipt
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
-from maintainer.model.table.storage_facts import VacuumHistory
+from maintainer.model.table.storage_facts import MarkedFile, VacuumHistory
 from maintainer.model.table.table_facts import (
     ColumnRanges,
     ColumnSample,
@@ -70,12 +70,13 @@ class DeletionGuard:
 
     Each commit above ``planned_version`` is looked at again; without one, each above the facts' version.
     ``progress`` is called right before the first file goes, with 0, and then now and again, from any thread, with how
-    many are gone at least.
+    many are gone at least. With it come the paths that a bucket hides by new delete markers, each with the version id
+    of its marker: of each request right after its answer.
     """
 
     tables: tuple[TableRef, ...] = ()
     stop_reason: Callable[[], str | None] = lambda: None
-    progress: Callable[[int], None] = lambda num_deleted: None
+    progress: Callable[[int, tuple[tuple[str, str], ...]], None] = lambda num_deleted, markers: None
     planned_version: int | None = None
 
 
@@ -244,11 +245,17 @@ class TableWriter(Protocol):
             TableError: The folders cannot be read.
         """
 
-    def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
-        """Bring back what a run moved into the trash; nothing that lies there now is overwritten.
+    def undelete(self, facts: TableFacts, run_id: str, deleted: Sequence[MarkedFile] = ()) -> UndeleteReceipt:
+        """Bring back what a run moved into the trash, or hid by delete markers; nothing that lies there is overwritten.
+
+        Args:
+            facts: The table.
+            run_id: The run.
+            deleted: The files that it was to delete, as its record has them.
 
         Raises:
-            TableError: T430, there is nothing of that run in the trash; T431, on an object store there is none.
+            TableError: T430, there is nothing of that run in the trash, or in its record; T431, no delete marker of it
+                is known.
         """
 
 

@@ -23,7 +23,7 @@ def missing_before(missing: Sequence[str], where: str) -> TableError:
     )
 
 
-def files_gone_help(num_deleted: int, trash: str | None, table: str, run_id: str) -> str:
+def files_gone_help(num_deleted: int, trash: str | None, table: str, run_id: str, *, num_marked: int = 0) -> str:
     """Say what the deletion took, where that can be brought back from, and what to do first.
 
     Args:
@@ -31,13 +31,15 @@ def files_gone_help(num_deleted: int, trash: str | None, table: str, run_id: str
         trash: The folder that they were moved to, None where they were deleted.
         table: The table, as its policy names it.
         run_id: The run of the deletion.
+        num_marked: So many of them a bucket keeps as older versions.
     """
     stop = "stop whatever else deletes there and set `suspend:` in the table's policy"
     noun = "file" if num_deleted == 1 else "files"
-    if trash is not None:
+    if trash is not None or num_marked:
         back = f"`maintainer undelete {table} --run {run_id}` brings them back"
+        did = f"hid {num_marked:,} of {num_deleted:,} {noun} in the bucket" if trash is None else ""
         return (
-            f"{stop}; this deletion moved {num_deleted:,} {noun} to {trash}: {back}; "
+            f"{stop}; this deletion {did or f'moved {num_deleted:,} {noun} to {trash}'}: {back}; "
             f"bring what is still missing back from a backup; {RESTORE_TAKES_BACK}"
         )
     return (

@@ -275,7 +275,7 @@ def test_exactly_the_planned_files_are_deleted(contract: ContractLake, num_plann
         step,
         stamp("t/vacuum"),
         lambda version, proof: calls.append((version, proof)),
-        DeletionGuard(progress=progress.append),
+        DeletionGuard(progress=lambda num_deleted, markers: progress.append(num_deleted)),
     )
     assert calls == [(facts.version, None)]
     assert progress[0] == 0

@@ -1,4 +1,4 @@
-"""Restore files that a vacuum moved into the trash, with the same record as every other run.
+"""Restore files that a vacuum moved into the trash, or hid in a bucket, with the same record as every other run.
 
 The run folder gets its events, ``undelete.json`` and a row for the ledger. The next ``apply`` appends that row with
 its own, because a Spark append would take longer than the restore.
@@ -15,13 +15,17 @@ from typing import Any
 from maintainer.app.project_folders import Project
 from maintainer.engine.protocols import TableEngine
 from maintainer.errors import MaintainerError
-from maintainer.journal.folder.atomic_files import FolderUnwritable, read_document
+from maintainer.journal.folder.atomic_files import FolderUnwritable, read_document, reading_runs
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_pending import keep_pending
 from maintainer.journal.ledger.ledger_rows import LedgerRow
+from maintainer.journal.memory.past_runs import PLAN_FILE, read_record
+from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.history_rows import UNDELETE
 from maintainer.model.run.outcome import StepStatus, UndeleteReceipt
+from maintainer.model.run.run_events import Deleting
+from maintainer.model.table.storage_facts import MarkedFile
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.units import count_of
 
@@ -39,10 +43,11 @@ def undelete_run(
         worker: An engine with a reader and a writer.
         journal: This run's record, open.
         policy: The policy of the table.
-        of_run: The run whose vacuum moved the files.
+        of_run: The run whose vacuum took the files away.
 
     Raises:
-        TableError: T430, there is nothing of this run in the trash; or the table cannot be read.
+        TableError: T430 and T431, nothing of this run can come back; or the table cannot be read.
+        EnvironmentUnfit: E641, the record of that run cannot be read.
         FolderUnwritable: E651. What was brought back is back.
     """
     started_at_ms = journal.now_ms()
@@ -53,7 +58,7 @@ def undelete_run(
         step_id=f"{policy.table.identifier}/{UNDELETE}",
         kind=UNDELETE,
         status=StepStatus.INTERRUPTED.value,
-        reason=f"run {of_run} had moved the files into the trash",
+        reason=f"run {of_run} had taken the files away",
         started_at_ms=started_at_ms,
         policy_file=policy.file,
         policy_digest=policy.digest,
@@ -76,7 +81,7 @@ def undelete_run(
         row = replace(row, table_id=facts.table_id, location=facts.location)
         journal.note("undelete", table=policy.table.identifier, of_run=of_run)
         _keep(journal, row, None)
-        receipt = worker.writer.undelete(facts, of_run)
+        receipt = worker.writer.undelete(facts, of_run, _deleted_by(journal.runs_dir, of_run, facts.table_id))
         status = StepStatus.INCOMPLETE if receipt.refused else StepStatus.SUCCEEDED
         if receipt.refused:
             failure = f"{count_of(len(receipt.refused), 'file')} not brought back, such as {receipt.refused[0]}"
@@ -96,6 +101,24 @@ def undelete_run(
         )
         _keep(journal, row, receipt)
         journal.finished()
+
+
+def _deleted_by(runs_dir: Path, run_id: str, table_id: str) -> tuple[MarkedFile, ...]:
+    """Return the files of a table that a run was to delete; none where no record of it tells of a deletion there."""
+    with reading_runs(runs_dir):
+        folder = next((each.path for each in run_folders(runs_dir) if each.run_id == run_id), None)
+        if folder is None or not (folder / PLAN_FILE).is_file():
+            return ()
+        record = read_record(folder)
+    begun = [event for event in record.events if isinstance(event, Deleting) and event.table_id == table_id]
+    markers = dict(pair for event in begun for pair in event.markers)
+    step_ids = {event.step_id for event in begun}
+    return tuple(
+        MarkedFile(file.path, file.size_bytes, markers.get(file.path))
+        for table, step in record.plan.steps()
+        if isinstance(step, VacuumStep) and table.step_id(step) in step_ids
+        for file in step.files
+    )
 
 
 def _keep(journal: Journal, row: LedgerRow, receipt: UndeleteReceipt | None) -> None:

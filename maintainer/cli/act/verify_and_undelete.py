@@ -136,21 +136,23 @@ MAX_NAMED = 20
     "run_id",
     required=True,
     metavar="ID",
-    help="The run whose vacuum moved the files; see `maintainer history`.",
+    help="The run whose vacuum took the files away; see `maintainer history`.",
 )
 @spec_options(ENGINE)
 @YES
 @click.pass_obj
 def undelete_command(context: CliContext, table: str, spec: RunSpec, run_id: str, yes: bool) -> int:
-    """Restore the files that a vacuum with `vacuum.trash` moved away. No existing file is overwritten.
+    """Restore the files that a vacuum took away. No existing file is overwritten.
 
-    `maintainer history` lists it as a run.
+    With `vacuum.trash` they come back from the trash. In an S3 bucket that keeps versions the run's delete markers are
+    removed, by the version ids in its record, each only while nothing newer is in its place. `maintainer history`
+    lists it as a run.
     """
     require_approval(yes=yes, command="maintainer undelete", first="it overwrites no file that exists")
     project = open_project(context)
     project, policy = named_policy(project, table, spec.engine, managed=False, whole=True)
     name = policy.table.identifier
-    if not is_approved(f"Bring back what run {run_id} moved out of {name}?", yes=yes):
+    if not is_approved(f"Bring back what run {run_id} took out of {name}?", yes=yes):
         click.echo("Nothing was done.", err=True)
         return ExitCode.FINDINGS
     receipt = operations.undelete(project, spec, policy, run_id)

@@ -8,7 +8,7 @@ is intact.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -53,6 +53,7 @@ from maintainer.model.run.outcome import (
 )
 from maintainer.model.run.progress import Phase
 from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.storage_facts import MarkedFile
 from maintainer.model.table.table_facts import PartitionValues, TableFacts
 
 
@@ -176,7 +177,7 @@ class CommandTableWriter:
         """Remove nothing: Delta's commands name their files at random, so none can be recognized."""
         return ()
 
-    def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
+    def undelete(self, facts: TableFacts, run_id: str, deleted: Sequence[MarkedFile] = ()) -> UndeleteReceipt:
         """Refused: this engine moves nothing into a trash, and nothing back.
 
         Raises:

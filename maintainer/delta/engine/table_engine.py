@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -47,6 +47,7 @@ from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, V
 from maintainer.model.run.outcome import CommitReceipt, UndeleteReceipt, VacuumReceipt
 from maintainer.model.run.progress import Phase
 from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.storage_facts import MarkedFile
 from maintainer.model.table.table_facts import PartitionValues, TableFacts
 
 if TYPE_CHECKING:
@@ -160,12 +161,12 @@ class DeltaTableWriter:
         )
         return vacuum(self._jvm, facts, step, stamp, before_delete, guard, tools)
 
-    def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
-        """Bring back what a run moved into the trash; see ``TableWriter.undelete``."""
+    def undelete(self, facts: TableFacts, run_id: str, deleted: Sequence[MarkedFile] = ()) -> UndeleteReceipt:
+        """Bring back what a run took away; see ``TableWriter.undelete``."""
         self._jvm.start()
         with table_errors(facts.ref.identifier):
             storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
-            return undelete(storage, facts.table_id, run_id, facts.ref.identifier)
+            return undelete(storage, facts.table_id, run_id, facts.ref.identifier, deleted)
 
     def _open_log(self, facts: TableFacts, *, counts_files: bool = False) -> Mapping[str, StoredFile]:
         """Refuse a damaged log, and write a missing checksum; returns what lay in the log's folder.

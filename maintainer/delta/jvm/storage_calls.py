@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from maintainer.delta.jvm.gateway import Gateway, required
@@ -90,6 +90,42 @@ class StorageCalls(Gateway):
             self._log_store = self._module("storage.LogStore$").apply(self._session)
         return self._log_store
 
+    def delete_objects(
+        self, file_system: JavaObject, versions: Mapping[str, str | None]
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        """Delete objects, or a version of each, by one request of S3A's own client; it needs Hadoop 3.4 or newer.
+
+        Args:
+            file_system: An ``S3AFileSystem``.
+            versions: Their keys, each with the version that goes; None hides the object.
+
+        Returns:
+            What kept which, and the version ids of the delete markers that were made. ``null``, of a bucket whose
+            versions are suspended, names no certain one and is left out.
+        """
+        model = self._java("software.amazon.awssdk.services.s3.model")
+        objects = self._array_list()
+        for key, version in versions.items():
+            objects.add(model.ObjectIdentifier.builder().key(key).versionId(version).build())
+        asked = model.Delete.builder().objects(objects).quiet(False).build()
+        request = model.DeleteObjectsRequest.builder().bucket(file_system.getBucket()).delete(asked).build()
+        answer = _s3_client(file_system).deleteObjects(request)
+        kept = {str(error.key()): f"{error.code()}: {error.message()}" for error in answer.errors()}
+        made = ((str(entry.key()), entry.deleteMarkerVersionId()) for entry in answer.deleted())
+        return kept, {key: str(marker) for key, marker in made if marker not in (None, "null")}
+
+    def object_versions(self, file_system: JavaObject, key: str) -> list[tuple[str, bool, bool]]:
+        """List the newest versions of an object: their ids, whether each is a delete marker, and whether the newest."""
+        model = self._java("software.amazon.awssdk.services.s3.model")
+        request = model.ListObjectVersionsRequest.builder().bucket(file_system.getBucket()).prefix(key).build()
+        answer = _s3_client(file_system).listObjectVersions(request)
+        return [
+            (str(entry.versionId()), is_marker, bool(entry.isLatest()))
+            for entries, is_marker in ((answer.deleteMarkers(), True), (answer.versions(), False))
+            for entry in entries
+            if entry.key() == key
+        ]
+
     def path_list(self, uris: Iterable[str]) -> JavaObject:
         """A list of Hadoop paths from percent-encoded URIs."""
         paths = self._array_list()
@@ -108,3 +144,7 @@ class StorageCalls(Gateway):
             kind, path, self._option(offset), 1, 0, self._none
         )
         return vector.absolutePath(root)
+
+
+def _s3_client(file_system: JavaObject) -> JavaObject:
+    return file_system.getS3AInternals().getAmazonS3Client("deletion")

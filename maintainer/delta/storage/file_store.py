@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol, TypeVar
 from urllib.parse import unquote
@@ -84,6 +84,17 @@ class StoredFile:
     def name(self) -> str:
         """Its last part, not percent-encoded."""
         return unquote(self.uri.rpartition("/")[2], errors="surrogateescape")
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedMany:
+    """What a deletion of many files did: what kept which, and the delete markers by which a bucket hides the others.
+
+    Both are by URI; a marker is named by its version id, and there is none where a bucket keeps no versions.
+    """
+
+    kept: Mapping[str, str]
+    markers: Mapping[str, str] = field(default_factory=dict)
 
 
 class FileSource(ABC):
@@ -168,12 +179,20 @@ class FileStore(FileSource):
     def delete(self, uri: str) -> bool:
         """Delete one file or empty folder; False if it was not there."""
 
-    def delete_many(self, uris: Sequence[str]) -> dict[str, str] | None:
-        """Delete many files by few requests; return what kept which. None where each file takes a request of its own.
+    def delete_many(self, uris: Sequence[str]) -> DeletedMany | None:
+        """Delete many files by few requests. None where each file takes a request of its own.
 
         A file that is not there is deleted.
         """
         return None
+
+    def uncover(self, markers: Mapping[str, str]) -> dict[str, str]:
+        """Remove delete markers, each only while it is the newest version of its file; return why which stayed.
+
+        Args:
+            markers: Their version ids by URI.
+        """
+        return dict.fromkeys(markers, "this storage has no delete markers")
 
     @abstractmethod
     def move(self, uri: str, target: str) -> None:

@@ -8,20 +8,23 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from urllib.parse import unquote
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.storage.failures.engine_failures import describe
 from maintainer.delta.storage.failures.machine_failures import MISSING
 from maintainer.delta.storage.failures.store_answers import refuses_credentials, says_no_reason
-from maintainer.delta.storage.file_store import FileStore, StoredFile, java_quote, local_path, one_spelling
+from maintainer.delta.storage.file_store import DeletedMany, FileStore, StoredFile, java_quote, local_path, one_spelling
 
 _STATUS = re.compile(
     r"^\w*FileStatus\{path=(?P<path>.*?); ?isDirectory=(?P<dir>true|false); ?(?:length=(?P<length>\d+);)?.*?"
     r"modification_time=(?P<time>\d+);.*?isSymlink=(?P<link>true|false)",
     re.DOTALL,
 )
-_S3_ERROR = re.compile(r"S3Error\(Key=.*, Code=(\w+), Message=(.*)\)", re.DOTALL)
+OBJECTS_AT_ONCE = 1000
+"""Objects that one request deletes at most, as S3 has it."""
+
 _NEXT_STATUS = re.compile(r", (?=\w*FileStatus\{path=)")
 
 
@@ -65,26 +68,41 @@ class HadoopFiles(FileStore):
         """See ``FileStore``."""
         return bool(self._fs.delete(self._jvm.path(uri), False))
 
-    def delete_many(self, uris: Sequence[str]) -> dict[str, str] | None:
-        """See ``FileStore``. By Hadoop's BulkDelete, which answers for each file: HADOOP-18679."""
-        if not uris:
-            return {}
+    def delete_many(self, uris: Sequence[str]) -> DeletedMany | None:
+        """See ``FileStore``. By S3A's own client: its BulkDelete (HADOOP-18679) says nothing of delete markers."""
         try:
-            opened = self._fs.createBulkDelete(self._fs.makeQualified(self._jvm.path("/")))
+            with contextlib.closing(self._fs.createBulkDelete(self._fs.makeQualified(self._jvm.path("/")))) as bulk:
+                page = int(bulk.pageSize())
         except Exception:  # a Hadoop before 3.4.1, or one file's deletion will say what is wrong
             return None
-        with contextlib.closing(opened) as bulk:
-            page = int(bulk.pageSize())
-            if page < 2:
-                return None
-            errors: dict[str, str] = {}
-            for start in range(0, len(uris), page):
-                answer = bulk.bulkDelete(self._jvm.path_list(uris[start : start + page]))
-                errors.update(
-                    (one_spelling(str(answer[i].getKey().toUri().toString())), why_kept(str(answer[i].getValue())))
-                    for i in range(len(answer))
-                )
-            return errors
+        return None if page < 2 else self._delete_objects(dict.fromkeys(uris), page)
+
+    def uncover(self, markers: Mapping[str, str]) -> dict[str, str]:
+        """See ``FileStore``. What is written between the look and the removal hides the file as the marker did."""
+        covered = dict(zip(markers, self.abreast(lambda uri: self._covered(uri, markers[uri]), markers), strict=True))
+        stay = {uri: why for uri, why in covered.items() if why is not None}
+        removed = {uri: marker for uri, marker in markers.items() if uri not in stay}
+        return {**stay, **self._delete_objects(removed, OBJECTS_AT_ONCE).kept}
+
+    def _covered(self, uri: str, marker: str) -> str | None:
+        """Say why the removal of a delete marker would bring nothing back."""
+        versions = self._jvm.object_versions(self._fs, _key(uri))
+        if (marker, True, True) not in versions:
+            there = any(version == marker for version, _, _ in versions)
+            return "something newer is in its place" if there else "its delete marker is gone"
+        is_kept = any(not is_marker for _, is_marker, _ in versions)
+        return None if is_kept else "the bucket has no version of it any more"
+
+    def _delete_objects(self, versions: Mapping[str, str | None], page: int) -> DeletedMany:
+        """Delete files, or the versions named of them, so many by one request."""
+        uris, kept, markers = {_key(uri): uri for uri in versions}, dict[str, str](), dict[str, str]()
+        keys = list(uris)
+        for start in range(0, len(keys), page):
+            asked = {key: versions[uris[key]] for key in keys[start : start + page]}
+            errors, made = self._jvm.delete_objects(self._fs, asked)
+            kept.update((uris[key], why) for key, why in errors.items())
+            markers.update((uris[key], marker) for key, marker in made.items())
+        return DeletedMany(kept, markers)
 
     def move(self, uri: str, target: str) -> None:
         """See ``FileStore``. HDFS refuses to rename over a file."""
@@ -142,9 +160,9 @@ class HadoopFiles(FileStore):
         )
 
 
-def why_kept(answer: str) -> str:
-    """What a store answered for one key of a deletion of many, in its own words."""
-    return _S3_ERROR.sub(r"\1: \2", answer)
+def _key(uri: str) -> str:
+    """The key of an object: the path of its URI, decoded once."""
+    return unquote(uri.split("/", 3)[3], errors="surrogateescape")
 
 
 def _folder_of(file: StoredFile) -> str:

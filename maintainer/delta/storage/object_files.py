@@ -11,7 +11,7 @@ import os
 import threading
 import zlib
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -19,7 +19,14 @@ from urllib.parse import unquote
 
 from maintainer.delta.storage.failures.store_answers import KeysRefused, StoreAway, StoreBusy, names_wrong_keys
 from maintainer.delta.storage.fetched_files import Fetched, TagTrust
-from maintainer.delta.storage.file_store import FilesHere, FileStore, StoredFile, TransferError, java_quote
+from maintainer.delta.storage.file_store import (
+    DeletedMany,
+    FilesHere,
+    FileStore,
+    StoredFile,
+    TransferError,
+    java_quote,
+)
 from maintainer.engine.store.object_storage import PROBE, REQUESTS_ABREAST, ObjectStorage
 from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, NOT_TRUSTED, REFUSED, StoreFailure
 from maintainer.engine.store.stored_object import StoredObject
@@ -181,9 +188,13 @@ class ObjectFiles(FileStore):
         except StoreFailure as failure:
             raise TransferError(f"{self._base_uri}: {failure.found}") from failure
 
-    def delete_many(self, uris: Sequence[str]) -> dict[str, str] | None:
-        """See ``FileStore``."""
+    def delete_many(self, uris: Sequence[str]) -> DeletedMany | None:
+        """See ``FileStore``. obstore does not say which delete markers were made."""
         return self._open_hadoop().delete_many(uris)
+
+    def uncover(self, markers: Mapping[str, str]) -> dict[str, str]:
+        """See ``FileStore``."""
+        return self._open_hadoop().uncover(markers)
 
     def abreast(self, ask: Callable[[_Question], _Answer], questions: Collection[_Question]) -> list[_Answer]:
         """See ``FileStore``. One bound holds for all tables of the process."""

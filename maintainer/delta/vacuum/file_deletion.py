@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from maintainer.delta.storage.failures.engine_failures import first_line_of
-from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.file_store import DeletedMany, StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import MaintainerError
 
@@ -23,6 +23,8 @@ MAX_THREADS = 8
 REPORT_EVERY = 10
 """Deleted files between two reports of progress, at the beginning."""
 
+NO_MARKERS: Mapping[str, str] = {}
+
 
 class FileChanged(Exception):
     """A file has changed since it was checked. It stays."""
@@ -30,30 +32,37 @@ class FileChanged(Exception):
 
 @dataclass(slots=True)
 class Taken:
-    """The result of a deletion. ``errors`` are by URI; ``stopped`` or ``error`` says why not all were tried."""
+    """The result of a deletion. ``errors`` are by URI; ``stopped`` or ``error`` says why not all were tried.
+
+    For ``num_marked`` files the store named the delete marker that hides them.
+    """
 
     tried: list[str] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
+    num_marked: int = 0
     stopped: str | None = None
     error: MaintainerError | None = None
 
 
 class Progress:
-    """Count deleted files over all threads and report every tenth more, so that a kill loses a tenth at most."""
+    """Count deleted files over all threads and report every tenth more, so that a kill loses a tenth at most.
 
-    def __init__(self, tell: Callable[[int], None]) -> None:
+    Delete markers are reported as soon as the store has named them.
+    """
+
+    def __init__(self, tell: Callable[[int, Mapping[str, str]], None]) -> None:
         self._tell = tell
         self._lock = threading.Lock()
         self._num_deleted = 0
         self._next_report = 0
 
-    def add(self, number: int) -> None:
-        """Add deleted files; 0 is reported, too, before the first."""
+    def add(self, number: int, markers: Mapping[str, str] = NO_MARKERS) -> None:
+        """Add deleted files, with the delete markers that hide them; 0 is reported, too, before the first."""
         with self._lock:
             self._num_deleted += number
-            if self._num_deleted >= self._next_report:
+            if markers or self._num_deleted >= self._next_report:
                 self._next_report = self._num_deleted + max(REPORT_EVERY, self._num_deleted // 10)
-                self._tell(self._num_deleted)
+                self._tell(self._num_deleted, markers)
 
 
 def take_away(
@@ -62,8 +71,8 @@ def take_away(
     *,
     stop_reason: Callable[[], str | None],
     check: Callable[[], None],
-    progress: Callable[[int], None] = lambda num_deleted: None,
-    remove_many: Callable[[list[str]], dict[str, str] | None] = lambda uris: None,
+    progress: Callable[[int, Mapping[str, str]], None] = lambda num_deleted, markers: None,
+    remove_many: Callable[[list[str]], DeletedMany | None] = lambda uris: None,
 ) -> Taken:
     """Delete (or move) files with a few threads, or many by one request.
 
@@ -72,7 +81,7 @@ def take_away(
         remove: Deletes or moves one file; what it raises is that file's error.
         stop_reason: Asked before each chunk.
         check: Called before each chunk; a ``MaintainerError`` ends the work and goes into the result.
-        progress: Told how many files are gone at least; see ``DeletionGuard``.
+        progress: Told how many files are gone at least, and by which delete markers, by URI; see ``DeletionGuard``.
         remove_many: Deletes many by one request; see ``FileStore.delete_many``.
     """
     done = Taken()
@@ -92,15 +101,16 @@ def take_away(
             except MaintainerError as error:
                 done.error = error
                 break
-            kept = _kept_by(remove_many, part)
-            if kept is None:  # none is deleted yet
+            at_once = _deleted_by(remove_many, part)
+            if at_once is None:  # none is deleted yet
                 size = CHUNK
                 part = part[:size]
             start += len(part)
-            if kept is not None:
+            if at_once is not None:
                 done.tried.extend(part)
-                done.errors.update(kept)
-                counter.add(len(part) - len(kept))
+                done.errors.update(at_once.kept)
+                done.num_marked += len(at_once.markers)
+                counter.add(len(part) - len(at_once.kept), at_once.markers)
                 continue
             # A thread takes every eighth file of the chunk: a task for each file would cost more than its deletion.
             for tried, errors in pool.map(lambda share: _take_share(remove, share, counter), _shares(part)):
@@ -126,12 +136,12 @@ def _take_share(
     return share, errors
 
 
-def _kept_by(remove_many: Callable[[list[str]], dict[str, str] | None], part: list[str]) -> dict[str, str] | None:
-    """Return what kept which file; a request that failed as a whole is each file's error, and files are looked for."""
+def _deleted_by(remove_many: Callable[[list[str]], DeletedMany | None], part: list[str]) -> DeletedMany | None:
+    """Delete by one request; if it failed as a whole, that is each file's error, and files are looked for."""
     try:
         return remove_many(part)
     except Exception as error:
-        return dict.fromkeys(part, first_line_of(error))
+        return DeletedMany(dict.fromkeys(part, first_line_of(error)))
 
 
 def _problem(remove: Callable[[str], object], uri: str) -> str | None:

@@ -1,5 +1,7 @@
 """Move files to a table's trash instead of deleting them, bring them back, and empty the trash.
 
+A bucket that keeps versions is its own trash: there a run's files come back when its delete markers are removed.
+
 The trash of a table lies beside its real folder: ``.maintainer-trash/<name>-<hash of its id>/<run>/``, with a manifest
 of what was moved and how long it is kept. So every path to the table finds it, and it moves with the parent folder.
 Only files that a manifest names are ever deleted.
@@ -22,8 +24,9 @@ from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import TableError
 from maintainer.model.run.outcome import UndeleteReceipt
-from maintainer.model.table.storage_facts import TrashedRun
-from maintainer.planning.vacuum.deletion_limits import CHEAP_SCHEMES, rename_is_cheap
+from maintainer.model.table.storage_facts import MarkedFile, TrashedRun
+from maintainer.planning.vacuum.deletion_limits import rename_is_cheap
+from maintainer.units import count_of
 
 FOLDER = ".maintainer-trash"
 MANIFEST = "manifest.json"
@@ -168,16 +171,12 @@ def empty(storage: TableStorage, runs: Sequence[TrashedRun], now_ms: int) -> Emp
     return Emptied(num_files, size_bytes, tuple(problems))
 
 
-def undelete(storage: TableStorage, table_id: str, run_id: str, where: str) -> UndeleteReceipt:
-    """Move a run's files back; see ``TableWriter.undelete``."""
+def undelete(
+    storage: TableStorage, table_id: str, run_id: str, where: str, deleted: Sequence[MarkedFile] = ()
+) -> UndeleteReceipt:
+    """Bring a run's files back; see ``TableWriter.undelete``."""
     if not rename_is_cheap(storage.root_uri):
-        raise TableError(
-            "there is no trash on an object store: a vacuum there deletes at once",
-            code="T431", where=where, found=storage.root_uri.partition(":")[0] + ":", allowed=CHEAP_SCHEMES,
-            help="where the bucket keeps versions, set `suspend:` for the table, or the next vacuum deletes the files "
-            f"again; then remove the delete markers of those that `plan.json` of run {run_id} names, with the store's "
-            "tools",
-        )  # fmt: skip
+        return _uncover(storage, run_id, where, deleted)
     folder = f"{trash_uri(storage, table_id)}/{run_id}"
     folders = _run_folders(storage)
     manifest = _manifest(storage, folder) if folder in folders else None
@@ -200,6 +199,38 @@ def undelete(storage: TableStorage, table_id: str, run_id: str, where: str) -> U
     if not refused:
         _remove_folders(storage, folder, manifest)
     return UndeleteReceipt(run_id, len(restored), sum(file.size_bytes for file in restored), tuple(refused))
+
+
+def _uncover(storage: TableStorage, run_id: str, where: str, deleted: Sequence[MarkedFile]) -> UndeleteReceipt:
+    """Remove a run's delete markers. A file that has none in the record is named where it is not there."""
+    if not deleted:
+        raise TableError(
+            "no record of this run names a file of the table that it was to delete",
+            code="T430", where=where, found=run_id, help=f"`maintainer history {where}` names the runs that deleted",
+        )  # fmt: skip
+    if all(file.marker is None for file in deleted):
+        raise TableError(
+            "no delete marker is recorded of what this run deleted: where the bucket kept no versions, it is gone",
+            code="T431", where=where, found=f"{run_id}, {count_of(len(deleted), 'file')}",
+            help="switch on versioning of an S3 bucket before the next vacuum; if it was on, remove the markers of the "
+            "files that plan.json of the run names with the store's tools, after setting `suspend:` for the table",
+        )  # fmt: skip
+    by_uri = {storage.uri(file.path): file for file in deleted}
+    before = storage.files.look_many(by_uri)
+    markers = {uri: file.marker for uri, file in by_uri.items() if uri not in before and file.marker is not None}
+    stayed = storage.files.uncover(markers)
+    after = storage.files.look_many(by_uri)
+    back, refused = list[MarkedFile](), list[str]()
+    for uri, file in by_uri.items():
+        found = after.get(uri)
+        if found is None:
+            unmarked = "no delete marker of it is recorded" if file.marker is None else "something still hides it"
+            refused.append(f"{file.path} ({stayed.get(uri, unmarked)})")
+        elif found.size_bytes != file.size_bytes:
+            refused.append(f"{file.path} (there is another file in its place)")
+        elif file.marker is not None:
+            back.append(file)
+    return UndeleteReceipt(run_id, len(back), sum(file.size_bytes for file in back), tuple(refused))
 
 
 def _restore(storage: TableStorage, folder: str, file: TrashedFile) -> str | None:

@@ -19,8 +19,17 @@ from maintainer.delta.vacuum.tombstones import as_removed_files, expired, nothin
 from maintainer.delta.vacuum.trash import expired_trash
 from maintainer.delta.vacuum.untracked_files import Fences, ListedFolders, list_untracked
 from maintainer.engine.protocols import VacuumQuestion
-from maintainer.model.table.storage_facts import Listing, Protection, ProtectionReason, StorageLook, VacuumHistory
+from maintainer.model.table.storage_facts import (
+    AfterDeletion,
+    Listing,
+    Protection,
+    ProtectionReason,
+    StorageLook,
+    VacuumHistory,
+)
+from maintainer.model.table.store_kinds import store_kind
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRef
+from maintainer.planning.vacuum.deletion_limits import rename_is_cheap
 from maintainer.units import format_duration, format_size
 
 MAX_CLOCK_SKEW_MS = 5 * 60_000
@@ -97,7 +106,22 @@ def look(
     free = _unneeded(free, needed, protections)
     fresh = _unneeded({file.uri: file for file in untracked}, needed, protections)
     removed = (*as_removed_files(old, free), *_as_untracked(storage, fresh.values()))
-    return replace(facts, removed_files=removed, storage=StorageLook(tuple(protections), listing, trash))
+    after = _after_deletion(storage, (*free.values(), *fresh.values()))
+    return replace(facts, removed_files=removed, storage=StorageLook(tuple(protections), listing, trash, after))
+
+
+def _after_deletion(storage: TableStorage, files: Collection[StoredFile]) -> AfterDeletion | None:
+    """Ask the store about the file that was written first: S3 says with each object which version of it this is.
+
+    It says none in a bucket that never kept versions, and ``null`` of what was written while it kept none.
+    """
+    if rename_is_cheap(storage.root_uri) or not files:
+        return None
+    asked = storage.status(min(files, key=lambda file: file.modification_time_ms).uri)
+    if asked is None or not asked.tag or store_kind(storage.root_uri).connector != "s3":
+        return AfterDeletion.UNKNOWN
+    known = {"": AfterDeletion.FINAL, "null": AfterDeletion.UNKNOWN}
+    return known.get(asked.tag.partition("\n")[2], AfterDeletion.VERSIONED)
 
 
 def clocks_apart(storage: TableStorage, log: LogReplay) -> Iterator[Protection]:

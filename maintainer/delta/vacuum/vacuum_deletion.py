@@ -291,12 +291,16 @@ class Deletion:
             else:
                 self._storage.files.move(uri, trash_target(trash, uri[start:]))
 
+        def progress(num_deleted: int, markers: Mapping[str, str]) -> None:
+            named = tuple((self._planned[uri].path, marker) for uri, marker in markers.items())
+            self._guard.progress(num_deleted, named)
+
         return take_away(
             list(present),
             take,
             stop_reason=self._guard.stop_reason,
             check=lambda: self._check_newer_commits(first),
-            progress=self._guard.progress,
+            progress=progress,
             remove_many=self._storage.files.delete_many if trash is None else lambda uris: None,
         )
 
@@ -348,7 +352,7 @@ class Deletion:
             raise VerificationFailed(
                 f"{len(missing_files)} files that had to stay are gone from storage after the deletion",
                 code="V505", where=f"{identifier}@{self._read_version}", found="\n".join(missing_files[:MAX_NAMED]),
-                help=files_gone_help(len(deleted), trash, identifier, self._run_id),
+                help=files_gone_help(len(deleted), trash, identifier, self._run_id, num_marked=attempt.num_marked),
             )  # fmt: skip
         if attempt.error is not None:
             if deleted:
@@ -365,6 +369,7 @@ class Deletion:
             trash=trash,
             oldest_version=log.oldest_promised(self._step.removed_before_ms),
             num_vanished=sum(uri not in after and uri not in self._planned for uri in before),
+            num_marked=attempt.num_marked,
         )
 
 

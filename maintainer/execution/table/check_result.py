@@ -56,8 +56,9 @@ def take_verification(
     match verification.verdict:
         case Verdict.FAIL if deletion is not None:
             help_text = files_gone_help(
-                deletion.num_files_deleted, deletion.trash, facts.ref.identifier, worker.context.run_id
-            )
+                deletion.num_files_deleted, deletion.trash, facts.ref.identifier, worker.context.run_id,
+                num_marked=deletion.num_marked,
+            )  # fmt: skip
             raise VerificationFailed(
                 f"files that had to stay are gone from storage after the deletion: {verification.detail}",
                 code="V505", where=where, help=help_text,

@@ -194,6 +194,10 @@ def run_vacuum(worker: TableWorker, work: StepWork, step: VacuumStep, record: Ta
         work.notes.append(
             f"{receipt.num_vanished} other files disappeared meanwhile: another program deletes there too"
         )
+    if receipt.num_marked:
+        work.notes.append(
+            f"the bucket keeps {receipt.num_marked:,} of them as older versions: `maintainer undelete` brings them back"
+        )
     if receipt.trash is not None:
         work.notes.append(f"moved to {receipt.trash}, from where `maintainer undelete` brings them back")
     work.meter.begin(Phase.CHECKING)
@@ -227,13 +231,14 @@ def _guard(worker: TableWorker, work: StepWork, step: VacuumStep) -> DeletionGua
     context, facts = worker.context, work.facts
     assert facts is not None
 
-    def progress(num_deleted: int) -> None:
+    def progress(num_deleted: int, markers: tuple[tuple[str, str], ...]) -> None:
         if work.num_deleted is None:
             work.meter.begin(Phase.DELETING)
         work.num_deleted = max(work.num_deleted or 0, num_deleted)
         work.meter.files(work.num_deleted, len(step.files))
         try:
-            context.record(Deleting(context.clock.now_ms(), *named(facts), work.step_id, num_deleted, len(step.files)))
+            at = (context.clock.now_ms(), *named(facts), work.step_id)
+            context.record(Deleting(*at, num_deleted, len(step.files), markers))
         except FolderUnwritable as error:  # asked for by ``stop_reason`` before the next chunk
             context.folder_lost(error)
 

@@ -25,7 +25,7 @@ from maintainer.model.plan.layout_tags import (
 from maintainer.model.plan.reasons import Reason
 from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.zorder_turn import Turn, ZOrderSettings
-from maintainer.model.table.storage_facts import Listing, TrashedRun
+from maintainer.model.table.storage_facts import AfterDeletion, Listing, TrashedRun
 from maintainer.model.table.table_facts import DataFile, PartitionValues, RemovedFile
 
 
@@ -346,7 +346,8 @@ class VacuumStep:
 
     Untracked files, which the log does not mention, are older than ``untracked_before_ms``. With ``trash_seconds``
     above 0 files are not deleted but moved out of the table, and kept there so long. ``emptied`` are earlier runs'
-    files in the trash that are past their time. ``listing`` is what looking for untracked files cost.
+    files in the trash that are past their time. ``listing`` is what looking for untracked files cost. ``after`` is what
+    an object store does with what is deleted.
     """
 
     files: tuple[RemovedFile, ...]
@@ -358,6 +359,7 @@ class VacuumStep:
     trash_seconds: int = 0
     emptied: tuple[TrashedRun, ...] = ()
     listing: Listing | None = None
+    after: AfterDeletion | None = None
     kind: Literal[StepKind.VACUUM] = StepKind.VACUUM
 
     @property

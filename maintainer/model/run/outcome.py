@@ -138,11 +138,10 @@ class CommitReceipt:
 class VacuumReceipt:
     """What deletion did. ``remaining`` are planned files that are still there: then it is incomplete.
 
-    ``stopped`` says why it ended before all files were tried. ``trash`` is the folder that the files were moved to,
-    None where they were deleted. ``num_files_emptied`` files of earlier runs went from the trash. ``version_before`` is
-    the version that it read, ``version_after`` its last commit, None without one. ``oldest_version`` is the oldest
-    version whose files were checked afterwards: all of them were there. ``num_vanished`` files in the same folders, not
-    needed and not planned, went meanwhile: somebody else deletes there.
+    ``stopped`` says why not all files were tried. ``trash`` is the folder that the files were moved to, None where they
+    were deleted. ``num_files_emptied`` files of earlier runs went from the trash. ``version_before`` was read,
+    ``version_after`` is its last commit, None without one. All files of ``oldest_version`` and newer were there after
+    it. ``num_vanished`` others were deleted by somebody else. The events name delete markers of ``num_marked`` files.
     """
 
     num_files_deleted: int
@@ -157,6 +156,7 @@ class VacuumReceipt:
     bytes_emptied: int = 0
     oldest_version: int | None = None
     num_vanished: int = 0
+    num_marked: int = 0
 
     @property
     def num_files_freed(self) -> int:
@@ -176,7 +176,7 @@ class VacuumReceipt:
 
 @dataclass(frozen=True, slots=True)
 class UndeleteReceipt:
-    """What came back from the trash. ``refused`` are files that stayed there, each with why."""
+    """What came back from the trash, or from under delete markers. ``refused`` did not, each with why."""
 
     run_id: str
     num_files_restored: int

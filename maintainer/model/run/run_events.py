@@ -208,11 +208,15 @@ class Accepted(TableEvent):
 
 @dataclass(frozen=True, slots=True)
 class Deleting(TableEvent):
-    """How far a deletion has come: at least ``num_deleted`` of ``num_files`` files are gone."""
+    """How far a deletion has come: at least ``num_deleted`` of ``num_files`` files are gone.
+
+    ``markers`` are paths of files that a bucket hides since the event before, each with its delete marker's version id.
+    """
 
     step_id: str
     num_deleted: int
     num_files: int
+    markers: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,12 +87,36 @@ class TrashedRun:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkedFile:
+    """A file that a run was to delete. ``marker`` is the version id of its delete marker, None where none is recorded.
+
+    ``path`` is as the log writes it.
+    """
+
+    path: str
+    size_bytes: int
+    marker: str | None
+
+
+class AfterDeletion(TextEnum):
+    """What an object store does with a file that is deleted."""
+
+    FINAL = "final"
+    VERSIONED = "versioned"  # hidden by a delete marker, until a lifecycle rule ends the version
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
 class StorageLook:
-    """What the look for removed files found beside them: what is kept though it is old, and trash past its time."""
+    """What the look for removed files found beside them: what is kept though it is old, and trash past its time.
+
+    ``after`` is what becomes of the oldest file that may be deleted; None on a disk, and without such a file.
+    """
 
     protections: tuple[Protection, ...] = ()
     listing: Listing | None = None
     trash: tuple[TrashedRun, ...] = ()
+    after: AfterDeletion | None = None
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -181,5 +181,5 @@ def refuse_trash(location: str, where: str) -> None:
             where=where,
             found=location.partition(":")[0] + ":",
             allowed=CHEAP_SCHEMES,
-            help="remove `vacuum.trash`, and switch on versioning of the bucket",
+            help="remove `vacuum.trash`; in an S3 bucket with versioning `maintainer undelete` brings files back",
         )

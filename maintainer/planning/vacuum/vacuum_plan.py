@@ -237,6 +237,7 @@ def _step(
         trash_seconds=policy.vacuum.trash_seconds if files else 0,
         emptied=storage.trash,
         listing=storage.listing,
+        after=storage.after if files else None,
     )
 
 

@@ -25,6 +25,7 @@ from maintainer.model.plan.steps import (
     VacuumStep,
     ZOrderStep,
 )
+from maintainer.model.table.storage_facts import AfterDeletion
 from maintainer.planning.curve.revision import PROPERTY_PREFIX
 from maintainer.planning.selection.lane_choice import lanes_of
 from maintainer.report.document.blocks import Statement, Text, literal
@@ -77,7 +78,7 @@ def alike(step: Step) -> Hashable:
         case SetPropertiesStep():
             return tuple((key, "" if is_internal(key) else (dict(step.before).get(key), to)) for key, to in step.after)
         case VacuumStep():
-            return (step.retention_seconds, step.decided_by, step.trash_seconds)
+            return (step.retention_seconds, step.decided_by, step.trash_seconds, step.after)
         case BatchedStep():
             return (step.kind, _how(step), step.codec, len(step.batches) > 1)
         case _:
@@ -157,6 +158,13 @@ _KINDS = {
 }
 
 
+_AFTER = {
+    AfterDeletion.FINAL: "final: the bucket keeps no versions",
+    AfterDeletion.VERSIONED: "the bucket keeps older versions, from which `maintainer undelete` brings files back",
+    AfterDeletion.UNKNOWN: "final unless the store keeps older versions, which is not known",
+}
+
+
 def _vacuum_facts(steps: Sequence[VacuumStep], tz: tzinfo | None) -> list[Text]:
     """Say how much is deleted, how old it is and what decided; then what is moved, emptied and listed."""
     first = steps[0]
@@ -167,6 +175,8 @@ def _vacuum_facts(steps: Sequence[VacuumStep], tz: tzinfo | None) -> list[Text]:
         f"{format_size(sum(step.size_bytes for step in steps))}{doing}{before}; keeps "
         f"{format_duration(first.retention_seconds)} (decided by {first.decided_by})"
     ]
+    if first.after is not None:
+        facts.append(_AFTER[first.after])
     kinds: dict[str, list[int]] = {}
     for kind, number, size in (each for step in steps for each in step.by_kind):
         sums = kinds.setdefault(kind, [0, 0])

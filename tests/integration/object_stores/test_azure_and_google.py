@@ -55,7 +55,7 @@ def test_each_command_says_the_truth_of_a_table_there(orders: CloudProject) -> N
     assert (from_ledger["step"], from_ledger["table"]) == ("compact", orders.address)
 
     refused = orders.run("undelete", orders.address, "--run", first.document["run_id"], "--yes")
-    assert (refused.returncode, "error[T431]" in refused.err) == (1, True), refused.err
+    assert (refused.returncode, "error[T430]" in refused.err) == (1, True), refused.err
 
 
 def test_doctor_finds_nothing_wrong(orders: CloudProject) -> None:

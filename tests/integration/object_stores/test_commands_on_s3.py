@@ -45,7 +45,7 @@ def test_each_command_says_the_truth_of_a_table_there(server: S3Server, host: Co
 
     refused = project.run("undelete", uri("orders"), "--run", first.document["run_id"], "--yes")
     assert refused.returncode == 1, refused.out
-    assert "error[T431]: there is no trash on an object store" in refused.err
+    assert "error[T430]: no record of this run names a file" in refused.err
     assert project.table("orders").version() == 6
 
 

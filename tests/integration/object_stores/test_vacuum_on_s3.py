@@ -7,9 +7,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import obstore
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from obstore.store import S3Store
 
 from tests.support.runs.command_host import CommandHost
 from tests.support.stores.s3_projects import S3Project, project_beside, s3_host, uri
@@ -123,6 +125,73 @@ def test_a_file_that_the_store_keeps_is_named_and_recorded_and_the_others_go(tmp
         folder.chmod(0o755)
         assert project.run("apply", "--yes").returncode == 0
         assert data_files(project, "kept") == live
+
+
+VACUUM_NOW = "vacuum: {retention: 1s, allowShortRetention: true, allowLargeDelete: true}"
+FINAL = "final: the bucket keeps no versions"
+VERSIONED = "the bucket keeps older versions, from which `maintainer undelete` brings files back"
+
+
+def test_what_a_vacuum_hid_in_a_bucket_with_versions_comes_back_and_nothing_else(tmp_path: Path) -> None:
+    """One file came back and went again, another was written over: what is newest in their places stays."""
+    with s3_server("lake", keeps_versions=True) as server, s3_host(server, tmp_path) as host:
+        project = project_beside(tmp_path, server, "hidden", VACUUM_NOW, host)
+        project.append("hidden", 6, **{"delta.deletedFileRetentionDuration": "interval 1 second"})
+        rows, old = project.rows("hidden"), set(project.table("hidden").file_uris())
+        project.table("hidden").optimize.compact()
+        live = set(project.table("hidden").file_uris())
+        time.sleep(2)
+        planned = project.run("plan")
+        assert VERSIONED in planned.out, planned.out
+        done = project.run("apply", "--yes", "-o", "json")
+        assert data_files(project, "hidden") == live, done.err
+        (step,) = (step for table in done.document["tables"] for step in table["steps"])
+        assert (step["vacuum"]["num_files_deleted"], step["vacuum"]["num_marked"]) == (6, 6)
+        written, removed, *others = sorted(old)
+        bucket = bucket_of(server)
+        for uri_ in (written, removed):
+            obstore.put(bucket, uri_.removeprefix("s3://lake/"), b"somebody else's")
+        obstore.delete(bucket, removed.removeprefix("s3://lake/"))
+        run = done.document["run_id"]
+        back = project.run("undelete", uri("hidden"), "--run", run, "--yes")
+        assert back.returncode == 1, back.err
+        assert "4 files" in back.out, back.out
+        assert f"{written.rpartition('/')[2]} (there is another file in its place)" in back.out
+        assert f"{removed.rpartition('/')[2]} (something newer is in its place)" in back.out
+        assert "set `suspend:` in the policy, or RESTORE" in back.out
+        assert data_files(project, "hidden") == live | {written, *others}
+        assert bytes(obstore.get(bucket, written.removeprefix("s3://lake/")).bytes()) == b"somebody else's"
+        assert project.rows("hidden") == rows
+        again = project.run("undelete", uri("hidden"), "--run", run, "--yes")
+        assert (again.returncode, data_files(project, "hidden")) == (1, live | {written, *others})
+        history = project.run("history", uri("hidden"), "-o", "json").document["history"]
+        undeleted = [row for row in history if row["step"] == "undelete"]
+        assert [row["num_files_added"] for row in undeleted] == [4, 4]
+
+
+def test_without_versions_a_plan_says_that_a_deletion_is_final_and_undelete_that_nothing_comes_back(
+    host: CommandHost, server: S3Server, tmp_path: Path
+) -> None:
+    project = project_beside(tmp_path, server, "final", VACUUM_NOW, host)
+    project.append("final", 3, **{"delta.deletedFileRetentionDuration": "interval 1 second"})
+    project.table("final").optimize.compact()
+    time.sleep(2)
+    planned = project.run("plan")
+    assert FINAL in planned.out, planned.out
+    done = project.run("apply", "--yes", "-o", "json")
+    assert done.returncode == 0, done.err
+    refused = project.run("undelete", uri("final"), "--run", done.document["run_id"], "--yes")
+    assert (refused.returncode, "error[T431]: no delete marker is recorded" in refused.err) == (1, True), refused.err
+    unknown = project.run("undelete", uri("final"), "--run", "20200101T000000Z-ffff", "--yes")
+    assert (unknown.returncode, "error[T430]: no record of this run" in unknown.err) == (1, True), unknown.err
+
+
+def bucket_of(server: S3Server) -> S3Store:
+    """The bucket, past the relay."""
+    return S3Store(
+        "lake", endpoint=server.own_url, access_key_id="key", secret_access_key="secret", region="us-east-1",
+        client_options={"allow_http": True},
+    )  # fmt: skip
 
 
 def test_an_add_that_our_replay_forgets_stops_the_deletion(host: CommandHost, server: S3Server, tmp_path: Path) -> None:

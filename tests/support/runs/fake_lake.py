@@ -23,7 +23,7 @@ from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, V
 from maintainer.model.run.optimize_metrics import FileSizeMetrics
 from maintainer.model.run.outcome import CommitReceipt, Fingerprint, Proof, UndeleteReceipt, VacuumReceipt
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted, TableCommit
-from maintainer.model.table.storage_facts import VacuumHistory
+from maintainer.model.table.storage_facts import MarkedFile, VacuumHistory
 from maintainer.model.table.table_facts import (
     ColumnRanges,
     ColumnSample,
@@ -180,7 +180,7 @@ class FakeWorker:
         self.lake.cleaned.append((facts.ref.identifier, run_id, f"{step_id}[{batch}]", tuple(partitions)))
         return ()
 
-    def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
+    def undelete(self, facts: TableFacts, run_id: str, deleted: Sequence[MarkedFile] = ()) -> UndeleteReceipt:
         raise AssertionError("a run never brings files back")
 
     def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
@@ -304,7 +304,7 @@ class FakeWorker:
         _check_unneeded(table, since, step)
         gone: list[RemovedFile] = []
         stopped = None
-        guard.progress(0)
+        guard.progress(0, ())
         for file in step.files:
             stopped = guard.stop_reason()
             if stopped is not None:
@@ -312,7 +312,7 @@ class FakeWorker:
             if file.path in table.storage - table.stuck:
                 table.storage.discard(file.path)
                 gone.append(file)
-                guard.progress(len(gone))
+                guard.progress(len(gone), ())
                 self.lake.reach("deleted", Station(self.lake, table, stamp))
         size = sum(file.size_bytes for file in gone)
         remaining = tuple(file.path for file in step.files if file.path in table.storage & table.stuck)

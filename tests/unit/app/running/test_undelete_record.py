@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,9 +19,14 @@ from maintainer.errors import TableError
 from maintainer.journal.events.event_log import EVENTS_FILE, read_events
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE, read_pending
+from maintainer.model.plan.plan_document import to_json
+from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.outcome import UndeleteReceipt
+from maintainer.model.run.run_events import Deleting
+from maintainer.model.table.storage_facts import MarkedFile
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.report.status_text import render_history
+from tests.support.runs import sample_plans, sample_runs
 from tests.support.tables.aged_tables import AgedTable
 from tests.support.tables.builders import DAY_SECONDS
 from tests.support.tables.local_vacuum import LocalReader, LocalTable, Vacuuming
@@ -33,8 +39,12 @@ RUN_ID = "20261121T220001Z-0a0a"
 class Writer:
     """Undelete as the engine does it, on a local disk."""
 
-    def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
+    def __init__(self) -> None:
+        self.deleted: Sequence[MarkedFile] = ()
+
+    def undelete(self, facts: TableFacts, run_id: str, deleted: Sequence[MarkedFile] = ()) -> UndeleteReceipt:
         """See ``TableWriter``."""
+        self.deleted = deleted
         return undelete(LocalTable(Path(facts.ref.location)), facts.table_id, run_id, facts.ref.identifier)
 
 
@@ -44,7 +54,7 @@ class Case:
     def __init__(self, root: Path) -> None:
         (root / "policies").mkdir()
         (root / "policies" / "t.yml").write_text("version: 1\ntable: lake/t\nvacuum: {retention: 7d, trash: 7d}\n")
-        self.table = AgedTable(root / "lake" / "t")
+        self.table, self.writer = AgedTable(root / "lake" / "t"), Writer()
         self.table.append(60, *OLD)
         self.table.rewrite(20, "all.parquet", *OLD)
         work = Vacuuming(policies(trash_seconds=7 * DAY_SECONDS), run_id="run-1")
@@ -57,7 +67,7 @@ class Case:
     def undelete(self, of_run: str, run_id: str = RUN_ID) -> UndeleteReceipt:
         """As the command does it."""
         (policy,) = self.project.policies
-        worker = cast("TableEngine", SimpleNamespace(reader=LocalReader(), writer=Writer()))
+        worker = cast("TableEngine", SimpleNamespace(reader=LocalReader(), writer=self.writer))
         journal = Journal.open(self.runs_dir, run_id, lambda: 1_795_298_400_000)
         try:
             return undelete_run(self.project, worker, journal, policy, of_run)
@@ -82,7 +92,7 @@ def test_what_came_back_stands_in_the_run_folder_the_history_and_the_ledger(case
     (row,) = read_pending(case.runs_dir / RUN_ID / PENDING_FILE)
     assert (row.kind, row.status, row.num_files_added, row.bytes_added) == ("undelete", "succeeded", 3, size)
     assert (row.table, row.table_id, row.policy_file) == ("lake/t", case.table.table_id, "policies/t.yml")
-    assert (row.reason, row.run_id) == ("run run-1 had moved the files into the trash", RUN_ID)
+    assert (row.reason, row.run_id) == ("run run-1 had taken the files away", RUN_ID)
     assert case.document()["refused"] == []
     (recorded,), unread = recorded_rows(case.runs_dir, of_table=lambda row: row.table == "lake/t")
     history = history_row(recorded)
@@ -127,3 +137,21 @@ def test_a_damaged_record_is_told_and_stops_nothing(case: Case) -> None:
     rows, unread = recorded_rows(case.runs_dir)
     assert rows == []
     assert "undelete.json" in unread[0].what
+
+
+def test_the_delete_markers_that_a_run_recorded_of_this_table_are_handed_over(case: Case) -> None:
+    """Those of a request whose answer nobody recorded are missing: such a file is handed over without one."""
+    orders = sample_plans.orders()
+    step = next(step for step in orders.steps if isinstance(step, VacuumStep))
+    paths = [file.path for file in step.files]
+    run = Journal.open(case.runs_dir, sample_runs.RUN, lambda: 1_795_290_000_000)
+    run.folder.write_plan(to_json(sample_plans.plan(orders)))
+    place, about = ("orders", case.table.table_id, "s3://lake/t"), (orders.step_id(step), 1, len(paths))
+    run.record(Deleting(1, *place, *about, ((paths[0], "m1"),)))
+    run.record(Deleting(2, "other", "another-id", "s3://lake/o", *about, ((paths[1], "m2"),)))
+    run.close()
+    with pytest.raises(TableError):
+        case.undelete(sample_runs.RUN)
+    marks = {file.path: file.marker for file in case.writer.deleted}
+    assert marks == {path: "m1" if path == paths[0] else None for path in paths}
+    assert [file.size_bytes for file in case.writer.deleted] == [file.size_bytes for file in step.files]

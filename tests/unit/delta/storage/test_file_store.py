@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from maintainer.delta.storage.file_identity import canonical
-from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.file_store import DeletedMany, StoredFile
 from maintainer.delta.storage.hadoop_files import HadoopFiles, parse_statuses
 from maintainer.delta.storage.local_files import LocalFiles
 
@@ -87,49 +87,86 @@ def test_where_the_text_names_other_paths_each_file_is_asked(text: str) -> None:
     }
 
 
-class Bulk:
-    """Hadoop's BulkDelete, that keeps one file."""
+class Bucket:
+    """Hadoop's S3A on a bucket that keeps versions of objects and refuses to delete one; it plays the JVM as well."""
 
     def __init__(self, page_size: int) -> None:
+        self.versions: dict[str, list[tuple[str, bool]]] = {}
         self.pages: list[list[str]] = []
-        self.closed = False
+        self.closed = 0
         self._page_size = page_size
+
+    def path(self, uri: str) -> str:
+        return uri
+
+    def makeQualified(self, path: str) -> str:
+        return path
+
+    def createBulkDelete(self, path: str) -> Bucket:
+        return self
 
     def pageSize(self) -> int:
         return self._page_size
 
-    def bulkDelete(self, uris: list[str]) -> list[Any]:
-        self.pages.append(uris)
-        kept = SimpleNamespace(toUri=lambda: SimpleNamespace(toString=lambda: "s3a://lake/t/kept"))
-        entry = SimpleNamespace(getKey=lambda: kept, getValue=lambda: "AccessDenied")
-        return [entry] if "s3a://lake/t/kept" in uris else []
-
     def close(self) -> None:
-        self.closed = True
+        self.closed += 1
+
+    def delete_objects(self, _: object, versions: dict[str, str | None]) -> tuple[dict[str, str], dict[str, str]]:
+        self.pages.append(list(versions))
+        made = {}
+        for key, version in versions.items():
+            kept = self.versions.setdefault(key, [("v0", False)])
+            if version is not None:
+                kept[:] = [each for each in kept if each[0] != version]
+            elif key != "t/kept":
+                made[key] = f"m{len(kept)}"
+                kept.insert(0, (made[key], True))
+        return {key: "AccessDenied: no" for key in versions if key == "t/kept"}, made
+
+    def object_versions(self, _: object, key: str) -> list[tuple[str, bool, bool]]:
+        return [(version, is_marker, number == 0) for number, (version, is_marker) in enumerate(self.versions[key])]
 
 
-def deleted_by(bulk: Bulk | None, uris: list[str]) -> dict[str, str] | None:
-    def create(path: object) -> Bulk:
-        if bulk is None:
-            raise TypeError("no such method")
-        return bulk
-
-    jvm = SimpleNamespace(path=lambda uri: uri, path_list=list)
-    file_system = SimpleNamespace(createBulkDelete=create, makeQualified=lambda path: path)
-    return HadoopFiles(cast("Any", jvm), file_system).delete_many(uris)
+def files_of(bucket: Bucket) -> HadoopFiles:
+    return HadoopFiles(cast("Any", bucket), bucket)
 
 
 def test_many_files_are_deleted_page_by_page_and_what_stays_is_named() -> None:
-    uris = [f"s3a://lake/t/{number}" for number in range(4)]
-    bulk = Bulk(2)
-    assert deleted_by(bulk, [*uris, "s3a://lake/t/kept"]) == {"s3a://lake/t/kept": "AccessDenied"}
-    assert (bulk.pages, bulk.closed) == ([uris[:2], uris[2:], ["s3a://lake/t/kept"]], True)
+    bucket = Bucket(2)
+    uris = [*(f"s3a://lake/t/a%20{number}" for number in range(4)), "s3a://lake/t/kept"]
+    done = files_of(bucket).delete_many(uris)
+    assert done == DeletedMany({uris[4]: "AccessDenied: no"}, dict.fromkeys(uris[:4], "m1"))
+    assert (bucket.pages, bucket.closed) == ([["t/a 0", "t/a 1"], ["t/a 2", "t/a 3"], ["t/kept"]], 1)
 
 
 def test_where_each_file_is_a_request_or_hadoop_is_older_files_go_one_by_one() -> None:
-    one_by_one = Bulk(1)
-    assert (deleted_by(one_by_one, ["s3a://lake/t/a"]), one_by_one.pages, one_by_one.closed) == (None, [], True)
-    assert deleted_by(None, ["s3a://lake/t/a"]) is None
+    one_by_one = Bucket(1)
+    assert (files_of(one_by_one).delete_many(["s3a://lake/t/a"]), one_by_one.pages, one_by_one.closed) == (None, [], 1)
+    older = HadoopFiles(cast("Any", one_by_one), SimpleNamespace(makeQualified=str))
+    assert older.delete_many(["s3a://lake/t/a"]) is None
+
+
+@pytest.mark.parametrize(
+    ("versions", "stays"),
+    [
+        ([("m1", True), ("v0", False)], None),
+        ([("m1", True), ("m0", True), ("v0", False)], None),
+        ([("v2", False), ("m1", True), ("v0", False)], "something newer is in its place"),
+        ([("m2", True), ("m1", True), ("v0", False)], "something newer is in its place"),
+        ([("m2", True), ("v0", False)], "its delete marker is gone"),
+        ([("v0", False)], "its delete marker is gone"),
+        ([("m1", True)], "the bucket has no version of it any more"),
+        ([("m1", False), ("v0", False)], "something newer is in its place"),
+    ],
+)
+def test_a_delete_marker_goes_only_while_it_is_the_newest_version(
+    versions: list[tuple[str, bool]], stays: str | None
+) -> None:
+    bucket, uri = Bucket(1000), "s3a://lake/t/p%3D1/a"
+    bucket.versions["t/p=1/a"] = list(versions)
+    assert files_of(bucket).uncover({uri: "m1"}) == ({} if stays is None else {uri: stays})
+    assert bucket.versions["t/p=1/a"] == (versions[1:] if stays is None else versions)
+    assert bucket.pages == ([["t/p=1/a"]] if stays is None else [])
 
 
 def test_the_local_disk(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.file_store import DeletedMany, StoredFile
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.table_log import LogEntry
 from maintainer.delta.vacuum.file_deletion import take_away
@@ -37,14 +37,14 @@ class Bulk(LocalFiles):
     def __init__(self, kept: str, answer: str | OSError | None) -> None:
         self._kept, self._answer = kept, answer
 
-    def delete_many(self, uris: Sequence[str]) -> dict[str, str] | None:
+    def delete_many(self, uris: Sequence[str]) -> DeletedMany | None:
         kept = [uri for uri in uris if uri.endswith(f"/{self._kept}")]
         for uri in uris:
             if uri not in kept:
                 self.delete(uri)
         if isinstance(self._answer, OSError):
             raise self._answer
-        return dict.fromkeys(kept, self._answer) if self._answer else {}
+        return DeletedMany(dict.fromkeys(kept, self._answer) if self._answer else {})
 
 
 class TestA14WhatWillNotGo:
@@ -191,16 +191,34 @@ class TestStopping:
     def test_right_before_each_request_and_each_chunk_is_a_check(self, by_request: bool, sizes: list[int]) -> None:
         uris, gone, seen = [str(number) for number in range(2_200)], list[str](), list[int]()
 
-        def remove_many(part: list[str]) -> dict[str, str] | None:
+        def remove_many(part: list[str]) -> DeletedMany | None:
             if by_request:
                 gone.extend(part)
-            return {} if by_request else None
+            return DeletedMany({}) if by_request else None
 
         done = take_away(
             uris, gone.append, stop_reason=lambda: None, check=lambda: seen.append(len(gone)), remove_many=remove_many
         )
         assert [after - before for before, after in pairwise([*seen, len(gone)])] == sizes
         assert (sorted(gone), sorted(done.tried), done.errors) == (sorted(uris), sorted(uris), {})
+
+    def test_the_delete_markers_of_each_request_are_told_before_the_next_one(self) -> None:
+        uris, told = [str(number) for number in range(2_100)], list[tuple[int, int]]()
+
+        def remove_many(part: list[str]) -> DeletedMany:
+            told.append((-1, len(part)))
+            return DeletedMany({}, {uri: f"marker of {uri}" for uri in part})
+
+        done = take_away(
+            uris,
+            lambda uri: None,
+            stop_reason=lambda: None,
+            check=lambda: None,
+            progress=lambda number, markers: told.append((number, len(markers))),
+            remove_many=remove_many,
+        )
+        requests = [(-1, 1_000), (1_000, 1_000), (-1, 1_000), (2_000, 1_000), (-1, 100), (2_100, 100)]
+        assert (told, done.num_marked) == ([(0, 0), *requests], 2_100)
 
     def test_it_stops_between_two_chunks_and_says_how_far_it_came(
         self, lake: Path, monkeypatch: pytest.MonkeyPatch

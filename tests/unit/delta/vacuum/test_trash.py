@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from maintainer.delta.storage.file_store import java_quote as quote
+from maintainer.delta.storage.file_store import local_path
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.vacuum import trash, vacuum_candidates
 from maintainer.delta.vacuum.trash import FOLDER, Manifest, TrashedFile, empty, expired_trash, undelete
 from maintainer.errors import Refused, TableError
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import VacuumStep
+from maintainer.model.table.storage_facts import MarkedFile
 from tests.support.tables import local_vacuum
 from tests.support.tables.aged_tables import AgedTable, now_ms, tree
 from tests.support.tables.builders import DAY_SECONDS
@@ -113,14 +118,60 @@ def test_the_newest_of_many_runs_is_given_back_and_the_newest_are_named(
     assert before.items() <= tree(table.path).items()
 
 
-def test_on_an_object_store_undelete_says_that_there_is_no_trash(table: AgedTable) -> None:
-    storage = LocalTable(table.path)
-    storage._root_uri = "s3a://lake/t"
-    with pytest.raises(TableError) as caught:
+class HidingFiles(LocalFiles):
+    """A bucket that keeps versions: what a marker hides has another name."""
+
+    def hide(self, folder: Path, *names: str) -> None:
+        for name in names:
+            (folder / name).rename(folder / f"{name}.hidden")
+
+    def uncover(self, markers: Mapping[str, str]) -> dict[str, str]:
+        for uri, marker in markers.items():
+            hidden = Path(f"{local_path(uri)}.hidden")
+            if marker != "under another":
+                hidden.rename(local_path(uri))
+        return {}
+
+
+class OnABucket(LocalTable):
+    @property
+    def root_uri(self) -> str:
+        return "s3a://bucket/t"
+
+
+def test_a_run_that_recorded_no_delete_marker_is_refused_with_the_cause(table: AgedTable) -> None:
+    storage = OnABucket(table.path)
+    with pytest.raises(TableError) as unknown:
         undelete(storage, table.table_id, "run-1", "t")
-    assert (caught.value.code, caught.value.found) == ("T431", "s3a:")
-    assert caught.value.help is not None
-    assert "keeps versions" in caught.value.help
+    assert (unknown.value.code, unknown.value.found) == ("T430", "run-1")
+    with pytest.raises(TableError) as final:
+        undelete(storage, table.table_id, "run-1", "t", [MarkedFile("c.parquet", 1, None)])
+    assert (final.value.code, final.value.found) == ("T431", "run-1, 1 file")
+    assert "suspend:" in (final.value.help or "")
+
+
+def test_in_a_bucket_only_what_the_record_has_a_marker_of_comes_back_and_the_rest_is_named(table: AgedTable) -> None:
+    storage, files = OnABucket(table.path), HidingFiles()
+    storage.files = files
+    before = {name: (table.path / name).stat().st_size for name in OLD}
+    files.hide(table.path, *OLD)
+    (table.path / "written.parquet").write_bytes(b"another")
+    marks = {OLD[0]: "m1", OLD[1]: None, OLD[2]: "under another"}
+    deleted = [MarkedFile(quote(name), before[name], marks[name]) for name in OLD]
+    deleted += [MarkedFile("written.parquet", 8, "m2"), MarkedFile("all.parquet", size_of(table, "all.parquet"), None)]
+    receipt = undelete(storage, table.table_id, "run-1", "t", deleted)
+    assert (receipt.num_files_restored, receipt.bytes_restored) == (1, before[OLD[0]])
+    assert receipt.refused == (
+        f"{quote(OLD[1])} (no delete marker of it is recorded)",
+        "c.parquet (something still hides it)",
+        "written.parquet (there is another file in its place)",
+    )
+    assert (table.path / "written.parquet").read_bytes() == b"another"
+    assert undelete(storage, table.table_id, "run-1", "t", deleted) == receipt
+
+
+def size_of(table: AgedTable, name: str) -> int:
+    return (table.path / name).stat().st_size
 
 
 def test_it_is_emptied_when_its_time_is_over_and_not_before(table: AgedTable) -> None:
