@@ -13,6 +13,7 @@ from dataclasses import replace
 from maintainer.delta.log.replay.version_replay import replay_version
 from maintainer.delta.snapshot.table_state import replayed_facts
 from maintainer.delta.storage.failures.engine_failures import is_store_silent, no_table, not_delta
+from maintainer.delta.storage.failures.store_answers import KeysRefused
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.known_versions import KnownVersion, KnownVersions
 from maintainer.delta.storage.table_storage import TableStorage
@@ -43,6 +44,7 @@ class LogReader:
         Raises:
             TableError: T401 no such folder, T402 no Delta log in it.
             PermissionError: This user may not look into the folder or its log.
+            KeysRefused: The store does not accept the keys.
         """
         try:
             known = self._known.kept(storage.location)
@@ -55,7 +57,7 @@ class LogReader:
             listed = storage.log_files()
             refuse_no_table(storage, listed, ref.identifier)
             log = replay_version(storage, None, listed)
-        except (TableError, PermissionError):
+        except (TableError, PermissionError, KeysRefused):  # Hadoop has the same keys
             raise
         except Exception as error:
             if is_store_silent(error):
