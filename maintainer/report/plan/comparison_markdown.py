@@ -89,8 +89,10 @@ def _reach(change: SharedChange) -> str:
 
 def _less_kept(tables: Sequence[str], before: str, now: str) -> Text:
     keep = "keeps" if len(tables) == 1 else "keep"
-    change = f"{before}, now retention {now}" if before == NOTHING_DELETED else f"retention {before} -> {now}"
-    return tuple(replace(span, role=Role.BOLD) for span in spans((*_codes(tables), f" {keep} less: {change}")))
+    change = f" {keep} less: retention {before} -> {now}"
+    if before == NOTHING_DELETED:
+        change = f": vacuum is new, files are deleted {now} after a commit removed them; until now none was"
+    return tuple(replace(span, role=Role.BOLD) for span in spans((*_codes(tables), change)))
 
 
 def _alike(changes: Iterable[tuple[_Change, str]]) -> Iterable[tuple[_Change, list[str]]]:

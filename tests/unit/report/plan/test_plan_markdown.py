@@ -270,3 +270,13 @@ def test_what_differs_in_shared_files_comes_before_what_it_changes_of_each_table
     nobody = Comparison("main", PolicyChanges((), (), ()), sample_plans.full_plan(), shared)
     lines = compared_lines(sample_plans.full_plan(), nobody, 1000)
     assert (lines[0], lines[4:]) == ("No table's policy differs from `main`.", lines[4:6])
+
+
+def test_a_vacuum_where_there_was_none_is_said_to_be_new() -> None:
+    compared = Comparison(
+        "main",
+        policy_changes([make_policy(name="t", digest="1")], [make_policy(name="t", digest="2", vacuum=vacuum(7))]),
+        sample_plans.full_plan(),
+    )
+    lines = compared_lines(sample_plans.full_plan(), compared, 30_000)
+    assert "* **`t`: vacuum is new, files are deleted 7d after a commit removed them; until now none was**" in lines
