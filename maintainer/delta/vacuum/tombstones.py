@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
-from maintainer.delta.log.replay.log_replay import LogReplay, Removal, live_uris
+from maintainer.delta.log.replay.log_replay import LogReplay, live_uris
 from maintainer.delta.storage.file_store import StoredFile, local_path
 from maintainer.delta.storage.log_paths import is_absolute
 from maintainer.delta.storage.table_log import LogEntry
@@ -27,7 +28,7 @@ LIST_FROM = 8
 
 def expired(
     storage: TableStorage, log: LogReplay, protected: set[str], *, removed_before_ms: int
-) -> dict[str, Removal]:
+) -> dict[str, RemovedFile]:
     """Return removals before a time, by URI.
 
     Never a file or deletion vector that is protected (``protected_uris`` of this time) by this spelling; never anything
@@ -47,12 +48,10 @@ def protected_uris(storage: TableStorage, facts: TableFacts, log: LogReplay, rem
     return live_uris(storage, facts) | log.needed_since(removed_before_ms)
 
 
-def as_removed_files(removals: dict[str, Removal], present: dict[str, StoredFile]) -> tuple[RemovedFile, ...]:
+def as_removed_files(removals: dict[str, RemovedFile], present: dict[str, StoredFile]) -> tuple[RemovedFile, ...]:
     """Return the removals whose files exist, with their sizes on storage, oldest removal first."""
     files = [
-        RemovedFile(one.path, present[uri].size_bytes, one.removed_at_ms, one.kind, one.version, one.replaced)
-        for uri, one in removals.items()
-        if uri in present
+        replace(removal, size_bytes=present[uri].size_bytes) for uri, removal in removals.items() if uri in present
     ]
     return tuple(sorted(files, key=lambda file: (file.removed_at_ms, file.path)))
 

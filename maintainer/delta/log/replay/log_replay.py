@@ -15,7 +15,7 @@ from maintainer.delta.log.commit_history import info_of
 from maintainer.delta.storage.log_paths import is_absolute
 from maintainer.delta.storage.table_log import LogEntry
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.model.table.table_facts import TableFacts
+from maintainer.model.table.table_facts import RemovedFile, TableFacts
 
 REVIVING = ("RESTORE", "CLONE", "CONVERT")
 """Operations that add files that are older than their commit."""
@@ -24,27 +24,16 @@ LONGEST_WRITE_BELIEVED_MS = 30 * 86_400_000
 """A file that is older than this when it is committed was not written by that commit but brought in."""
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """The last removal of one file: path as in the log (or relative to the root), size, time, kind, commit."""
-
-    path: str
-    size_bytes: int
-    removed_at_ms: int
-    kind: str
-    version: int
-    replaced: bool
-
-
 @dataclass(slots=True)
 class LogReplay:
     """What the commits still in the log say, up to ``head``. Keys are qualified URIs.
 
     ``removals`` holds every file or deletion vector that was removed, and the change files of each commit, wherever
-    they lie; ``named_uris`` every file that any commit names. ``times`` are (version, when committed).
+    they lie, with sizes as the log says; ``named_uris`` every file that any commit names. ``times`` are (version, when
+    committed).
     """
 
-    removals: dict[str, Removal] = field(default_factory=dict)
+    removals: dict[str, RemovedFile] = field(default_factory=dict)
     named_uris: set[str] = field(default_factory=set)
     times: list[tuple[int, int]] = field(default_factory=list)
     late: set[str] = field(default_factory=set)
@@ -127,7 +116,7 @@ def _take_change_data(
     size = int(body.get("size") or 0)
     # The feed of a version is deleted, when its time has come, and never added back.
     path = _path_below(storage, body["path"], uri)
-    log.removals[uri] = Removal(path, size, committed_at_ms, "change_data", version, True)
+    log.removals[uri] = RemovedFile(path, size, committed_at_ms, "change_data", version, True)
 
 
 def _take_remove(
@@ -138,11 +127,11 @@ def _take_remove(
     removed_at_ms = max(committed_at_ms, int(body.get("deletionTimestamp") or 0))
     replaced = body.get("dataChange") is False
     size = int(body.get("size") or 0)
-    log.removals[uri] = Removal(_path_below(storage, path, uri), size, removed_at_ms, "data", version, replaced)
+    log.removals[uri] = RemovedFile(_path_below(storage, path, uri), size, removed_at_ms, "data", version, replaced)
     if vector is not None:
         size = int(body["deletionVector"].get("sizeInBytes") or 0)
         below = _path_below(storage, vector, vector)
-        log.removals[vector] = Removal(below, size, removed_at_ms, "deletion_vector", version, replaced)
+        log.removals[vector] = RemovedFile(below, size, removed_at_ms, "deletion_vector", version, replaced)
 
 
 def _path_below(storage: TableStorage, path: str, uri: str) -> str:
