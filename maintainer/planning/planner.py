@@ -15,7 +15,6 @@ from maintainer.errors import MaintainerError
 from maintainer.model.plan.plan import (
     CheckedExpectation,
     Checks,
-    GoneTable,
     LeftAlone,
     Observed,
     Plan,
@@ -135,24 +134,14 @@ def assemble(
     *,
     created_at_ms: int,
     max_age_seconds: int = MAX_PLAN_AGE_SECONDS,
-    environment: str | None = None,
-    selection: tuple[str, ...] = (),
-    git_commit: str | None = None,
-    maintainer_version: str = "",
-    gone: tuple[GoneTable, ...] = (),
     reaching_more: frozenset[str] = frozenset(),
 ) -> Plan:
-    """Join plans of tables into one, in the order of their identifiers.
+    """Join plans of tables into one, in the order of their identifiers. What it is pinned to besides is not set.
 
     Args:
         tables: The plans.
         created_at_ms: The time of planning.
         max_age_seconds: How long the plan may be applied.
-        environment: The environment.
-        selection: Which tables were asked for.
-        git_commit: The commit of the policies.
-        maintainer_version: Who plans.
-        gone: Tables that are no longer there.
         reaching_more: Files and lines of rules that also reach tables which are not planned here.
 
     Raises:
@@ -161,16 +150,7 @@ def assemble(
     ordered = _passing_over(sorted(tables, key=lambda table: table.ref), reaching_more)
     if len({table.ref for table in ordered}) < len(ordered):
         raise ValueError("a table is planned twice")
-    return Plan(
-        created_at_ms=created_at_ms,
-        expires_at_ms=created_at_ms + max_age_seconds * 1000,
-        tables=ordered,
-        environment=environment,
-        selection=selection,
-        git_commit=git_commit,
-        maintainer_version=maintainer_version,
-        gone=gone,
-    )
+    return Plan(created_at_ms, created_at_ms + max_age_seconds * 1000, ordered)
 
 
 def _passing_over(tables: list[TablePlan], reaching_more: frozenset[str]) -> tuple[TablePlan, ...]:

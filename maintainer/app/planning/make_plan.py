@@ -120,16 +120,19 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
     tables.plan_all(engine)
     problems = [_of_problem(problem) for problem in request.problems]
     asked_for = {policy.table for policy in request.policies}
-    return assemble(
+    joined = assemble(
         [*policy_places.each_once(tables.plans), *problems],
         created_at_ms=request.now_ms,
         max_age_seconds=project.loaded.project.max_plan_age_seconds,
+        reaching_more=frozenset(policy.source for policy in project.policies if policy.table not in asked_for),
+    )
+    return replace(
+        joined,
         environment=project.env,
         selection=request.selection,
         git_commit=project.git_commit(),
         maintainer_version=__version__,
         gone=gone_tables(project),
-        reaching_more=frozenset(policy.source for policy in project.policies if policy.table not in asked_for),
     )
 
 

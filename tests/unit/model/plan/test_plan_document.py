@@ -91,9 +91,8 @@ def whole_plan() -> Plan:
         plan_table(TableInput(zorder, partitioned, NEVER_TOUCHED, NOW_MS, TODAY)),
         plan_table(TableInput(policy, facts, TableRecord(), NOW_MS, TODAY)),
     ]
-    return assemble(
-        tables,
-        created_at_ms=NOW_MS,
+    return replace(
+        assemble(tables, created_at_ms=NOW_MS),
         environment="prod",
         selection=("tag:nightly",),
         git_commit="3f2c1a9",
