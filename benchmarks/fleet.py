@@ -94,7 +94,7 @@ def by_maintainer(work: Path, lake: Path) -> None:
     """Two passes of `maintainer apply` in one session; in the second nothing is left to do."""
     from maintainer.cli.main import run
     from maintainer.delta.spark.spark_session import open_session
-    from maintainer.delta.spark.start_conf import SessionOptions
+    from maintainer.engine.session_options import SessionOptions
 
     (lake.parent / "policies").mkdir()
     (lake.parent / "maintainer.yml").write_text("version: 1\n", encoding="utf-8")

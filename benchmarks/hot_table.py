@@ -162,7 +162,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=20261122)
     options = parser.parse_args()
     from maintainer.delta.spark.spark_session import open_session
-    from maintainer.delta.spark.start_conf import SessionOptions
+    from maintainer.engine.session_options import SessionOptions
 
     work = Path(tempfile.mkdtemp(prefix="maintainer-bench-"))
     try:

@@ -203,7 +203,7 @@ def main() -> None:
     ]
     from maintainer.delta.engine.table_engine import DeltaEngine
     from maintainer.delta.spark.spark_session import open_session
-    from maintainer.delta.spark.start_conf import SessionOptions
+    from maintainer.engine.session_options import SessionOptions
 
     work = Path(tempfile.mkdtemp(prefix="maintainer-bench-"))
     laps: dict[Shape, tuple[list[Lap], list[Lap]]] = {}

@@ -136,7 +136,7 @@ def run_maintainer(project: Path, passes: int) -> tuple[float, list[tuple[float,
     """`maintainer apply` through the command line's own entry, in a session that was started before."""
     from maintainer.cli.main import run
     from maintainer.delta.spark.spark_session import open_session
-    from maintainer.delta.spark.start_conf import SessionOptions
+    from maintainer.engine.session_options import SessionOptions
 
     with open_session(SessionOptions()) as lease:
         watch, laps = Stopwatch(lease.spark), []

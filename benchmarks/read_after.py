@@ -125,7 +125,7 @@ def main() -> None:
     options = parser.parse_args()
     from maintainer.delta.engine.table_engine import DeltaEngine
     from maintainer.delta.spark.spark_session import open_session
-    from maintainer.delta.spark.start_conf import SessionOptions
+    from maintainer.engine.session_options import SessionOptions
 
     shape = one_rewrite.Shape("read", options.files, 16 * one_rewrite.MIB, options.rounds)
     work = Path(tempfile.mkdtemp(prefix="maintainer-bench-"))

@@ -38,8 +38,8 @@ from maintainer.app.planning.read_table import read_for_planning
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.spark.spark_session import open_session
-from maintainer.delta.spark.start_conf import SessionOptions
 from maintainer.engine.protocols import VacuumQuestion
+from maintainer.engine.session_options import SessionOptions
 from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.table.commit_records import CommitStamp

@@ -281,7 +281,7 @@ def run_course(lease: SessionLease, course: Course, ends_at: float) -> None:
 def run(work: Path, rows: Lineitem, wanted: Sequence[tuple[int, str]], seconds: float, jobs: int) -> None:
     """All ways, ``jobs`` at once, in the order of ``COURSES``."""
     from maintainer.delta.spark.spark_session import open_session
-    from maintainer.delta.spark.start_conf import SessionOptions
+    from maintainer.engine.session_options import SessionOptions
 
     ends_at = time.monotonic() + seconds
     courses = [Course(way, COLUMNS[:number], work, rows) for number, way in wanted]

@@ -26,7 +26,7 @@ def walk(context: CliContext, folder: Path, *, keep: bool, scale: float) -> int:
     from maintainer.cli.main import run
     from maintainer.cli.options import stage_lines
     from maintainer.delta.spark.spark_session import open_session, worker_session
-    from maintainer.delta.spark.start_conf import SessionOptions
+    from maintainer.engine.session_options import SessionOptions
 
     options = SessionOptions(app_name="maintainer demo", stages=stage_lines())
     with working_directory(demo.root), open_session(options) as lease:

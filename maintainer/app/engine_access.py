@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from maintainer.engine.protocols import (
     TablePlaces,
     TableReader,
 )
-from maintainer.engine.stages import SILENT, StageListener
+from maintainer.engine.session_options import SessionOptions
 from maintainer.engine.worker_names import worker_name
 from maintainer.errors import MaintainerError, NotSupportedYet
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore
@@ -30,7 +29,6 @@ from maintainer.model.table.table_facts import TableRef
 
 if TYPE_CHECKING:
     from maintainer.delta.engine.table_reader import DeltaTableReader
-    from maintainer.delta.spark.start_conf import SessionOptions
     from maintainer.policy.project.project_settings import ProjectSettings
 
 
@@ -39,30 +37,19 @@ TRANSACTION, COMMAND = ENGINES = ("transaction", "command")
 
 
 @dataclass(frozen=True, slots=True)
-class EngineOptions:
-    """What a user may say about the session that does the work.
+class EngineOptions(SessionOptions):
+    """What a user may say about the session that does the work, and about the engine that works in it.
 
-    ``master`` None means ``local[*]``, or whatever an already active session has. ``conf`` holds ``--conf``
-    settings in their order. ``log_path`` takes the engine's own words; None drops them at the end. ``engine`` is
-    ``transaction`` or ``command``; None means the command engine over Spark Connect, and the transaction engine
-    elsewhere. ``remote`` is a Spark Connect server. ``spark`` is a SparkSession to work in,
-    whatever else is active; then ``master``, ``conf`` and ``remote`` have no say. ``single_writer``: on S3 nobody else
-    writes to the tables during a run. ``scratch_bytes``: room for copies of a store's files. ``long_work``: the JVM
-    compiles for hours of work. ``storage``: the kinds of object store whose connectors a session of our own needs.
+    ``engine`` is ``transaction`` or ``command``; None means the command engine over Spark Connect, and the transaction
+    engine elsewhere. ``spark`` is a SparkSession to work in, whatever else is active; then ``master``, ``conf`` and
+    ``remote`` have no say. ``single_writer``: on S3 nobody else writes to the tables during a run. ``scratch_bytes``:
+    room for copies of a store's files.
     """
 
-    master: str | None = None
-    conf: tuple[tuple[str, str], ...] = ()
-    log_path: Path | None = None
     engine: str | None = None
-    remote: str | None = None
     spark: Any = None
     single_writer: bool = False
     scratch_bytes: int | None = None
-    long_work: bool = False
-    stages: StageListener = field(default=SILENT, compare=False)
-    """Hears what is waited for: the start of Java and Spark, reading tables."""
-    storage: tuple[str, ...] = ()
     on_warning: Callable[[str], None] = field(default=lambda text: warnings.warn(text, stacklevel=2), compare=False)
     """Called once for each setting of the session that lets others lose rows or files."""
 
@@ -172,19 +159,9 @@ def _warned(opened: OpenedEngine, options: EngineOptions) -> OpenedEngine:
 @contextmanager
 def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
     from maintainer.delta.commands.connect_session import active_connect_session, remote_of
-    from maintainer.delta.spark.start_conf import SessionOptions
 
-    session = SessionOptions(
-        options.master,
-        options.conf,
-        options.log_path,
-        remote=options.remote,
-        long_work=options.long_work,
-        stages=options.stages,
-        storage=options.storage,
-    )
     connected_one = active_connect_session()
-    remote = remote_of(session, os.environ) is not None or connected_one is not None
+    remote = remote_of(options, os.environ) is not None or connected_one is not None
     if options.spark is not None:
         remote = options.spark is connected_one
     if remote and options.engine != TRANSACTION:
@@ -193,7 +170,7 @@ def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
 
         with ExitStack() as connection:
             with options.stages.waiting("connecting to Spark Connect"):
-                connected = connection.enter_context(open_connect(session))
+                connected = connection.enter_context(open_connect(options))
             over_connect = CommandEngine(connected.sessions(), single_writer=options.single_writer)
 
             @contextmanager
@@ -211,7 +188,7 @@ def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
             )
             yield _warned(remote_engine, options)
         return
-    with _open_classic(session, options) as opened:
+    with _open_classic(options) as opened:
         yield opened
 
 
@@ -225,7 +202,7 @@ def _not_over_connect(what: str) -> Iterator[Any]:
 
 
 @contextmanager
-def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[OpenedEngine]:
+def _open_classic(options: EngineOptions) -> Iterator[OpenedEngine]:
     from maintainer.delta.engine.endpoint_probe import signs_of_life
     from maintainer.delta.engine.ledger_table import LedgerTable
     from maintainer.delta.engine.table_engine import DeltaEngine
@@ -233,7 +210,7 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
     from maintainer.delta.storage.fetched_files import SCRATCH_ROOM
 
     SCRATCH_ROOM.most_bytes = options.scratch_bytes
-    with open_session(session, when_needed=True) if options.spark is None else lend_session(options.spark) as lease:
+    with open_session(options, when_needed=True) if options.spark is None else lend_session(options.spark) as lease:
         if options.engine == COMMAND:
             from maintainer.delta.commands.command_engine import CommandEngine
             from maintainer.delta.commands.command_session import classic_sessions

@@ -26,7 +26,7 @@ import json, sys
 import maintainer.delta.spark.jvm_launch as launch
 from maintainer.cli.main import run
 from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.spark.start_conf import SessionOptions
+from maintainer.engine.session_options import SessionOptions
 from maintainer.model.table.table_facts import TableRef
 
 started = []

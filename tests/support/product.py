@@ -85,7 +85,6 @@ from maintainer.delta.spark.spark_session import (
     open_session,
     worker_session,
 )
-from maintainer.delta.spark.start_conf import SessionOptions
 from maintainer.delta.storage.failures.machine_failures import storage_error
 from maintainer.delta.storage.failures.throwable import Failure
 from maintainer.delta.storage.file_store import StoredFile, java_quote
@@ -99,6 +98,7 @@ from maintainer.delta.verify.commit_proof import DeltaCommitProver
 from maintainer.delta.verify.version_proof import VersionProof, prove_version
 from maintainer.engine import step_meter
 from maintainer.engine.protocols import DeletionGuard, TableEngine, VacuumQuestion
+from maintainer.engine.session_options import SessionOptions
 from maintainer.engine.step_meter import StepMeter
 from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.engine.store.object_storage import ObjectStorage

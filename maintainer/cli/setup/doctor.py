@@ -19,7 +19,7 @@ from maintainer.cli.context import CliContext, now_ms, print_json
 from maintainer.cli.options import ENGINE, output_option, spec_options, stage_lines
 from maintainer.delta.doctor.doctor_checks import DoctorInput, run_checks
 from maintainer.delta.doctor.doctor_model import Check, Status, failed, guarded
-from maintainer.delta.spark.start_conf import SessionOptions
+from maintainer.engine.session_options import SessionOptions
 from maintainer.errors import EnvironmentUnfit, ExitCode, ProjectError
 from maintainer.journal.store.state_access import local_runs_dir, setting_without_effect, try_store
 from maintainer.model.table.table_facts import TableRef

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from maintainer.delta.commands.command_session import CommandSession
 from maintainer.delta.spark.session_settings import refuse_unsafe, set_and_check, worker_settings
-from maintainer.delta.spark.start_conf import DELTA_EXTENSION, EXTENSIONS, SessionOptions
+from maintainer.delta.spark.start_conf import DELTA_EXTENSION, EXTENSIONS
 from maintainer.delta.storage.failures.engine_failures import message_of
 from maintainer.engine.process_loss import is_engine_lost
+from maintainer.engine.session_options import SessionOptions
 from maintainer.errors import EnvironmentUnfit
 
 if TYPE_CHECKING:

@@ -35,7 +35,8 @@ from maintainer.delta.spark.jars import JARS_VARIABLE, ensure_jars, jar_folder, 
 from maintainer.delta.spark.java_home import Java, inspect_java
 from maintainer.delta.spark.session_settings import SLOW_DEFAULTS, slow_settings, unsafe_settings
 from maintainer.delta.spark.spark_session import SessionLease, open_session, worker_session
-from maintainer.delta.spark.start_conf import JAVA_OPTIONS, SessionOptions
+from maintainer.delta.spark.start_conf import JAVA_OPTIONS
+from maintainer.engine.session_options import SessionOptions
 from maintainer.journal.folder.cache_home import HOME_VARIABLE
 from maintainer.model.table.table_facts import TableRef
 

@@ -47,7 +47,6 @@ from maintainer.delta.spark.start_conf import (
     DELTA_EXTENSION,
     EXTENSIONS,
     JAVA_OPTIONS,
-    SessionOptions,
     connect_refusal,
     direct_schemes,
     has_catalog,
@@ -55,6 +54,7 @@ from maintainer.delta.spark.start_conf import (
     refuse_connect,
     start_conf,
 )
+from maintainer.engine.session_options import SessionOptions
 from maintainer.engine.stages import SILENT, STARTING_JAVA, STARTING_SPARK, StageListener
 from maintainer.errors import EnvironmentUnfit
 

@@ -6,12 +6,11 @@ import contextlib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from maintainer.delta.spark import engine_log
 from maintainer.delta.spark.connectors import GCS_CLASS, S3_CLASS, connector_settings
-from maintainer.engine.stages import SILENT, StageListener
+from maintainer.engine.session_options import SessionOptions
 from maintainer.errors import NotSupportedYet
 from maintainer.model.table.store_kinds import DISK, STORE_KINDS
 
@@ -39,39 +38,6 @@ _METASTORE_WAITS = {
 """Hive's client waits ten minutes for a metastore that accepts and never answers, and then asks again."""
 _A_COLLECTOR = re.compile(r"-XX:\+Use\w*GC")
 _GIB = 1 << 30
-
-
-@dataclass(frozen=True, slots=True)
-class SessionOptions:
-    """What the user may say about the session.
-
-    Args:
-        master: A Spark master; None means ``local[*]``, or whatever a borrowed session has.
-        conf: Settings from the project, then from ``--conf``; later ones win.
-        log_path: Where Spark's own words go; None keeps them in a private folder that is removed at the end.
-        app_name: The name that shows in Spark's UI and history.
-        long_work: Let the JVM compile for hours of work. Else it starts and warms up in half the CPU, and what it
-            runs for long is slower.
-        record_classes: Record an archive of classes when the session ends, a new one where there is one.
-        remote: A Spark Connect server, ``sc://host:port``; only the command engine can use one.
-        stages: Hears when Java and Spark start.
-        storage: Kinds of object store (``s3``, ``azure``, ``gcs``) that tables lie on, whose connectors are needed.
-    """
-
-    master: str | None = None
-    conf: tuple[tuple[str, str], ...] = ()
-    log_path: Path | None = None
-    app_name: str = "maintainer"
-    long_work: bool = False
-    record_classes: bool = False
-    remote: str | None = None
-    stages: StageListener = field(default=SILENT, compare=False)
-    storage: tuple[str, ...] = ()
-
-    @property
-    def conf_map(self) -> dict[str, str]:
-        """The settings as a mapping; a later one replaces an earlier one."""
-        return dict(self.conf)
 
 
 def start_conf(

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from maintainer.delta.spark.spark_session import open_session
-from maintainer.delta.spark.start_conf import SessionOptions
+from maintainer.engine.session_options import SessionOptions
 
 
 def main(settings: str, *statements: str) -> int:

@@ -15,8 +15,8 @@ from maintainer.delta.commands.command_engine import CommandEngine
 from maintainer.delta.commands.command_session import classic_sessions
 from maintainer.delta.engine.table_engine import DeltaEngine
 from maintainer.delta.spark.spark_session import open_session
-from maintainer.delta.spark.start_conf import SessionOptions
 from maintainer.engine.protocols import Engine, TableEngine
+from maintainer.engine.session_options import SessionOptions
 from maintainer.errors import MaintainerError
 from maintainer.model.table.table_facts import TableRef
 from tests.support.tables.delta_tables import compaction, no_intent, stamp

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from maintainer.cli.main import run
 from maintainer.delta.spark.spark_session import open_session
-from maintainer.delta.spark.start_conf import SessionOptions
+from maintainer.engine.session_options import SessionOptions
 
 ROOT = Path(__file__).resolve().parents[3]
 

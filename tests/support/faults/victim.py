@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from maintainer.delta.engine.table_engine import DeltaEngine
 from maintainer.delta.spark.spark_session import open_session
-from maintainer.delta.spark.start_conf import SessionOptions
+from maintainer.engine.session_options import SessionOptions
 from maintainer.journal.journal import Journal
 from maintainer.model.run.run_events import Intent, Result, RunEvent
 from maintainer.model.table.table_facts import TableRef

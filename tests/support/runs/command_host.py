@@ -120,7 +120,7 @@ def _call(lease: SessionLease, function: str, arguments: list[object]) -> dict[s
 
 def _serve(settings: dict[str, Any], questions: IO[str], answers: IO[str]) -> None:
     from maintainer.delta.spark.spark_session import open_session
-    from maintainer.delta.spark.start_conf import SessionOptions
+    from maintainer.engine.session_options import SessionOptions
 
     options = SessionOptions("local[2]", tuple(settings["conf"].items()), storage=tuple(settings["storage"]))
     with open_session(options) as lease:

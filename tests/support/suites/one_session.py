@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def lease(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SessionLease]:
     """The session of this test run: two cores, started fast."""
     from maintainer.delta.spark.spark_session import open_session
-    from maintainer.delta.spark.start_conf import SessionOptions
+    from maintainer.engine.session_options import SessionOptions
 
     log = tmp_path_factory.mktemp("engine") / "spark.log"
     options = SessionOptions(master="local[2]", conf=(("spark.driver.memory", "2g"),), log_path=log, app_name="tests")

@@ -13,9 +13,9 @@ from maintainer.app.project_folders import Project
 from maintainer.app.selection.run_spec import RunSpec, Shard
 from maintainer.cli.options import BUDGET, ENGINE, FAILURES, ROLLOUT, SHARD, spec_options
 from maintainer.delta.commands.connect_session import open_connect, remote_of
-from maintainer.delta.spark.start_conf import SessionOptions
 from maintainer.delta.storage.failures.engine_failures import describe, is_cancelled, is_conflict
 from maintainer.engine.process_loss import is_engine_lost
+from maintainer.engine.session_options import SessionOptions
 from maintainer.errors import EnvironmentUnfit
 from maintainer.policy.project.policy_project import load_project
 from maintainer.policy.project.project_settings import Budget

@@ -13,7 +13,7 @@ from maintainer.delta.spark.connectors import CONNECTOR_SETTINGS, connector_sett
 from maintainer.delta.spark.installed_versions import Versions
 from maintainer.delta.spark.jars import needed_jars
 from maintainer.delta.spark.pinned_jars import CONNECTORS
-from maintainer.delta.spark.start_conf import SessionOptions
+from maintainer.engine.session_options import SessionOptions
 from maintainer.errors import EnvironmentUnfit
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from maintainer.delta.spark import engine_log, start_conf
 from maintainer.delta.spark.spark_session import open_session
-from maintainer.delta.spark.start_conf import JAVA_OPTIONS, SessionOptions
+from maintainer.delta.spark.start_conf import JAVA_OPTIONS
+from maintainer.engine.session_options import SessionOptions
 from maintainer.errors import EnvironmentUnfit, NotSupportedYet
 from maintainer.errors.foreign_text import SECRET_KEY
 
