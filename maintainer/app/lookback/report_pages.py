@@ -104,34 +104,22 @@ def run_page(project: Project, run_id: str | None, tz: tzinfo, *, served: Served
         raise NoReport("there is no such run", runs_dir / run_id)
     runs = [(chosen.plan, chosen.outcome), *earlier]
     past = past_of(runs[::-1], _key_of(runs))
-    about = _about(project)
-    view = run_view(
-        chosen.plan, chosen.outcome, past, tz,
-        run_folder=str(chosen.folder), project=about, quarantined=_quarantined(runs_dir, [chosen.plan]),
-        verified=_verified(project, runs_dir, [chosen.plan])[0],
-    )  # fmt: skip
+    about, _ = _about(project, runs_dir, [chosen.plan])
+    view = run_view(chosen.plan, chosen.outcome, past, tz, run_folder=str(chosen.folder), project=about)
     return chosen.folder, render_page(view, ON_DISK if served is None else served)
-
-
-def _about(project: Project) -> ReportProject:
-    from maintainer.report.html.run_view import ReportProject
-
-    return ReportProject(project.loaded.project.name, project.loaded.project.prices)
 
 
 @dataclass(frozen=True, slots=True)
 class FleetRuns:
     """The runs of a time, newest first, as pages of all tables and of each one are drawn from them.
 
-    ``unread`` are those that could not be read, ``verified`` is what `verify` found of the same tables, ``quarantined``
-    why tables are in quarantine now, by identifier.
+    ``unread`` are those that could not be read, ``about`` is what the pages need to know beside the runs.
     """
 
     project: Project
     runs: tuple[PastRun, ...]
     unread: tuple[str, ...]
-    verified: tuple[HistoryRow, ...]
-    quarantined: Mapping[str, str]
+    about: ReportProject
 
     @property
     def pairs(self) -> list[tuple[Plan, RunOutcome]]:
@@ -161,10 +149,8 @@ def fleet_runs(project: Project, *, since_ms: int, most_runs: int) -> FleetRuns:
         if unread:
             raise NoReport(f"no run of this time can be read: {unread[0]}", runs_dir)
         raise NothingRan("no apply ran in this time", runs_dir)
-    plans = [run.plan for run in runs]
-    verified, unread_checks = _verified(project, runs_dir, plans, since_ms)
-    held = _quarantined(runs_dir, plans)
-    return FleetRuns(project, tuple(runs), (*unread, *unread_checks), tuple(verified), held)
+    about, unread_checks = _about(project, runs_dir, [run.plan for run in runs], since_ms)
+    return FleetRuns(project, tuple(runs), (*unread, *unread_checks), about)
 
 
 def fleet_page(fleet: FleetRuns, tz: tzinfo, links: Mapping[str, str], served: Served | None = None) -> str:
@@ -180,9 +166,8 @@ def fleet_page(fleet: FleetRuns, tz: tzinfo, links: Mapping[str, str], served: S
     from maintainer.report.html.page import ON_DISK, render_page
 
     view = fleet_view(
-        fleet.pairs, tz, unread=fleet.unread, links=links, key_of=_key_of(fleet.pairs[::-1]),
-        project=_about(fleet.project), quarantined=fleet.quarantined, verified=fleet.verified,
-    )  # fmt: skip
+        fleet.pairs, tz, unread=fleet.unread, links=links, key_of=_key_of(fleet.pairs[::-1]), project=fleet.about
+    )
     return render_page(view, ON_DISK if served is None else served)
 
 
@@ -220,7 +205,9 @@ def table_pages(
     steps: dict[object, list[HistoryRow]] = {}
     for row in recorded_rows(project.past_runs_dir, HistoryQuery(limit=MAX_STEPS_READ))[0]:
         steps.setdefault(index.key_of(RecordedTable.of_row(row, project.root)), []).append(history_row(row))
-    tables = fleet_tables(fleet.pairs, tz, lambda table: index.key_of(RecordedTable.of_plan(table)), fleet.quarantined)
+    tables = fleet_tables(
+        fleet.pairs, tz, lambda table: index.key_of(RecordedTable.of_plan(table)), fleet.about.quarantined
+    )
     for table in tables:
         if table.name not in names or table.name not in newest:
             continue
@@ -247,10 +234,8 @@ def tables_page(project: Project, plan: Plan, rows: Sequence[StatusRow], why: st
     from maintainer.report.html.page import render_page
     from maintainer.report.html.table_pages import state_page
 
-    runs_dir = project.past_runs_dir
-    name, held = project.loaded.project.name, _quarantined(runs_dir, [plan])
-    verified = _verified(project, runs_dir, [plan])[0]
-    return render_page(state_page(name, why, plan, rows, tz, quarantined=held, verified=verified))
+    about, _ = _about(project, project.past_runs_dir, [plan])
+    return render_page(state_page(about, why, plan, rows, tz))
 
 
 def _quarantined(runs_dir: Path, plans: Sequence[Plan]) -> dict[str, str]:
@@ -265,10 +250,15 @@ def _quarantined(runs_dir: Path, plans: Sequence[Plan]) -> dict[str, str]:
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
-def _verified(
+def _about(
     project: Project, runs_dir: Path, plans: Sequence[Plan], since_ms: int = 0
-) -> tuple[list[HistoryRow], list[str]]:
-    """Return what `verify` found of the tables of plans (the newest first) since a time, and what cannot be read."""
+) -> tuple[ReportProject, list[str]]:
+    """Return what a page of plans (the newest first) needs to know beside them, and what cannot be read.
+
+    What `verify` found is that since a time.
+    """
+    from maintainer.report.html.run_view import ReportProject
+
     index = TableIndex(plans)
     found: list[HistoryRow] = []
     unread: list[str] = []
@@ -277,7 +267,8 @@ def _verified(
             unread.append(f"{row[0].parent.name}: {row[1]}")
         elif row.started_at_ms >= since_ms and index.key_of(RecordedTable.of_row(row, project.root)) is not None:
             found.append(history_row(row))
-    return found, unread
+    settings = project.loaded.project
+    return ReportProject(settings.name, settings.prices, _quarantined(runs_dir, plans), found), unread
 
 
 def _key_of(runs: Sequence[tuple[Plan, RunOutcome]]) -> TableKey:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from maintainer.journal.ledger.ledger_rows import proof_of
 from maintainer.model.plan.plan import Plan
-from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome, TableOutcome
 from maintainer.report.document.blocks import Block, Fold, Heading, Line, Row, Span, Table, Tile, Tiles, literal
 from maintainer.report.document.folding import FOLD, first_names
@@ -28,7 +27,6 @@ from maintainer.report.html.page_parts import (
 from maintainer.report.html.run_view import (
     BAD,
     NO_PROJECT,
-    NO_QUARANTINE,
     PROOF_WORDS,
     ReportProject,
     worst_first,
@@ -109,8 +107,6 @@ def fleet_view(
     links: Mapping[str, str] | None = None,
     key_of: TableKey = recorded_key,
     project: ReportProject = NO_PROJECT,
-    quarantined: Mapping[str, str] = NO_QUARANTINE,
-    verified: Sequence[HistoryRow] = (),
 ) -> Page:
     """Say what many runs did, and how each table is after them.
 
@@ -120,13 +116,13 @@ def fleet_view(
     `verify` found of these tables, newest first.
     """
     histories = table_runs(runs, key_of)
-    tables = fleet_tables(runs, tz, key_of, quarantined)
+    tables = fleet_tables(runs, tz, key_of, project.quarantined)
     of_ledger = {each.name for each in histories if each.newest.is_ledger}
     counted = [view for view in tables if view.name not in of_ledger]
     outcomes = [outcome for _, outcome in runs]
     steps_of = [table for outcome in outcomes for table in outcome.user_tables]
     newest = replace(outcomes[-1], tables=tuple(each.newest for each in histories))
-    findings = page_findings(newest, quarantined)
+    findings = page_findings(newest, project.quarantined)
     held = sum(view.quarantined for view in counted)
     failing = sum(view.mood is Role.BAD and not view.quarantined for view in counted)
     waiting = sum(view.mood is Role.WARN for view in counted)
@@ -142,7 +138,7 @@ def fleet_view(
             *(Line(Span(f"not read: {line}", Role.WARN)) for line in unread),
             *attention(findings),
             *money(amounts(project.prices, gain, work, outcomes)),
-            *proof(steps_of, quarantined, verified),
+            *proof(steps_of, project.quarantined, project.verified),
             *_runs(runs, tz, links or {}),
             Heading("Tables", anchor="tables"),
             Line(Span(_ABOUT_TABLES, Role.DIM)),
@@ -160,7 +156,7 @@ def fleet_tables(
     runs: Sequence[tuple[Plan, RunOutcome]],
     tz: tzinfo,
     key_of: TableKey = recorded_key,
-    quarantined: Mapping[str, str] = NO_QUARANTINE,
+    quarantined: Container[str] = (),
 ) -> list[FleetTable]:
     """Return each table over all runs, the worst first; of very many only the first have curves."""
     pasts = past_of(runs, key_of)

@@ -77,14 +77,19 @@ PROOF_WORDS = {"fail": "failed", "error": "could not check", "pass": "proven"}
 
 @dataclass(frozen=True, slots=True)
 class ReportProject:
-    """The project that a page is about: its name for the headline, and its prices."""
+    """The project that a page is about: its name for the headline, its prices, and what is known beside the runs.
+
+    ``quarantined`` is why a table is in quarantine now, by its identifier; ``verified`` is what `verify` found of the
+    page's tables, newest first.
+    """
 
     name: str = "maintainer"
     prices: Prices = field(default_factory=Prices)
+    quarantined: Mapping[str, str] = field(default_factory=dict)
+    verified: Sequence[HistoryRow] = ()
 
 
 NO_PROJECT = ReportProject()
-NO_QUARANTINE: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +125,9 @@ def run_view(
     *,
     run_folder: str,
     project: ReportProject = NO_PROJECT,
-    quarantined: Mapping[str, str] = NO_QUARANTINE,
-    verified: Sequence[HistoryRow] = (),
 ) -> Page:
-    """Say what a run did.
-
-    ``past`` is what earlier runs knew of each table, ``quarantined`` why one is in quarantine now, both by identifier.
-    ``verified`` is what `verify` found of these tables, newest first.
-    """
-    tables = table_views(plan, outcome, past, tz, quarantined)
+    """Say what a run did. ``past`` is what earlier runs knew of each table, by its identifier."""
+    tables = table_views(plan, outcome, past, tz, project.quarantined)
     code, held = exit_code(outcome), sum(view.quarantined for view in tables)
     gain, work = layout_gain(outcome.user_tables), WorkDone.of_run(outcome)
     groups = by_cause(tables, _alike, at_least=FOLD)
@@ -144,7 +143,7 @@ def run_view(
         ("policies at", plan.git_commit or "no Git commit"),
         ("run folder", run_folder),
     )
-    shown, findings = frozenset(view.anchor for view in whole), page_findings(outcome, quarantined)
+    shown, findings = frozenset(view.anchor for view in whole), page_findings(outcome, project.quarantined)
     rows = [[_row(view, shown) for view in group] for group in groups]
     return Page(
         f"{project.name}, {started}",
@@ -155,7 +154,7 @@ def run_view(
             Tiles((*_tiles(outcome, tables), *gain_tiles(gain, work), *proof_tiles(work))),
             *attention(findings),
             *money(amounts(project.prices, gain, work, (outcome,))),
-            *proof(outcome.user_tables, quarantined, verified),
+            *proof(outcome.user_tables, project.quarantined, project.verified),
             Heading("Tables", anchor="tables"),
             *folded_tables(_TABLE, rows, [_row(_joined(group), shown) for group in groups]),
             *_details(whole, frozenset(view.anchor for group in groups for view in group[1:])),
@@ -191,7 +190,7 @@ def table_views(
     outcome: RunOutcome,
     past: Mapping[str, TablePast],
     tz: tzinfo,
-    quarantined: Mapping[str, str] = NO_QUARANTINE,
+    quarantined: Container[str] = (),
 ) -> list[TableView]:
     """Return what is shown of each table of a run, the worst first."""
     plans = {table.ref: table for table in plan.tables}

@@ -15,7 +15,7 @@ from maintainer.report.findings import Finding
 from maintainer.report.html.fleet_view import FleetTable
 from maintainer.report.html.page import Page
 from maintainer.report.html.page_parts import attention, ended_cell, page_head
-from maintainer.report.html.run_view import PROOF_WORDS
+from maintainer.report.html.run_view import PROOF_WORDS, ReportProject
 from maintainer.report.html.step_view import verified_words
 from maintainer.report.html.table_past import table_curves
 from maintainer.report.plan.plan_text import PlanOptions, subjects_of, summary_lines
@@ -77,16 +77,7 @@ def table_page(record: TableRecord, tz: tzinfo) -> Page:
     )  # fmt: skip
 
 
-def state_page(
-    project: str,
-    why: str,
-    plan: Plan,
-    rows: Sequence[StatusRow],
-    tz: tzinfo,
-    *,
-    quarantined: Mapping[str, str],
-    verified: Sequence[HistoryRow] = (),
-) -> Page:
+def state_page(project: ReportProject, why: str, plan: Plan, rows: Sequence[StatusRow], tz: tzinfo) -> Page:
     """Say that nothing ran, how the tables are, and what a run would do.
 
     Args:
@@ -95,16 +86,14 @@ def state_page(
         plan: What a run would do now.
         rows: The tables as `status` sees them.
         tz: For times.
-        quarantined: Why a table is in quarantine, by its identifier.
-        verified: What `verify` found of these tables, newest first.
     """
-    findings = sorted(_findings(plan, quarantined), key=lambda finding: finding.rank)
+    findings = sorted(_findings(plan, project.quarantined), key=lambda finding: finding.rank)
     ran, at = f"{why[:1].upper()}{why[1:]}", moment(plan.created_at_ms, tz)
     about = f"{count_of(len(plan.user_tables), 'table')}, looked at {at:%A %-d %B %Y, %H:%M %Z}".rstrip()
     needs = f", and {count_of(len(findings), 'table needs', 'tables need')} a person" if findings else ""
-    head = page_head(project, about, f"{ran}{needs}.", Role.BAD if findings else Role.BOLD)
+    head = page_head(project.name, about, f"{ran}{needs}.", Role.BAD if findings else Role.BOLD)
     body: list[Block] = [Line(_next_step(plan)), *attention(joined(findings))]
-    checked = [Line(sentence) for sentence in verified_words(verified)]
+    checked = [Line(sentence) for sentence in verified_words(project.verified)]
     if checked:
         body += [Heading("What was verified"), *checked]
     if plan.tables:
@@ -113,7 +102,7 @@ def state_page(
         body += [Heading("What a run would do"), *map(Line, lines), subjects]
     if rows:
         body += [Heading("The tables now", anchor="tables"), *status_blocks(rows, plan.created_at_ms, tz=tz)]
-    return Page(f"{project}, {why}", head, body)
+    return Page(f"{project.name}, {why}", head, body)
 
 
 def _next_step(plan: Plan) -> str:

@@ -60,8 +60,6 @@ PUBLIC = ("__init__.py", "app/auto_compact_hook.py", "app/python_api/")
 MORE_PARAMETERS = {
     "app/planning/read_table.py": {"read_for_planning"},
     "app/running/watch_loop.py": {"watch"},
-    "report/html/fleet_view.py": {"fleet_view"},
-    "report/html/run_view.py": {"run_view"},
     "report/run/progress_text.py": {"__init__"},
 }
 """Functions that have more today. None may join them."""

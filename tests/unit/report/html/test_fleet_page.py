@@ -14,7 +14,7 @@ from maintainer.report.document.blocks import Findings
 from maintainer.report.findings import Finding
 from maintainer.report.html.fleet_view import MAX_RUNS_LISTED, fleet_tables, fleet_view
 from maintainer.report.html.page import Page, render_page
-from maintainer.report.html.run_view import run_view
+from maintainer.report.html.run_view import ReportProject, run_view
 from maintainer.report.html.table_past import PastPoint, past_of
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
@@ -160,8 +160,9 @@ def test_a_table_in_quarantine_is_marked_with_the_command_that_lets_it_go() -> N
     plan, outcome = sample_plans.full_plan(), samples.good_run()
     name = outcome.tables[0].ref.identifier
     held = {name: "V503: a check after the change failed"}
-    of_run = run_view(plan, outcome, {}, UTC, run_folder="/runs/r", quarantined=held)
-    of_fleet = fleet_view([(plan, outcome)], UTC, quarantined=held)
+    about = ReportProject(quarantined=held)
+    of_run = run_view(plan, outcome, {}, UTC, run_folder="/runs/r", project=about)
+    of_fleet = fleet_view([(plan, outcome)], UTC, project=about)
     verdict = "Nothing failed in this run, but 1 table is in quarantine now."
     for view, words in ((of_run, verdict), (of_fleet, "1 table is in quarantine")):
         page = render_page(view)
@@ -205,9 +206,10 @@ def test_no_page_says_that_nothing_was_lost_beside_a_quarantine_or_a_wrong_commi
         ({name: "V507: wrong"}, [], False),
         ({"another.table": "V507: wrong"}, [], True),
     ):
+        about = ReportProject(quarantined=held, verified=verified)
         for page in (
-            render_page(run_view(plan, outcome, {}, UTC, run_folder="r", quarantined=held, verified=verified)),
-            render_page(fleet_view([(plan, outcome)], UTC, quarantined=held, verified=verified)),
+            render_page(run_view(plan, outcome, {}, UTC, run_folder="r", project=about)),
+            render_page(fleet_view([(plan, outcome)], UTC, project=about)),
         ):
             assert (praise in page, sober in page) == (good, not good)
             text = said(page)
