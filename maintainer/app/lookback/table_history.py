@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from maintainer.app.engine_access import EngineOptions, open_engine
 from maintainer.app.lookback.hook_commits import MAX_COMMITS_READ
@@ -15,6 +15,7 @@ from maintainer.app.selection.recorded_tables import CurrentTable, current_table
 from maintainer.errors import MaintainerError, NotSupportedYet
 from maintainer.journal.ledger.ledger_pending import check_mark, read_mark
 from maintainer.journal.ledger.ledger_rebuild import end_in_log, is_half_known
+from maintainer.model.run.amounts import Amounts
 from maintainer.model.run.auto_compaction import STEP_KIND
 from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECORDED, HistoryRow
 from maintainer.model.table.commit_records import CommitsRead, CommitsWanted, TableCommit
@@ -169,10 +170,7 @@ def _row(commit: TableCommit, table: str, runs_here: Callable[[str], bool]) -> H
         run_id=stamp.run_id if stamp else None,
         version_before=None,
         version_after=commit.version,
-        num_files_removed=commit.num_files_removed,
-        num_files_added=commit.num_files_added,
-        bytes_removed=commit.bytes_removed,
-        bytes_added=commit.bytes_added,
+        **asdict(Amounts.of([commit])),
         duration_seconds=commit.duration_seconds,
         reason=_about(commit, runs_here),
         by=None if stamp else commit.by,

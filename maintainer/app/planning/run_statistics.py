@@ -20,6 +20,7 @@ from maintainer.journal.memory.past_runs import read_run
 from maintainer.model.codec import canonical_json, decode, encode
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.run.amounts import Amounts, proofs_of
 from maintainer.model.run.outcome import RunOutcome, StepStatus
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.budget.expected_time import added_up, misses_of, speed_key
@@ -68,11 +69,10 @@ def lessons_of(plan: Plan, outcome: RunOutcome) -> Lessons:
     tried: dict[TableRef, tuple[int, int]] = {}
     for table in outcome.tables:
         for step in table.steps:
-            size = sum(commit.bytes_removed for commit in step.commits)
+            size = Amounts.of(step.commits).bytes_removed
             if size and step.status is StepStatus.SUCCEEDED:
                 timing = Timed.of_step(len(step.commits), size, step.duration_seconds)
-                proofs = [commit.proof for commit in step.commits if commit.proof is not None]
-                key = speed_key(step.kind, sorted({use.lane.value for proof in proofs for use in proof.lanes}))
+                key = speed_key(step.kind, sorted({use.lane.value for proof in proofs_of(step) for use in proof.lanes}))
                 timed[key] = timed.get(key, Timed()) + timing
             if step.kind not in ("set_properties", "vacuum"):
                 tries, lost = tried.get(table.ref, (0, 0))

@@ -19,9 +19,10 @@ from maintainer.journal.folder.atomic_files import FolderUnwritable, read_docume
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_pending import keep_pending
-from maintainer.journal.ledger.ledger_rows import LedgerRow
+from maintainer.journal.ledger.ledger_rows import LedgerRow, predicted_columns
 from maintainer.journal.memory.past_runs import PLAN_FILE, read_record
 from maintainer.model.plan.steps import VacuumStep
+from maintainer.model.run.amounts import Amounts
 from maintainer.model.run.history_rows import UNDELETE
 from maintainer.model.run.outcome import StepStatus, UndeleteReceipt
 from maintainer.model.run.run_events import Deleting
@@ -67,10 +68,7 @@ def undelete_run(
         owner=policy.owner,
         error_code="C712",
         error="the run was killed, or its machine went down, while files were restored; run it again",
-        predicted_files_removed=0,
-        predicted_files_added=0,
-        predicted_bytes_removed=0,
-        predicted_bytes_added=0,
+        **predicted_columns(Amounts()),
     )
     status = StepStatus.FAILED
     receipt: UndeleteReceipt | None = None

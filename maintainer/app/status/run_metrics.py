@@ -29,7 +29,7 @@ from maintainer.model.run.progress import (
     TableFinished,
     TableStarted,
 )
-from maintainer.report.run.outcome_text import WorkDone, proven
+from maintainer.report.run.outcome_text import WorkDone
 from maintainer.report.status_documents import status_series
 from maintainer.report.text_layout import printable
 
@@ -120,7 +120,7 @@ class RunMetrics:
         self._steps.labels(step.kind.value, step.status.value).inc()
         self._step_seconds.labels(step.kind.value).observe(step.duration_seconds)
         for receipt in step.commits:
-            proof = "none" if receipt.proof is None else "held" if proven(receipt) else "not_held"
+            proof = "none" if receipt.proof is None else "held" if receipt.proof.holds else "not_held"
             self._commits.labels(proof).inc()
         work = WorkDone.of((step,))
         for figure, counter in self._work.items():

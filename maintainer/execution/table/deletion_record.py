@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from maintainer.engine.protocols import TableEngine
@@ -12,6 +12,7 @@ from maintainer.journal.folder.atomic_files import read_document
 from maintainer.journal.memory.past_runs import recorded_step
 from maintainer.model.plan.plan_document import from_json
 from maintainer.model.plan.steps import VacuumStep
+from maintainer.model.run.amounts import Amounts
 from maintainer.model.run.outcome import CommitReceipt, VacuumReceipt
 from maintainer.model.run.run_events import Fate, Intent
 from maintainer.model.table.commit_records import CommitStamp, CommitsWanted
@@ -125,11 +126,5 @@ def receipt_from_log(engine: TableEngine, facts: TableFacts, version: int, read_
     limit = max(0, facts.version - version) + COMMITS_SINCE
     for commit in engine.reader.commits(facts.ref, CommitsWanted(limit, counted=True)).commits:
         if commit.version == version:
-            return replace(
-                receipt,
-                num_files_removed=commit.num_files_removed,
-                num_files_added=commit.num_files_added,
-                bytes_removed=commit.bytes_removed,
-                bytes_added=commit.bytes_added,
-            )
+            return replace(receipt, **asdict(Amounts.of([commit])))
     return receipt

@@ -8,7 +8,7 @@ was proven, so those columns are empty. ``source`` tells the kinds apart.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from maintainer.journal.ledger.ledger_rows import LedgerRow, LedgerSink, rows_of
 from maintainer.journal.memory.past_runs import RunRecord
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.steps import StepKind
+from maintainer.model.run.amounts import Amounts
 from maintainer.model.run.auto_compaction import STEP_KIND
 from maintainer.model.run.history_rows import BY_HOOK
 from maintainer.model.run.outcome import RunOutcome, StepStatus
@@ -182,7 +183,7 @@ def _row(key: RowKey, commits: Sequence[TableCommit], policy: ResolvedPolicy, re
     stamp = commits[0].stamp
     assert stamp is not None
     seconds = sum(commit.duration_seconds or 0.0 for commit in commits)
-    files_removed, bytes_removed, status = _removed(commits)
+    amounts, status = _amounts(commits)
     return LedgerRow(
         run_id=key[0],
         table=policy.table.identifier,
@@ -194,10 +195,7 @@ def _row(key: RowKey, commits: Sequence[TableCommit], policy: ResolvedPolicy, re
         reason=BY_HOOK if stamp.kind == STEP_KIND else "",
         version_before=commits[0].version - 1,
         version_after=commits[-1].version,
-        num_files_removed=files_removed,
-        num_files_added=sum(commit.num_files_added for commit in commits),
-        bytes_removed=bytes_removed,
-        bytes_added=sum(commit.bytes_added for commit in commits),
+        **asdict(amounts),
         started_at_ms=commits[0].at_ms - int(1000 * (commits[0].duration_seconds or 0.0)),
         duration_seconds=seconds,
         policy_file=policy.file,
@@ -207,8 +205,8 @@ def _row(key: RowKey, commits: Sequence[TableCommit], policy: ResolvedPolicy, re
     )
 
 
-def _removed(commits: Sequence[TableCommit]) -> tuple[int, int, StepStatus]:
-    """Files and bytes that a step removed, and how it ended, as far as a log knows (``end_in_log``).
+def _amounts(commits: Sequence[TableCommit]) -> tuple[Amounts, StepStatus]:
+    """Files and bytes that a step removed and added, and how it ended, as far as a log knows (``end_in_log``).
 
     A vacuum says in its first commit what it will delete, and in its second how many files it did: the bytes are known
     only where every file went, and nothing is known where the second is missing.
@@ -216,16 +214,12 @@ def _removed(commits: Sequence[TableCommit]) -> tuple[int, int, StepStatus]:
     status = end_in_log(commits[-1])
     start = next((commit for commit in commits if commit.operation == "VACUUM START"), None)
     if start is None:
-        return (
-            sum(commit.num_files_removed for commit in commits),
-            sum(commit.bytes_removed for commit in commits),
-            status,
-        )
+        return Amounts.of(commits), status
     end = next((commit for commit in commits if commit.operation == "VACUUM END"), None)
     if end is None:
-        return 0, 0, status
+        return Amounts(), status
     whole = end.num_files_removed == start.num_files_removed
-    return end.num_files_removed, start.bytes_removed if whole else 0, status
+    return Amounts(end.num_files_removed, bytes_removed=start.bytes_removed if whole else 0), status
 
 
 def is_half_known(row: LedgerRow) -> bool:

@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from maintainer.errors import EnvironmentUnfit
 from maintainer.model.closed_types import assert_never
@@ -23,6 +23,7 @@ from maintainer.model.plan.steps import (
     StepKind,
     VacuumStep,
 )
+from maintainer.model.run.amounts import Amounts, proofs_of
 from maintainer.model.run.outcome import (
     CommitReceipt,
     RunOutcome,
@@ -164,25 +165,15 @@ def damaged_ledger(where: str | None, found: str) -> EnvironmentUnfit:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Predicted:
-    """What a step was expected to do."""
-
-    num_files_removed: int = 0
-    num_files_added: int = 0
-    bytes_removed: int = 0
-    bytes_added: int = 0
-
-
-def predicted(step: Step) -> Predicted:
+def predicted(step: Step) -> Amounts:
     """Return the plan's figures of a step. A rewrite is expected to write the bytes it reads."""
     match step:
         case BatchedStep():
-            return Predicted(step.num_files, step.num_files_added, step.size_bytes, step.size_bytes)
+            return Amounts(step.num_files, step.num_files_added, step.size_bytes, step.size_bytes)
         case VacuumStep():
-            return Predicted(num_files_removed=len(step.files), bytes_removed=step.size_bytes)
+            return Amounts(len(step.files), bytes_removed=step.size_bytes)
         case SetPropertiesStep():
-            return Predicted()
+            return Amounts()
         case _:
             assert_never(step)
 
@@ -254,25 +245,23 @@ def _part(step: StepOutcome, commits: tuple[CommitReceipt, ...], left_seconds: f
     return replace(step, commits=commits, started_at_ms=step.started_at_ms + passed_ms, duration_seconds=left_seconds)
 
 
+def predicted_columns(expected: Amounts) -> dict[str, Any]:
+    """Return the columns of what the plan expected: they are named without ``num``."""
+    return {f"predicted_{name.removeprefix('num_')}": figure for name, figure in asdict(expected).items()}
+
+
 def without_prediction(row: LedgerRow) -> LedgerRow:
     """Return a further row of a step: what the plan expected stands in the step's first row, once."""
-    return replace(
-        row,
-        predicted_files_removed=None,
-        predicted_files_added=None,
-        predicted_bytes_removed=None,
-        predicted_bytes_added=None,
-    )
+    unknown: dict[str, Any] = dict.fromkeys(predicted_columns(Amounts()))
+    return replace(row, **unknown)
 
 
 def _row(plan: Plan, table_plan: TablePlan, run: RunOutcome, table: TableOutcome, step: StepOutcome) -> LedgerRow:
     planned = next(
         (planned_step for planned_step in table_plan.steps if table_plan.step_id(planned_step) == step.step_id), None
     )
-    figures = predicted(planned) if planned is not None else Predicted()
     observed = table_plan.observed
     level, result = proof_of(step)
-    vacuum = step.vacuum
     return LedgerRow(
         run_id=run.run_id,
         table=table.ref.identifier,
@@ -284,14 +273,8 @@ def _row(plan: Plan, table_plan: TablePlan, run: RunOutcome, table: TableOutcome
         reason="; ".join(reason.text for reason in planned.reasons) if planned is not None else "",
         version_before=step.version_before,
         version_after=step.version_after,
-        num_files_removed=_total(step, "num_files_removed") + (vacuum.num_files_deleted if vacuum else 0),
-        num_files_added=_total(step, "num_files_added"),
-        bytes_removed=_total(step, "bytes_removed") + (vacuum.bytes_deleted if vacuum else 0),
-        bytes_added=_total(step, "bytes_added"),
-        predicted_files_removed=figures.num_files_removed,
-        predicted_files_added=figures.num_files_added,
-        predicted_bytes_removed=figures.bytes_removed,
-        predicted_bytes_added=figures.bytes_added,
+        **asdict(Amounts.of_step(step)),
+        **predicted_columns(predicted(planned) if planned is not None else Amounts()),
         started_at_ms=step.started_at_ms,
         duration_seconds=step.duration_seconds,
         proof_level=level,
@@ -311,21 +294,16 @@ def _row(plan: Plan, table_plan: TablePlan, run: RunOutcome, table: TableOutcome
 def lanes_text(step: StepOutcome) -> str | None:
     """Name the lanes of a step's bins with their numbers, as ``copy 2, local 14``; None where no bin was rewritten."""
     bins: Counter[str] = Counter()
-    for commit in step.commits:
-        for use in commit.proof.lanes if commit.proof is not None else ():
+    for proof in proofs_of(step):
+        for use in proof.lanes:
             bins[use.lane.value] += use.num_bins
     return ", ".join(f"{lane} {number}" for lane, number in sorted(bins.items())) or None
 
 
 def _wrong_statistics(step: StepOutcome) -> int | None:
     """Count what the log had wrong about the files that were rewritten; None where nothing was judged."""
-    proofs = [commit.proof for commit in step.commits if commit.proof is not None]
-    judged = [proof.source_statistics for proof in proofs if proof.source_statistics.num_computed]
+    judged = [proof.source_statistics for proof in proofs_of(step) if proof.source_statistics.num_computed]
     return sum(statistics.num_wrong for statistics in judged) if judged else None
-
-
-def _total(step: StepOutcome, figure: str) -> int:
-    return sum(getattr(commit, figure) for commit in step.commits)
 
 
 def proof_of(step: StepOutcome) -> tuple[str, str]:
@@ -333,7 +311,7 @@ def proof_of(step: StepOutcome) -> tuple[str, str]:
 
     ``pass`` needs both, for each commit: a proof before it, and a check of the new version after it.
     """
-    proofs = [commit.proof for commit in step.commits if commit.proof is not None]
+    proofs = proofs_of(step)
     verdicts = {commit.verdict for commit in step.commits if commit.proof is not None or commit.verdict is not None}
     if not verdicts:  # a deletion, or properties
         verdicts = {assertion.outcome for assertion in step.assertions}

@@ -8,13 +8,14 @@ from dataclasses import replace
 from maintainer.journal.ledger.ledger_rows import predicted
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.steps import Step, StepKind
+from maintainer.model.run.amounts import Amounts
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.report.document.blocks import Block, Document, Findings, Fold, Heading, Line, Row, Span, Table, Text
 from maintainer.report.findings import Finding
 from maintainer.report.html.step_view import is_praised, mood_of, planned_step, proof_words, verified_words
 from maintainer.report.plan.step_text import step_word
-from maintainer.report.run.outcome_text import TABLE_ENDS, WorkDone
+from maintainer.report.run.outcome_text import TABLE_ENDS
 from maintainer.report.style import Role
 from maintainer.units import format_size
 
@@ -79,18 +80,15 @@ def predictions(runs: Sequence[tuple[Plan, RunOutcome]]) -> Table:
 
 
 def _row(kind: str, steps: Sequence[tuple[Step, StepOutcome]]) -> Row:
-    guesses = [predicted(planned) for planned, _ in steps]
-    work = WorkDone.of(step for _, step in steps)
+    guess = sum((predicted(planned) for planned, _ in steps), Amounts())
     # From the table's folder, also into the trash; what the trash is emptied of was predicted by an earlier plan.
-    vacuums = [step.vacuum for _, step in steps if step.vacuum is not None]
-    removed = work.files_removed + sum(vacuum.num_files_deleted for vacuum in vacuums)
-    bytes_removed = work.bytes_removed + sum(vacuum.bytes_deleted for vacuum in vacuums)
+    done = sum((Amounts.of_step(step) for _, step in steps), Amounts())
     return Row((
         step_word(kind),
         f"{len(steps):,}",
-        f"{sum(guess.num_files_removed for guess in guesses):,}, {removed:,}",
-        f"{sum(guess.num_files_added for guess in guesses):,}, {work.files_added:,}",
-        f"{format_size(sum(guess.bytes_removed for guess in guesses))}, {format_size(bytes_removed)}",
+        f"{guess.num_files_removed:,}, {done.num_files_removed:,}",
+        f"{guess.num_files_added:,}, {done.num_files_added:,}",
+        f"{format_size(guess.bytes_removed)}, {format_size(done.bytes_removed)}",
     ))  # fmt: skip
 
 

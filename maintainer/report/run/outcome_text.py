@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from maintainer.model.codec import encode
+from maintainer.model.run.amounts import Amounts, proofs_of
 from maintainer.model.run.outcome import (
     Assertion,
-    CommitReceipt,
     RunOutcome,
     StepOutcome,
     StepStatus,
@@ -130,20 +130,22 @@ class WorkDone:
         """Add up steps."""
         steps = tuple(steps)
         commits = [receipt for step in steps for receipt in step.commits]
+        done = Amounts.of(commits)
+        proofs = [proof for step in steps for proof in proofs_of(step)]
         vacuums = [step.vacuum for step in steps if step.vacuum]
         outcomes = [assertion.outcome for step in steps for assertion in step.assertions]
         return WorkDone(
-            files_removed=sum(receipt.num_files_removed for receipt in commits),
-            files_added=sum(receipt.num_files_added for receipt in commits),
-            bytes_removed=sum(receipt.bytes_removed for receipt in commits),
-            bytes_added=sum(receipt.bytes_added for receipt in commits),
+            files_removed=done.num_files_removed,
+            files_added=done.num_files_added,
+            bytes_removed=done.bytes_removed,
+            bytes_added=done.bytes_added,
             files_deleted=sum(vacuum.num_files_freed for vacuum in vacuums),
             bytes_deleted=sum(vacuum.bytes_freed for vacuum in vacuums),
             files_moved=sum(vacuum.num_files_deleted for vacuum in vacuums if vacuum.trash is not None),
             bytes_moved=sum(vacuum.bytes_deleted for vacuum in vacuums if vacuum.trash is not None),
-            commits_proven=sum(proven(receipt) for receipt in commits),
-            commits_with_proof=sum(receipt.proof is not None for receipt in commits),
-            proofs_after_commit=sum(receipt.proof is not None and receipt.proof.after_commit for receipt in commits),
+            commits_proven=sum(proof.holds for proof in proofs),
+            commits_with_proof=len(proofs),
+            proofs_after_commit=sum(proof.after_commit for proof in proofs),
             checks=len(outcomes),
             checks_passed=outcomes.count(Verdict.PASS),
             checks_failed=outcomes.count(Verdict.FAIL),
@@ -160,11 +162,6 @@ class WorkDone:
         return WorkDone.of_tables(outcome.user_tables)
 
 
-def proven(receipt: CommitReceipt) -> bool:
-    """Return whether a commit has a proof and the proof holds."""
-    return receipt.proof is not None and receipt.proof.holds
-
-
 def figures(*steps: StepOutcome) -> str:
     """Say what steps did: ``1,204 -> 151 files, 38.4 GiB, 812,440,193 rows proven   v1847``; empty for nothing."""
     work = WorkDone.of(steps)
@@ -175,8 +172,8 @@ def figures(*steps: StepOutcome) -> str:
         )
     # Where a check after the commit failed, nobody should read on this line that all is proven.
     if work.commits_proven and all(step.status is not StepStatus.VERIFY_FAILED for step in steps):
-        proofs = [receipt.proof for step in steps for receipt in step.commits]
-        parts.append(f"{count_of(sum(proof.read.rows for proof in proofs if proof and proof.holds), 'row')} proven")
+        rows = sum(proof.read.rows for step in steps for proof in proofs_of(step) if proof.holds)
+        parts.append(f"{count_of(rows, 'row')} proven")
     parts += _deleted([step.vacuum for step in steps if step.vacuum])
     versions = version_span(steps[0]) if len(steps) == 1 else ""
     return "   ".join(part for part in (", ".join(parts), versions) if part)
@@ -286,7 +283,7 @@ MAX_WIDTH = 110
 
 def details(step: StepOutcome) -> list[str]:
     """Return what only who asks for everything reads: Delta's metrics, and what was wrong in the log."""
-    wrong = [text for receipt in step.commits if receipt.proof for text in receipt.proof.source_statistics.wrong]
+    wrong = [text for proof in proofs_of(step) for text in proof.source_statistics.wrong]
     note = [printable(step.note)] if step.note else []
     return [*note, *metrics_lines(step), *(f"wrong in the log: {printable(text)}" for text in wrong)]
 

@@ -17,6 +17,7 @@ from maintainer.app.running.observers.event_thread import ObservedRun
 from maintainer.app.running.observers.extra_packages import require_extra
 from maintainer.model.plan.steps import REWRITE_KINDS
 from maintainer.model.product_version import __version__
+from maintainer.model.run.amounts import Amounts
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import CommitReceipt, StepOutcome, StepStatus
 from maintainer.model.run.progress import ProgressEvent, RunFinished, RunStarted, StepFinished, StepStarted
@@ -188,20 +189,14 @@ class Lineage:
                 str(step.vacuum.version_after), producer=PRODUCER
             )
         if commits and rewrites:
-            proofs = [commit.proof for commit in commits]
+            proofs, done = [commit.proof for commit in commits], Amounts.of(commits)
             rows_read = None if None in proofs else sum(proof.read.rows for proof in proofs if proof is not None)
             rows_written = None if None in proofs else sum(proof.written.rows for proof in proofs if proof is not None)
             read["inputStatistics"] = input_statistics_input_dataset.InputStatisticsInputDatasetFacet(
-                rows_read,
-                sum(commit.bytes_removed for commit in commits),
-                sum(commit.num_files_removed for commit in commits),
-                producer=PRODUCER,
+                rows_read, done.bytes_removed, done.num_files_removed, producer=PRODUCER
             )
             written["outputStatistics"] = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
-                rows_written,
-                sum(commit.bytes_added for commit in commits),
-                sum(commit.num_files_added for commit in commits),
-                producer=PRODUCER,
+                rows_written, done.bytes_added, done.num_files_added, producer=PRODUCER
             )
         inputs = [InputDataset(namespace, name, read, facets=before)] if rewrites else []
         return inputs, [OutputDataset(namespace, name, written, facets=after)]

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from maintainer.app.running.observers.event_thread import ObservedRun
 from maintainer.app.running.observers.extra_packages import require_extra
 from maintainer.model.product_version import __version__
+from maintainer.model.run.amounts import Amounts, proofs_of
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import (
@@ -216,25 +217,22 @@ class _CountingExporter:
 
 
 def _of_step(event: StepFinished) -> Attributes:
-    step = event.outcome
+    step, done = event.outcome, Amounts.of(event.outcome.commits)
     attributes: Attributes = {
         "maintainer.table": event.table,
         "maintainer.step": step.kind,
         "maintainer.outcome": step.status.value,
         "maintainer.num_commits": len(step.commits),
-        "maintainer.files_removed": sum(commit.num_files_removed for commit in step.commits),
-        "maintainer.files_added": sum(commit.num_files_added for commit in step.commits),
-        "maintainer.bytes_removed": sum(commit.bytes_removed for commit in step.commits),
-        "maintainer.bytes_added": sum(commit.bytes_added for commit in step.commits),
-        "maintainer.lanes": sorted(
-            {use.lane.value for commit in step.commits if commit.proof is not None for use in commit.proof.lanes}
-        ),
+        "maintainer.files_removed": done.num_files_removed,
+        "maintainer.files_added": done.num_files_added,
+        "maintainer.bytes_removed": done.bytes_removed,
+        "maintainer.bytes_added": done.bytes_added,
+        "maintainer.lanes": sorted({use.lane.value for proof in proofs_of(step) for use in proof.lanes}),
     }
     if step.version_after is not None:
         attributes["maintainer.version"] = step.version_after
-    proofs = [commit.proof for commit in step.commits if commit.proof is not None]
-    if proofs:
-        attributes["maintainer.rows_proven"] = sum(proof.written.rows for proof in proofs if proof.holds)
+    if proofs_of(step):
+        attributes["maintainer.rows_proven"] = sum(proof.written.rows for proof in proofs_of(step) if proof.holds)
     if step.vacuum is not None:
         attributes["maintainer.files_deleted"] = step.vacuum.num_files_freed
         attributes["maintainer.bytes_deleted"] = step.vacuum.bytes_freed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from maintainer.journal.ledger.ledger_rows import Predicted, predicted
+from maintainer.journal.ledger.ledger_rows import predicted
 from maintainer.model.plan.plan_document import totals
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.rewrite_request import RewriteRequest
@@ -17,6 +17,7 @@ from maintainer.model.plan.steps import (
     PurgeStep,
     RewriteStep,
 )
+from maintainer.model.run.amounts import Amounts
 from maintainer.report.plan.step_text import describe
 from tests.support.tables.builders import MIB, make_files
 
@@ -77,4 +78,4 @@ def test_a_step_says_what_it_does_to_how_much(step: RewriteStep, word: str, fact
         "num_files_added": num_added,
         "size_bytes": 8 * MIB,
     }
-    assert predicted(step) == Predicted(2, num_added, 8 * MIB, 8 * MIB)
+    assert predicted(step) == Amounts(2, num_added, 8 * MIB, 8 * MIB)
