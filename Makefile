@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 unexport MAINTAINER_TEST_SEED
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick golden test nightly long lint stores unit spark soak bench docs format clean lint-types lint-layers lint-copies check-python check-java hostile coverage mutation guards fault property matrix
+.PHONY: help demo quick golden test nightly long lint stores unit spark soak bench docs format clean lint-types lint-layers lint-copies collected check-python check-java hostile coverage mutation guards fault property matrix
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -46,7 +46,9 @@ quick: $(STAMPS)/dev ## ruff, and the unit tests that need neither Spark nor a s
 # All tests with Spark are in one process: they begin first and take about half of the time. Two more share the others:
 # tests wait for processes and servers, too, and three keep two cores busy.
 test: WORKERS = 3
-test: check-java $(STAMPS)/warm lint ## lint, types, layers, and a fixed set of tests: one at least for each guard of a promise
+# One core is free beside mypy.
+test: BESIDE_LINT = $(STAMPS)/warm collected
+test: check-java $(STAMPS)/s3 lint ## lint, types, layers, and a fixed set of tests: one at least for each guard of a promise
 	$(PYTEST) $(SPREAD) -p tests.support.suites.spark_apart -m 'not long' $(SPARK_TESTS) $(FAST_TESTS)
 
 golden: $(STAMPS)/dev ## write the texts that tests compare as they are printed now; read the diff before you commit it
@@ -66,7 +68,11 @@ fault: check-java $(STAMPS)/warm ## every kill, sick system call and broken tabl
 lint: $(STAMPS)/dev ## ruff, mypy --strict, the import contracts, and code that stands twice
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	@$(MAKE) --no-print-directory -j 2 lint-types lint-layers lint-copies
+	@$(MAKE) --no-print-directory -j 2 lint-types lint-layers lint-copies $(BESIDE_LINT)
+
+# In a new checkout each process would compile all tests anew. What is wrong with them is said by the run that follows.
+collected:
+	@$(PYTEST) --collect-only $(SPARK_TESTS) $(FAST_TESTS) >/dev/null 2>&1 || :
 
 lint-types:
 	$(BIN)/mypy

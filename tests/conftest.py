@@ -5,6 +5,8 @@ Profile ``ci``, the default, runs the same few examples every time, ``whole`` th
 
 from __future__ import annotations
 
+import gc
+
 from hypothesis import HealthCheck, settings
 
 from tests.support.suites.example_counts import PROFILE, examples
@@ -27,6 +29,13 @@ __all__ = [
     "pytest_terminal_summary",
     "pytest_testnodedown",
 ]
+
+
+def pytest_collection_finish() -> None:
+    """Let Python look no more through ten thousand collected tests whenever it looks for what can go."""
+    gc.collect()
+    gc.freeze()
+
 
 # No deadline: on a shared machine it would measure the neighbours.
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])

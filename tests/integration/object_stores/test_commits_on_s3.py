@@ -18,6 +18,7 @@ from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
 ROOT = Path(__file__).parents[3]
 HARNESS = ROOT / "tests/support/stores/CommitHarness.java"
 SOURCE = ROOT / "maintainer/delta/jvm/ConditionalLogStore.java"
+QUICK_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 Commit = Callable[[str, str], str]
 """Writes a version with a content; says `written`, or the class of what was thrown. Several contents are a race."""
@@ -45,7 +46,7 @@ def commit(server: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     log = tmp_path_factory.mktemp("java") / "errors.txt"
     with log.open("w") as errors:
         process = subprocess.Popen(
-            (java.executable, "-cp", class_path, HARNESS, SOURCE, *hadoop),
+            (java.executable, *QUICK_JAVA, "-cp", class_path, HARNESS, SOURCE, *hadoop),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
         )  # fmt: skip
         assert process.stdin is not None

@@ -102,9 +102,9 @@ BY_HAND = {
 }
 
 
-FEW_VALUES = {name: values[-1:] for name, values in VALUES.items()} | {"d": (float("nan"),), "x": (b"",)}
+FEW_VALUES = {"i": (-7,), "d": (float("nan"),), "ts": (MIDNIGHT,), "ntz": VALUES["ntz"], "s": ("null",), "x": (b"",)}
 FEW_BY_HAND = {"i": ("01",), "d": ("1", "-0.0"), "ts": BY_HAND["ts"][:3], "ntz": BY_HAND["ntz"][:2], "x": ("",)}
-"""For each commit: one value of each type, and the texts by hand that a wrong join once changed for a reader."""
+"""For each commit: a value of each type with several spellings, and texts that a wrong join once changed."""
 
 
 class Built:
@@ -137,10 +137,10 @@ class Built:
 
     def by_hand(self, by_column: Mapping[str, tuple[str, ...]] = BY_HAND) -> None:
         actions: list[dict[str, Any]] = [{"commitInfo": {"timestamp": 1, "operation": "WRITE"}}]
-        for name, texts in by_column.items():
-            for text in (*texts, None):
-                for _ in range(2):
-                    actions.append({"add": self._add({**dict.fromkeys(TYPES), name: text})})
+        texts = [(name, text) for name, texts in by_column.items() for text in texts]
+        for name, text in (*texts, ("i", None)):
+            for _ in range(2):
+                actions.append({"add": self._add({**dict.fromkeys(TYPES), name: text})})
         self._commit(actions)
 
     def _add(self, values: dict[str, str | None]) -> dict[str, Any]:
@@ -261,8 +261,8 @@ ROW_ORDER = {
         pytest.param("few", ROW_ORDER["compact spark"], id="compact spark, few texts"),
         *(pytest.param("all", policy, id=name, marks=pytest.mark.long) for name, policy in ROW_ORDER.items()),
     ],
-    indirect=["built"],
-)
+    indirect=["built"], scope="module",  # else each test builds its own
+)  # fmt: skip
 def test_every_reader_sees_the_same_after_a_rewrite(
     optimize: str,
     spark: SparkSession,
@@ -316,8 +316,8 @@ def test_the_hook_in_a_session_of_another_zone(
             for zone in ("Europe/Vilnius", "UTC")
         ),
     ],
-    indirect=["built"],
-)
+    indirect=["built"], scope="module",  # else each test builds its own
+)  # fmt: skip
 def test_a_command_takes_only_partitions_that_delta_spells_as_they_are(
     optimize: str,
     zone: str,

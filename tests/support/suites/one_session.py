@@ -22,16 +22,19 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def lease(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SessionLease]:
     """The session of this test run: two cores, started fast."""
+    from maintainer.delta.spark.session_settings import tuned
     from maintainer.delta.spark.spark_session import open_session
     from maintainer.engine.session_options import SessionOptions
 
     log = tmp_path_factory.mktemp("engine") / "spark.log"
-    options = SessionOptions(master="local[2]", conf=(("spark.driver.memory", "2g"),), log_path=log, app_name="tests")
+    # The sessions of other writers, too: with Spark's own defaults each of their commits runs hundreds of tasks.
+    conf = {"spark.driver.memory": "2g", **tuned(2)}
+    options = SessionOptions(master="local[2]", conf=tuple(conf.items()), log_path=log, app_name="tests")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     with ExitStack() as stack:
         if is_on_store():
-            conf = stack.enter_context(served_lake())
-            options = replace(options, conf=(*options.conf, *conf.items()), storage=("s3",))
+            conf |= stack.enter_context(served_lake())
+            options = replace(options, conf=tuple(conf.items()), storage=("s3",))
         lease = stack.enter_context(open_session(options))
         assert not lease.borrowed
         yield lease
