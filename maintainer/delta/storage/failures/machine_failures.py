@@ -115,7 +115,7 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
             "there is no secure connection to the storage", code="T446", where=where, found=innermost,
             help="an address with http:// for a server without TLS; or give Java the server's certificate, in "
             'maintainer.yml: `spark: {conf: {spark.driver.extraJavaOptions: "-Djavax.net.ssl.trustStore=FILE"}}`; '
-            "the table itself was not read",
+            "this says nothing of the table's content",
         )  # fmt: skip
     if kinds & UNREACHABLE:
         said = (" ".join(failure.message.split()) for failure in chain)
@@ -163,7 +163,7 @@ def unreachable(where: str, found: str, *, is_s3: bool) -> TableError:
         is_s3: Whether the address is one that S3's setting names.
     """
     address = "; the address is `spark.hadoop.fs.s3a.endpoint` in maintainer.yml" if is_s3 else ""
-    way_out = f"check the network, the address and the service{address}; the table itself was not read"
+    way_out = f"check the network, the address and the service{address}; this says nothing of the table's content"
     return TableError("the storage cannot be reached", code="T435", where=where, found=found, help=way_out)
 
 

@@ -133,8 +133,8 @@ def client_error(chain: Sequence[Failure], where: str) -> TableError | None:
         return None
     raised = StoreRefusal if _BAD_REQUEST in statuses else TableError
     way_out = (f"{PATH_STYLE}; else " if _BAD_REQUEST in statuses else "") + (
-        "check what the store supports and the settings `spark.hadoop.fs.s3a.*` in maintainer.yml; the table itself "
-        "was not read"
+        "check what the store supports and the settings `spark.hadoop.fs.s3a.*` in maintainer.yml; this says nothing "
+        "of the table's content"
     )
     what = "the object store refused a request, or its client failed"
     return raised(what, code="T445", where=where, found=_answer(chain), help=way_out)
