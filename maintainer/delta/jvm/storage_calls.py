@@ -18,6 +18,8 @@ REQUIRED = required(
 )
 """Private methods of Delta that this module calls."""
 
+_S3_MODEL = "software.amazon.awssdk.services.s3.model"
+
 
 @dataclass(frozen=True, slots=True)
 class TableFolder:
@@ -90,6 +92,11 @@ class StorageCalls(Gateway):
             self._log_store = self._module("storage.LogStore$").apply(self._session)
         return self._log_store
 
+    def require_s3_client(self, file_system: JavaObject) -> None:
+        """Raise where S3A's own client, or the classes of its requests, are not there under their names."""
+        self._class(f"{_S3_MODEL}.DeleteObjectsRequest")
+        _s3_client(file_system)
+
     def delete_objects(
         self, file_system: JavaObject, versions: Mapping[str, str | None]
     ) -> tuple[dict[str, str], dict[str, str]]:
@@ -103,7 +110,7 @@ class StorageCalls(Gateway):
             What kept which, and the version ids of the delete markers that were made. ``null``, of a bucket whose
             versions are suspended, names no certain one and is left out.
         """
-        model = self._java("software.amazon.awssdk.services.s3.model")
+        model = self._java(_S3_MODEL)
         objects = self._array_list()
         for key, version in versions.items():
             objects.add(model.ObjectIdentifier.builder().key(key).versionId(version).build())
@@ -116,7 +123,7 @@ class StorageCalls(Gateway):
 
     def object_versions(self, file_system: JavaObject, key: str) -> list[tuple[str, bool, bool]]:
         """List the newest versions of an object: their ids, whether each is a delete marker, and whether the newest."""
-        model = self._java("software.amazon.awssdk.services.s3.model")
+        model = self._java(_S3_MODEL)
         request = model.ListObjectVersionsRequest.builder().bucket(file_system.getBucket()).prefix(key).build()
         answer = _s3_client(file_system).listObjectVersions(request)
         return [

@@ -73,7 +73,9 @@ class HadoopFiles(FileStore):
         try:
             with contextlib.closing(self._fs.createBulkDelete(self._fs.makeQualified(self._jvm.path("/")))) as bulk:
                 page = int(bulk.pageSize())
-        except Exception:  # a Hadoop before 3.4.1, or one file's deletion will say what is wrong
+            if page > 1:
+                self._jvm.require_s3_client(self._fs)
+        except Exception:  # a Hadoop before 3.4.1 or with other classes, or one file's deletion will say what is wrong
             return None
         return None if page < 2 else self._delete_objects(dict.fromkeys(uris), page)
 

@@ -94,6 +94,7 @@ class Bucket:
         self.versions: dict[str, list[tuple[str, bool]]] = {}
         self.pages: list[list[str]] = []
         self.closed = 0
+        self.has_other_classes = False
         self._page_size = page_size
 
     def path(self, uri: str) -> str:
@@ -110,6 +111,10 @@ class Bucket:
 
     def close(self) -> None:
         self.closed += 1
+
+    def require_s3_client(self, _: object) -> None:
+        if self.has_other_classes:
+            raise TypeError("no such class")
 
     def delete_objects(self, _: object, versions: dict[str, str | None]) -> tuple[dict[str, str], dict[str, str]]:
         self.pages.append(list(versions))
@@ -142,6 +147,9 @@ def test_many_files_are_deleted_page_by_page_and_what_stays_is_named() -> None:
 def test_where_each_file_is_a_request_or_hadoop_is_older_files_go_one_by_one() -> None:
     one_by_one = Bucket(1)
     assert (files_of(one_by_one).delete_many(["s3a://lake/t/a"]), one_by_one.pages, one_by_one.closed) == (None, [], 1)
+    shaded = Bucket(1000)
+    shaded.has_other_classes = True
+    assert (files_of(shaded).delete_many(["s3a://lake/t/a"]), shaded.pages) == (None, [])
     older = HadoopFiles(cast("Any", one_by_one), SimpleNamespace(makeQualified=str))
     assert older.delete_many(["s3a://lake/t/a"]) is None
 
