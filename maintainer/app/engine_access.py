@@ -42,13 +42,15 @@ class EngineOptions(SessionOptions):
 
     ``engine`` is ``transaction`` or ``command``; None means the command engine over Spark Connect, and the transaction
     engine elsewhere. ``spark`` is a SparkSession to work in, whatever else is active; then ``master``, ``conf`` and
-    ``remote`` have no say. ``single_writer``: on S3 nobody else writes to the tables during a run. ``scratch_bytes``:
-    room for copies of a store's files.
+    ``remote`` have no say. ``single_writer``: on S3 nobody else writes to the tables during a run. ``spread``:
+    executors write bins outside Spark; None where the master is not local. ``scratch_bytes``: room for copies of a
+    store's files.
     """
 
     engine: str | None = None
     spark: Any = None
     single_writer: bool = False
+    spread: bool | None = None
     scratch_bytes: int | None = None
     on_warning: Callable[[str], None] = field(default=lambda text: warnings.warn(text, stacklevel=2), compare=False)
     """Called once for each setting of the session that lets others lose rows or files."""
@@ -121,6 +123,7 @@ def project_engine(settings: ProjectSettings, options: EngineOptions) -> EngineO
         engine=options.engine or settings.engine,
         conf=(*settings.spark.settings, *options.conf),  # the last of two wins
         single_writer=settings.single_writer,
+        spread=settings.spread if options.spread is None else options.spread,
         scratch_bytes=settings.scratch_bytes,
         storage=settings.storage,
     )
@@ -164,6 +167,12 @@ def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
     remote = remote_of(options, os.environ) is not None or connected_one is not None
     if options.spark is not None:
         remote = options.spark is connected_one
+    by_commands = options.engine == COMMAND or (remote and options.engine != TRANSACTION)
+    if options.spread and by_commands:
+        raise NotSupportedYet(
+            "bins are written on executors by the transaction engine alone; Delta's commands are Spark's own jobs",
+            help="leave out --spread, and `spread` in maintainer.yml; or use --engine transaction with --master",
+        )
     if remote and options.engine != TRANSACTION:
         from maintainer.delta.commands.command_engine import CommandEngine
         from maintainer.delta.commands.connect_session import open_connect
@@ -206,6 +215,7 @@ def _open_classic(options: EngineOptions) -> Iterator[OpenedEngine]:
     from maintainer.delta.engine.endpoint_probe import signs_of_life
     from maintainer.delta.engine.ledger_table import LedgerTable
     from maintainer.delta.engine.table_engine import DeltaEngine
+    from maintainer.delta.rewrite.executor_bins import Executors
     from maintainer.delta.spark.spark_session import lend_session, open_session, worker_session
     from maintainer.delta.storage.fetched_files import SCRATCH_ROOM
 
@@ -217,7 +227,8 @@ def _open_classic(options: EngineOptions) -> Iterator[OpenedEngine]:
 
             chosen: Engine = CommandEngine(classic_sessions(lease), single_writer=options.single_writer)
         else:
-            chosen = DeltaEngine(lease, single_writer=options.single_writer)
+            executors = Executors(options.spread, options.on_warning)
+            chosen = DeltaEngine(lease, single_writer=options.single_writer, executors=executors)
 
         @contextmanager
         def proving() -> Iterator[ProvingWorker]:

@@ -165,6 +165,14 @@ ENGINE: Options = (
         help="A Spark Connect server, sc://host:port; implies --engine command. Default: SPARK_REMOTE.",
     ),
 )
+SPREAD: Options = (
+    click.option(
+        "--spread/--no-spread",
+        default=None,
+        help="Who reads, writes and proves the bins of lanes copy and local: Spark's executors, or this process.  "
+        "[default: executors, where --master is not local]",
+    ),
+)
 BUDGET: Options = (
     click.option("--budget-bytes", type=SIZE, help="Rewrite at most this much, best first."),
     click.option(
@@ -244,7 +252,7 @@ def _spec(values: dict[str, Any]) -> RunSpec:
         return {name: values.pop(name) for name in names if name in values}
 
     selection = SelectionOptions(**taken("select", "exclude", "since", "allow_empty"))
-    engine = _engine(**taken("master", "conf", "engine", "remote"))
+    engine = _engine(**taken("master", "conf", "engine", "remote", "spread"))
     budget = Budget(*(values.pop(name, None) for name in ("budget_bytes", "budget_files", "budget_time")))
     planning = PlanOptions(
         values.pop("ignore_window", False),
@@ -257,7 +265,11 @@ def _spec(values: dict[str, Any]) -> RunSpec:
 
 
 def _engine(
-    master: str | None = None, conf: tuple[str, ...] = (), engine: str | None = None, remote: str | None = None
+    master: str | None = None,
+    conf: tuple[str, ...] = (),
+    engine: str | None = None,
+    remote: str | None = None,
+    spread: bool | None = None,
 ) -> EngineOptions:
     pairs = []
     for setting in conf:
@@ -272,6 +284,7 @@ def _engine(
         tuple(pairs),
         engine=engine,
         remote=remote,
+        spread=spread,
         stages=stage_lines(),
         on_warning=lambda text: click.echo(f"warning: {printable(text)}", err=True),
     )

@@ -42,6 +42,7 @@ from maintainer.cli.options import (
     SCHEDULE,
     SELECTION,
     SHARD,
+    SPREAD,
     is_policy_file,
     output_option,
     pause,
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 
 @click.command("apply")
 @click.argument("plan_file", metavar="[PLAN]", required=False, type=FILE)
-@spec_options(SELECTION, SHARD, ENGINE, BUDGET, JOBS, FAILURES, ROLLOUT, SAVED_PLAN, SCHEDULE)
+@spec_options(SELECTION, SHARD, ENGINE, SPREAD, BUDGET, JOBS, FAILURES, ROLLOUT, SAVED_PLAN, SCHEDULE)
 @YES
 @output_option("json", "jsonl", "github", "junit")
 @click.pass_obj
@@ -103,7 +104,7 @@ def _chooses(spec: RunSpec) -> bool:
 
 @click.command("retry")
 @click.argument("run", required=False, metavar="[RUN]")
-@spec_options(ENGINE, JOBS, FAILURES)
+@spec_options(ENGINE, SPREAD, JOBS, FAILURES)
 @YES
 @output_option("json", "jsonl", "github", "junit")
 @click.pass_obj
@@ -184,7 +185,7 @@ def _left_of_others(undone: LeftUndone, run_id: str) -> str:
 
 
 @click.command("watch")
-@spec_options(SELECTION, SHARD, ENGINE, BUDGET, JOBS)
+@spec_options(SELECTION, SHARD, ENGINE, SPREAD, BUDGET, JOBS)
 @click.option(
     "--interval",
     type=pause(MAX_DURATION_SECONDS),

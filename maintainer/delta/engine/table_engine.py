@@ -17,6 +17,7 @@ from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.rewrite.bin_writer import write_bins
 from maintainer.delta.rewrite.commit.rewrite_commit import commit_rewrite
+from maintainer.delta.rewrite.executor_bins import Executors, SpreadBins
 from maintainer.delta.rewrite.rewrite_job import RewriteJob, RewriteTimings
 from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
 from maintainer.delta.rewrite.unfinished_files import (
@@ -60,8 +61,10 @@ class DeltaTableWriter:
     """Implements ``TableWriter`` on a Spark session.
 
     ``between_write_and_proof`` plants faults in tests and is None otherwise. ``last_timings`` says where the
-    last rewrite's time went.
+    last rewrite's time went. ``executors`` write bins, too; None where this process writes them all.
     """
+
+    executors: Executors | None = None
 
     def __init__(
         self,
@@ -102,6 +105,7 @@ class DeltaTableWriter:
             self._jvm, facts, step, batch, self._group, self._live_files, self._between, prefix, stop=self._stop,
             meter=self._meter,
         )  # fmt: skip
+        job.spread = None if self.executors is None else SpreadBins(self.executors)
         self.last_timings = job.timings
         with job.opened():
             self._meter.begin(Phase.READING, batch.size_bytes)
@@ -205,6 +209,7 @@ class DeltaTableEngine:
         between_write_and_proof: FaultHook | None = None,
         references: References | None = None,
         stop: threading.Event | None = None,
+        executors: Executors | None = None,
     ) -> None:
         self.jvm = jvm
         self.meter = StepMeter()
@@ -217,6 +222,7 @@ class DeltaTableEngine:
             jvm, group, self.reader, live_files, between_write_and_proof=between_write_and_proof,
             stop=self._stop, meter=self.meter,
         )  # fmt: skip
+        self.writer.executors = executors
 
     def begin_table(self) -> None:
         """See ``TableEngine``."""
@@ -224,15 +230,24 @@ class DeltaTableEngine:
 
 
 class DeltaEngine:
-    """Implements ``Engine`` on a session lease. ``single_writer``: nobody else writes to these tables during a run."""
+    """Implements ``Engine`` on a session lease. ``single_writer``: nobody else writes to these tables during a run.
+
+    ``executors`` write bins outside Spark; None leaves them to this process.
+    """
 
     deletes = True
     places = StoragePlaces()
 
     def __init__(
-        self, lease: SessionLease, *, between_write_and_proof: FaultHook | None = None, single_writer: bool = False
+        self,
+        lease: SessionLease,
+        *,
+        between_write_and_proof: FaultHook | None = None,
+        single_writer: bool = False,
+        executors: Executors | None = None,
     ) -> None:
         self._lease = lease
+        self._executors = executors
         self._single_writer = single_writer
         self._between = between_write_and_proof
         self._references = References()
@@ -248,8 +263,9 @@ class DeltaEngine:
         stop = self._stops[name] = threading.Event()
         try:
             yield DeltaTableEngine(
-                jvm, name, between_write_and_proof=self._between, references=self._references, stop=stop
-            )
+                jvm, name, between_write_and_proof=self._between, references=self._references, stop=stop,
+                executors=self._executors,
+            )  # fmt: skip
         finally:
             jvm.leave_thread()
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from maintainer.delta.jvm.gateway import Gateway, required
-from maintainer.delta.jvm.storage_calls import TableFolder
+from maintainer.delta.jvm.sessions import JavaObject, UnstartedSession
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 REQUIRED = required(
     {
@@ -21,17 +28,16 @@ class ParquetCalls(Gateway):
 
     def copy_row_groups(
         self,
-        folder: TableFolder,
+        conf: JavaObject,
         sources: Iterable[str],
         target: str,
-        *,
         without: Sequence[str] = (),
         codec: str | None = None,
     ) -> None:
         """Join files by copying their row groups, in order. Nothing may be at the target yet.
 
         Args:
-            folder: The table's folder, for its configuration.
+            conf: Hadoop's configuration.
             sources: Percent-encoded URIs of the files to join.
             target: Percent-encoded URI of the new file.
             without: Columns to leave out.
@@ -41,7 +47,7 @@ class ParquetCalls(Gateway):
         inputs = self._array_list()
         for uri in sources:
             inputs.add(self.path(uri))
-        options = rewrite.RewriteOptions.Builder(folder.conf, inputs, self.path(target))
+        options = rewrite.RewriteOptions.Builder(conf, inputs, self.path(target))
         if without:
             names = self._array_list()
             for name in without:
@@ -55,3 +61,42 @@ class ParquetCalls(Gateway):
             rewriter.processBlocks()
         finally:
             rewriter.close()
+
+
+SMALL_JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=ERROR")
+
+
+def copy_row_groups_here(
+    sources: Iterable[str], target: str, without: Sequence[str] = (), codec: str | None = None
+) -> None:
+    """Copy row groups in a process that has no session, such as an executor's; see ``ParquetCalls``.
+
+    A small JVM with Spark's JARs starts with the first copy, and ends with the process.
+    """
+    calls, conf = _calls_here()
+    calls.copy_row_groups(conf, sources, target, without, codec)
+
+
+@cache
+def _calls_here() -> tuple[ParquetCalls, JavaObject]:
+    from py4j.java_gateway import JavaGateway
+    from pyspark.find_spark_home import _find_spark_home
+
+    find_spark_home: Callable[[], str] = _find_spark_home
+    jars = Path(find_spark_home()) / "jars"
+    home = os.environ.get("JAVA_HOME")
+    gateway = JavaGateway.launch_gateway(
+        jarpath=str(next(jars.glob("py4j-*.jar"))),
+        classpath=str(jars / "*"),
+        javaopts=list(SMALL_JVM),
+        java_path="java" if home is None else os.path.join(home, "bin", "java"),
+        die_on_exit=True,
+        enable_auth=True,
+    )
+    jvm = gateway.jvm
+    conf = jvm.org.apache.hadoop.conf.Configuration()
+    return ParquetCalls(UnstartedSession(lambda: jvm, _no_session, lambda: conf, False, {})), conf
+
+
+def _no_session() -> SparkSession:
+    raise AssertionError("no session is needed to copy row groups")

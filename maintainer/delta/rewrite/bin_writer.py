@@ -9,13 +9,16 @@ import contextlib
 import os
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 from maintainer.delta.log.staged_file import WrittenFile, marks_of
 from maintainer.delta.rewrite.copy.copy_lane import write_by_copy
-from maintainer.delta.rewrite.lane_fit import BinWork, LaneUnfit, WrittenBin
+from maintainer.delta.rewrite.curve_writer import num_files_of
+from maintainer.delta.rewrite.lane_fit import BinWork, LaneUnfit, WrittenBin, folder_of_sources
 from maintainer.delta.rewrite.local.local_lane import write_in_process
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.spark_lane import write_by_spark
@@ -28,11 +31,14 @@ PROCESSORS = os.cpu_count() or 1
 _FREE_PROCESSORS = threading.BoundedSemaphore(PROCESSORS)
 LONGEST_WAIT_SECONDS = 600
 
+ORDERED_ROWS_KEPT = 32_000_000
+"""Rows of a batch whose new places are kept, 8 bytes each, to carry over what others delete meanwhile."""
+
 
 def write_bins(job: RewriteJob) -> None:
     """Write all bins of an opened job, up to ``max_threads`` at once.
 
-    Outside Spark no more are written at once than keep the processors busy. After a failure no further bin is begun.
+    In this process no more are written at once than keep the processors busy. After a failure no further bin is begun.
 
     Raises:
         CommitNotLanded: C702, a bin could not be written.
@@ -45,7 +51,8 @@ def write_bins(job: RewriteJob) -> None:
     at_once = job.step.max_threads
     if any(bin_.lane.lane is not Lane.SPARK for _, bin_ in bins):
         _ = job.source_statistics  # read once for all threads
-        at_once = min(at_once, 2 * PROCESSORS)
+        if job.spread is None or not job.spread.executors.are_ready(job.jvm):
+            at_once = min(at_once, 2 * PROCESSORS)
     at_once = max(1, min(at_once, len(bins)))
     write = partial(_write_bin, job)
     with job.writer_settings:
@@ -72,7 +79,7 @@ def _write_bin(job: RewriteJob, number: int, bin_: Bin) -> list[WrittenFile]:
             try:
                 match lane:
                     case Lane.COPY | Lane.LOCAL:
-                        files = job.take(number, _write_here(job, job.work_of(number), lane))
+                        files, reason = _write_outside(job, number, lane, reason)
                     case Lane.SPARK:
                         files = write_by_spark(job, number, bin_, list(job.sources_of([number])))
                     case _:
@@ -91,10 +98,57 @@ def _write_bin(job: RewriteJob, number: int, bin_: Bin) -> list[WrittenFile]:
         return []
 
 
-def _write_here(job: RewriteJob, work: BinWork, lane: Lane) -> WrittenBin:
+def _write_outside(job: RewriteJob, number: int, lane: Lane, reason: str) -> tuple[list[WrittenFile], str]:
+    """Write a bin in a lane outside Spark, on an executor or here; return its files, and the reason with where."""
+    work = _work_of(job, number)
+    if job.spread is not None and job.spread.executors.are_ready(job.jvm):
+        return _take(job, number, job.spread.write(job, work, lane)), f"{reason}; on an executor"
     job.place.fetch(work.table, work.sources)
     with _processor(job):
-        return write_by_copy(work, job.place) if lane is Lane.COPY else write_in_process(work, job.place)
+        write = write_by_copy if lane is Lane.COPY else write_in_process
+        return _take(job, number, write(work, job.place)), reason
+
+
+def _work_of(job: RewriteJob, number: int) -> BinWork:
+    """A bin as the lanes outside Spark take it.
+
+    Raises:
+        LaneUnfit: None of them can.
+    """
+    bin_, sources = job.batch.bins[number], job.judged_sources_of([number])
+    folder = folder_of_sources(job.storage, job.facts, bin_, sources)
+    try:
+        deleted_rows = tuple(job.deleted_rows(add) for add in sources)
+    except Exception as error:
+        raise LaneUnfit("the soft-deleted rows of a file cannot be read here") from error
+    return BinWork(
+        number=number,
+        size_bytes=bin_.size_bytes,
+        step=replace(job.step, batches=()),
+        num_files=num_files_of(job.step, bin_),
+        sources=tuple(sources),
+        deleted_rows=deleted_rows,
+        metadata=job.metadata,
+        files=job.storage.files,
+        root_uri=job.storage.root_uri,
+        where=job.where,
+        path_stem=f"{folder}{job.file_prefix}part-{number:05d}-{uuid.uuid4()}",
+        codec=job.codec,
+        tight_bounds="deletionVectors" in job.facts.protocol.writer_features,
+        marks=job.marks[number],
+    )
+
+
+def _take(job: RewriteJob, number: int, written: WrittenBin) -> list[WrittenFile]:
+    """Note how a lane outside Spark wrote a bin, and return its new files."""
+    num_kept = sum(len(order) for orders in job.row_orders.values() for order in orders)
+    if written.row_order is not None and num_kept + sum(map(len, written.row_order)) <= ORDERED_ROWS_KEPT:
+        job.row_orders[number] = written.row_order
+    if written.source_findings is not None:
+        job.source_findings[number] = written.source_findings
+    if written.recompressed:
+        job.recompressed.add(number)
+    return list(written.files)
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.log.schema_names import indexed_schema, table_schema
@@ -18,7 +18,7 @@ from maintainer.delta.log.staged_file import Marks, WrittenFile
 from maintainer.delta.proof.statistics_figures import StatisticsColumn, statistics_columns
 from maintainer.delta.rewrite.curve_writer import curve_tags
 from maintainer.delta.rewrite.unfinished_files import folders_of
-from maintainer.delta.storage.file_store import FilesHere, StoredFile, TransferError
+from maintainer.delta.storage.file_store import FilesHere, FileStore, StoredFile, TransferError
 from maintainer.delta.storage.table_log import TableLog
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
@@ -30,6 +30,9 @@ from maintainer.model.table.table_facts import TableFacts
 
 if TYPE_CHECKING:
     import numpy as np
+
+MORE_FILES = 4
+"""A bin is written as at most so many times the files that are wanted of it."""
 
 CODEC = "spark.sql.parquet.compression.codec"
 
@@ -53,7 +56,8 @@ class BinWork:
         sources: Its files as they are live, with the statistics that the log has of them.
         deleted_rows: Of each, the numbers of its soft-deleted rows.
         metadata: The ``metaData`` action by which it is read and written.
-        table: Where paths of the log lie, and the store that has them.
+        files: The store that has the table.
+        root_uri: Where the table lies on it.
         where: The table's identifier.
         path_stem: What the paths of its new files begin with; nobody else's do.
         codec: Of the new files, in Spark's words.
@@ -68,12 +72,18 @@ class BinWork:
     sources: tuple[AddAction, ...]
     deleted_rows: tuple[Sequence[int], ...]
     metadata: Mapping[str, Any]
-    table: TableLog
+    files: FileStore
+    root_uri: str
     where: str
     path_stem: str
     codec: str
     tight_bounds: bool
     marks: Marks
+
+    @property
+    def table(self) -> TableLog:
+        """Says where paths of the log lie."""
+        return TableLog(self.files, self.root_uri)
 
     @property
     def schema(self) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -93,6 +103,15 @@ class BinWork:
     def path(self, part: int = 0) -> str:
         """Return the path of a new file, as the log spells it."""
         return f"{self.path_stem}-c{part:03d}.{self.codec}.parquet"
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of all new files that there may be: an order may be cut into more than are wanted."""
+        return [self.path(part) for part in range(1 if self.num_files == 1 else MORE_FILES * self.num_files)]
+
+    def of_attempt(self, number: int) -> BinWork:
+        """Return the same work under names of its own, for one of the attempts that another process makes."""
+        return replace(self, path_stem=f"{self.path_stem}-a{number}")
 
 
 @dataclass(frozen=True, slots=True)

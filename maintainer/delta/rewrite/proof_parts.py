@@ -18,6 +18,7 @@ from maintainer.delta.proof.rows_here import chunks_here, figures_here, rows_her
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
 from maintainer.delta.proof.statistics_verdict import source_findings
 from maintainer.delta.rewrite.commit.batch_transaction import begin
+from maintainer.delta.rewrite.lane_fit import LaneUnfit
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.model.closed_types import TextEnum, assert_never
 from maintainer.model.plan.lanes import (
@@ -59,12 +60,13 @@ class ProofPart:
 def parts_of(job: RewriteJob) -> list[ProofPart]:
     """Measure every bin, also bins without rows, of which nothing was written: that their files hold none is proven."""
     by_prover: dict[Prover, list[int]] = {}
+    parts: list[ProofPart] = []
     for number in range(len(job.batch.bins)):
-        prover = Prover.DUCKDB if is_for_second_engine(job, number) else Prover.SPARK
-        if _is_copied_whole(job, number):
-            prover = Prover.CHUNKS
-        by_prover.setdefault(prover, []).append(number)
-    parts = []
+        part = None if job.spread is None else job.spread.part_of(job, number)
+        if part is None:
+            by_prover.setdefault(_prover_of(job, number), []).append(number)
+        else:
+            parts.append(part)
     if numbers := by_prover.pop(Prover.DUCKDB, None):
         try:
             parts.append(_part(job, Prover.DUCKDB, tuple(numbers)))
@@ -72,6 +74,22 @@ def parts_of(job: RewriteJob) -> list[ProofPart]:
             _LOG.info("%s: proven by Spark: %s", job.where, error)
             by_prover.setdefault(Prover.SPARK, []).extend(numbers)
     return parts + [_part(job, prover, tuple(sorted(numbers))) for prover, numbers in by_prover.items()]
+
+
+def _prover_of(job: RewriteJob, number: int) -> Prover:
+    """Return who proves a bin; what an executor wrote is fetched for it."""
+    prover = Prover.DUCKDB if is_for_second_engine(job, number) else Prover.SPARK
+    if _is_copied_whole(job, number):
+        prover = Prover.CHUNKS
+    if prover is Prover.SPARK or job.spread is None or number not in job.spread.answers:
+        return prover
+    try:
+        job.place.fetch(job.storage, job.sources_of([number]))
+        job.place.fetch(job.storage, [file.add for file in job.written if file.bin_number == number])
+    except LaneUnfit as unfit:
+        _LOG.info("%s: proven by Spark: %s", job.where, unfit)
+        return Prover.SPARK
+    return prover
 
 
 def _is_copied_whole(job: RewriteJob, number: int) -> bool:
@@ -87,9 +105,13 @@ def is_for_second_engine(job: RewriteJob, number: int) -> bool:
         is_here = number in job.lanes and job.lanes[number].lane is not Lane.SPARK
     else:
         is_here = str(job.jvm.session_setting("spark.master")).startswith("local")
+    return is_here and is_compared_exactly(job, number)
+
+
+def is_compared_exactly(job: RewriteJob, number: int) -> bool:
+    """Return whether DuckDB may prove a bin, wherever that is."""
     return (
-        is_here
-        and not keeps_row_ids(job.metadata["configuration"])
+        not keeps_row_ids(job.metadata["configuration"])
         and job.metadata["configuration"].get("delta.columnMapping.mode", "none").lower() != "id"
         and sum(file.deleted_records for file in job.batch.bins[number].files) <= MAX_DELETED_ROWS
     )

@@ -13,10 +13,9 @@ import contextlib
 import logging
 import threading
 import time
-import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
@@ -26,11 +25,10 @@ from maintainer.delta.log.staged_file import Marks, WrittenFile
 from maintainer.delta.proof.statistics_figures import FileFigures as StatisticsFigures
 from maintainer.delta.proof.statistics_figures import StatisticsColumn
 from maintainer.delta.rewrite.commit.batch_transaction import Transaction, check_all_live
-from maintainer.delta.rewrite.curve_writer import curve_tags, num_files_of
-from maintainer.delta.rewrite.lane_fit import CODEC, BinWork, LaneUnfit, Workplace, WrittenBin, folder_of_sources
+from maintainer.delta.rewrite.curve_writer import curve_tags
+from maintainer.delta.rewrite.lane_fit import CODEC, Workplace
 from maintainer.delta.rewrite.unfinished_files import folders_of, remove_files_named
 from maintainer.delta.storage.failures.engine_failures import as_write_error
-from maintainer.delta.storage.table_log import TableLog
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader
 from maintainer.delta.transaction.requirements import (
@@ -52,13 +50,11 @@ if TYPE_CHECKING:
     import numpy as np
 
     from maintainer.delta.rewrite.commit.carried_deletes import Carried
+    from maintainer.delta.rewrite.executor_bins import SpreadBins
 
 _LOG = logging.getLogger(__name__)
 
 MAX_LEFT_OVER_NAMED = 3
-
-ORDERED_ROWS_KEPT = 32_000_000
-"""Rows of a batch whose new places are kept, 8 bytes each, to carry over what others delete meanwhile."""
 
 
 @dataclass(slots=True)
@@ -134,6 +130,8 @@ class RewriteJob:
     """Rows of each bin as they were read for its writer; bins whose rows could not be observed are left out."""
     beginning: threading.RLock = field(default_factory=threading.RLock)
     """Held while the transaction begins: bins are written from several threads."""
+    spread: SpreadBins | None = None
+    """What executors write; None where all is written in this process or by Spark."""
     settings: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     """Puts back what was set of the session, at the end of the job."""
     writer_settings: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
@@ -169,48 +167,12 @@ class RewriteJob:
     @cached_property
     def place(self) -> Workplace:
         """Where bins outside Spark are written in this process. Its files are removed with the job."""
-        here = self.storage.files.here()
-        return Workplace(here, lambda *to_copy, **how: self.jvm.copy_row_groups(self.storage.folder, *to_copy, **how),
-                         self.meter, self.stop)  # fmt: skip
-
-    def work_of(self, number: int) -> BinWork:
-        """A bin as the lanes outside Spark take it.
-
-        Raises:
-            LaneUnfit: None of them can.
-        """
-        bin_, sources = self.batch.bins[number], self.judged_sources_of([number])
-        folder = folder_of_sources(self.storage, self.facts, bin_, sources)
-        try:
-            deleted_rows = tuple(self.deleted_rows(add) for add in sources)
-        except Exception as error:
-            raise LaneUnfit("the soft-deleted rows of a file cannot be read here") from error
-        return BinWork(
-            number=number,
-            size_bytes=bin_.size_bytes,
-            step=replace(self.step, batches=()),
-            num_files=num_files_of(self.step, bin_),
-            sources=tuple(sources),
-            deleted_rows=deleted_rows,
-            metadata=self.metadata,
-            table=TableLog(self.storage.files, self.storage.root_uri),
-            where=self.where,
-            path_stem=f"{folder}{self.file_prefix}part-{number:05d}-{uuid.uuid4()}",
-            codec=self.codec,
-            tight_bounds="deletionVectors" in self.facts.protocol.writer_features,
-            marks=self.marks[number],
+        return Workplace(
+            self.storage.files.here(),
+            lambda *of_bin: self.jvm.copy_row_groups(self.storage.folder.conf, *of_bin),
+            self.meter,
+            self.stop,
         )
-
-    def take(self, number: int, written: WrittenBin) -> list[WrittenFile]:
-        """Note how a lane outside Spark wrote a bin, and return its new files."""
-        num_kept = sum(len(order) for orders in self.row_orders.values() for order in orders)
-        if written.row_order is not None and num_kept + sum(map(len, written.row_order)) <= ORDERED_ROWS_KEPT:
-            self.row_orders[number] = written.row_order
-        if written.source_findings is not None:
-            self.source_findings[number] = written.source_findings
-        if written.recompressed:
-            self.recompressed.add(number)
-        return list(written.files)
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -375,6 +337,8 @@ class RewriteJob:
 
     def remove_unneeded(self) -> None:
         """Remove what was written and is no part of the landed commit, because others deleted the rows meanwhile."""
+        if self.spread is not None:
+            self.delete_found(self.spread.other_uris)
         if self.carried is None:
             return
         committed = {file.path for file in self.written}
@@ -385,6 +349,11 @@ class RewriteJob:
     def delete_written(self, paths: Iterable[str]) -> None:
         """Delete new files that no commit names. Never raises."""
         self._delete_files(uri for uri in map(self.storage.uri, paths) if self.storage.is_below_root(uri))
+
+    def delete_found(self, uris: Collection[str]) -> None:
+        """Delete those of some new files that are there, and that no commit names. Never raises."""
+        with contextlib.suppress(Exception):
+            self._delete_files(self.storage.files.look_many(uris) if uris else ())
 
     def _delete_files(self, uris: Iterable[str]) -> None:
         for uri in uris:

@@ -94,10 +94,11 @@ SCRATCH_ROOM = ScratchRoom()
 
 @dataclass
 class Fetched:
-    """Implements ``FilesHere`` for a store. The folder is made when the first file is asked for."""
+    """Implements ``FilesHere`` for a store. A folder is made below ``scratch`` when the first file is asked for."""
 
     store: Transfer
     trust: TagTrust
+    scratch: str | None = None
     _folder: Path | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _paths: dict[str, str] = field(default_factory=dict)
@@ -176,7 +177,7 @@ class Fetched:
     def _scratch(self) -> Path:
         with self._lock:
             if self._folder is None:
-                self._folder = Path(tempfile.mkdtemp(prefix="maintainer-"))
+                self._folder = Path(tempfile.mkdtemp(prefix="maintainer-", dir=self.scratch))
             return self._folder
 
 

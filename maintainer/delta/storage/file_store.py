@@ -238,8 +238,8 @@ class FileStore(FileSource):
         self.delete(uri)
         self.write(uri, data)
 
-    def here(self) -> FilesHere | None:
-        """The way to open files in this process by paths; None where there is none."""
+    def here(self, scratch: str | None = None) -> FilesHere | None:
+        """The way to open files in this process by paths; None where there is none. Copies lie below ``scratch``."""
         return None
 
     def clock_ms(self, uri: str) -> int | None:

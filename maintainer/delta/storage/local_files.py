@@ -38,7 +38,7 @@ class LocalFiles(FileStore):
 
     asks_by_request = False
 
-    def here(self) -> OnDisk:
+    def here(self, scratch: str | None = None) -> OnDisk:
         """See ``FileStore``."""
         return OnDisk()
 

@@ -49,9 +49,14 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(slots=True)
 class Bucket:
-    """One bucket's client, shared by all tables of this process. ``through_hadoop``: only Java can reach or open it."""
+    """One bucket's client, shared by all tables of this process.
+
+    ``reopen`` makes the same in another one, from the settings that this was made from. ``through_hadoop``: only Java
+    can reach or open it.
+    """
 
     storage: ObjectStorage
+    reopen: Callable[[], Bucket] | None = None
     through_hadoop: bool = False
     tags: TagTrust = field(default_factory=TagTrust)
 
@@ -103,6 +108,10 @@ class ObjectFiles(FileStore):
         self._base_uri = base_uri.rstrip("/")
         self._bucket = bucket
         self._open_hadoop = hadoop
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled, it is what opens the store in another process, where there is no Hadoop beside it."""
+        return _without_hadoop, (self._base_uri, self._bucket.reopen)
 
     def children(self, uri: str, *, after: str = "") -> dict[str, StoredFile]:
         """See ``FileStore``. A listing that begins behind a name leaves folders out."""
@@ -164,9 +173,9 @@ class ObjectFiles(FileStore):
                 folder = parent
         return tree
 
-    def here(self) -> FilesHere | None:
+    def here(self, scratch: str | None = None) -> FilesHere | None:
         """See ``FileStore``. None where this bucket is read through Hadoop alone."""
-        return None if self._bucket.through_hadoop else Fetched(self, self._bucket.tags)
+        return None if self._bucket.through_hadoop else Fetched(self, self._bucket.tags, scratch)
 
     def download(self, uri: str, path: str) -> tuple[int, str, str]:
         """See ``fetched_files.Transfer``."""
@@ -330,3 +339,10 @@ class ObjectFiles(FileStore):
         return StoredFile(
             self._uri(stored.name), stored.size_bytes, stored.modified_ms, False, False, tag=stored.tag.strip()
         )
+
+
+def _without_hadoop(base_uri: str, reopen: Callable[[], Bucket]) -> ObjectFiles:
+    def hadoop() -> FileStore:
+        raise TransferError(f"{base_uri} is read through Hadoop alone")
+
+    return ObjectFiles(base_uri, reopen(), hadoop)

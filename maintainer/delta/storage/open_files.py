@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from weakref import WeakKeyDictionary
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
@@ -51,7 +52,8 @@ def bucket_of(base_uri: str, settings: StoreSettings) -> Bucket:
         key = (base_uri, *settings.key)
         bucket = _BUCKETS.by_settings.get(key)
         if bucket is None:
-            bucket = _BUCKETS.by_settings[key] = Bucket(ObjectStorage.open(base_uri, settings, OF_TABLES))
+            storage = ObjectStorage.open(base_uri, settings, OF_TABLES)
+            bucket = _BUCKETS.by_settings[key] = Bucket(storage, partial(bucket_of, base_uri, settings))
         return bucket
 
 

@@ -28,7 +28,7 @@ class Lane(TextEnum):
     COPY = "copy"
     """Row groups are copied as they are, without decoding a value."""
     LOCAL = "local"
-    """Rows are read and written in the driver's process, without a Spark job."""
+    """Rows are read and written in one process, the driver's or an executor's, as they are in the files."""
     SPARK = "spark"
     """A Spark job reads and writes them."""
 

@@ -86,7 +86,7 @@ def choose_lane(step: RewriteStep, bin_: Bin, no_copy: str | None, no_local: str
         text = f"row groups are copied: files of {format_size(_mean_bytes(bin_))} on average"
         return LaneChoice(Lane.COPY, text, otherwise)
     if no_local is None:
-        return LaneChoice(Lane.LOCAL, f"small enough for this process, without Spark; not copied: {no_copy}")
+        return LaneChoice(Lane.LOCAL, f"small enough for one process, without Spark; not copied: {no_copy}")
     return LaneChoice(Lane.SPARK, no_local if no_copy == no_local else f"{no_local}; {no_copy}")
 
 

@@ -195,6 +195,9 @@ class ProjectSettings:
     single_writer: bool = setting(False, example=True)
     """Declares that no other process writes to these tables during a run. Needed only on S3 without conditional writes
     and on disks without hard links; there, without it, nothing is written (A432, A433)."""
+    spread: bool | None = setting(None, note="only with a master that is not local", example=True)
+    """Whether Spark's executors read, write and prove the bins of lanes `copy` and `local`, and not this process. They
+    need the package: see Clusters. `--spread` and `--no-spread` override this."""
     scratch_bytes: int | None = size(
         key="limits.maxScratch",
         above_zero="remove it for half of what is free",

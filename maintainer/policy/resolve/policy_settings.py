@@ -190,8 +190,8 @@ class OptimizePolicy:
     lanes: tuple[Lane, ...] = setting(
         (Lane.COPY, Lane.LOCAL, Lane.SPARK), items={"type": None}, minItems=1, example=["spark"]
     )
-    """Ways to rewrite a bin. `copy` joins large files by copying their row groups. `local` rewrites small bins in the
-    driver's process. `spark` runs a Spark job, and is always allowed."""
+    """Ways to rewrite a bin. `copy` joins large files by copying their row groups. `local` rewrites small bins in
+    one process. `spark` runs a Spark job, and is always allowed."""
     local_max_size_bytes: int = size("256MiB", example="64MiB")
     """Largest bin, in bytes to read, that the lane `local` may rewrite."""
     zorder: ZOrderPolicy | None = setting(example={"columns": ["customer_id"], "mode": "full"})

@@ -17,7 +17,7 @@ from maintainer.app import engine_access
 from maintainer.app.engine_access import EngineOptions, OpenedEngine, open_engine
 from maintainer.app.lookback.ledger_access import open_ledger
 from maintainer.app.project_folders import Project as LoadedProject
-from maintainer.errors import EnvironmentUnfit, ExitCode, TableError
+from maintainer.errors import EnvironmentUnfit, ExitCode, NotSupportedYet, TableError
 from maintainer.model.plan.plan import Problem
 from tests.support.policies.projects import write_project
 
@@ -30,6 +30,14 @@ class DeadSession:
     @property
     def sparkContext(self) -> object:
         raise ConnectionRefusedError(111, "Connection refused")
+
+
+@pytest.mark.parametrize(
+    "options", [EngineOptions(spread=True, engine="command"), EngineOptions(spread=True, remote="sc://127.0.0.1:1")]
+)
+def test_the_command_engine_writes_no_bins_that_executors_could(options: EngineOptions) -> None:
+    with pytest.raises(NotSupportedYet, match="by the transaction engine alone"), open_engine(options):
+        pass
 
 
 def test_a_session_that_is_dead_already() -> None:

@@ -131,7 +131,9 @@ def _connected(paths: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
     try:
         connection = _idle.pop()
     except IndexError:
-        connection = duckdb.connect(config={**_CONFIG, "threads": str(os.cpu_count() or 1)})
+        # Spark says so in tasks, which share a machine.
+        threads = os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count() or 1)
+        connection = duckdb.connect(config={**_CONFIG, "threads": threads})
     try:
         yield connection
     except duckdb.Error as error:  # one that failed may answer nothing any more

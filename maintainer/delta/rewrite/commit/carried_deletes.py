@@ -161,6 +161,7 @@ def _places_of_deleted(
 
 def _rows_read(job: RewriteJob, source: AddAction) -> RowsRead:
     try:
+        job.place.fetch(job.storage, [source])
         footer = read_footer(job.place.path(job.storage.uri(str(source["path"]))))
     except LaneUnfit as error:
         raise CannotCarryError(str(error)) from error

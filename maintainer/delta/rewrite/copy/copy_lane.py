@@ -44,7 +44,7 @@ def write_by_copy(work: BinWork, place: Workplace) -> WrittenBin:
         dropped = dropped_columns(footers[0], schema)
         new_codec = work.codec if is_recompressed(footers, work.codec) else None
         with place.size_polled(work, target):
-            place.copy_row_groups(map(path_uri, paths), path_uri(target), without=dropped, codec=new_codec)
+            place.copy_row_groups(map(path_uri, paths), path_uri(target), dropped, new_codec)
         with open(target, "rb") as stored:
             os.fsync(stored.fileno())
     except BaseException as error:

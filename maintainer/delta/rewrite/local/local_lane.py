@@ -89,6 +89,8 @@ def _files_of(
     else:
         revision = revision_of(step.turn, work.metadata, work.where)
         orders = along_revision(ordered(revision.names()), revision, work.num_files)
+    if len(orders) > len(work.paths):
+        raise LaneUnfit(f"its order is cut into {len(orders)} files, where {work.num_files} are wanted")
     return _ordered_batches(work, meter, rows, orders), orders
 
 

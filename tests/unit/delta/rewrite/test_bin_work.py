@@ -17,7 +17,6 @@ from maintainer.delta.rewrite.lane_fit import BinWork, LaneUnfit, Workplace
 from maintainer.delta.rewrite.local.local_lane import write_in_process
 from maintainer.delta.storage.local_files import LocalFiles, OnDisk
 from maintainer.delta.storage.log_paths import path_uri
-from maintainer.delta.storage.table_log import TableLog
 from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.steps import CompactStep, PartitionRewriteStep, RewriteStep
 
@@ -40,7 +39,7 @@ def work_on(folder: Path, days: list[int], step: RewriteStep = COMPACT, num_file
     metadata = {"schemaString": json.dumps(SCHEMA), "partitionColumns": [], "configuration": {}}
     return BinWork(
         number=0, size_bytes=1, step=step, num_files=num_files, sources=tuple(sources),
-        deleted_rows=tuple(() for _ in days), metadata=metadata, table=TableLog(LocalFiles(), path_uri(str(folder))),
+        deleted_rows=tuple(() for _ in days), metadata=metadata, files=LocalFiles(), root_uri=path_uri(str(folder)),
         where="t", path_stem="part-run", codec="snappy", tight_bounds=False, marks=Marks((("A", "b"),)),
     )  # fmt: skip
 

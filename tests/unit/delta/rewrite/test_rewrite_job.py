@@ -178,11 +178,11 @@ def test_a_bin_that_is_unfit_for_a_lane_is_written_by_spark_and_other_bytes_by_n
         for name, of_lane in (("copy", Lane.COPY), ("spark", Lane.SPARK)):
             monkeypatch.setattr(bin_writer, f"write_by_{name}", write(of_lane))
         monkeypatch.setattr(bin_writer, "write_in_process", write(Lane.LOCAL))
+        monkeypatch.setattr(bin_writer, "_work_of", lambda job, number: SimpleNamespace(table=None, sources=()))
         failures: list[BaseException] = []
         job = SimpleNamespace(
             meter=StepMeter(), lanes={}, write_failures=failures, sources_of=lambda bins: (), where="t",
-            work_of=lambda number: SimpleNamespace(table=None, sources=()), take=lambda number, written: [],
-            delete_written=left.extend, place=SimpleNamespace(fetch=lambda table, adds: None),
+            delete_written=left.extend, place=SimpleNamespace(fetch=lambda table, adds: None), spread=None,
         )  # fmt: skip
         bin_writer._write_bin(cast(Any, job), 0, Bin((DataFile("f", 1, 1),), LaneChoice(lane, "small", lane)))
         for failure in failures:

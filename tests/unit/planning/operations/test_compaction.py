@@ -34,7 +34,7 @@ from tests.support.tables.builders import (
 )
 from tests.unit.planning.operations.compaction_plans import TODAY, bins_of, left_of, plan
 
-SMALL = "small enough for this process, without Spark; not copied: "
+SMALL = "small enough for one process, without Spark; not copied: "
 
 
 def test_whole_plan_of_a_small_table() -> None:

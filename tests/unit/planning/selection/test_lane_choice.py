@@ -20,7 +20,7 @@ from maintainer.policy.resolve.resolved import PurgePolicy, ResolvedPolicy, Rewr
 from tests.support.tables.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_file, make_files, make_policy
 from tests.support.tables.zoo_rows import SCHEMA, field
 
-SMALL = "small enough for this process, without Spark; not copied: "
+SMALL = "small enough for one process, without Spark; not copied: "
 
 MIB = 1 << 20
 TODAY = date(2026, 11, 21)

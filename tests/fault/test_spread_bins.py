@@ -1,0 +1,105 @@
+"""Bins on the executors of a real Spark: several tables, each with a fault of its own, in one run and the next one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pytest
+
+from tests.support.tables.sick_tables import make_table, rows_and_files
+from tests.support.writers.executor_faults import plant
+
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLES = ("again", "clean", "forged", "full", "killed", "lost")
+
+
+def spark_home(folder: Path) -> Path:
+    """Links to Spark: executors of ``local-cluster`` work in folders below it."""
+    import pyspark
+
+    folder.mkdir()
+    for file in Path(pyspark.__file__).parent.iterdir():
+        if file.name != "work":
+            (folder / file.name).symlink_to(file)
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "policies").mkdir()
+    checks = "defaults:\n  verify: {content: 'off'}\n"
+    (tmp_path / "maintainer.yml").write_text(f"version: 1\n{checks}", encoding="utf-8")
+    for name in TABLES:
+        make_table(tmp_path / "lake" / name, 4)
+        (tmp_path / "policies" / f"{name}.yml").write_text(f"version: 1\ntable: ./lake/{name}\n", encoding="utf-8")
+    return tmp_path
+
+
+def apply(project: Path, home: Path, *options: str, **environment: str) -> tuple[int, dict[str, Any], str]:
+    """``maintainer apply`` on two executors; returns the exit code, the results by table, and what was said."""
+    sizes = ("--conf", "spark.executor.memory=600m", "--conf", "spark.driver.memory=1g")
+    command = (sys.executable, "-m", "maintainer", "apply", "--yes", "-j", "1", "-o", "json", *sizes, *options)
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
+    ran = subprocess.run(
+        command, cwd=project, capture_output=True, text=True, timeout=580, env={**variables, **environment}, check=False
+    )
+    tables = {Path(table["policy_file"]).stem: table for table in json.loads(ran.stdout)["tables"]}
+    return ran.returncode, tables, ran.stderr
+
+
+def lanes(table: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return [
+        (use["lane"], use["prover"], use["reason"])
+        for step in table["steps"]
+        for commit in step["commits"]
+        for use in commit["proof"]["lanes"]
+    ]
+
+
+def strays(table: Path) -> set[str]:
+    """Data files on the disk that no version of the table has."""
+    log = "".join(path.read_text(encoding="utf-8") for path in (table / "_delta_log").glob("*.json"))
+    return {path.name for path in table.rglob("*.parquet") if path.parent.name != "_delta_log" and path.name not in log}
+
+
+def test_each_fault_costs_its_bin_and_no_row_and_leaves_no_file(project: Path, tmp_path: Path) -> None:
+    home = spark_home(tmp_path / "spark")
+    path = os.pathsep.join([str(plant(tmp_path / "faults")), str(ROOT)])
+    lake = project / "lake"
+    code, tables, said = apply(project, home, "--master", "local-cluster[2,1,1024]", PYTHONPATH=path)
+    assert code == 5, said
+    assert {name: table["status"] for name, table in tables.items()} == {
+        **dict.fromkeys(TABLES, "done"), "forged": "verify_failed",
+    }, said  # fmt: skip
+    assert tables["forged"]["steps"][-1]["error"]["code"] == "V501"
+    assert {name: rows_and_files(lake / name) for name in TABLES} == {
+        **dict.fromkeys(TABLES, (list(range(40)), 1)), "forged": (list(range(40)), 4),
+    }  # fmt: skip
+    used = {name: lanes(tables[name]) for name in TABLES if name != "forged"}
+    for name in ("again", "clean", "killed"):
+        ((lane, prover, reason),) = used[name]
+        assert (lane, prover, reason.endswith("; on an executor")) == ("local", "DuckDB", True), name
+    assert [(lane, reason[:18]) for lane, _, reason in used["lost"]] == [("spark", "its task was lost:")]
+    (full,) = used["full"]
+    assert full[::2] == ("spark", "an executor could not write it: [Errno 28] No space left on device")
+    for name in ("again", "killed"):
+        (live,) = deltalake.DeltaTable(str(lake / name)).file_uris()
+        assert "-a1-c000." in live, "the second attempt counts, under a name of its own"
+    assert {name: strays(lake / name) for name in TABLES} == {name: set() for name in TABLES}
+
+
+def test_on_request_the_tasks_of_this_machine_do_it(project: Path) -> None:
+    import pyspark
+
+    code, tables, said = apply(project, Path(pyspark.__file__).parent, "--master", "local[2]", "--spread")
+    assert code == 0, said
+    assert all(lanes(table)[0][2].endswith("; on an executor") for table in tables.values())
+    assert all(rows_and_files(project / "lake" / name) == (list(range(40)), 1) for name in TABLES)

@@ -1,0 +1,356 @@
+"""Bins that executors write: what the driver makes of an answer, of one that never comes, and of a late attempt.
+
+The tasks run here, from what pickle sends of them; Spark itself runs them in `fault/test_spread_bins.py`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import unquote
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyspark
+import pytest
+
+from maintainer.delta.engine.table_engine import DeltaTableEngine
+from maintainer.delta.jvm import DeltaJvm, DirectAccess, UnstartedSession
+from maintainer.delta.rewrite import bin_writer, executor_bins
+from maintainer.delta.rewrite.bin_writer import write_bins
+from maintainer.delta.rewrite.commit.carried_deletes import Carried
+from maintainer.delta.rewrite.executor_bins import MAX_ATTEMPTS, Executors, SpreadBins
+from maintainer.delta.rewrite.local.local_writer import LocalTarget, write_local
+from maintainer.delta.rewrite.rewrite_job import RewriteJob
+from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
+from maintainer.delta.storage.log_paths import path_uri
+from maintainer.delta.storage.object_files import ObjectFiles
+from maintainer.delta.storage.open_files import bucket_of
+from maintainer.delta.transaction.live_files import LiveFilesReader
+from maintainer.engine.store.cloud_settings import store_settings
+from maintainer.errors import VerificationFailed
+from maintainer.model.plan.lanes import Codec, Lane, LaneChoice
+from maintainer.model.plan.steps import Batch, Bin, CompactStep
+from maintainer.model.run.outcome import Proof
+from maintainer.model.table.table_facts import TableRef
+
+Answers = Callable[[Iterable[int]], Iterator[Any]]
+
+
+def once(answers: Answers) -> list[Any]:
+    """What one attempt answers."""
+    return pickle.loads(pickle.dumps(list(pickle.loads(pickle.dumps(answers))([0]))))  # type: ignore[no-any-return]
+
+
+@dataclass
+class Tasks:
+    """A Spark context whose tasks run here, one after the other."""
+
+    run: Callable[[Answers], list[Any]] = once
+    defaultParallelism: int = 1
+    answers: Answers = field(default=lambda of_partition: iter(()))
+
+    def parallelize(self, rows: Iterable[int], num_tasks: int) -> Tasks:
+        return self
+
+    def mapPartitions(self, answers: Answers) -> Tasks:
+        return Tasks(self.run, self.defaultParallelism, answers)
+
+    def collect(self) -> list[Any]:
+        is_probe = "_lack" in getattr(self.answers, "__qualname__", "")  # pickled by value, by Spark's own pickle
+        return list(self.answers([0])) if is_probe else self.run(self.answers)
+
+
+def never(*anything: object) -> Any:
+    raise AssertionError("a JVM was asked for")
+
+
+class Cluster(DeltaJvm):
+    """Calls of a session on a cluster; nothing but its tasks can be asked for."""
+
+    def __init__(self, tasks: Tasks, **settings: str) -> None:
+        direct = DirectAccess({}, frozenset({"file"}))
+        conf: dict[str, str | None] = {"spark.master": "spark://host:7077", **settings}
+        super().__init__(UnstartedSession(never, never, never, False, conf, direct))
+        self.tasks = tasks
+
+    @property
+    def spark(self) -> Any:
+        return SimpleNamespace(sparkContext=self.tasks)
+
+    def enter_thread(self, group: str, description: str) -> None:
+        pass
+
+
+@dataclass
+class Rewrite:
+    """A table of three files of two rows in each of two partitions, and a job that joins them."""
+
+    path: Path
+    lacks: list[str] = field(default_factory=list)
+    lane: Lane = Lane.LOCAL
+    codec: Codec = Codec.UNCOMPRESSED
+
+    def __post_init__(self) -> None:
+        for number in range(3):
+            rows = pa.table({"id": [number, 7, 8, 9], "part": ["a b", "a b", "c", "c"]})
+            deltalake.write_deltalake(str(self.path), rows, mode="append", partition_by=["part"])
+
+    @contextmanager
+    def job(self, tasks: Tasks, spread: bool | None = None, **settings: str) -> Iterator[RewriteJob]:
+        jvm = Cluster(tasks, **settings)
+        facts = DeltaTableEngine(jvm, "g").reader.facts(TableRef(path_uri(str(self.path))))
+        choice = LaneChoice(self.lane, "small")
+        parts = {file.partition_values for file in facts.files}
+        bins = (Bin(tuple(file for file in facts.files if file.partition_values == part), choice) for part in parts)
+        batch = Batch(tuple(bins))
+        job = RewriteJob(
+            jvm,
+            facts,
+            CompactStep((batch,), 1 << 20, 1, (), codec=self.codec),
+            batch,
+            "g",
+            LiveFilesReader(jvm),
+        )
+        job.file_prefix = "part-run-1-"
+        job.spread = SpreadBins(Executors(spread, self.lacks.append))
+        with job.opened():
+            yield job
+
+    @property
+    def new_files(self) -> set[str]:
+        """The files that runs wrote and that are still there."""
+        return {path.name for path in self.path.rglob("part-run-*")}
+
+
+@pytest.fixture
+def rewrite(tmp_path: Path) -> Rewrite:
+    return Rewrite(tmp_path / "t")
+
+
+def proven(job: RewriteJob) -> Proof:
+    write_bins(job)
+    return prove_rewrite(job)
+
+
+def names(job: RewriteJob) -> set[str]:
+    return {unquote(file.path).rpartition("/")[2] for file in job.written}
+
+
+def attempts(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    monkeypatch.setattr(pyspark.TaskContext, "get", lambda: SimpleNamespace(attemptNumber=lambda: number))
+
+
+def test_bins_are_written_and_proven_by_tasks_and_the_driver_opens_no_file(
+    rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with rewrite.job(Tasks()) as job:
+        monkeypatch.setattr(type(job.place), "fetch", lambda place, *args: None if place is not job.place else never())
+        monkeypatch.setattr(type(job.place), "path", _path_of_others(job))
+        proof = proven(job)
+        (use,) = proof.lanes
+        assert (use.lane, use.num_bins, use.prover, use.reason) == (Lane.LOCAL, 2, "DuckDB", "small; on an executor")
+        assert (proof.read, proof.read.rows) == (proof.written, 12)
+        for file in job.written:
+            rows = pq.ParquetFile(rewrite.path / unquote(file.path)).read().to_pydict()["id"]
+            assert sorted(rows) == (
+                [0, 1, 2, 7, 7, 7] if file.add["partitionValues"]["part"] == "a b" else [8, 8, 8, 9, 9, 9]
+            )
+        assert rewrite.new_files == names(job)
+        job.discard()
+    assert (rewrite.lacks, rewrite.new_files) == ([], set())
+
+
+@pytest.mark.nightly  # a JVM starts
+@pytest.mark.parametrize(("codec", "prover"), [(Codec.SNAPPY, "column chunks"), (Codec.ZSTD, "DuckDB")])
+def test_row_groups_are_copied_by_a_small_jvm_of_the_task(
+    rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch, codec: Codec, prover: str
+) -> None:
+    monkeypatch.setattr("maintainer.delta.rewrite.copy.footers.MIN_ROW_GROUP_BYTES", 1)
+    rewrite.lane, rewrite.codec = Lane.COPY, codec
+    with rewrite.job(Tasks()) as job:
+        proof = proven(job)
+        (use,) = proof.lanes
+        assert (use.lane, use.num_bins, use.prover, proof.read.rows) == (Lane.COPY, 2, prover, 12)
+        assert (proof.holds, rewrite.new_files) == (True, names(job))
+        job.discard()
+
+
+def test_where_others_deleted_rows_since_an_executors_proof_does_not_count(rewrite: Rewrite) -> None:
+    with rewrite.job(Tasks()) as job:
+        write_bins(job)
+        assert job.spread is not None
+        assert job.spread.part_of(job, 0) is not None
+        job.carried = Carried(job.batch, job.source_of, tuple(job.written), bins=frozenset({0}))
+        assert job.spread.part_of(job, 0) is None
+        assert job.spread.part_of(job, 1) is not None
+        job.carried = None
+        job.discard()
+
+
+def _path_of_others(job: RewriteJob) -> Callable[..., str]:
+    path = type(job.place).path
+    return lambda place, uri: never() if place is job.place else path(place, uri)
+
+
+def test_an_executors_proof_counts_only_for_the_file_that_it_was_made_of(rewrite: Rewrite) -> None:
+    """Other rows under the same name, in a file of the same size: the driver reads it itself, and finds them."""
+    with rewrite.job(Tasks(), spread=True, **{"spark.master": "local[2]"}) as job:
+        write_bins(job)
+        forged = rewrite.path / unquote(job.written[0].path)
+        (rows,) = pq.ParquetFile(forged).read().combine_chunks().to_batches()
+        others = pa.record_batch({"id": pa.array([value + 50 for value in rows["id"].to_pylist()])})
+        forged.unlink()
+        write_local([others], LocalTarget(str(forged), others.schema, (), "uncompressed", False))
+        assert forged.stat().st_size == job.written[0].size_bytes
+        os.utime(forged, (1, 1))
+        with pytest.raises(VerificationFailed) as caught:
+            prove_rewrite(job)
+        assert caught.value.code == "V501"
+        job.discard()
+
+
+def test_what_an_executor_wrote_wrong_is_refused(rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second engine reads it there; the driver compares both sides."""
+
+    def forging(rows: Iterable[pa.RecordBatch], target: Any) -> str | None:
+        return write_local((batch.slice(1) for batch in rows), target)
+
+    monkeypatch.setattr("maintainer.delta.rewrite.local.local_lane.write_local", forging)
+    with rewrite.job(Tasks()) as job:
+        write_bins(job)
+        with pytest.raises(VerificationFailed) as caught:
+            prove_rewrite(job)
+        assert caught.value.code == "V501"
+        job.discard()
+    assert rewrite.new_files == set()
+
+
+def test_a_second_attempt_has_names_of_its_own_and_the_first_ones_file_goes_by_its_name(
+    rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: set[str] = set()
+
+    def twice(answers: Answers) -> list[Any]:
+        attempts(monkeypatch, 0)
+        once(answers)
+        left.update(rewrite.new_files)
+        attempts(monkeypatch, 1)
+        return once(answers)
+
+    bystander = rewrite.path / "part=c" / "part-run-10-of-somebody-else.parquet"
+    bystander.write_bytes(b"x")
+    with rewrite.job(Tasks(twice)) as job:
+        proof = proven(job)
+        assert proof.holds
+        assert all("-a1-" in name for name in names(job))
+        assert len([name for name in left if "-a0-" in name]) == 2
+        assert rewrite.new_files == names(job) | {bystander.name}
+
+
+def test_a_task_that_is_lost_costs_its_bin_and_what_it_left_goes_by_its_name(
+    rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late: list[Answers] = []
+
+    def lost(answers: Answers) -> list[Any]:
+        late.append(answers)
+        once(answers)
+        raise RuntimeError("ExecutorLostFailure (executor 1 exited)")
+
+    monkeypatch.setattr(bin_writer, "write_by_spark", lambda job, number, bin_, sources: [])
+    with rewrite.job(Tasks(lost)) as job:
+        write_bins(job)
+        assert {choice.lane for choice in job.lanes.values()} == {Lane.SPARK}
+        assert {choice.reason for choice in job.lanes.values()} == {
+            "its task was lost: ExecutorLostFailure (executor 1 exited)"
+        }
+        assert rewrite.new_files == set()
+        once(late[0])  # an attempt that nobody waits for any more
+        assert len(rewrite.new_files) == 1
+        job.remove_unneeded()
+        assert rewrite.new_files == set()
+
+
+def test_more_attempts_than_there_are_names_for_write_nothing(
+    rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts(monkeypatch, MAX_ATTEMPTS)
+    monkeypatch.setattr(bin_writer, "write_by_spark", lambda job, number, bin_, sources: [])
+    with rewrite.job(Tasks()) as job:
+        write_bins(job)
+        assert {choice.reason for choice in job.lanes.values()} == {"its task was tried more than 8 times"}
+        assert rewrite.new_files == set()
+
+
+def test_a_disk_that_is_full_there_costs_the_bin(rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(work: Any, place: Any) -> Any:
+        Path(place.path(work.table.uri(work.path()))).write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(executor_bins, "write_in_process", full)
+    monkeypatch.setattr(bin_writer, "write_by_spark", lambda job, number, bin_, sources: [])
+    with rewrite.job(Tasks()) as job:
+        write_bins(job)
+        assert {choice.reason for choice in job.lanes.values()} == {
+            "an executor could not write it: [Errno 28] No space left on device"
+        }
+        assert rewrite.new_files == set()
+
+
+def test_a_file_on_the_disk_of_another_machine_costs_the_bin(rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch) -> None:
+    def elsewhere(answers: Answers) -> list[Any]:
+        found = once(answers)
+        for path in rewrite.path.rglob("part-run-*"):
+            path.unlink()
+        return found
+
+    monkeypatch.setattr(bin_writer, "write_by_spark", lambda job, number, bin_, sources: [])
+    with rewrite.job(Tasks(elsewhere)) as job:
+        write_bins(job)
+        for choice in job.lanes.values():
+            assert choice.lane is Lane.SPARK
+            assert "which is not on this machine's disk" in choice.reason
+
+
+def test_where_executors_lack_the_package_it_is_said_once_and_this_process_writes(
+    rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = iter(["maintainer 0.0.1", "here"])
+    monkeypatch.setattr(executor_bins, "version_here", lambda: next(versions))
+    with rewrite.job(Tasks(never)) as job:
+        write_bins(job)
+        assert [choice.reason for choice in job.lanes.values()] == ["small", "small"]
+    assert rewrite.lacks == ["bins are written in this process, and none on executors: maintainer 0.0.1"]
+
+
+@pytest.mark.parametrize(
+    ("master", "spread", "ready"),
+    [
+        ("local[*]", None, False),
+        ("local-cluster[2,1,1024]", None, True),
+        ("k8s://https://host", None, True),
+        ("spark://host:7077", False, False),
+        ("local[2]", True, True),
+    ],
+)
+def test_who_writes_follows_from_the_master_unless_it_is_said(master: str, spread: bool | None, ready: bool) -> None:
+    executors = Executors(spread, never)
+    assert executors.are_ready(Cluster(Tasks(), **{"spark.master": master})) is ready
+
+
+def test_a_store_is_opened_again_from_its_settings_and_they_are_in_no_text() -> None:
+    conf = {"spark.hadoop.fs.s3a.access.key": "AKIA", "spark.hadoop.fs.s3a.secret.key": "hidden-one"}
+    settings = store_settings("s3a://bucket", conf)
+    files = ObjectFiles("s3a://bucket", bucket_of("s3a://bucket", settings), never)
+    sent = pickle.loads(pickle.dumps(files))
+    assert sent._bucket.reopen.args == ("s3a://bucket", settings)
+    assert "hidden-one" not in repr(sent._bucket)
