@@ -12,6 +12,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from maintainer.delta.jvm.commit_store import IGNORES_CONDITION, NO_CONDITIONAL_WRITES, NO_HARD_LINKS, RENAMING_STORES
+from maintainer.delta.spark.installed_versions import DELTA_VERSION, installed
 from maintainer.errors import Refused
 from maintainer.model.table.store_kinds import S3_SCHEMES
 
@@ -92,8 +93,9 @@ def _unsafe_on_s3(store: str | None, scheme: str, setting: Callable[[str], str |
         found = f"{key} is not set, and maintainer cannot set it in this session"
     else:
         return None
+    delta = installed("delta-spark") or DELTA_VERSION
     return found, (
-        f"maintainer.yml: `spark: {{packages: [io.delta:delta-storage-s3-dynamodb:4.4.0], conf: {{{key}: "
+        f"maintainer.yml: `spark: {{packages: [io.delta:delta-storage-s3-dynamodb:{delta}], conf: {{{key}: "
         "io.delta.storage.S3DynamoDBLogStore}}`, and the same for every writer; or `singleWriter: true` if nobody else "
         "writes during a run"
     )

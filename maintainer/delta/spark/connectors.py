@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from maintainer.delta.spark.pinned_jars import CONNECTORS, HADOOP_VERSION
+from maintainer.delta.spark.installed_versions import HADOOP_VERSION, hadoop_version
+from maintainer.delta.spark.pinned_jars import CONNECTORS
 from maintainer.errors import EnvironmentUnfit
 
 S3_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
@@ -59,25 +60,26 @@ def connectors_to_bring(kinds: Sequence[str], spark_home: Path, settings: Mappin
         settings: The user's own settings, which may name a connector.
 
     Raises:
-        EnvironmentUnfit: E671, the Spark has another Hadoop than the connectors are for.
+        EnvironmentUnfit: E671, no connector is pinned for the Hadoop of this Spark.
     """
     named = " ".join(settings.get(key) or "" for key in _PLACES)
     missing = []
     for kind in dict.fromkeys(kinds):
-        artifact = CONNECTORS[kind][0].artifact
+        artifact = CONNECTORS[kind, HADOOP_VERSION][0].artifact
         if artifact not in named and not any((spark_home / "jars").glob(f"{artifact}-*.jar")):
             missing.append(kind)
-    hadoop = hadoop_version(spark_home)
-    if missing and hadoop not in (None, HADOOP_VERSION):
-        connector = CONNECTORS[missing[0]][0]
+    hadoop = hadoop_version(spark_home) or HADOOP_VERSION
+    if missing and (missing[0], hadoop) not in CONNECTORS:
+        connector = CONNECTORS[missing[0], HADOOP_VERSION][0]
         # Google's connector has versions of its own.
         version = hadoop if connector.version == HADOOP_VERSION else "VERSION"
+        pinned = sorted(pinned for kind, pinned in CONNECTORS if kind == missing[0])
         raise EnvironmentUnfit(
-            f"the connector for `storage: [{missing[0]}]` is for another Hadoop than this Spark has",
+            f"no connector for `storage: [{missing[0]}]` is pinned for the Hadoop of this Spark",
             code="E671",
             where=str(spark_home),
             found=f"Hadoop {hadoop}",
-            allowed=f"Hadoop {HADOOP_VERSION}",
+            allowed=f"Hadoop {', '.join(pinned)}",
             help=f"maintainer.yml: `storage: []`, and `spark: {{packages: "
             f"[{connector.organisation}:{connector.artifact}:{version}]}}`",
         )
@@ -87,9 +89,3 @@ def connectors_to_bring(kinds: Sequence[str], spark_home: Path, settings: Mappin
 def connector_settings(connectors: Sequence[str]) -> dict[str, str]:
     """Return the settings that sessions with these connectors start with, where nobody says otherwise."""
     return {key: value for kind in connectors for key, value in CONNECTOR_SETTINGS[kind].items()}
-
-
-def hadoop_version(spark_home: Path) -> str | None:
-    """Return the version of the Hadoop that a Spark brings along; None where it does not say."""
-    jars = sorted((spark_home / "jars").glob("hadoop-client-api-*.jar"))
-    return jars[-1].stem.removeprefix("hadoop-client-api-") if jars else None

@@ -17,6 +17,9 @@ DELTA_VERSION = "4.4.0"
 SPARK_LINE = "4.1"
 """The pair that ``make test`` runs, and that messages recommend."""
 
+HADOOP_VERSION = "3.4.2"
+"""The Hadoop of that Spark."""
+
 INSTALL_COMMAND = "pip install 'maintainer[spark]'"
 """Takes the releases that belong together: the extra pins them, and pip keeps the maintainer that is installed."""
 
@@ -37,10 +40,21 @@ class Versions:
         """Spark's version without the last part."""
         return spark_line(self.pyspark)
 
+    @property
+    def hadoop(self) -> str | None:
+        """The version of the Hadoop that this Spark brings along; None where it does not say."""
+        return hadoop_version(self.spark_home)
+
 
 def spark_line(version: str) -> str:
     """Return the first two parts of a version of Spark."""
     return ".".join(version.split(".")[:2])
+
+
+def hadoop_version(spark_home: Path) -> str | None:
+    """Return the version of the Hadoop that a Spark brings along; None where it does not say."""
+    jars = sorted((spark_home / "jars").glob("hadoop-client-api-*.jar"))
+    return jars[-1].stem.removeprefix("hadoop-client-api-") if jars else None
 
 
 def installed(distribution: str) -> str | None:

@@ -23,6 +23,7 @@ from xml.sax.saxutils import quoteattr
 
 from maintainer.delta.spark.installed_versions import (
     DELTA_VERSION,
+    HADOOP_VERSION,
     SPARK_LINE,
     Versions,
     installed,
@@ -74,7 +75,8 @@ def jar_folder(env: Mapping[str, str] | None = None) -> Path:
 
 def needed_jars(versions: Versions, connectors: Iterable[str] = ()) -> tuple[Jar, ...]:
     """Return Delta's JARs and those of the connectors for some kinds of object store."""
-    return (*delta_jars(versions.spark_line, versions.delta), *connector_jars(connectors))
+    hadoop = versions.hadoop or HADOOP_VERSION
+    return (*delta_jars(versions.spark_line, versions.delta), *connector_jars(connectors, hadoop))
 
 
 def unfit_jars(folder: Path, needed: Iterable[Jar]) -> dict[str, str]:

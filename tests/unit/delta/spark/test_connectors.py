@@ -45,8 +45,8 @@ def test_what_is_there_is_not_brought_again(
 @pytest.mark.parametrize(
     ("kind", "package"),
     [
-        ("s3", "org.apache.hadoop:hadoop-aws:3.5.0"),
-        ("azure", "org.apache.hadoop:hadoop-azure:3.5.0"),
+        ("s3", "org.apache.hadoop:hadoop-aws:3.3.6"),
+        ("azure", "org.apache.hadoop:hadoop-azure:3.3.6"),
         ("gcs", "com.google.cloud.bigdataoss:gcs-connector:VERSION"),
     ],
 )
@@ -54,8 +54,9 @@ def test_another_hadoop_is_refused_with_the_lines_that_bring_its_connector(
     tmp_path: Path, kind: str, package: str
 ) -> None:
     with pytest.raises(EnvironmentUnfit) as caught:
-        connectors_to_bring((kind,), spark_home(tmp_path, "hadoop-client-api-3.5.0"), {})
-    assert (caught.value.code, caught.value.found) == ("E671", "Hadoop 3.5.0")
+        connectors_to_bring((kind,), spark_home(tmp_path, "hadoop-client-api-3.3.6"), {})
+    assert (caught.value.code, caught.value.found) == ("E671", "Hadoop 3.3.6")
+    assert caught.value.allowed == "Hadoop 3.4.1, 3.4.2, 3.5.0"
     assert f"[{package}]" in (caught.value.help or "")
 
 
@@ -72,11 +73,23 @@ def test_settings_of_a_connector_are_defaults_that_everybody_may_change(tmp_path
     assert "spark.hadoop.fs.s3.impl" not in without
 
 
-def test_every_kind_has_pinned_jars_and_settings() -> None:
-    assert set(CONNECTORS) == set(CONNECTOR_SETTINGS)
-    every = needed_jars(Versions("4.1.4", "4.4.0", Path()), CONNECTORS)
-    assert len({jar.file_name for jar in every}) == len(every) == 4 + 34 + 7 + 1
+@pytest.mark.parametrize(
+    ("spark", "hadoop", "parts_of_s3"), [("4.0.5", "3.4.1", 34), ("4.1.4", "3.4.2", 34), ("4.2.1", "3.5.0", 36)]
+)
+def test_every_kind_has_settings_and_jars_pinned_for_the_hadoop_of_each_spark(
+    tmp_path: Path, spark: str, hadoop: str, parts_of_s3: int
+) -> None:
+    assert set(CONNECTORS) == {(kind, one) for kind in CONNECTOR_SETTINGS for one in ("3.4.1", "3.4.2", "3.5.0")}
+    home = spark_home(tmp_path, f"hadoop-client-api-{hadoop}")
+    assert connectors_to_bring(tuple(CONNECTOR_SETTINGS), home, {}) == tuple(CONNECTOR_SETTINGS)
+    every = needed_jars(Versions(spark, "4.4.0", home), CONNECTOR_SETTINGS)
+    assert len({jar.file_name for jar in every}) == len(every) == 4 + parts_of_s3 + 7 + 1
+    assert {jar.version for jar in every if jar.artifact in ("hadoop-aws", "hadoop-azure")} == {hadoop}
+    assert len({jar.version for jar in every if jar.organisation == "software.amazon.awssdk"}) == 1
     assert all(len(jar.sha256) == 64 for jar in every)
+
+
+def test_settings_of_connectors() -> None:
     assert connector_settings(("s3", "gcs"))["spark.hadoop.fs.gs.impl"].endswith("GoogleHadoopFileSystem")
 
 
