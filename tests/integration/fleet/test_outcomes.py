@@ -322,7 +322,7 @@ SCENES: dict[tuple[str, str], Scene] = {
     ("`verify --accept`", "there is nothing to accept"): each(
         lambda lake: with_a_run(healthy(lake)), ("verify", "lake/t", "--accept", "why", *JSON)),
     ("`undelete`", "every file is back"): lambda lake: lake.run("undelete", "--yes", "lake/t", "--run", trashed(lake)),
-    ("`undelete`", "a file is not back, or the trash has none of this run"): undeleted_twice,
+    ("`undelete`", "a file is not back, or none of this run can come back"): undeleted_twice,
     ("`leases list`, `leases break`", "done"): each(healthy, ("leases", "list")),
     ("`leases break`", "no run has a lease on the table"): each(
         healthy, ("leases", "break", "lake/t", "--reason", "none")),

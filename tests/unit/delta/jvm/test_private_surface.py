@@ -36,7 +36,7 @@ PUBLIC = {
     "janino": {"SimpleCompiler", "setParentClassLoader", "cook"},
     "loading a class": {"getClass", "getClassLoader", "loadClass", "newInstance", "new_array", "getScheme"},
     "our own Java class": {"guard", "release"},
-    "our own functions": {"start", "open_jvm", "hadoop_conf", "open_store"},
+    "our own functions": {"start", "open_jvm", "hadoop_conf", "open_store", "copy_row_groups"},
     # Scala.
     "scala": {"empty", "apply", "get", "isDefined", "size", "toScala", "toSeq", "toScalaMap", "addString"},
     "scala buffers": {"subtractOne", "addOne"},
@@ -71,6 +71,15 @@ PUBLIC = {
         "CreateCheckpointIterator", "getData", "getExpressionHandler", "getPredicateEvaluator", "eval",
         "Predicate", "Column", "appendNestedField", "ofLong",
     },
+    # S3A's own client and the requests of Amazon's SDK: `require_s3_client` looks for both before they are needed.
+    "s3a": {"getBucket", "getS3AInternals", "getAmazonS3Client"},
+    "amazon's sdk": {
+        "builder", "bucket", "code", "delete", "deleteMarkerVersionId", "deleteMarkers", "deleteObjects", "deleted",
+        "errors", "isLatest", "key", "listObjectVersions", "message", "objects", "prefix", "quiet", "versionId",
+        "versions",
+    },
+    # py4j: a JVM beside the Python of an executor.
+    "py4j": {"launch_gateway", "Configuration"},
     # parquet-hadoop, which Spark brings along.
     "parquet": {"Builder", "ParquetRewriter", "processBlocks", "prune", "transform", "fromConf", "upper"},
     # Public versions.
@@ -80,7 +89,7 @@ PUBLIC = {
         "loads", "dumps", "setdefault", "rpartition", "findall", "split", "items", "append", "_jdf", "__init__", "join",
         "field", "files", "read_text", "Lock", "RLock", "_compile", "lower", "strip", "intersection",
         "enumerate", "fromkeys", "monotonic", "sleep", "escape", "splitlines", "endswith", "startswith", "group",
-        "enter_context", "ExitStack", "uuid4", "time", "remove", "now",
+        "enter_context", "ExitStack", "uuid4", "time", "remove", "now", "glob",
     },
 }  # fmt: skip
 ALLOWED = set().union(*PUBLIC.values())
