@@ -28,7 +28,7 @@ TARGETS: dict[str, tuple[Source, ...]] = {
     "lanes": (
         Source("maintainer/planning/selection/lane_choice.py"),
         Source("maintainer/model/plan/lanes.py"),
-        Source("maintainer/delta/rewrite/lane_fit.py"),
+        Source("maintainer/delta/rewrite/bin_work.py"),
     ),
     "protection": (
         Source("maintainer/planning/vacuum/deletion_limits.py"),

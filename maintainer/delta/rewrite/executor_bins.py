@@ -27,8 +27,8 @@ from maintainer.delta.jvm.parquet_calls import copy_row_groups_here
 from maintainer.delta.proof.rows_here import chunks_here, figures_here, rows_here
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
 from maintainer.delta.proof.statistics_verdict import source_findings
+from maintainer.delta.rewrite.bin_work import BinWork, LaneUnfit, Workplace, WrittenBin
 from maintainer.delta.rewrite.copy.copy_lane import write_by_copy
-from maintainer.delta.rewrite.lane_fit import BinWork, LaneUnfit, Workplace, WrittenBin
 from maintainer.delta.rewrite.local.local_lane import write_in_process
 from maintainer.delta.rewrite.proof_parts import ProofPart, Prover, is_compared_exactly
 from maintainer.delta.spark.start_conf import is_one_process

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import PartitionNames
 from maintainer.delta.log.conflicting_commit import files_gone
-from maintainer.delta.rewrite.lane_fit import CODEC
+from maintainer.delta.rewrite.bin_work import CODEC
 from maintainer.delta.spark.session_settings import PADS_CHAR
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFiles
 from maintainer.delta.transaction.requirements import check_as_planned, refuse_unsafe_store, table_dropped

@@ -18,6 +18,7 @@ from typing import Any
 
 from maintainer.delta.log.actions import deletion_vector
 from maintainer.delta.log.staged_file import WrittenFile, widened
+from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.delta.rewrite.commit.row_positions import (
     CannotCarryError,
     RowsRead,
@@ -26,7 +27,6 @@ from maintainer.delta.rewrite.commit.row_positions import (
 )
 from maintainer.delta.rewrite.commit.vector_file import write_vectors
 from maintainer.delta.rewrite.copy.footers import read_footer
-from maintainer.delta.rewrite.lane_fit import LaneUnfit
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFiles
 from maintainer.model.plan.lanes import MAX_DELETED_ROWS, Lane

@@ -18,7 +18,7 @@ from maintainer.delta.proof.second_engine.bound_figures import figures_of
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
 from maintainer.delta.proof.statistics_figures import StatisticsColumn
 from maintainer.delta.proof.statistics_verdict import Strictness, judge
-from maintainer.delta.rewrite.lane_fit import LaneUnfit
+from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.delta.rewrite.local.arrow_rows import SourceFile, read_rows
 from maintainer.delta.rewrite.local.arrow_schema import leaves_of
 from maintainer.delta.rewrite.local.local_statistics import ColumnFigures, FileStatistics

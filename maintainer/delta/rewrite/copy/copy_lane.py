@@ -6,9 +6,9 @@ import contextlib
 import os
 from functools import partial
 
+from maintainer.delta.rewrite.bin_work import BinWork, LaneUnfit, Workplace, WrittenBin
 from maintainer.delta.rewrite.copy.copied_statistics import CopiedFile, compute_statistics
 from maintainer.delta.rewrite.copy.footers import dropped_columns, is_recompressed, read_footer, why_not_copied
-from maintainer.delta.rewrite.lane_fit import BinWork, LaneUnfit, Workplace, WrittenBin
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
 from maintainer.delta.storage.failures.engine_failures import as_write_error, message_of
 from maintainer.delta.storage.local_files import LocalFiles

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from maintainer.delta.rewrite.lane_fit import LaneUnfit
+from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.units import format_size
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from maintainer.delta.rewrite.lane_fit import LaneUnfit
+from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.delta.rewrite.local.arrow_schema import FIELD_ID
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.log.schema_names import PHYSICAL_NAME
-from maintainer.delta.rewrite.lane_fit import LaneUnfit
+from maintainer.delta.rewrite.bin_work import LaneUnfit
 
 if TYPE_CHECKING:
     import pyarrow as pa

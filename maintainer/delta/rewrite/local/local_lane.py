@@ -8,8 +8,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.log.staged_file import WrittenFile
+from maintainer.delta.rewrite.bin_work import BinWork, LaneUnfit, Workplace, WrittenBin
 from maintainer.delta.rewrite.curve_writer import revision_of
-from maintainer.delta.rewrite.lane_fit import BinWork, LaneUnfit, Workplace, WrittenBin
 from maintainer.delta.rewrite.local.arrow_rows import ROWS_AT_ONCE, SourceFile, read_rows
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
 from maintainer.delta.rewrite.local.local_writer import LocalTarget, write_local

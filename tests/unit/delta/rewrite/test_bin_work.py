@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from maintainer.delta.log.staged_file import Marks
-from maintainer.delta.rewrite.lane_fit import BinWork, LaneUnfit, Workplace
+from maintainer.delta.rewrite.bin_work import BinWork, LaneUnfit, Workplace
 from maintainer.delta.rewrite.local.local_lane import write_in_process
 from maintainer.delta.storage.local_files import LocalFiles, OnDisk
 from maintainer.delta.storage.log_paths import path_uri

@@ -18,10 +18,10 @@ import pytest
 from maintainer.delta.engine.table_engine import DeltaTableEngine
 from maintainer.delta.jvm import DeltaJvm, DirectAccess, UnstartedSession
 from maintainer.delta.rewrite import bin_writer
+from maintainer.delta.rewrite.bin_work import LaneUnfit, Workplace
 from maintainer.delta.rewrite.bin_writer import write_bins
 from maintainer.delta.rewrite.commit import rewrite_commit
 from maintainer.delta.rewrite.commit.batch_transaction import check_all_live, newest
-from maintainer.delta.rewrite.lane_fit import LaneUnfit, Workplace
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
 from maintainer.delta.storage.file_store import FilesHere, TransferError, java_quote

@@ -17,9 +17,9 @@ import pytest
 from maintainer.delta.proof.second_engine.duckdb_rows import ComparedFile, judged_figures
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.proof.statistics_verdict import Judgement, Strictness, judge
+from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.delta.rewrite.copy.copied_statistics import CopiedFile, compute_statistics
 from maintainer.delta.rewrite.copy.footers import read_footer
-from maintainer.delta.rewrite.lane_fit import LaneUnfit
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
 from maintainer.model.plan.lanes import MAX_SOURCE_FINDINGS, NOTHING_JUDGED, SourceStatistics
 from tests.support.tables.zoo_rows import SCHEMA, field, table_of, zoo_rows

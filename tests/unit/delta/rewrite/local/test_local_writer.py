@@ -17,7 +17,7 @@ from maintainer.delta.proof.second_engine.column_values import CannotCompareErro
 from maintainer.delta.proof.second_engine.duckdb_rows import ComparedFile, measure_by_duckdb
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.proof.statistics_verdict import Strictness, judge
-from maintainer.delta.rewrite.lane_fit import LaneUnfit
+from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.delta.rewrite.local.arrow_rows import SourceFile, read_rows
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
 from maintainer.delta.rewrite.local.local_writer import LocalTarget, write_local
