@@ -174,8 +174,7 @@ def _line(jvm: DeltaJvm, name: str, storage: TableStorage, rounds: int) -> str:
     """One table: by Spark (not the largest), by Kernel cold, and when nothing changed."""
     from maintainer.delta.log.replay.version_replay import replay_version
     from maintainer.delta.snapshot import log_reader
-    from maintainer.delta.snapshot.log_reader import LogReader
-    from maintainer.delta.snapshot.spark_reader import SparkReader
+    from maintainer.delta.snapshot.log_reader import LogReader, SparkReader
     from maintainer.model.table.table_facts import TableRef
 
     ref = TableRef(name)

@@ -20,9 +20,9 @@ from maintainer.engine.protocols import (
     TableFinder,
     TablePlaces,
     TableReader,
+    worker_name,
 )
 from maintainer.engine.session_options import SessionOptions
-from maintainer.engine.worker_names import worker_name
 from maintainer.errors import MaintainerError, NotSupportedYet
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore
 from maintainer.model.table.table_facts import TableRef

@@ -16,11 +16,17 @@ from maintainer.app.lookback.hook_commits import append_hook_commits
 from maintainer.app.lookback.ledger_access import open_ledger
 from maintainer.app.lookback.report_files import write_run_pages
 from maintainer.app.lookback.run_history import in_a_row
-from maintainer.app.planning.compared_plan import compare_plan, new_policies
-from maintainer.app.planning.gone_tables import remember_found
-from maintainer.app.planning.make_plan import OnTable, PlanRequest, TableLook, fit, make_plan
+from maintainer.app.planning.make_plan import (
+    OnTable,
+    PlanRequest,
+    TableLook,
+    compare_plan,
+    fit,
+    make_plan,
+    new_policies,
+)
+from maintainer.app.planning.policy_places import remember_found
 from maintainer.app.project_folders import Project
-from maintainer.app.run_result import PreparationClock, RunResult
 from maintainer.app.running.apply_plan import (
     RunSurroundings,
     apply_plan,
@@ -32,7 +38,7 @@ from maintainer.app.running.apply_plan import (
 from maintainer.app.running.lasting_state import lasting_state_problem
 from maintainer.app.running.observers.observed_run import OnProblem, handed_on, observed_run, webhook_of
 from maintainer.app.running.restore_files import undelete_run
-from maintainer.app.running.run_listener import RunListener
+from maintainer.app.running.run_listener import PreparationClock, RunListener, RunResult
 from maintainer.app.running.verify_commits import VerifyRequest, quarantine_events, verify_tables
 from maintainer.app.running.watch_loop import WatchBounds, WatchEnd
 from maintainer.app.running.watch_loop import watch as watch_tables
@@ -44,15 +50,14 @@ from maintainer.app.selection.chosen_tables import (
     opened_table,
     opened_tables,
     searched,
+    tables_out_of_reach,
 )
 from maintainer.app.selection.managed_search import with_recorded_tables
 from maintainer.app.selection.run_spec import RunSpec, narrowed
-from maintainer.app.selection.store_reach import tables_out_of_reach
 from maintainer.app.status.status_look import StatusLook, look_at_all
 from maintainer.engine.process_loss import is_engine_lost
-from maintainer.engine.protocols import Engine, SignOfLife
-from maintainer.engine.stages import SILENT
-from maintainer.engine.worker_names import worker_name
+from maintainer.engine.protocols import Engine, SignOfLife, worker_name
+from maintainer.engine.session_options import SILENT
 from maintainer.execution.run.cancellation import TERMINATED, StopSwitch, signals_stop
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.journal import Journal
@@ -63,7 +68,7 @@ from maintainer.model.run.commit_verdict import VerifyRun
 from maintainer.model.run.outcome import RunOutcome, UndeleteReceipt
 from maintainer.policy.project.policy_changes import policies_at
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.report.plan.comparison_markdown import Comparison
+from maintainer.report.plan.plan_markdown import Comparison
 from maintainer.units import count_of
 from maintainer.verification.great_expectations_suite import import_great_expectations
 

@@ -1,7 +1,8 @@
 """The command line's entry: a group that loads each command's module only when that command runs.
 
-Start-up must stay cheap: ``--help``, ``validate`` and ``explain`` import neither Spark nor Great Expectations.
-Errors become exit codes here and nowhere else.
+Start-up must stay cheap: ``--help``, ``validate`` and ``explain`` import neither Spark nor Great Expectations. Errors
+become exit codes here and nowhere else. A command line that is refused is told what to type instead, for words of
+other tools and tables at a wrong place; that needs no command to be imported but the one that was refused.
 """
 
 from __future__ import annotations
@@ -10,7 +11,11 @@ import gc
 import io
 import os
 import pkgutil
+import re
+import shlex
 import sys
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 import click
@@ -18,10 +23,85 @@ import click
 from maintainer.cli.bug_report import report_bug
 from maintainer.cli.context import GENERAL, context_of, print_failure, with_general_options
 from maintainer.cli.stage_lines import say_first_stage
-from maintainer.cli.usage_advice import command_advice, usage_advice
 from maintainer.errors import ExitCode, MaintainerError
 from maintainer.errors.foreign_text import printable, without_secrets
 from maintainer.model.product_version import __version__
+
+_OTHER_VERBS = {
+    "lint": "validate",
+    "check": "validate",
+    "test": "validate --tests",
+    "tests": "validate --tests",
+    "dry-run": "plan",
+    "diff": "plan",
+    "run": "apply",
+    "optimize": "apply",
+    "compact": "apply",
+    "vacuum": "apply",
+    "zorder": "apply",
+    "ls": "list",
+    "help": "--help",
+}
+"""Words that other tools, or the steps themselves, have for commands."""
+
+_OTHER_OPTIONS = {"--dry-run": "'maintainer plan' is the dry run: it changes nothing"}
+_SELECT = ("-s", "--select")
+_TOO_MANY = re.compile(r"Got unexpected extra arguments? \((.*)\)", re.DOTALL)
+
+
+def command_advice(word: str, commands: Iterable[str]) -> str | None:
+    """Return what to type in place of a command that does not exist; None where nothing is like it."""
+    verb = word.lower()
+    near = _OTHER_VERBS.get(verb) or next(iter(get_close_matches(verb, list(commands), n=1)), None)
+    return f"No such command '{word}'. Did you mean '{near}'?" if near else None
+
+
+def usage_advice(error: click.UsageError, typed: Sequence[str]) -> str | None:
+    """Return a message that says what to type; None where the error says it all.
+
+    Args:
+        error: What click, or the command, refused.
+        typed: The command's name and what stands behind it.
+    """
+    if error.ctx is None or error.ctx.parent is None:
+        return None
+    command, path = error.ctx.command, error.ctx.command_path
+    if isinstance(error, click.NoSuchOption):
+        other = _OTHER_OPTIONS.get(error.option_name)
+        return other or _named_and_not_selected(error, command, path, typed)
+    if isinstance(error, click.BadParameter) and error.param is not None and error.param.name == "plan_file":
+        return f"{error.message.removesuffix('.')}, and PLAN is a file; tables are selected: {path} -s TABLE"
+    extra = _TOO_MANY.fullmatch(error.message)
+    if extra and _has_option(command, "--select"):
+        return f"{error.message}: tables are selected: {path} -s {shlex.quote(extra[1])}"
+    return None
+
+
+def _named_and_not_selected(
+    error: click.NoSuchOption, command: click.Command, path: str, typed: Sequence[str]
+) -> str | None:
+    """Say of a selection that the command takes the table itself."""
+    takes_table = any(
+        isinstance(parameter, click.Argument) and parameter.name == "table" for parameter in command.params
+    )
+    if error.option_name not in _SELECT or not takes_table:
+        return None
+    return f"{error.message.removesuffix('.')}: this command takes one table: {path} {_value(error.option_name, typed)}"
+
+
+def _has_option(command: click.Command, name: str) -> bool:
+    return any(name in parameter.opts for parameter in command.params)
+
+
+def _value(option: str, typed: Sequence[str]) -> str:
+    """Return what was typed behind an option, as far as that can be told."""
+    for word, following in zip(typed, [*typed[1:], "TABLE"], strict=True):
+        if word == option:
+            return following
+        if word.startswith(f"{option}="):
+            return word.removeprefix(f"{option}=")
+    return "TABLE"
+
 
 _COMMANDS = (
     ("init", "setup.setup_commands", "Make a new project."),
@@ -40,7 +120,7 @@ _COMMANDS = (
     ("watch", "act.run_commands", "Check at an interval, and apply what is due."),
     ("status", "inspect.status", "Show the state of each table."),
     ("report", "inspect.history_and_report", "Write one HTML file about a run or the fleet."),
-    ("ui", "inspect.ui_command", "Show reports, and a run in progress, in a browser."),
+    ("ui", "inspect.history_and_report", "Show reports, and a run in progress, in a browser."),
     ("history", "inspect.history_and_report", "Show the steps of past runs."),
     ("ledger", "act.ledger_and_leases", "Rebuild a lost ledger."),
     ("leases", "act.ledger_and_leases", "Show which run works on which table, and end a lease."),

@@ -20,15 +20,15 @@ from maintainer.app.engine_access import ENGINES, EngineOptions
 from maintainer.app.selection.run_spec import RunSpec, SelectionOptions, Shard
 from maintainer.cli.context import OUTPUT, CliContext, find_project_root
 from maintainer.cli.stage_lines import StageLines
-from maintainer.engine.stages import SILENT, StageListener
+from maintainer.engine.session_options import SILENT, StageListener
 from maintainer.errors import MaintainerError
 from maintainer.errors.foreign_text import printable
-from maintainer.execution.fleet.rollout import parse_batches
-from maintainer.model.plan.lanes import Lane
+from maintainer.execution.fleet.fleet_bounds import parse_batches
+from maintainer.model.plan.step_parts import Lane
 from maintainer.planning.plan_input import PlanOptions
 from maintainer.policy.project.policy_project import load_project
 from maintainer.policy.project.project_settings import Budget
-from maintainer.policy.yaml.table_line import table_in_first_lines
+from maintainer.policy.yaml.discovery import table_in_first_lines
 from maintainer.policy.yaml.yaml_reader import MAX_FILE_BYTES
 from maintainer.report.style import Style
 from maintainer.units import UnitError, parse_duration, parse_size

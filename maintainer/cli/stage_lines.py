@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
-from maintainer.engine.stages import StageListener
+from maintainer.engine.session_options import StageListener
 from maintainer.errors.foreign_text import printable
 from maintainer.report.style import Role, Style, cursor_wanted, is_terminal
 from maintainer.units import format_duration

@@ -1,13 +1,14 @@
 """The protocols of an engine: what planning, execution and verification may ask of it.
 
-``TableReader`` cannot change a table. ``TableWriter`` changes one table by one commit (or one deletion) at a
-time. It proves before it commits and reports one of three results: it returns a receipt (landed), raises
-``CommitConflict`` or ``CommitNotLanded`` (did not land, what was written is removed), or raises
-``CommitUnknown``. ``VersionReader`` serves checks after the commit.
+``TableReader`` cannot change a table. ``TableWriter`` changes one table by one commit (or one deletion) at a time. It
+proves before it commits and reports one of three results: it returns a receipt (landed), raises ``CommitConflict`` or
+``CommitNotLanded`` (did not land, what was written is removed), or raises ``CommitUnknown``. ``VersionReader`` serves
+checks after the commit. A worker's name is a Spark job group as well, and two runs may share a SparkContext.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -363,3 +364,8 @@ class Engine(Protocol):
 
     def cancel(self, name: str) -> None:
         """Cancel what the worker's current table runs: its Spark jobs, and its rewriting in this process."""
+
+
+def worker_name(work: str) -> str:
+    """Name a worker for this work and for nothing else: cancelling its job group must not reach another run's."""
+    return f"{work}-{uuid.uuid4().hex[:8]}"

@@ -3,6 +3,8 @@
 Order within a table: properties, the rewrite that gives the layout (compaction, Z-order, clustering or a rewrite of
 partitions), the purge of files which that one does not take, vacuum. A plan also names what is left alone, with the
 reason.
+
+Notes name the files whose bounds in the log cannot be trusted, as far as the log tells who wrote them.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ from maintainer.model.plan.plan import (
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import BatchedStep, RewriteStep, SetPropertiesStep, Step
 from maintainer.model.table.commit_records import DELETING, REWRITING
+from maintainer.model.table.statistics_writers import doubts_about
 from maintainer.model.table.storage_facts import file_sizes
-from maintainer.model.table.table_facts import TableFacts, TableRecord
+from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
 from maintainer.model.table.table_features import UNSUPPORTED_CODES
 from maintainer.planning.budget.other_writers import LOOK_BACK_MS, without_updated
 from maintainer.planning.operations.rewrite_choice import plan_rewrites
@@ -33,7 +36,6 @@ from maintainer.planning.plan_input import TableInput
 from maintainer.planning.properties.property_plan import managed_properties, plan_properties
 from maintainer.planning.schedule import closes_at_ms, held_back, last_vacuum, not_due, vacuum_is_due
 from maintainer.planning.selection.decision import Decision, PropertyChange, leave_files
-from maintainer.planning.selection.doubtful_bounds import doubtful_notes
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.planning.selection.supported_features import check_supported
 from maintainer.planning.vacuum.vacuum_plan import plan_vacuum
@@ -289,3 +291,26 @@ def checks_of(policy: ResolvedPolicy) -> Checks:
         for expectation in verify.expectations
     )
     return Checks(verify.row_count, verify.content, verify.files, expectations)
+
+
+MAX_NAMED_COLUMNS = 3
+
+
+def doubtful_notes(facts: TableFacts, files: Iterable[DataFile]) -> tuple[Reason, ...]:
+    """Say of files that are rewritten whose bounds are computed anew and may be wrong now: one note at most."""
+    if not facts.doubtful_files:
+        return ()
+    paths, parts = {file.path for file in files}, []
+    columns = [column for column in planned_columns(facts) if column.name in facts.columns_with_stats]
+    for writer, added in facts.doubtful_files:
+        said = []
+        for doubt in doubts_about(writer):
+            if names := [column.name for column in columns if doubt.is_about(column.type)]:
+                more = f" and {len(names) - MAX_NAMED_COLUMNS} more" if len(names) > MAX_NAMED_COLUMNS else ""
+                said.append(f"{', '.join(names[:MAX_NAMED_COLUMNS])}{more}: {doubt.why}")
+        if said and (num_files := len(paths & added)):
+            parts.append(f"{count_of(num_files, 'file')} of {writer} ({'; '.join(said)})")
+    if not parts:
+        return ()
+    text = f"bounds are computed anew, and those in the log may miss rows: {'; '.join(parts)}"
+    return (Reason(ReasonCode.DOUBTFUL_BOUNDS, text),)

@@ -13,8 +13,7 @@ from typing import Any
 from maintainer.policy.diagnostics import Severity, did_you_mean, nearest
 from maintainer.policy.predicate.predicate_lex import read_timestamp
 from maintainer.policy.property_names import DELTA, KNOWN_PROPERTIES, PropertyKind, kind_of, refused_value
-from maintainer.policy.schema.expectation_arguments import argument_problems
-from maintainer.policy.schema.known_expectations import EXPECTATIONS, NOT_FOR_POLICIES
+from maintainer.policy.schema.known_expectations import EXPECTATIONS, NOT_FOR_POLICIES, argument_problems
 from maintainer.policy.schema.schema_keys import shown
 from maintainer.policy.yaml.yaml_document import Path
 from maintainer.units import UnitError, format_duration, format_size, parse_duration

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from maintainer import errors
-from maintainer.app.run_result import RunResult
+from maintainer.app.running.run_listener import RunResult
 from maintainer.cli.main import run as run_command
 from maintainer.errors import ExitCode, MaintainerError
 from maintainer.execution.run.cancellation import TERMINATED, TableControl

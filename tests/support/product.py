@@ -9,7 +9,7 @@ from examples.demo.demo_proof import compare, look_up, read_content, rows_that_d
 from examples.demo.demo_session import append, data_files, newest_version, quoted
 from maintainer.app import operations
 from maintainer.app.planning.make_plan import PlanRequest, make_plan
-from maintainer.app.planning.read_table import plan_beside_writers, read_for_planning
+from maintainer.app.planning.reader_pool import plan_beside_writers, read_for_planning
 from maintainer.app.project_folders import PolicyProblems, Project
 from maintainer.app.running.apply_plan import apply_plan, check_saved_plan, open_journal
 from maintainer.app.running.watch_loop import WatchBounds, watch
@@ -20,9 +20,9 @@ from maintainer.cli.context import CliContext
 from maintainer.cli.main import job, run
 from maintainer.delta.commands import command_selection
 from maintainer.delta.commands.command_engine import CommandEngine, CommandTableEngine
-from maintainer.delta.commands.command_session import CommandSession, classic_sessions
-from maintainer.delta.commands.command_storage import CommandStorage
-from maintainer.delta.commands.sql_statements import (
+from maintainer.delta.commands.command_session import (
+    CommandSession,
+    classic_sessions,
     in_partitions,
     optimize,
     reorg_purge,
@@ -31,6 +31,7 @@ from maintainer.delta.commands.sql_statements import (
     table_of_path,
     text_literal,
 )
+from maintainer.delta.commands.command_storage import CommandStorage
 from maintainer.delta.doctor.doctor_checks import DoctorInput, check_engine, run_checks
 from maintainer.delta.doctor.doctor_model import Status
 from maintainer.delta.engine import table_engine
@@ -69,8 +70,7 @@ from maintainer.delta.rewrite.rewrite_proof import prove_removes, prove_rewrite
 from maintainer.delta.rewrite.spark_lane import ObservedRows
 from maintainer.delta.rewrite.unfinished_files import prefix_of_attempt, prefix_of_batch
 from maintainer.delta.snapshot import log_reader
-from maintainer.delta.snapshot.log_reader import LogReader
-from maintainer.delta.snapshot.spark_reader import SparkReader
+from maintainer.delta.snapshot.log_reader import LogReader, SparkReader
 from maintainer.delta.spark import jars, session_settings
 from maintainer.delta.spark.connectors import connector_settings
 from maintainer.delta.spark.engine_log import PythonLogs, write_log4j_config
@@ -86,7 +86,7 @@ from maintainer.delta.spark.spark_session import (
     worker_session,
 )
 from maintainer.delta.storage.failures.machine_failures import storage_error
-from maintainer.delta.storage.failures.throwable import Failure
+from maintainer.delta.storage.failures.store_answers import Failure
 from maintainer.delta.storage.file_store import StoredFile, java_quote
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.table_log import LogEntry, TableLog
@@ -119,8 +119,7 @@ from maintainer.errors import (
 from maintainer.errors.foreign_text import visible_json, without_secrets
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.cancellation import StopSwitch
-from maintainer.execution.run.problem_of_error import problem_of
-from maintainer.execution.run.run_context import Clock
+from maintainer.execution.run.run_context import Clock, problem_of
 from maintainer.journal.events.event_log import EVENTS_FILE, decode, read_events
 from maintainer.journal.events.event_log import encode as encode_event
 from maintainer.journal.folder.run_folder import new_run_id
@@ -128,12 +127,14 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.leases import LEASE_SECONDS, Leases
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE, read_pending
 from maintainer.journal.ledger.ledger_rows import LedgerRow, rows_of
-from maintainer.journal.memory.failure_streaks import Streak
+from maintainer.journal.memory.place_records import Streak
 from maintainer.journal.memory.table_records import remembered, update_state
 from maintainer.journal.store.store_documents import documents_in
 from maintainer.model.codec import encode as encode_document
-from maintainer.model.plan.lanes import Codec, Lane, LaneChoice
-from maintainer.model.plan.layout_tags import (
+from maintainer.model.plan.plan import CheckedExpectation, Checks, ContentCheck, Plan, Problem, TablePlan, TableState
+from maintainer.model.plan.plan_document import digest_of, from_json, to_document, to_json
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.step_parts import (
     CURVE_CUBE_TAG,
     ELEMENTS_TAG,
     LIQUID,
@@ -142,11 +143,13 @@ from maintainer.model.plan.layout_tags import (
     STRATEGY_TAG,
     ZCUBE_COLUMNS_TAG,
     ZCUBE_ID_TAG,
+    Codec,
+    Lane,
+    LaneChoice,
+    RewriteRequest,
+    Strategy,
+    Turn,
 )
-from maintainer.model.plan.plan import CheckedExpectation, Checks, ContentCheck, Plan, Problem, TablePlan, TableState
-from maintainer.model.plan.plan_document import digest_of, from_json, to_document, to_json
-from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.steps import (
     Batch,
     BatchedStep,
@@ -160,7 +163,6 @@ from maintainer.model.plan.steps import (
     VacuumStep,
     ZOrderStep,
 )
-from maintainer.model.plan.zorder_turn import Strategy, Turn
 from maintainer.model.run.auto_compaction import RUN_PREFIX, AutoCompactResult, AutoCompactStatus, SwitchSource
 from maintainer.model.run.commit_verdict import CheckResult, CommitVerification
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
@@ -190,11 +192,12 @@ from maintainer.model.run.progress import (
 from maintainer.model.run.results_document import run_from_json, run_to_json
 from maintainer.model.run.run_events import Intent
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
-from maintainer.model.table.files_seen import LayoutBoxes
+from maintainer.model.table.log_names import vector_path
 from maintainer.model.table.table_facts import (
     ColumnRanges,
     DataFile,
     DeletionVector,
+    LayoutBoxes,
     RemovedFile,
     TableFacts,
     TableRecord,
@@ -202,7 +205,6 @@ from maintainer.model.table.table_facts import (
     Update,
 )
 from maintainer.model.table.table_features import REWRITABLE_FEATURES, unsupported_features
-from maintainer.model.table.vector_names import vector_path
 from maintainer.planning.curve.curve import key_of
 from maintainer.planning.curve.curve_files import curve_files
 from maintainer.planning.curve.revision import PROPERTY_PREFIX, Revision, make_column
@@ -217,7 +219,7 @@ from maintainer.policy.predicate.partition_predicate import parse_predicate
 from maintainer.policy.predicate.predicate_lex import PredicateError
 from maintainer.policy.project.policy_changes import PolicyChanges, PolicyWork, TableChange
 from maintainer.policy.project.policy_project import load_project
-from maintainer.policy.project.price_settings import Prices
+from maintainer.policy.project.project_sections import Prices
 from maintainer.policy.property_names import KNOWN_PROPERTIES, PropertyKind
 from maintainer.policy.resolve.policy_values import NOT_SET, ValueChange
 from maintainer.policy.resolve.resolved import (
@@ -253,8 +255,7 @@ from maintainer.report.html.page import Page, Served, message_page, render_page
 from maintainer.report.html.run_view import ReportProject, run_view
 from maintainer.report.html.table_pages import TableRecord as PageRecord
 from maintainer.report.html.table_pages import table_page
-from maintainer.report.plan.comparison_markdown import Comparison
-from maintainer.report.plan.plan_markdown import render_failure_markdown, render_plan_markdown
+from maintainer.report.plan.plan_markdown import Comparison, render_failure_markdown, render_plan_markdown
 from maintainer.report.plan.plan_text import PlanOptions as PlanTextOptions
 from maintainer.report.plan.plan_text import render_plan
 from maintainer.report.plan.why_text import render_why
@@ -267,8 +268,7 @@ from maintainer.report.status_documents import history_csv, history_json, status
 from maintainer.report.status_text import render_history, render_status
 from maintainer.report.style import Style
 from maintainer.verification import great_expectations_suite
-from maintainer.verification.audit import audit
-from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
+from maintainer.verification.commit_checks_after import GreatExpectationsVerifier, audit
 from maintainer.verification.great_expectations_suite import validate_frame
 from maintainer.verification.verification_result import Pair, Verification
 from tests.support.runs.planned_steps import run_fleet

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from maintainer.app.lookback.copied_logs import own_rows
+from maintainer.app.lookback.ledger_access import own_rows
 from maintainer.app.planning.reader_pool import ReaderPool
 from maintainer.app.project_folders import Project
-from maintainer.app.selection.tables_at_once import looked_at_at_once
+from maintainer.app.selection.chosen_tables import looked_at_at_once
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import Engine, TableReader
 from maintainer.errors import MaintainerError

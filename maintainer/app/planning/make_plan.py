@@ -1,7 +1,8 @@
 """Make a plan: read each table's facts, call the pure planner, and fit the result into the project's budgets.
 
 Nothing here writes to a table. A few workers read tables at once, each in a session of its own. A table that cannot be
-read becomes a problem in the plan and never stops the others.
+read becomes a problem in the plan and never stops the others. The policies of a Git commit are planned for the same
+tables, to be compared.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
-from maintainer.app.planning.gone_tables import gone_tables, tables_found_before
-from maintainer.app.planning.policy_places import PolicyPlaces, neighbours
-from maintainer.app.planning.read_table import plan_beside_writers, read_for_planning
-from maintainer.app.planning.reader_pool import DEFAULT_TABLE_SECONDS, ReaderPool
+from maintainer.app.planning.policy_places import PolicyPlaces, gone_tables, neighbours, tables_found_before
+from maintainer.app.planning.reader_pool import (
+    DEFAULT_TABLE_SECONDS,
+    ReaderPool,
+    plan_beside_writers,
+    read_for_planning,
+)
 from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import Project
-from maintainer.app.selection.tables_at_once import looked_at_at_once
+from maintainer.app.selection.chosen_tables import looked_at_at_once
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import Engine, SignOfLife, TablePlaces, TableReader
 from maintainer.engine.refusing_buckets import RefusingBuckets
-from maintainer.engine.stages import SILENT, StageListener
+from maintainer.engine.session_options import SILENT, StageListener
 from maintainer.errors import EnvironmentUnfit, MaintainerError, StoreRefusal, TableError
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.folder.atomic_files import reading_runs
@@ -35,10 +39,13 @@ from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
 from maintainer.planning.budget.run_budget import within_budget
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import absent_plan, assemble, problem_plan
+from maintainer.policy.project.policy_changes import policy_changes, shared_changes, shared_values, shared_values_at
 from maintainer.policy.project.project_settings import LEDGER_POLICY, Budget
 from maintainer.policy.project.table_search import TableProblem
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.table_names import identity
+from maintainer.policy.yaml.discovery import find_files
+from maintainer.report.plan.plan_markdown import Comparison
 from maintainer.units import count_of
 
 
@@ -296,3 +303,43 @@ def fit(project: Project, plan: Plan, given: Budget) -> Plan:
     if not budgets.bounded:
         return plan
     return within_budget(plan, budgets, learn(past_lessons(project.runs_dir), plan))[0]
+
+
+def new_policies(project: Project, before: Sequence[ResolvedPolicy], ref: str) -> NewPolicies:
+    """Return the tables that have a policy now and had none at a commit.
+
+    Args:
+        project: The project as it is now.
+        before: The policies at the commit.
+        ref: The commit, for messages.
+    """
+    known = {identity(policy.table) for policy in before}
+    return NewPolicies(ref, frozenset(identity(policy.table) for policy in project.policies) - known)
+
+
+def compare_plan(
+    project: Project, engine: Engine, request: PlanRequest, made: Plan, before: Sequence[ResolvedPolicy], ref: str
+) -> Comparison:
+    """Plan the tables of a plan by the policies as they were; a table whose policy is the same is not read again.
+
+    Args:
+        project: The project as it is now.
+        engine: Reads the tables.
+        request: What ``made`` was made from.
+        made: The plan by the policies as they are now.
+        before: The policies at the commit.
+        ref: The commit.
+    """
+    now = {identity(policy.table): policy.digest for policy in project.policies}
+    planned = {identity(table.ref): table for table in made.tables}
+    in_plan = {identity(policy.table): policy for policy in before if identity(policy.table) in planned}
+    changed = tuple(policy for key, policy in in_plan.items() if now.get(key) != policy.digest)
+    request = replace(request, purpose=f" by the policies of {ref}")
+    plan_before = make_plan(project, engine, replace(request, policies=changed, on_table=None, problems=()))
+    same = tuple(planned[key] for key, policy in in_plan.items() if now.get(key) == policy.digest)
+    root = project.root
+    shared = shared_changes(
+        shared_values_at(project.loaded, ref), shared_values(find_files(root), root), before, project.policies
+    )
+    whole = replace(plan_before, tables=(*plan_before.tables, *same))
+    return Comparison(ref, policy_changes(before, project.policies), whole, shared)

@@ -23,9 +23,8 @@ from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.run.amounts import Amounts, proofs_of
 from maintainer.model.run.outcome import RunOutcome, StepStatus
 from maintainer.model.table.table_facts import TableRef
-from maintainer.planning.budget.expected_time import added_up, misses_of, speed_key
 from maintainer.planning.budget.ranking import Timed, pace_of
-from maintainer.planning.budget.run_budget import Learned
+from maintainer.planning.budget.run_budget import Learned, added_up, misses_of, speed_key
 
 MAX_RUNS_LEARNED_FROM = 60
 LESSONS_FILE = "lessons.json"

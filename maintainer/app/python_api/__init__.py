@@ -4,10 +4,8 @@
 stderr comes as events; what it says by an exit code is returned or raised.
 """
 
-from maintainer.app.python_api.finished_run import Run, RunFailed
-from maintainer.app.python_api.plan_api import Plan
+from maintainer.app.python_api.answers import Plan, Rows, Run, RunFailed, Text
 from maintainer.app.python_api.project_api import Project
-from maintainer.app.python_api.rows import Rows, Text
 from maintainer.app.python_api.table_api import Table
 
 __all__ = ["Plan", "Project", "Rows", "Run", "RunFailed", "Table", "Text"]

@@ -10,26 +10,24 @@ from pathlib import Path
 from maintainer.app import operations
 from maintainer.app.engine_access import EngineOptions
 from maintainer.app.lookback.run_history import DEFAULT_ROWS, HistoryQuery
+from maintainer.app.planning.plan_output import read_saved_plan
 from maintainer.app.project_folders import PolicyProblems
 from maintainer.app.project_folders import Project as LoadedProject
-from maintainer.app.python_api.finished_run import Run
-from maintainer.app.python_api.plan_api import Plan
-from maintainer.app.python_api.rows import Rows, Text
+from maintainer.app.python_api.answers import Plan, Rows, Run, Text
 from maintainer.app.python_api.table_api import Table, history_of, run_of, since_ms_of, status_of, why_of
-from maintainer.app.running.saved_plan import read_saved_plan
 from maintainer.app.selection.chosen_tables import chosen_tables, named_policy
 from maintainer.app.selection.managed_search import needs_session, search_tables
 from maintainer.app.selection.run_spec import RunSpec, SelectionOptions
 from maintainer.app.status.written_report import write_report
-from maintainer.execution.fleet.rollout import parse_batches
-from maintainer.model.plan.lanes import Lane
+from maintainer.execution.fleet.fleet_bounds import parse_batches
 from maintainer.model.plan.plan import as_problem
+from maintainer.model.plan.step_parts import Lane
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.run.progress import ProgressSink
 from maintainer.planning.plan_input import PlanOptions
 from maintainer.report.diagnostics_report import finding_lines
 from maintainer.report.document import blocks
-from maintainer.report.html.notebook import notebook_html
+from maintainer.report.html.page import notebook_html
 from maintainer.report.text_layout import tables_and_ledger
 from maintainer.units import count_of
 

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 
 from maintainer.app import operations
 from maintainer.app.engine_access import EngineOptions
-from maintainer.app.lookback.recorded_steps import recorded_steps
 from maintainer.app.lookback.run_history import DEFAULT_ROWS, HistoryQuery
-from maintainer.app.planning.plan_rendering import decisions_text
+from maintainer.app.lookback.table_history import recorded_steps
+from maintainer.app.planning.plan_output import decisions_text
 from maintainer.app.project_folders import Project as LoadedProject
-from maintainer.app.python_api.finished_run import Run
-from maintainer.app.python_api.plan_api import Plan
-from maintainer.app.python_api.rows import Rows, Text
+from maintainer.app.python_api.answers import Plan, Rows, Run, Text
 from maintainer.app.running.run_listener import RunListener
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.status_look import auto_compact_of
@@ -22,7 +20,7 @@ from maintainer.model.plan.plan import Plan as PlanModel
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.run.progress import ProgressSink
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.report.html.notebook import notebook_html
+from maintainer.report.html.page import notebook_html
 from maintainer.report.policy_text import explain_text
 from maintainer.report.status_text import problem_line
 from maintainer.units import parse_duration

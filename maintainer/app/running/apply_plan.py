@@ -12,17 +12,15 @@ from maintainer.app.planning.make_plan import known_tables
 from maintainer.app.planning.policy_places import PolicyPlaces
 from maintainer.app.planning.run_statistics import keep_lessons
 from maintainer.app.project_folders import Project
+from maintainer.app.selection.chosen_tables import worked_on_at_once
 from maintainer.app.selection.run_spec import RunSpec
-from maintainer.app.selection.tables_at_once import worked_on_at_once
-from maintainer.engine.protocols import Engine, SignOfLife, TableReader
+from maintainer.engine.protocols import Engine, SignOfLife, TableReader, worker_name
 from maintainer.engine.refusing_buckets import RefusingBuckets
-from maintainer.engine.worker_names import worker_name
 from maintainer.errors import MaintainerError, Refused
 from maintainer.execution.fleet.fleet import Fleet
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.cancellation import StopSwitch
-from maintainer.execution.run.problem_of_error import problem_of
-from maintainer.execution.run.run_context import Clock, Emitter, RunContext, number_steps
+from maintainer.execution.run.run_context import Clock, Emitter, RunContext, number_steps, problem_of
 from maintainer.journal.folder.run_folder import new_run_id
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import LedgerSink
@@ -32,8 +30,7 @@ from maintainer.model.plan.plan_document import plan_bytes
 from maintainer.model.product_version import __version__
 from maintainer.model.run.outcome import Preparation, RunOutcome
 from maintainer.model.run.progress import ProgressSink
-from maintainer.model.table.files_seen import FilesSeen
-from maintainer.model.table.table_facts import TableRef
+from maintainer.model.table.table_facts import FilesSeen, TableRef
 from maintainer.planning.recheck.policy_bounds import beyond_policy
 from maintainer.planning.recheck.staleness import StaleReasons, check_age, recheck, refusal, refused_alone
 from maintainer.policy.resolve.policy_values import policy_values

@@ -1,13 +1,53 @@
-"""What a front end receives while a run or a watch goes on, and what it decides beforehand."""
+"""What a front end receives while a run or a watch goes on, its result at the end, and what it decides beforehand."""
 
 from __future__ import annotations
 
+import time
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
 
 from maintainer.app.planning.make_plan import TableLook
-from maintainer.app.run_result import RunResult
+from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
+from maintainer.model.run.exit_codes import exit_code
+from maintainer.model.run.outcome import Preparation, RunOutcome
 from maintainer.model.run.progress import ProgressSink
+
+
+class PreparationClock:
+    """Runs from the moment in which it is made."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._started = self._began
+
+    def started(self) -> None:
+        """Record that the engine is up and planning begins."""
+        self._started = time.monotonic()
+
+    def planned(self) -> Preparation:
+        """Record that planning is over, and return what both took."""
+        return Preparation(self._started - self._began, time.monotonic() - self._started)
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What came of a run.
+
+    ``outcome`` has every table with its steps, commits, proofs and errors. ``problems`` went wrong beside the tables,
+    such as a ledger that could not be written.
+    """
+
+    outcome: RunOutcome
+    plan: Plan
+    run_folder: Path
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What the command line would end with; 0 is falsy."""
+        return exit_code(self.outcome)
 
 
 class RunListener:

@@ -1,9 +1,15 @@
-"""Choose the tables that an operation works on, after a search for those that only rules manage."""
+"""Choose the tables that an operation works on: after a search for those that only rules manage, and within reach.
+
+It is decided here how many of them are looked at, or worked on, side by side where nobody said. A table on a disk
+keeps a processor busy. One on a store mostly waits for answers, so many of them can wait together; what they ask for
+is bounded for the process by its client, and what they compute by its processors.
+"""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -17,10 +23,14 @@ from maintainer.app.selection.managed_search import (
     with_recorded_tables,
 )
 from maintainer.app.selection.run_spec import Look, RunSpec, choose
-from maintainer.policy.project.table_search import SearchPlaces, TableProblem
-from maintainer.policy.project.unsearched_places import may_be_meant
+from maintainer.delta.spark.start_conf import machine_memory_bytes
+from maintainer.engine.protocols import SignOfLife
+from maintainer.model.table.store_kinds import store_kind
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.project.table_search import SearchPlaces, TableProblem, may_be_meant
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.table_names import identity, table_ref, whole_name_needed
+from maintainer.units import count_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,3 +233,58 @@ class WatchedTables:
             spec = replace(self.spec, selection=replace(self.spec.selection, allow_empty=True))
             self.chosen = chosen_tables(self.project, spec, command="watch")
         return self.chosen.policies
+
+
+LOOKS_ON_DISK, LOOKS_ON_STORE = 2, 16
+MOST_WORKED_ON = 8
+"""More get Delta and this process to wait for each other."""
+
+TABLE_BYTES = 512 << 20
+"""Memory for each table that is worked on: what its files take in this process and in Spark."""
+
+
+def looked_at_at_once(tables: Iterable[TableRef]) -> int:
+    """Return how many tables are looked at side by side."""
+    return LOOKS_ON_STORE if _any_on_store(tables) else LOOKS_ON_DISK
+
+
+def worked_on_at_once(tables: Iterable[TableRef]) -> int:
+    """Return how many tables are rewritten and cleaned side by side."""
+    most = MOST_WORKED_ON if _any_on_store(tables) else min(2, os.cpu_count() or 1)
+    return max(1, min(most, machine_memory_bytes() // TABLE_BYTES))
+
+
+def _any_on_store(tables: Iterable[TableRef]) -> bool:
+    """Whether some lie where each file is asked for over the network; a name's place is not known yet."""
+    return any(not table.is_path or store_kind(table.location).asks_by_request for table in tables)
+
+
+def tables_out_of_reach(
+    opened: OpenedEngine, tables: Iterable[TableRef], *, ends: bool = True
+) -> Mapping[str, SignOfLife]:
+    """Begin to ask where tables are, and return what tells for each, by its identifier, whether that is away.
+
+    It waits only where nothing else can be done meanwhile.
+
+    Args:
+        opened: The engine.
+        tables: The tables that will be opened.
+        ends: Whether the command ends where none of them can be reached.
+
+    Raises:
+        MaintainerError: T435 or E647, all of them are certainly away.
+    """
+    refs = {ref.identifier: ref for ref in tables}
+    signs = opened.signs_of_life(refs.values())
+    if not ends or not refs or len(signs) < len(refs):
+        return signs
+    lost = {}
+    for name in sorted(refs):
+        if (error := signs[name].error()) is None:
+            return signs
+        lost[name] = error
+    first, *others = lost
+    error = lost[first]
+    error.where = first + (f" and {count_of(len(others), 'more table')}" if others else "")
+    error.found = "; ".join(sorted({table.found or "" for table in lost.values()}))
+    raise error

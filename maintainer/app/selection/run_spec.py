@@ -1,7 +1,7 @@
 """Everything a user asks of an operation, as one value (tables, engine, limits), and the policies that it chooses.
 
-``--shard`` cuts a fleet among several drivers: each table belongs to exactly one shard, whatever else is in the
-fleet.
+``--shard`` cuts a fleet among several drivers: each table belongs to exactly one shard, whatever else is in the fleet.
+``result:`` selects by how each table ended in the last run.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import hashlib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -17,11 +17,14 @@ from typing import TypeVar
 
 from maintainer.app.engine_access import EngineOptions
 from maintainer.app.project_folders import describe_selection
+from maintainer.app.selection.recorded_tables import RecordedTable, current_tables, recorded_tables
 from maintainer.errors import ProjectError
-from maintainer.execution.fleet.rollout import BatchSize
+from maintainer.execution.fleet.fleet_bounds import BatchSize
+from maintainer.journal.memory.past_runs import PastRun, past_runs
 from maintainer.journal.store.state_access import runs_dir_of
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import SetPropertiesStep
+from maintainer.model.run.outcome import TableStatus
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.plan_input import PlanOptions
 from maintainer.policy.project.policy_changes import modified_tables
@@ -127,7 +130,7 @@ def choose(
         changed = cache(partial(modified_tables, project, options.since))  # git is asked once, and only if need be
         methods[Method.STATE] = lambda identifier, _value: identifier in changed() or identifier in broken
     if include.needs(Method.RESULT) or leave_out.needs(Method.RESULT):
-        from maintainer.app.selection.last_run import ended_as  # planning is loaded only when it is asked for
+        from maintainer.app.selection.run_spec import ended_as  # planning is loaded only when it is asked for
 
         methods[Method.RESULT] = ended_as(tables, runs_dir_of(project.project, every_run=True))
     if look is Look.COMES:
@@ -251,3 +254,54 @@ class RunSpec:
         if self.origin:
             return (self.origin, *shard)
         return (*describe_selection(self.selection.select, self.selection.exclude), *shard)
+
+
+_STATUSES: Mapping[str, frozenset[TableStatus]] = {
+    "success": frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE}),
+    "failed": frozenset({TableStatus.FAILED, TableStatus.VERIFY_FAILED}),
+    "verify_failed": frozenset({TableStatus.VERIFY_FAILED}),
+    "skipped": frozenset({TableStatus.NOT_REACHED, TableStatus.YIELDED}),
+    "waiting": frozenset({TableStatus.WAITING}),
+    "interrupted": frozenset({TableStatus.INTERRUPTED}),
+    "refused": frozenset({TableStatus.BLOCKED, TableStatus.UNSUPPORTED}),
+}
+"""The words of the selector to how a table can end; a failed verification has failed, too."""
+
+
+def last_results(runs_dir: Path) -> tuple[tuple[RecordedTable, TableStatus], ...]:
+    """Return each table of the newest run, and how it ended.
+
+    Raises:
+        ProjectError: E624 there is no run, or the newest one cannot be read: an older one would answer wrongly.
+        EnvironmentUnfit: E641 the folder of runs cannot be listed.
+    """
+    run = next(iter(past_runs(runs_dir)), None)
+    if not isinstance(run, PastRun):
+        why = "`result:` asks for the last run, and there is none"
+        raise ProjectError(
+            why if run is None else f"the last run cannot be read: {run[1]}",
+            code="E624",
+            where=str(runs_dir if run is None else run[0]),
+            help="select by name or tag, or run `maintainer apply` for all tables",
+        )
+    recorded = recorded_tables(run.plan)
+    return tuple((recorded.get(table.ref, RecordedTable(table.ref)), table.status) for table in run.outcome.tables)
+
+
+def ended_as(refs: Iterable[TableRef], runs_dir: Path) -> Callable[[str, str], bool]:
+    """Read the newest run, and return the check whether a table of today ended as a value of ``result:`` says.
+
+    A table that was not in the run ended in no way.
+
+    Args:
+        refs: All tables that may be asked about, also under other policy names than in the run.
+        runs_dir: The folder of all runs.
+
+    Raises:
+        ProjectError: E624 there is no run, or the newest one cannot be read.
+        EnvironmentUnfit: E641 the folder of runs cannot be listed.
+    """
+    results, tables = last_results(runs_dir), current_tables(refs, runs_dir)
+    return lambda identifier, value: any(
+        status in _STATUSES[value] and tables[identifier].was(recorded) for recorded, status in results
+    )

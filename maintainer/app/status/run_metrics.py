@@ -14,8 +14,7 @@ from prometheus_client.registry import Collector
 
 from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.project_folders import Project
-from maintainer.app.status.past_steps import PastSteps
-from maintainer.app.status.status_look import status_row
+from maintainer.app.status.status_look import PastSteps, status_row
 from maintainer.errors import ExitCode
 from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import exit_code

@@ -7,7 +7,7 @@ import click
 from maintainer.app.engine_access import open_engine, project_engine
 from maintainer.app.lookback.ledger_access import RebuildEnd, RebuildRequest, rebuild_ledger
 from maintainer.app.running.apply_plan import open_journal
-from maintainer.app.running.break_lease import break_leases_on, leases_now
+from maintainer.app.running.run_control import break_leases_on, leases_now
 from maintainer.app.selection.chosen_tables import chosen_tables
 from maintainer.app.selection.managed_search import search_tables
 from maintainer.app.selection.run_spec import RunSpec

@@ -11,9 +11,8 @@ import click
 
 from maintainer.app import operations
 from maintainer.app.planning.make_plan import TableLook
-from maintainer.app.planning.plan_rendering import plan_options
+from maintainer.app.planning.plan_output import check_place, plan_options, save_plan
 from maintainer.app.project_folders import PolicyProblems, Project
-from maintainer.app.running.saved_plan import check_place, save_plan
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.context import CliContext, open_project, print_as, print_search
 from maintainer.cli.options import (

@@ -15,20 +15,18 @@ from typing import TYPE_CHECKING
 import click
 
 from maintainer.app import operations
-from maintainer.app.planning.gone_tables import tables_found_before
 from maintainer.app.planning.make_plan import TableLook
-from maintainer.app.run_result import RunResult
-from maintainer.app.running.run_listener import RunListener
-from maintainer.app.running.saved_plan import read_saved_plan
-from maintainer.app.running.stop_run import stop_run
+from maintainer.app.planning.plan_output import read_saved_plan
+from maintainer.app.planning.policy_places import tables_found_before
+from maintainer.app.running.run_control import stop_run
+from maintainer.app.running.run_listener import RunListener, RunResult
 from maintainer.app.running.watch_loop import WatchBounds
 from maintainer.app.selection.chosen_tables import chosen_before_session
 from maintainer.app.selection.left_undone import LeftUndone, RunRest, left_undone, taken_up, unfinished_tables
 from maintainer.app.selection.managed_search import declared_places, with_recorded_tables
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.metrics_endpoint import DEFAULT_HOST, metrics_endpoint
-from maintainer.cli.act.approval import YES, is_approved, require_approval
-from maintainer.cli.act.run_output import RunOutput, exit_code_of
+from maintainer.cli.act.run_output import YES, RunOutput, exit_code_of, is_approved, require_approval
 from maintainer.cli.bug_report import report_bug
 from maintainer.cli.context import CliContext, now_ms, open_project, print_document, warn
 from maintainer.cli.options import (

@@ -1,4 +1,8 @@
-"""Shows a run of ``apply``, ``retry`` or ``watch``: the plan before it, its progress, problems, and the result."""
+"""Shows a run of ``apply``, ``retry`` or ``watch``: the plan before it, its progress, problems, and the result.
+
+It asks before tables are changed, as Terraform does: a person agrees on a terminal, a pipeline says ``--yes``. Where
+there is nobody to ask and nobody has agreed, a command refuses before it looks at any table.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,10 @@ import click
 
 from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.project_folders import Project, local_zone
-from maintainer.app.run_result import RunResult
-from maintainer.app.running.run_listener import RunListener
-from maintainer.cli.act.approval import is_approved
+from maintainer.app.running.run_listener import RunListener, RunResult
 from maintainer.cli.act.plan_command import plan_text, print_table_planned
 from maintainer.cli.context import CliContext, note, print_document, warn
-from maintainer.errors import ExitCode
+from maintainer.errors import ExitCode, ProjectError
 from maintainer.errors.foreign_text import visible_json
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.product_version import __version__
@@ -29,7 +31,7 @@ from maintainer.report.run.progress_text import ProgressText
 from maintainer.report.run.run_findings import joined, render_junit, run_findings
 from maintainer.report.run.run_text import render_run, run_markdown
 from maintainer.report.status_documents import end_json
-from maintainer.report.style import Style, cursor_wanted
+from maintainer.report.style import Style, cursor_wanted, is_terminal
 from maintainer.report.text_layout import printable
 
 RUN_FOLDER_OUTPUT = "run-folder"
@@ -141,3 +143,31 @@ def _from_here(path: Path) -> str:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
         return str(path)
+
+
+YES = click.option("--yes", is_flag=True, help="Do not ask. Needed without a terminal.")
+
+
+def require_approval(*, yes: bool, command: str, first: str) -> None:
+    """Refuse a command that changes tables where nobody agreed and nobody can be asked.
+
+    Args:
+        yes: Whether ``--yes`` was given.
+        command: The command, for the message.
+        first: What a person can look at or should know before agreeing to it.
+
+    Raises:
+        ProjectError: E628.
+    """
+    if yes or (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        return
+    raise ProjectError(
+        f"`{command}` changes tables, and there is no terminal to ask whether it may",
+        code="E628",
+        help=f"in a pipeline write `{command} --yes`; {first}",
+    )
+
+
+def is_approved(question: str, *, yes: bool) -> bool:
+    """Ask a question on the terminal, unless ``--yes`` was given. Enter means no."""
+    return yes or click.confirm(question, default=False, err=True)

@@ -13,7 +13,7 @@ from maintainer.app.running.verify_commits import VerifyRequest, VerifyTarget, p
 from maintainer.app.selection.chosen_tables import chosen_tables, named_policy
 from maintainer.app.selection.managed_search import search_tables
 from maintainer.app.selection.run_spec import RunSpec
-from maintainer.cli.act.approval import YES, is_approved, require_approval
+from maintainer.cli.act.run_output import YES, is_approved, require_approval
 from maintainer.cli.context import CliContext, open_project, print_as, warn
 from maintainer.cli.options import ENGINE, SELECTION, TableName, output_option, spec_options
 from maintainer.errors import ExitCode

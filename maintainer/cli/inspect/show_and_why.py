@@ -14,7 +14,7 @@ from maintainer.app import operations
 from maintainer.app.engine_access import EngineOptions, project_engine
 from maintainer.app.lookback.run_history import history_row
 from maintainer.app.lookback.table_history import hook_rows
-from maintainer.app.planning.plan_rendering import decisions_text
+from maintainer.app.planning.plan_output import decisions_text
 from maintainer.app.project_folders import local_zone
 from maintainer.app.running.restore_files import UNDELETE_FILE
 from maintainer.app.running.verify_commits import VERIFICATION_FILE, verification_from_json, verification_json

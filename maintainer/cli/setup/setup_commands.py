@@ -29,7 +29,7 @@ from maintainer.errors.foreign_text import printable
 from maintainer.journal.folder.atomic_files import writing
 from maintainer.model.product_version import __version__
 from maintainer.model.table.store_kinds import S3_SCHEMES, STATE_PLACES
-from maintainer.policy.project.state_settings import DEFAULT_STATE, state_problem
+from maintainer.policy.project.project_sections import DEFAULT_STATE, state_problem
 from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA, shipped_text
 from maintainer.policy.table_names import absolute_path
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE, find_files

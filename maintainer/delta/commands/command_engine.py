@@ -1,23 +1,106 @@
-"""The command engine: one session for each worker, classic or over Spark Connect."""
+"""The command engine: one session for each worker, classic or over Spark Connect.
+
+For checks after a commit a table is read at one version, with public means only; rows are counted in the files.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from maintainer.delta.commands.command_facts import CommandTableReader
+from maintainer.delta.commands.command_facts import CommandTableReader, read_version, storage_of
 from maintainer.delta.commands.command_session import CommandSession
-from maintainer.delta.commands.command_versions import CommandVersionReader
 from maintainer.delta.commands.command_writer import CommandTableWriter
+from maintainer.delta.log.actions import PartitionNames
 from maintainer.delta.log.s3_write_safety import SINGLE_WRITER
 from maintainer.delta.log.table_place import SpelledPlaces
+from maintainer.delta.proof.row_comparison import differing_rows
+from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.engine.step_meter import StepMeter
+from maintainer.model.table.table_facts import DataFile, TableFacts
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
+
+    from pyspark.sql import DataFrame
+
+
+class CommandVersionReader:
+    """Implements ``VersionReader`` on a command session."""
+
+    def __init__(self, session: CommandSession) -> None:
+        self._session = session
+
+    def dataframe(self, facts: TableFacts, version: int) -> DataFrame:
+        """The table at the version, by ``versionAsOf``.
+
+        Raises:
+            TableError: T403, the version cannot be read (cleaned away, or its log is damaged).
+        """
+        with table_errors(f"{facts.ref.identifier}@{version}"):
+            path = storage_of(self._session, facts).root_text
+            frame = self._session.spark.read.format("delta").option("versionAsOf", version).load(path)
+            frame.schema  # noqa: B018 - Spark Connect looks at the table only when it is asked for something
+            return frame
+
+    def columns(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+        """The columns that Spark's reader of the version gives, in order.
+
+        Raises:
+            TableError: T403, the version cannot be read.
+        """
+        return tuple(self.dataframe(facts, version).columns)
+
+    def row_count(self, facts: TableFacts, version: int, *, scan: bool, beside: int | None = None) -> int:
+        """Rows at the version: from all files, or (``scan=False``) as the log says; -1 where the log cannot say."""
+        frame = self.dataframe(facts, version) if scan else None
+        with table_errors(f"{facts.ref.identifier}@{version}"):
+            if frame is not None:
+                return int(frame.count())
+            counts = [file.live_records for file in self._files(facts, version)]
+            return -1 if None in counts else sum(count or 0 for count in counts)
+
+    def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+        """Live data files and deletion vectors of the version that are not on storage, or not with the logged size."""
+        with table_errors(f"{facts.ref.identifier}@{version}"):
+            storage = storage_of(self._session, facts)
+            expected: dict[str, tuple[str, int | None]] = {}
+            for file in self._files(facts, version):
+                expected[storage.uri(file.path)] = (file.path, file.size_bytes)
+                vector = storage.vector_uri_of_id(file.deletion_vector.unique_id) if file.deletion_vector else None
+                if vector is not None:
+                    # A deletion vector file holds several vectors; the log knows no size of the file.
+                    expected[vector] = (vector, None)
+            sizes = storage.sizes(expected)
+        return tuple(
+            sorted(name for uri, (name, size) in expected.items() if uri not in sizes or size not in (None, sizes[uri]))
+        )
+
+    def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
+        """Return the paths, as the log writes them, where a file exists now."""
+        with table_errors(facts.ref.identifier):
+            storage = storage_of(self._session, facts)
+            uris = {path: storage.uri(path) for path in paths}
+            sizes = storage.sizes(uris.values())
+            return frozenset(path for path, uri in uris.items() if uri in sizes)
+
+    def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
+        """Rows in one version and not in the other, as multisets: grouped by their values, not by hashes."""
+        a, b = self.dataframe(facts, version_a), self.dataframe(facts, version_b)
+        with table_errors(f"{facts.ref.identifier}@{version_a}..{version_b}"):
+            return differing_rows(a, b)
+
+    def _files(self, facts: TableFacts, version: int) -> tuple[DataFile, ...]:
+        """The live files of a version, as the log says."""
+        if version == facts.version:
+            return facts.files
+        state = read_version(storage_of(self._session, facts), version).state
+        names = PartitionNames.of(state.metadata)
+        return tuple(file.data_file(names) for file in state.files.values())
+
 
 FaultHook = Callable[[int], None]
 

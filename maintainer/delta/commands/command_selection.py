@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from maintainer.delta.commands.command_facts import no_command
-from maintainer.delta.commands.sql_statements import in_partitions, optimize, partition_types, reorg_purge
+from maintainer.delta.commands.command_session import in_partitions, optimize, partition_types, reorg_purge
 from maintainer.delta.spark.session_settings import PADS_CHAR
 from maintainer.errors import CommitConflict, Refused
 from maintainer.model.plan.steps import (

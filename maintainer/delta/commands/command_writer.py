@@ -1,8 +1,8 @@
 """Run Delta's commands for the steps of a plan, and prove each commit afterwards.
 
-Delta picks the files, writes and commits in one go. So a wrong rewrite is found after its commit, not before as with
-the transaction engine. Its receipt then carries a failed proof, the table goes into quarantine, and the version before
-is intact.
+Delta picks the files, writes and commits in one go; the log tells whether its commit landed, did not, or is unknown.
+So a wrong rewrite is found after its commit, not before as with the transaction engine. Its receipt then carries a
+failed proof, the table goes into quarantine, and the version before is intact.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-from maintainer.delta.commands.command_commit import run_stamped
 from maintainer.delta.commands.command_facts import CommandTableReader, deletes_nothing
 from maintainer.delta.commands.command_selection import (
     Selected,
@@ -21,15 +20,30 @@ from maintainer.delta.commands.command_selection import (
     refuse_part_of_a_partition,
     select,
 )
-from maintainer.delta.commands.command_session import CommandSession
+from maintainer.delta.commands.command_session import CommandSession, set_properties, table_of_path
 from maintainer.delta.commands.command_storage import CommandStorage
-from maintainer.delta.commands.sql_statements import set_properties, table_of_path
+from maintainer.delta.jvm import changed_settings
 from maintainer.delta.log.actions import CommittedFiles, PartitionNames, committed_files, data_file
+from maintainer.delta.log.commit_history import find_stamp
 from maintainer.delta.log.conflicting_commit import files_gone, find_conflicting_commit
 from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
 from maintainer.delta.proof.row_comparison import MAX_JUDGED_SOURCES
-from maintainer.delta.storage.failures.engine_failures import message_of, table_errors
-from maintainer.delta.transaction.landed_commit import rewrite_receipt
+from maintainer.delta.storage.failures.engine_failures import (
+    NOT_COMMITTED_HELP,
+    commit_failed,
+    describe,
+    is_cancelled,
+    is_conflict,
+    message_of,
+    table_errors,
+)
+from maintainer.delta.storage.failures.machine_failures import (
+    damaged_file_error,
+    is_missing,
+    missing_file_error,
+    storage_error,
+)
+from maintainer.delta.transaction.commit_fate import USER_METADATA, rewrite_receipt, settled
 from maintainer.delta.transaction.property_commit import check_as_planned, refused_properties
 from maintainer.delta.transaction.requirements import LOSES_ROWS, refuse_unsafe_reads, table_dropped, table_replaced
 from maintainer.delta.verify.version_proof import prove_version
@@ -39,6 +53,8 @@ from maintainer.errors import (
     CheckImpossible,
     CommitConflict,
     CommitNotLanded,
+    FileAbsent,
+    Interrupted,
     MaintainerError,
     TableError,
 )
@@ -274,3 +290,73 @@ def _unchecked(facts: TableFacts, version: int, why: str) -> CheckImpossible:
         found=why,
         help="the files that it replaced are not deleted until it is proven; the next apply tries that first",
     )
+
+
+LEFT_BEHIND = "files that the command wrote may be left in the table's folder; they are not part of the table"
+
+
+def run_stamped(
+    session: CommandSession,
+    storage: Callable[[], CommandStorage],
+    facts: TableFacts,
+    statement: str,
+    settings: Mapping[str, str | None],
+    stamp: CommitStamp,
+) -> int | None:
+    """Run a statement with the stamp in its commits; return the first version that carries it.
+
+    Args:
+        session: The worker's.
+        storage: Opens the table's storage afresh.
+        facts: The table right before; the stamp is looked for above its version.
+        statement: The command.
+        settings: What it runs with; put back afterwards.
+        stamp: Ours.
+
+    Returns:
+        The version, or None if the command succeeded and committed nothing.
+
+    Raises:
+        CommitConflict: C701, another writer won.
+        CommitNotLanded: C702, it failed and nothing of it is in the log.
+        TableError: T405, permission denied.
+        EnvironmentUnfit: E631, storage is full.
+        CommitUnknown: C703, the answer was lost and the log could not settle it.
+        Interrupted: C710, cancelled, and nothing of it is in the log.
+    """
+    where = facts.ref.identifier
+
+    def find() -> int | None:
+        return find_stamp(storage(), stamp, after_version=facts.version)
+
+    def attempt() -> int | None:
+        with changed_settings(session.spark, {**settings, USER_METADATA: stamp.to_json()}):
+            session.rows(statement)
+        return find()
+
+    return settled(attempt, find, lambda error: _not_landed(error, where), where=where)
+
+
+def _not_landed(error: Exception, where: str) -> MaintainerError:
+    chain = describe(error)
+    if is_conflict(chain):
+        return CommitConflict(
+            "another writer won", where=where, found=message_of(error), help=f"plan again; {LEFT_BEHIND}"
+        )
+    if is_cancelled(chain):
+        return Interrupted(
+            "cancelled before anything was committed", where=where, help=f"run `maintainer apply` again; {LEFT_BEHIND}"
+        )
+    failure = storage_error(chain, where) or damaged_file_error(chain, where) or missing_file_error(chain, where)
+    if failure is not None:
+        failure.help = f"{failure.help}; {LEFT_BEHIND}"
+        return failure
+    if is_missing(chain):
+        return FileAbsent(
+            "a file was missing while the command ran; nothing was committed",
+            where=where,
+            found=message_of(error),
+            help="if it is a file of the table, the table was damaged before: see `maintainer explain T408`",
+        )
+    what = "Delta's command failed; nothing was committed"
+    return commit_failed(what, where, chain, f"{NOT_COMMITTED_HELP}; {LEFT_BEHIND}")

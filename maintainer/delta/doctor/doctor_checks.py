@@ -21,7 +21,6 @@ from maintainer.delta.doctor.doctor_model import Check, Status, check_connect, g
 from maintainer.delta.doctor.remote_tables import check_remote_tables
 from maintainer.delta.engine.endpoint_probe import signs_of_life
 from maintainer.delta.jvm import DeltaJvm, tested_pairs
-from maintainer.delta.spark.class_archive import ClassArchive
 from maintainer.delta.spark.connectors import connectors_to_bring
 from maintainer.delta.spark.installed_versions import (
     DELTA_VERSION,
@@ -33,6 +32,7 @@ from maintainer.delta.spark.installed_versions import (
 )
 from maintainer.delta.spark.jars import JARS_VARIABLE, ensure_jars, jar_folder, needed_jars, unfit_jars
 from maintainer.delta.spark.java_home import Java, inspect_java
+from maintainer.delta.spark.jvm_launch import ClassArchive
 from maintainer.delta.spark.session_settings import SLOW_DEFAULTS, slow_settings, unsafe_settings
 from maintainer.delta.spark.spark_session import SessionLease, open_session, worker_session
 from maintainer.delta.spark.start_conf import JAVA_OPTIONS

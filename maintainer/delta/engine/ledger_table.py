@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 from maintainer.delta.engine.ledger_append import append_in_process
 from maintainer.delta.jvm import OWN_LOG, ActiveSession, DeltaJvm, UnstartedSession
 from maintainer.delta.log.replay.version_replay import last_transaction
-from maintainer.delta.snapshot.log_reader import LogReader
-from maintainer.delta.snapshot.spark_reader import SparkReader
+from maintainer.delta.snapshot.log_reader import LogReader, SparkReader
 from maintainer.delta.storage.failures.engine_failures import as_table_error, as_write_error, describe, is_conflict
 from maintainer.delta.storage.table_storage import TableStorage, storage_of_path
 from maintainer.delta.verify.version_reader import files_at

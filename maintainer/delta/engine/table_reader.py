@@ -13,12 +13,9 @@ from maintainer.delta.engine.catalog_names import neighbours_in_catalog, root_of
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.commit_history import read_commits
 from maintainer.delta.log.replay.log_replay import LogReplay
-from maintainer.delta.snapshot.column_statistics import ranges_in, read_sample
-from maintainer.delta.snapshot.dropped_column_files import find_dropped_columns
+from maintainer.delta.snapshot.column_statistics import find_dropped_columns, ranges_in, read_sample
 from maintainer.delta.snapshot.find_tables import tables_below
-from maintainer.delta.snapshot.log_questions import LogQuestions
-from maintainer.delta.snapshot.log_reader import LogReader
-from maintainer.delta.snapshot.spark_reader import SparkReader
+from maintainer.delta.snapshot.log_reader import LogQuestions, LogReader, SparkReader
 from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.file_store import FileStore, one_spelling
 from maintainer.delta.storage.log_paths import path_uri
@@ -118,7 +115,7 @@ class DeltaTableReader(LogQuestions):
             return read_sample(self._jvm, log, self._jvm.update(log), facts, self._live_files, columns, max_rows)
 
     def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
-        """Return the keys of files that hold dropped columns; see ``dropped_column_files``."""
+        """Return the keys of files that hold dropped columns; see ``find_dropped_columns``."""
         with self._reading(facts.ref.identifier):
             return find_dropped_columns(self._jvm, facts, files, self._live_files.statistics(facts, facts.version))
 

@@ -9,9 +9,32 @@ from maintainer.delta.jvm import parquet_calls as parquet
 from maintainer.delta.jvm import storage_calls as storage
 from maintainer.delta.jvm import transaction_calls as transaction
 from maintainer.delta.jvm.catalog_calls import CatalogCalls
-from maintainer.delta.jvm.gateway import tested_pairs
-from maintainer.delta.jvm.task_calls import TaskCalls
+from maintainer.delta.jvm.gateway import Gateway, tested_pairs
 from maintainer.errors import EnvironmentUnfit
+
+
+class TaskCalls(Gateway):
+    """Reads of Spark's status tracker, which knows the newest thousand jobs."""
+
+    def tasks_of(self, group: str) -> tuple[int, int]:
+        """Count the tasks of the stages of a job group's active jobs: done, and all. (0, 0) where none is active."""
+        tracker = self.spark.sparkContext.statusTracker()
+        active = tracker.getActiveJobsIds()
+        if not active:
+            return 0, 0
+        # As a string: each element of a Java array would be a call of its own.
+        known = self._jvm.java.util.Arrays.toString(tracker._jtracker.getJobIdsForGroup(group))
+        of_group = {int(number) for number in known.strip("[]").split(",") if number.strip()}
+        done = total = 0
+        for job_id in of_group.intersection(active):
+            job = tracker.getJobInfo(job_id)
+            for stage_id in job.stageIds if job is not None else ():
+                stage = tracker.getStageInfo(stage_id)
+                if stage is not None:
+                    done += stage.numCompletedTasks
+                    total += stage.numTasks
+        return done, total
+
 
 REQUIRED = commit_store.REQUIRED + log.REQUIRED + parquet.REQUIRED + storage.REQUIRED + transaction.REQUIRED
 """Everything private that the engine calls of Delta, of Spark and of what Spark brings along."""

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from maintainer.delta.jvm import DeltaJvm, JavaObject, changed_settings
 from maintainer.delta.log.schema_names import fresh_prefix, quote
 from maintainer.delta.proof.fingerprint import HashedColumns, combine, hashed_columns, sum_expressions
-from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.statistics_figures import (
     MAX_COLUMNS,
     FileFigures,
+    Measured,
     StatisticsColumn,
     bound_expressions,
     bounds_schema,

@@ -11,11 +11,9 @@ from typing import Any
 from maintainer.delta.log.actions import to_physical
 from maintainer.delta.log.schema_names import indexed_schema, table_schema
 from maintainer.delta.proof.chunk_proof import compare_chunks
-from maintainer.delta.proof.measured_rows import Measured
-from maintainer.delta.proof.second_engine.column_values import compared_columns
-from maintainer.delta.proof.second_engine.deleted_rows import deleted_rows
+from maintainer.delta.proof.second_engine.column_values import compared_columns, deleted_rows
 from maintainer.delta.proof.second_engine.duckdb_rows import ComparedFile, judged_figures, measure_by_duckdb
-from maintainer.delta.proof.statistics_figures import statistics_columns
+from maintainer.delta.proof.statistics_figures import Measured, statistics_columns
 from maintainer.delta.storage.file_store import FilesHere
 from maintainer.delta.storage.table_log import TableLog
 from maintainer.model.run.outcome import Fingerprint

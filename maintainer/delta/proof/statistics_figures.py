@@ -3,8 +3,8 @@
 A reader skips a file by its bounds, so a bound that is too narrow hides rows as surely as a lost file. One row of
 figures is computed for each file: its rows, the nulls of each column, for each column whether rows lie outside of its
 bounds, and for each bound of a number or date whether a row reaches it. Values of fixed width are first aggregated to
-their extremes, which are then compared with the bounds: one step for each row instead of three. Each string is compared
-directly, because an aggregate over strings would make Spark sort all rows.
+their extremes, which are then compared with the bounds: one step for each row instead of three. Each string is
+compared directly, because an aggregate over strings would make Spark sort all rows.
 
 What Delta 4.4.0 writes (``StatisticsCollection``): bounds for numbers, dates, timestamps and plain strings, also
 inside structs; a null count for every column; names under which the columns are stored. Timestamps are cut to whole
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from maintainer.delta.log.schema_names import quote
+from maintainer.model.run.outcome import Fingerprint
 
 MAX_COLUMNS = 40
 """Columns whose statistics one Spark job checks: more than Delta collects by default (32)."""
@@ -216,3 +217,19 @@ def _beyond(column: StatisticsColumn, number: int, bounds: str) -> str:
     # Readers add the millisecond that a bound may be cut by. At either end of the range one of the sums would overflow.
     later = f"{most} - INTERVAL '0.001' SECOND >= {high}", f"{most} >= {high} + INTERVAL '0.001' SECOND"
     return f"{least} < {low} OR if({most} > {high}, if(year({most}) > 0, {later[0]}, {later[1]}), false)"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Both sides as they were measured; ``files`` are the figures of the written files, in their order.
+
+    ``sources`` are those of the files that were read, where their statistics are judged, too; None for a file whose
+    statistics could not be compared.
+    """
+
+    read: Fingerprint
+    written: Fingerprint
+    columns: tuple[StatisticsColumn, ...]
+    files: tuple[FileFigures, ...]
+    uncovered_columns: tuple[str, ...]
+    sources: tuple[FileFigures | None, ...] = ()

@@ -12,16 +12,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from maintainer.delta.log.staged_file import WrittenFile
-from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.row_comparison import FileSet, measure, measure_both, with_part_of_sources
 from maintainer.delta.proof.rows_here import chunks_here, figures_here, rows_here
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
+from maintainer.delta.proof.statistics_figures import Measured
 from maintainer.delta.proof.statistics_verdict import source_findings
 from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.delta.rewrite.commit.batch_transaction import begin
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.model.closed_types import TextEnum, assert_never
-from maintainer.model.plan.lanes import (
+from maintainer.model.plan.step_parts import (
     MAX_DELETED_ROWS,
     NOTHING_JUDGED,
     Lane,

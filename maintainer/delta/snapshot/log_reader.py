@@ -1,25 +1,35 @@
-"""Read a table's newest version from its log's files, without a JVM.
+"""Read a table's newest version from its log's files, without a JVM, or through Spark's own Delta.
 
 A Spark query for each table would take most of a fleet's night. A test compares all answers with those of Spark's
-reader, for every kind of table that we know.
+reader, for every kind of table that we know. What a table's commits answer is asked in the same way by the readers of
+both engines.
 """
 
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.log.actions import LoggedFile
+from maintainer.delta.log.commit_history import find_stamp, read_stamp
 from maintainer.delta.log.replay.version_replay import replay_version
-from maintainer.delta.snapshot.table_state import replayed_facts
+from maintainer.delta.log.table_updates import read_updates
+from maintainer.delta.log.write_history import paths_of_rewrites, paths_of_zorder
+from maintainer.delta.snapshot.table_state import CLUSTERING_DOMAIN, TableState, replayed_facts
 from maintainer.delta.storage.failures.engine_failures import is_store_silent, no_table, not_delta
 from maintainer.delta.storage.failures.store_answers import KeysRefused
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.known_versions import KnownVersion, KnownVersions
+from maintainer.delta.storage.table_log import TableLog
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import TableError
+from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.log_names import LOG_FOLDER, is_of_log
-from maintainer.model.table.table_facts import TableFacts, TableRef
+from maintainer.model.table.table_facts import TableFacts, TableRef, Update
 
 _LOG = logging.getLogger(__name__)
 
@@ -90,3 +100,69 @@ def refuse_no_table(storage: TableStorage, listed: Mapping[str, StoredFile], whe
         raise no_table("there is no such table: the folder does not exist", where)
     what = "this is not a Delta table: it has no transaction log"
     raise not_delta(what, where, storage.root_uri, allowed=f"a folder with a {LOG_FOLDER}")
+
+
+class LogQuestions(ABC):
+    """The part of ``TableReader`` that needs a table's log and nothing else."""
+
+    @abstractmethod
+    def _log_of(self, facts: TableFacts) -> TableLog:
+        """The log of a table that facts were read of."""
+
+    @abstractmethod
+    def _reading(self, where: str) -> AbstractContextManager[None]:
+        """Raise exceptions of the block as errors of our own."""
+
+    def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
+        """See ``TableReader.find_commit``."""
+        with self._reading(facts.ref.identifier):
+            return find_stamp(self._log_of(facts), stamp, after_version=after_version)
+
+    def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
+        """See ``TableReader.stamp_of``."""
+        with self._reading(facts.ref.identifier):
+            return read_stamp(self._log_of(facts), version)
+
+    def updates(
+        self, facts: TableFacts, *, since_ms: int, after_version: int, until_version: int | None = None
+    ) -> tuple[Update, ...]:
+        """See ``TableReader.updates``."""
+        with self._reading(facts.ref.identifier):
+            log = self._log_of(facts)
+            return read_updates(log, facts, since_ms=since_ms, after_version=after_version, until_version=until_version)
+
+    def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
+        """See ``TableReader.zordered_paths``."""
+        with self._reading(facts.ref.identifier):
+            return paths_of_zorder(self._log_of(facts), facts, columns)
+
+    def rewritten_paths(self, facts: TableFacts, *, since_ms: int) -> frozenset[str]:
+        """See ``TableReader.rewritten_paths``."""
+        with self._reading(facts.ref.identifier):
+            return paths_of_rewrites(self._log_of(facts), facts, since_ms)
+
+
+class SparkReader:
+    """Facts through ``DeltaLog``: for logs that the replay does not read, and to compare its answers with."""
+
+    def __init__(self, jvm: DeltaJvm) -> None:
+        self._jvm = jvm
+
+    def facts(self, ref: TableRef, storage: TableStorage) -> TableFacts:
+        """The facts of the newest version of a table; see ``LogReader.facts``. Raises Delta's own exceptions."""
+        log = self._jvm.log_of_root(storage.folder.root)
+        snapshot = self._jvm.update(log)
+        if snapshot.version() < 0:
+            refuse_no_table(storage, {}, ref.identifier)
+        protocol = self._jvm.protocol(snapshot)
+        clustered = "clustering" in (protocol.get("writerFeatures") or ())
+        state = TableState(
+            location=self._jvm.location(log),
+            version=int(snapshot.version()),
+            committed_at_ms=int(snapshot.timestamp()),
+            metadata=self._jvm.metadata(snapshot),
+            protocol=protocol,
+            clustering=self._jvm.domain_metadata(snapshot).get(CLUSTERING_DOMAIN) if clustered else None,
+            indexed_schema=self._jvm.stats_schema(snapshot),
+        )
+        return state.facts(ref, map(LoggedFile.of, self._jvm.scan_files(snapshot)))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 from xml.sax.saxutils import escape
 
-from maintainer.engine.shared_change import SharedChange
+from maintainer.engine.side_call import SharedChange
 from maintainer.errors.foreign_text import without_secrets
 
 TAIL_LINES = 12

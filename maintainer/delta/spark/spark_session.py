@@ -31,11 +31,11 @@ from maintainer.delta.jvm import (
 )
 from maintainer.delta.spark import engine_log
 from maintainer.delta.spark import jvm_launch as launch
-from maintainer.delta.spark.class_archive import ClassArchive, class_archive
 from maintainer.delta.spark.connectors import connectors_to_bring
 from maintainer.delta.spark.installed_versions import Versions, check_versions, lacks_spark
 from maintainer.delta.spark.jars import ensure_jars
 from maintainer.delta.spark.java_home import inspect_java
+from maintainer.delta.spark.jvm_launch import ClassArchive, class_archive
 from maintainer.delta.spark.session_settings import (
     MIN_CORES,
     is_runtime_key,
@@ -54,8 +54,7 @@ from maintainer.delta.spark.start_conf import (
     refuse_connect,
     start_conf,
 )
-from maintainer.engine.session_options import SessionOptions
-from maintainer.engine.stages import SILENT, STARTING_JAVA, STARTING_SPARK, StageListener
+from maintainer.engine.session_options import SILENT, STARTING_JAVA, STARTING_SPARK, SessionOptions, StageListener
 from maintainer.errors import EnvironmentUnfit
 
 if TYPE_CHECKING:

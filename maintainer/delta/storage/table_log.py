@@ -14,8 +14,15 @@ from typing import Any
 from maintainer.delta.storage.file_store import FileSource, StoredFile, local_path
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.log_paths import log_readings, log_uri, path_uri
-from maintainer.model.table.log_names import COMMIT_NAME, LOG_FOLDER, SIDECAR_FOLDER, checksum_name, commit_name
-from maintainer.model.table.vector_names import vector_of_id, vector_path
+from maintainer.model.table.log_names import (
+    COMMIT_NAME,
+    LOG_FOLDER,
+    SIDECAR_FOLDER,
+    checksum_name,
+    commit_name,
+    vector_of_id,
+    vector_path,
+)
 
 INFO_BYTES = 64 << 10
 """So much of a commit holds its ``commitInfo``, which nearly every writer puts first."""

@@ -9,7 +9,7 @@ from maintainer.delta.storage.file_store import FileStore, StoredFile, one_spell
 from maintainer.delta.storage.log_paths import path_uri
 from maintainer.delta.storage.open_files import direct_files, files_of
 from maintainer.delta.storage.table_log import TableLog
-from maintainer.model.table.vector_names import vector_path
+from maintainer.model.table.log_names import vector_path
 
 
 class TableStorage(TableLog):

@@ -22,8 +22,8 @@ from maintainer.delta.storage.file_store import FileStore, java_quote
 from maintainer.delta.storage.log_paths import is_absolute, log_uri
 from maintainer.delta.storage.table_log import LogEntry, TableLog
 from maintainer.errors import MaintainerError
+from maintainer.model.table.log_names import vector_of_id
 from maintainer.model.table.table_facts import TableFacts, TableRef
-from maintainer.model.table.vector_names import vector_of_id
 
 CATALOG_SECONDS = 60.0
 """For so long a list of a catalog's tables is good: what is deleted was removed long before, at least by retention."""

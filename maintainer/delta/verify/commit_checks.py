@@ -10,16 +10,16 @@ from typing import Any
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import live_rows
 from maintainer.delta.log.conflicting_commit import removed_key
-from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.proof_actions import readers_of_spelling, spelled_anew, zone_of_spelling
 from maintainer.delta.proof.row_comparison import FileSet, measure, measure_both, rows_that_differ
+from maintainer.delta.proof.statistics_figures import Measured
 from maintainer.delta.proof.statistics_verdict import judge, source_findings, strictness_of, wrong_sources
 from maintainer.delta.rewrite.rewrite_proof import shortened
 from maintainer.delta.spark.session_settings import PADS_CHAR, TIME_ZONE
 from maintainer.delta.storage.failures.engine_failures import is_store_silent, message_of
 from maintainer.delta.storage.table_log import LogEntry
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.delta.transaction.landed_commit import REWRITE_ACTIONS
+from maintainer.delta.transaction.commit_fate import REWRITE_ACTIONS
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader
 from maintainer.delta.transaction.requirements import refuse_unsafe_reads
 from maintainer.delta.verify.second_engine_rows import same_rows

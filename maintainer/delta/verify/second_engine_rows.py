@@ -12,14 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from maintainer.delta.log.schema_names import table_schema
-from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.rows_here import rows_here
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
-from maintainer.delta.proof.statistics_figures import FileFigures, statistics_columns
+from maintainer.delta.proof.statistics_figures import FileFigures, Measured, statistics_columns
 from maintainer.delta.storage.file_store import FilesHere, TransferError
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
-from maintainer.model.plan.lanes import MAX_DELETED_ROWS
+from maintainer.model.plan.step_parts import MAX_DELETED_ROWS
 from maintainer.model.run.outcome import Fingerprint
 from maintainer.model.table.table_features import keeps_row_ids
 

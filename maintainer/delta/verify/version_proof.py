@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING
 from maintainer.delta.jvm import changed_settings
 from maintainer.delta.log.actions import CommittedFiles
 from maintainer.delta.log.schema_names import fresh_prefix, quote
-from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.row_comparison import FilesInLog, functions_of, measure_frames
-from maintainer.delta.proof.statistics_figures import statistics_columns
+from maintainer.delta.proof.statistics_figures import Measured, statistics_columns
 from maintainer.delta.proof.statistics_verdict import source_findings, strictness_of, wrong_statistics
 from maintainer.delta.spark.session_settings import PADS_CHAR
 from maintainer.delta.storage.log_paths import file_uri
-from maintainer.model.plan.lanes import SourceStatistics
+from maintainer.model.plan.step_parts import SourceStatistics
 from maintainer.model.run.outcome import Proof
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.model.table.table_features import keeps_row_ids

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from maintainer.delta.jvm import OWN_LOG, DeltaJvm, JavaObject
 from maintainer.delta.log.actions import PartitionNames, data_file, live_rows
 from maintainer.delta.proof.row_comparison import differing_rows
-from maintainer.delta.proof.second_engine.column_values import CannotCompareError
-from maintainer.delta.proof.second_engine.deleted_rows import deleted_rows
+from maintainer.delta.proof.second_engine.column_values import CannotCompareError, deleted_rows
 from maintainer.delta.proof.second_engine.duckdb_rows import count_rows
 from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.file_store import StoredFile
@@ -21,7 +20,7 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, LiveFiles, LiveFilesReader
 from maintainer.delta.transaction.requirements import refuse_unsafe_reads
 from maintainer.delta.verify.version_proof import VERSION_SETTINGS
-from maintainer.model.plan.lanes import MAX_DELETED_ROWS
+from maintainer.model.plan.step_parts import MAX_DELETED_ROWS
 from maintainer.model.table.table_facts import TableFacts
 
 if TYPE_CHECKING:

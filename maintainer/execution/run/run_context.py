@@ -1,7 +1,8 @@
 """What all tables of one run share: the clock, the bounds of retries, the journal and the event sink.
 
 The clock is given from outside, so that tests need no waiting. Retries are few, with growing pauses and jitter: each
-of our commits can make a customer's DELETE or MERGE fail, so after a few attempts the batch yields to the next run.
+of our commits can make a customer's DELETE or MERGE fail, so after a few attempts the batch yields to the next run. An
+exception becomes the problem that results, records and reports show.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import TablePlaces
+from maintainer.errors import MaintainerError
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.run.verifier_check import VerifierCheck
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.journal import Journal
 from maintainer.journal.leases import Leases
 from maintainer.journal.memory.other_runs import OtherRuns
-from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.plan import Plan, Problem, as_problem
+from maintainer.model.run.exit_codes import BUG_CODE
 from maintainer.model.run.progress import ProgressEvent, ProgressSink
 from maintainer.model.run.run_events import RunEvent, is_shown
 from maintainer.model.table.table_facts import TableRef
@@ -147,3 +151,16 @@ def number_steps(plan: Plan) -> dict[str, int]:
     """Return the place of each step of the user's tables in the plan, from 1, by step id."""
     of_users = (table.step_id(step) for table in plan.user_tables for step in table.steps)
     return {step_id: number for number, step_id in enumerate(of_users, start=1)}
+
+
+def problem_of(error: BaseException) -> Problem:
+    """Return an error as data: one of ours with what was found and what is allowed, any other as a bug."""
+    if isinstance(error, MaintainerError):
+        return as_problem(error)
+    if is_engine_lost(error):
+        # A signal to the whole process group ends the JVM beside us: no bug of ours, and the next apply goes on.
+        return problem_of(engine_gone(None))
+    text = " ".join(str(error).split())[:500]
+    return Problem(
+        BUG_CODE, f"a bug in maintainer: {type(error).__name__}: {text}", help="report it with traceback.txt"
+    )

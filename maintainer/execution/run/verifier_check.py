@@ -9,8 +9,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 
-from maintainer.engine.shared_change import SharedChange
-from maintainer.engine.side_call import side_call
+from maintainer.engine.side_call import SharedChange, side_call
 from maintainer.errors import EnvironmentUnfit, MaintainerError
 
 CANNOT_VERIFY = "E653"

@@ -21,7 +21,7 @@ from maintainer.errors import (
     EngineGone,
     MaintainerError,
 )
-from maintainer.execution.run.problem_of_error import problem_of
+from maintainer.execution.run.run_context import problem_of
 from maintainer.execution.table.commit_conditions import check_quiet
 from maintainer.execution.table.deletion_record import deletion_receipt, fate_of, receipt_from_log
 from maintainer.execution.table.table_worker import StepWork, TableWorker

@@ -23,21 +23,21 @@ from maintainer.errors import (
     VerificationFailed,
     WindowClosed,
 )
-from maintainer.execution.run.problem_of_error import problem_of
+from maintainer.execution.run.run_context import problem_of
 from maintainer.execution.run.verifier_check import CANNOT_VERIFY
 from maintainer.execution.table.commit_conditions import check_window
-from maintainer.execution.table.full_zorder_run import run_full_zorder
 from maintainer.execution.table.recovery import remove_unfinished, settle
 from maintainer.execution.table.rewrite_metrics import files_left, rewrite_metrics
 from maintainer.execution.table.step_runs import LIFT_HELP, run_properties, run_rewrite, run_vacuum, with_protocol
 from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
-from maintainer.execution.table.zorder_loop import run_turns
+from maintainer.execution.table.zorder_loop import run_full_zorder, run_turns
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.leases import Lease
 from maintainer.journal.memory.table_records import TablePast
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import Observed, Problem, TablePlan, TableState
+from maintainer.model.plan.step_parts import ZOrderSettings
 from maintainer.model.plan.steps import (
     BatchedStep,
     RewriteStep,
@@ -46,7 +46,6 @@ from maintainer.model.plan.steps import (
     VacuumStep,
     ZOrderStep,
 )
-from maintainer.model.plan.zorder_turn import ZOrderSettings
 from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import Phase, StepFinished, StepStarted
 from maintainer.model.table.table_facts import TableRecord

@@ -1,27 +1,31 @@
-"""Run the loop of incremental Z-order: each turn is planned from the current table and proven before its commit.
+"""Run the loop of incremental Z-order, each turn planned from the current table, and a full Z-order as one rewrite.
 
 The first turn is the plan's. The loop ends when no strategy yields files, when the budget of bytes or the number of
 turns is used up, or when the run is stopped. The next plan continues from there. Files that others append while the
 loop runs are the next plan's as well: else a table that is never quiet would keep the run from all other tables.
+
+A full Z-order has a look at the layout before and after it, from the log alone. Looks are for people: where one cannot
+be made, the step goes on without a picture.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from maintainer.errors import CommitConflict, TableAltered
+from maintainer.errors import CommitConflict, MaintainerError, TableAltered
 from maintainer.execution.table.commit_conditions import check_window
-from maintainer.execution.table.step_runs import commit_properties, run_batch
+from maintainer.execution.table.step_runs import commit_properties, run_batch, run_rewrite
 from maintainer.execution.table.table_worker import StepWork, TableWorker
+from maintainer.model.plan.step_parts import ZORDER_TAG, LayoutFigures, TurnOutcome, zorder_tag_value
 from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
-from maintainer.model.plan.zorder_turn import LayoutFigures, TurnOutcome
 from maintainer.model.run.outcome import StepStatus
 from maintainer.model.run.run_events import Turned
 from maintainer.model.table.table_facts import TableFacts
-from maintainer.planning.curve.curve_files import Ranges, layout_figures
-from maintainer.planning.curve.layout_boxes import layout_boxes
+from maintainer.planning.curve.curve_files import Ranges, layout_boxes, layout_figures
+from maintainer.planning.curve.order_change import MAX_FILES_MEASURED, order_change
 from maintainer.planning.curve.revision import Revision, revisions_in
 from maintainer.planning.properties.property_plan import property_of
+from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.planning.zorder.incremental_zorder import loop_columns, next_turn
 from maintainer.planning.zorder.zorder_options import REQUEST_KEYS
 
@@ -122,3 +126,35 @@ def _clear_request(worker: TableWorker, work: StepWork) -> None:
 
 
 _REQUEST_LOWER = frozenset(key.lower() for key in REQUEST_KEYS)
+
+
+def run_full_zorder(worker: TableWorker, work: StepWork, step: ZOrderStep) -> StepStatus:
+    """Rewrite batch by batch as ``run_rewrite``, and measure what queries read before and after.
+
+    Raises:
+        MaintainerError: A batch failed; what landed before is in ``work``.
+    """
+    before = _look(worker, step)
+    status = run_rewrite(worker, work, step)
+    after = _look(worker, step) if before is not None and work.commits else None
+    tag = (ZORDER_TAG, zorder_tag_value(step.columns))
+    # An engine that sets no tags does not say which files are in order.
+    if before is not None and after is not None and any(file.tag(tag[0]) == tag[1] for file in after.files):
+        types = {column.name: column.type for column in planned_columns(before)}
+        columns = {name: types.get(name, "") for name in step.columns}
+        change = order_change(columns, tag, before, after)
+        if change is not None:
+            work.boxes, work.layout = change.boxes, change.layout
+    return status
+
+
+def _look(worker: TableWorker, step: ZOrderStep) -> TableFacts | None:
+    """Read the table with the ranges of the step's columns; None where that cannot be done, or costs too much."""
+    reader = worker.engine.reader
+    try:
+        facts = reader.facts(worker.plan.ref)
+        if len(facts.files) > MAX_FILES_MEASURED:
+            return None
+        return replace(facts, column_ranges=reader.column_ranges(facts, step.columns))
+    except MaintainerError:
+        return None

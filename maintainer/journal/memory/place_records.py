@@ -1,8 +1,9 @@
 """Records of one table at one place, and how the records of several places make up a table's own.
 
-The same id at two places is one table that was moved, or a table and its copy. What protects rows (quarantine, unproven
-versions) counts wherever the id occurs, until it is settled for the place. Times of past steps count for the place
-itself, and move with a table whose old place no longer holds it.
+The same id at two places is one table that was moved, or a table and its copy. What protects rows (quarantine,
+unproven versions) counts wherever the id occurs, until it is settled for the place. Times of past steps count for the
+place itself, and move with a table whose old place no longer holds it. Counted besides are the runs in a row in which
+a table failed, lost to another writer, or was left to its writers.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from dataclasses import dataclass, field
 
 from maintainer.engine.protocols import TablePlaces, is_one_place
 from maintainer.model.plan.steps import REWRITE_KINDS, StepKind
-from maintainer.model.run.outcome import CommitReceipt, StepOutcome, StepStatus, VacuumReceipt
-from maintainer.model.run.progress import StepFinished, Verified
+from maintainer.model.run.outcome import CommitReceipt, StepOutcome, StepStatus, TableStatus, VacuumReceipt
+from maintainer.model.run.progress import StepFinished, TableFinished, Verified
 from maintainer.model.run.run_events import DELETED, Accepted, Fate, Listed, Quarantined, Result, RunEvent
 from maintainer.model.table.table_facts import TableRecord
 
@@ -222,3 +223,46 @@ def bounded(records: Mapping[str, PlaceRecord]) -> Mapping[str, PlaceRecord]:
     )
     forgotten = frozenset(idle[:surplus])
     return {location: record for location, record in records.items() if location not in forgotten}
+
+
+@dataclass(frozen=True, slots=True)
+class Streak:
+    """Runs in a row. ``lost`` and ``hot`` end with a rewrite that lands, ``failed`` with a run in which it ended well.
+
+    ``hot`` counts runs that left the table to its writers, and ends as well when nothing is left to rewrite. Runs in
+    which nothing was tried change nothing else. ``last_at_ms`` is the last run that was counted. Times are milliseconds
+    since 1970 UTC.
+    """
+
+    lost: int = 0
+    last_lost_at_ms: int | None = None
+    failed: int = 0
+    failing_since_ms: int | None = None
+    hot: int = 0
+    hot_since_ms: int | None = None
+    last_at_ms: int = 0
+
+    @property
+    def matters(self) -> bool:
+        """Whether there is anything to remember."""
+        return bool(self.lost or self.failed or self.hot)
+
+    def after(self, event: TableFinished) -> Streak:
+        """Return the streak after another end of the table."""
+        at_ms, status = event.at_ms, event.outcome.status
+        lost, last = self.lost, self.last_lost_at_ms
+        hot, hot_since = self.hot, self.hot_since_ms
+        if event.lost:
+            lost, last = lost + 1, at_ms
+        elif event.rewritten:
+            lost, last = 0, None
+        if event.rewritten or status is TableStatus.UP_TO_DATE:
+            hot, hot_since = 0, None
+        elif event.hot:
+            hot, hot_since = hot + 1, at_ms if hot_since is None else hot_since
+        failed, failing_since = self.failed, self.failing_since_ms
+        if status in (TableStatus.FAILED, TableStatus.VERIFY_FAILED):
+            failed, failing_since = failed + 1, at_ms if failing_since is None else failing_since
+        elif status in (TableStatus.DONE, TableStatus.UP_TO_DATE):
+            failed, failing_since = 0, None
+        return Streak(lost, last, failed, failing_since, hot, hot_since, at_ms)

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
+from maintainer.model.plan.step_parts import TurnOutcome
 from maintainer.model.plan.steps import Step, StepKind
-from maintainer.model.plan.zorder_turn import TurnOutcome
 from maintainer.model.run.outcome import (
     Assertion,
     CommitReceipt,

@@ -31,9 +31,8 @@ from maintainer.journal.events.event_log import run_events as events_of
 from maintainer.journal.folder.atomic_files import unreadable_state
 from maintainer.journal.folder.documents import Document, Documents, LocalDocuments, replaced
 from maintainer.journal.folder.run_folder import RunFolder, run_folders
-from maintainer.journal.memory.failure_streaks import Streak
 from maintainer.journal.memory.past_runs import RunRecord, read_record
-from maintainer.journal.memory.place_records import PlaceRecord, bounded, table_record
+from maintainer.journal.memory.place_records import PlaceRecord, Streak, bounded, table_record
 from maintainer.model.codec import decode, encode
 from maintainer.model.plan.steps import REWRITE_KINDS
 from maintainer.model.run.outcome import RunEnd

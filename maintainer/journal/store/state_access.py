@@ -23,8 +23,8 @@ from maintainer.journal.folder.cache_home import cache_home
 from maintainer.journal.folder.documents import Documents
 from maintainer.journal.folder.run_folder import LEASES
 from maintainer.journal.memory.table_records import STATE_FILE
+from maintainer.policy.project.project_sections import RUNS_NAME
 from maintainer.policy.project.project_settings import ProjectSettings
-from maintainer.policy.project.state_settings import RUNS_NAME
 from maintainer.policy.table_names import is_uri
 
 if TYPE_CHECKING:  # loaded only for a state on a store: `validate` starts without it

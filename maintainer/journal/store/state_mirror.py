@@ -4,7 +4,9 @@ A run works in the cache as in any state. Every object has one writer: a run's o
 something out about an earlier one a record of its own, ``events.<run>.jsonl``. So a copy in either direction never
 meets a conflict. What several runs change, leases and ``state.json``, is replaced on the store itself as it was read.
 
-Records grow. On the store they are cut into parts of ``PART_BYTES``, of which only the last is ever written again.
+Records grow. On the store they are cut into parts of ``PART_BYTES``, of which only the last is ever written again. An
+index says which content of the cache the store has. It only saves requests. Where it is lost or damaged, objects are
+fetched again and files published again.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import json
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from maintainer.engine.store.object_storage import ObjectStorage
@@ -27,13 +30,79 @@ from maintainer.journal.events.event_log import (
     is_event_file,
     is_locked,
 )
-from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, write_atomically
+from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, exclusive, write_atomically
 from maintainer.journal.folder.run_folder import is_run_id, run_folders
 from maintainer.journal.ledger.ledger_pending import MARK_FILE, PENDING_FILE
 from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE
 from maintainer.journal.memory.table_records import STATE_FILE
 from maintainer.journal.store.run_pulse import PULSE_SECONDS, living_runs
-from maintainer.journal.store.store_index import Entry, StoreIndex
+from maintainer.model.codec import decode
+
+INDEX_FILE = "store_index.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One object, and the file (or the part of a file) that it has the content of.
+
+    ``file_size_bytes`` and ``file_time_ns`` are those of the file when both were the same; 0 for a part of a record.
+    """
+
+    size_bytes: int
+    tag: str
+    file_size_bytes: int = 0
+    file_time_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    objects: dict[str, Entry]
+
+
+class StoreIndex:
+    """The index of one cache; two processes may use one. Not for several threads at once."""
+
+    def __init__(self, cache: Path) -> None:
+        self._path = cache / INDEX_FILE
+        self._objects = self._read()
+        self._changed: dict[str, Entry | None] = {}
+
+    def get(self, name: str) -> Entry | None:
+        """Return what is known of an object."""
+        return self._objects.get(name)
+
+    def put(self, name: str, entry: Entry) -> None:
+        """Remember that an object has the content of a file here."""
+        self._objects[name] = self._changed[name] = entry
+
+    def drop(self, name: str) -> None:
+        """Forget an object."""
+        self._objects.pop(name, None)
+        self._changed[name] = None
+
+    def names(self, folder: str) -> Iterator[str]:
+        """Yield the names of the objects below a folder."""
+        return (name for name in tuple(self._objects) if name.startswith(folder))
+
+    def save(self) -> None:
+        """Keep what changed, beside what another process kept meanwhile; never raises."""
+        if not self._changed:
+            return
+        with contextlib.suppress(OSError), exclusive(self._path.with_suffix(".lock")):
+            objects = self._read()
+            for name, entry in self._changed.items():
+                if entry is None:
+                    objects.pop(name, None)
+                else:
+                    objects[name] = entry
+            write_atomically(self._path, json.dumps(asdict(_Index(objects))).encode("utf-8", "surrogatepass"))
+            self._changed.clear()
+
+    def _read(self) -> dict[str, Entry]:
+        with contextlib.suppress(OSError, ValueError):
+            return decode(_Index, json.loads(self._path.read_bytes())).objects
+        return {}
+
 
 RUNS = "runs"
 SHARED_FILES = (MARK_FILE, "hook_commits.json", "found_tables.json")

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, fields
 from typing import ClassVar, Literal, get_args
 
 from maintainer.model.closed_types import TextEnum
-from maintainer.model.plan.lanes import BY_SPARK, Codec, LaneChoice
-from maintainer.model.plan.layout_tags import (
+from maintainer.model.plan.reasons import Reason
+from maintainer.model.plan.step_parts import (
+    BY_SPARK,
     CLUSTER_CUBE_TAG,
     ELEMENTS_TAG,
     PACKED_TAG,
@@ -20,11 +21,13 @@ from maintainer.model.plan.layout_tags import (
     ROW_ORDER_TAGS,
     ZCUBE_COLUMNS_TAG,
     ZORDER_TAG,
+    Codec,
+    LaneChoice,
+    RewriteRequest,
+    Turn,
+    ZOrderSettings,
     zorder_tag_value,
 )
-from maintainer.model.plan.reasons import Reason
-from maintainer.model.plan.rewrite_request import RewriteRequest
-from maintainer.model.plan.zorder_turn import Turn, ZOrderSettings
 from maintainer.model.table.storage_facts import AfterDeletion, Listing, TrashedRun
 from maintainer.model.table.table_facts import DataFile, PartitionValues, RemovedFile
 
@@ -243,10 +246,7 @@ class ZOrderStep(BatchedStep):
 
     @property
     def file_tags(self) -> tuple[tuple[str, str], ...]:
-        """The columns of the order.
-
-        A turn's files carry its own tags instead (``zorder_turn``): only together with others are they in order.
-        """
+        """The columns of the order. Files of a turn have tags of their own: only together are they in order."""
         if self.turn is not None:
             return ((PACKED_TAG, str(self.max_file_size_bytes)),)
         return ((PACKED_TAG, str(self.max_file_size_bytes)), (ZORDER_TAG, zorder_tag_value(self.columns)))

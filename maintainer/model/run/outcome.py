@@ -9,14 +9,12 @@ from typing import Annotated
 from maintainer.errors.foreign_text import without_secrets
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.codec import DecimalText
-from maintainer.model.plan.lanes import NOTHING_JUDGED, LaneUse, SourceStatistics
 from maintainer.model.plan.plan import BUILT_IN_POLICY, Problem, TablePlan
+from maintainer.model.plan.step_parts import NOTHING_JUDGED, LaneUse, LayoutChange, SourceStatistics, TurnOutcome
 from maintainer.model.plan.steps import StepKind
-from maintainer.model.plan.zorder_turn import LayoutChange, TurnOutcome
 from maintainer.model.run.optimize_metrics import NO_FILES, FileSizeMetrics, OptimizeMetrics
-from maintainer.model.table.files_seen import FilesSeen, LayoutBoxes
 from maintainer.model.table.storage_facts import FileSizes
-from maintainer.model.table.table_facts import DataFile, TableRef
+from maintainer.model.table.table_facts import DataFile, FilesSeen, LayoutBoxes, TableRef
 
 
 @dataclass(frozen=True, slots=True)

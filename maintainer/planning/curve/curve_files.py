@@ -9,6 +9,8 @@ column rules it out; a file without statistics is always read. No file is opened
 The cost model chooses between rewrites. A query is a box that takes a share of each column's ranks (``RANGE_SHARE``).
 It reads a file with sides ``s`` with probability ``min(1, s + RANGE_SHARE)`` for each column; reading costs the
 file's bytes and a fixed cost for opening it.
+
+Boxes of files in the first two Z-order columns, for a picture, are made from facts that the loop has in hand.
 """
 
 from __future__ import annotations
@@ -16,12 +18,26 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from maintainer.model.plan.layout_tags import CURVE_CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG
-from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy
-from maintainer.model.table.table_facts import DataFile, FileRange, PartitionValues
+from maintainer.model.plan.step_parts import (
+    CURVE_CUBE_TAG,
+    ELEMENTS_TAG,
+    REVISION_TAG,
+    STRATEGY_TAG,
+    LayoutFigures,
+    Strategy,
+)
+from maintainer.model.table.table_facts import (
+    MAX_BOXES,
+    DataFile,
+    FileBox,
+    FileRange,
+    LayoutBoxes,
+    PartitionValues,
+    TableFacts,
+)
 from maintainer.planning.curve.curve import bit_order, box_of, cube_of, is_cube
 from maintainer.planning.curve.revision import Revision
 from maintainer.units import read_digits
@@ -276,3 +292,29 @@ def _overlap_depth(boxes: Sequence[Box]) -> float:
 
 def _meet(low: Sequence[int], high: Sequence[int], other_low: Sequence[int], other_high: Sequence[int]) -> bool:
     return all(c <= b and a <= d for a, b, c, d in zip(low, high, other_low, other_high, strict=True))
+
+
+def layout_boxes(revision: Revision | None, facts: TableFacts, earlier: LayoutBoxes | None) -> LayoutBoxes | None:
+    """Return the boxes with those of this look added: the first look is before the step, the newest after it.
+
+    Args:
+        revision: The layout that is worked on; None where the table does not have it yet.
+        facts: The table with the ranges of the revision's columns.
+        earlier: What looks before this one gave; None for the first.
+
+    Returns:
+        What was given where nothing can be drawn: a single column, or ranges of other columns.
+    """
+    ranges = facts.column_ranges
+    if revision is None or ranges is None or ranges.columns != revision.names() or len(ranges.columns) < 2:
+        return earlier
+    files = sorted(key for key in facts.file_keys if key in ranges.by_file)
+    every = -(-len(files) // MAX_BOXES) or 1
+    boxes: list[FileBox] = []
+    for key in files[::every]:
+        low, high = revision.box(ranges.by_file[key])
+        boxes.append((low[0], high[0], low[1], high[1]))
+    if earlier is not None:
+        return replace(earlier, after=tuple(boxes), num_after=len(facts.files))
+    first, second = revision.columns[:2]
+    return LayoutBoxes((first.name, second.name), (first.num_ranks, second.num_ranks), tuple(boxes), len(facts.files))

@@ -3,33 +3,36 @@
 A plan that a person approved is refused when its table, schema, protocol or policy changed. When only files changed
 it is reduced: bins whose files are all live run exactly as planned, the others are dropped. Nothing new is ever
 added.
+
+Sentences say how a table, or its policy, is not as it was planned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from maintainer.errors import Refused
-from maintainer.model.plan.plan import Observed, Plan, TablePlan
+from maintainer.model.closed_types import assert_never
+from maintainer.model.plan.plan import LeftAlone, Observed, Plan, PlannedColumn, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.step_parts import Turn
 from maintainer.model.plan.steps import (
+    Batch,
+    BatchedStep,
+    Bin,
     ClusterStep,
     SetPropertiesStep,
     Step,
+    VacuumStep,
+    ZOrderStep,
 )
-from maintainer.model.table.table_facts import TableFacts, TableRef
+from maintainer.model.table.table_facts import DataFile, Protocol, TableFacts, TableRef
 from maintainer.planning.properties.property_plan import property_of, same_value
-from maintainer.planning.recheck.live_steps import reduce_step
-from maintainer.planning.recheck.table_differences import (
-    column_changes,
-    names_changed,
-    policy_changes_since,
-    protocol_changes,
-)
 from maintainer.planning.selection.schema_columns import planned_columns
-from maintainer.policy.resolve.policy_values import PolicyValues
-from maintainer.units import by_cause, format_duration, named
+from maintainer.policy.resolve.policy_values import PolicyValues, value_changes
+from maintainer.units import by_cause, count_of, format_duration, named
 
 PLAN_AGAIN = "make the plan again: `maintainer plan --out FILE`"
 
@@ -145,3 +148,203 @@ def _differences(plan: TablePlan, observed: Observed, facts: TableFacts, exact: 
         done = name in targets and same_value(name, now, targets[name])
         if not done and not same_value(name, before, now):
             yield f"table property {name} was {before or 'not set'}, now {now or 'not set'}"
+
+
+COLUMN_ID = "delta.columnMapping.id"
+"""Stays with a column that is renamed; only tables with column mapping have it."""
+
+MAX_CHANGES = 10
+"""Sentences about columns of one table, and about keys of its policy; what is more is counted."""
+
+
+def column_changes(planned: Sequence[PlannedColumn], now: Sequence[PlannedColumn]) -> tuple[str, ...]:
+    """Say which columns were added, removed, renamed or changed, and how; nothing where they are the same."""
+    if tuple(planned) == tuple(now):
+        return ()
+    changes = list(_changes(planned, now)) or ["the order of the columns was changed"]
+    return _first(changes, "changes of columns")
+
+
+def policy_changes_since(plan: TablePlan, values_now: PolicyValues) -> tuple[str, ...]:
+    """Say which keys of a table's policy are not as they were planned: ``vacuum.retention was 7d, now 8d``.
+
+    Args:
+        plan: The plan of the table, of which something is carried out.
+        values_now: What the policy says now.
+    """
+    known = bool(plan.policy_values and values_now)
+    changes = [f"policy key {change}" for change in value_changes(plan.policy_values, values_now)] if known else []
+    return _first(changes, "changes of its policy") if changes else (f"its policy was changed ({plan.policy_file})",)
+
+
+def _first(changes: Sequence[str], noun: str) -> tuple[str, ...]:
+    rest = len(changes) - MAX_CHANGES
+    return (*changes[:MAX_CHANGES], *((f"{rest:,} more {noun}",) if rest > 0 else ()))
+
+
+def _changes(planned: Sequence[PlannedColumn], now: Sequence[PlannedColumn]) -> Iterator[str]:
+    before, after = {column.name: column for column in planned}, {column.name: column for column in now}
+    by_id = {
+        column_id: column
+        for column in now
+        if column.name not in before and (column_id := _column_id(column)) is not None
+    }
+    renamed: set[str] = set()
+    for name, column in before.items():
+        if name in after:
+            yield from _column_differences(column, after[name])
+            continue
+        new = by_id.get(_column_id(column) or "")
+        if new is None:
+            yield f"column {name} ({column.type}) was removed"
+        else:
+            renamed.add(new.name)
+            yield f"column {name} was renamed to {new.name}"
+            yield from _column_differences(column, new)
+    for name, column in after.items():
+        if name not in before and name not in renamed:
+            yield f"column {name} ({column.type}) was added"
+
+
+def _column_differences(before: PlannedColumn, now: PlannedColumn) -> Iterator[str]:
+    if before.type != now.type:
+        yield f"column {now.name} was of type {before.type}, now {now.type}"
+    if before.nullable != now.nullable:
+        yield f"column {now.name} {'may be null now' if now.nullable else 'must not be null any more'}"
+    old, new = dict(before.metadata), dict(now.metadata)
+    for key in sorted({*old, *new}):
+        if old.get(key) != new.get(key):
+            what = "comment" if key == "comment" else f"metadata {key}"
+            yield f"the {what} of column {now.name} was {_value(old.get(key))}, now {_value(new.get(key))}"
+
+
+def _column_id(column: PlannedColumn) -> str | None:
+    return dict(column.metadata).get(COLUMN_ID)
+
+
+def _value(text: str | None) -> str:
+    """A value as people write it: long ones are cut, for a comment may be a page."""
+    if text is None:
+        return "not set"
+    value = json.loads(text)
+    shown = value if isinstance(value, str) else text
+    return repr(shown[:60] + "..." if len(shown) > 60 else shown)
+
+
+def protocol_changes(planned: Protocol, now: Protocol) -> Iterator[str]:
+    """Say which table features and which protocol versions are other ones."""
+    if planned == now:
+        return
+    before = {*planned.reader_features, *planned.writer_features}
+    after = {*now.reader_features, *now.writer_features}
+    for feature in sorted(after - before):
+        yield f"the table feature {feature} was added"
+    for feature in sorted(before - after):
+        yield f"the table feature {feature} was removed"
+    for what, old, new in (
+        ("reader", planned.min_reader_version, now.min_reader_version),
+        ("writer", planned.min_writer_version, now.min_writer_version),
+    ):
+        if old != new:
+            yield f"the protocol's {what} version was {old}, now {new}"
+    if before == after and planned.reader_features != now.reader_features:
+        yield names_changed("the reader features", planned.reader_features, now.reader_features)
+
+
+def names_changed(what: str, planned: tuple[str, ...], now: tuple[str, ...]) -> str:
+    """Say which names were there and which are now: ``the partition columns were a, now none``."""
+    return f"{what} were {_listed(planned)}, now {_listed(now)}"
+
+
+def _listed(columns: tuple[str, ...]) -> str:
+    return ", ".join(columns) or "none"
+
+
+def reduce_step(step: Step, facts: TableFacts) -> tuple[Step | None, list[LeftAlone]]:
+    """Return what is left of a step, None for nothing, and the bins and files that were dropped, each with its reason.
+
+    Args:
+        step: The step as it was planned.
+        facts: The table as it is now.
+    """
+    match step:
+        case SetPropertiesStep():
+            return _reduce_properties(step, facts), []
+        case BatchedStep():
+            batches, dropped = _live_batches(step.batches, facts)
+            if isinstance(step, ZOrderStep) and step.turn is not None and dropped:
+                step = replace(step, turn=_live_turn(step.turn, step.bins, facts))
+            return (replace(step, batches=batches) if batches else None), dropped
+        case VacuumStep():
+            return _reduce_vacuum(step, facts)
+        case _:
+            assert_never(step)
+
+
+def _reduce_properties(step: SetPropertiesStep, facts: TableFacts) -> SetPropertiesStep | None:
+    differences = [
+        (before, after, reason)
+        for before, after, reason in zip(step.before, step.after, step.reasons, strict=True)
+        if not same_value(after[0], property_of(facts, after[0]), after[1])
+    ]
+    if not differences:
+        return None
+    return replace(
+        step,
+        before=tuple(before for before, _, _ in differences),
+        after=tuple(after for _, after, _ in differences),
+        reasons=tuple(reason for _, _, reason in differences),
+    )
+
+
+def _live_batches(batches: tuple[Batch, ...], facts: TableFacts) -> tuple[tuple[Batch, ...], list[LeftAlone]]:
+    live_batches: list[Batch] = []
+    dropped: list[LeftAlone] = []
+    for batch in batches:
+        live: list[Bin] = []
+        for bin_ in batch.bins:
+            num_changed = sum(not _is_live(file, facts) for file in bin_.files)
+            if num_changed:
+                dropped.append(_dropped(bin_, num_changed))
+            else:
+                live.append(bin_)
+        if live:
+            live_batches.append(Batch(tuple(live)))
+    return tuple(live_batches), dropped
+
+
+def _is_live(file: DataFile, facts: TableFacts) -> bool:
+    """Whether the file is live as it was planned, also in the text of its partition: new files carry the same."""
+    return facts.texts_by_key.get(file.key) == file.partition_texts
+
+
+def _live_turn(turn: Turn, bins: tuple[Bin, ...], facts: TableFacts) -> Turn:
+    """The turn of what is left: as many numbers of files as bins, in their order."""
+    left = [
+        (bin_, num_files)
+        for bin_, num_files in zip(bins, turn.num_files, strict=True)
+        if all(_is_live(file, facts) for file in bin_.files)
+    ]
+    elements = sum(file.live_records or 0 for bin_, _ in left for file in bin_.files)
+    return replace(turn, num_files=tuple(num_files for _, num_files in left), elements=elements)
+
+
+def _dropped(bin_: Bin, num_changed: int) -> LeftAlone:
+    text = f"a bin of {count_of(len(bin_.files), 'file')}, of which {num_changed:,} changed since the plan was made"
+    return LeftAlone(
+        Reason(ReasonCode.NO_LONGER_LIVE, text), len(bin_.files), bin_.size_bytes, bin_.partition_values or None
+    )
+
+
+def _reduce_vacuum(step: VacuumStep, facts: TableFacts) -> tuple[VacuumStep | None, list[LeftAlone]]:
+    live = {file.path for file in facts.files}
+    removed_paths = None if facts.removed_files is None else {file.path for file in facts.removed_files}
+    revived = [file for file in step.files if file.path in live]
+    files = tuple(
+        file for file in step.files if file.path not in live and (removed_paths is None or file.path in removed_paths)
+    )
+    dropped: list[LeftAlone] = []
+    if revived:
+        text = f"{count_of(len(revived), 'file')} removed once and live again"
+        dropped.append(LeftAlone(Reason(ReasonCode.LIVE_AGAIN, text)))
+    return (replace(step, files=files) if files or step.emptied else None), dropped

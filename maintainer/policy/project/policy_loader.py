@@ -11,7 +11,7 @@ from maintainer.policy.project.project_settings import with_environment
 from maintainer.policy.resolve.resolve import ProfileSource, RuleSource, TableSource, rule_source, table_source
 from maintainer.policy.schema.schema_check import DocumentKind, kind_of
 from maintainer.policy.table_names import identity, is_called, table_ref
-from maintainer.policy.yaml.table_line import table_in_first_lines
+from maintainer.policy.yaml.discovery import table_in_first_lines
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_reader import read_bytes, read_document
 

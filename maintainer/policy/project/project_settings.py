@@ -24,10 +24,17 @@ from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.store_kinds import STORE_KINDS, store_kind
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic, nearest
-from maintainer.policy.project.notify_settings import Notify, notify_problems
-from maintainer.policy.project.price_settings import Prices
-from maintainer.policy.project.spark_settings import SparkSettings, spark_problems
-from maintainer.policy.project.state_settings import DEFAULT_STATE, LEDGER_NAME, ledger_in, state_problems
+from maintainer.policy.project.project_sections import (
+    DEFAULT_STATE,
+    LEDGER_NAME,
+    Notify,
+    Prices,
+    SparkSettings,
+    ledger_in,
+    notify_problems,
+    spark_problems,
+    state_problems,
+)
 from maintainer.policy.project.table_search import SearchPlaces, read_places
 from maintainer.policy.resolve.merge import built_in_layer
 from maintainer.policy.resolve.policy_fields import duration, policy_part, setting, size

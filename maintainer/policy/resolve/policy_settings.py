@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, time
 
-from maintainer.model.plan.lanes import Codec, Lane
 from maintainer.model.plan.plan import ContentCheck, RowCountCheck
-from maintainer.model.plan.zorder_turn import Strategy
+from maintainer.model.plan.step_parts import Codec, Lane, Strategy
 from maintainer.policy.predicate.partition_predicate import Predicate
 from maintainer.policy.resolve.policy_fields import duration, setting, size
 

@@ -1,4 +1,7 @@
-"""Read the JSON Schemas and describe their keys, and put names of keys and types into words."""
+"""Read the JSON Schemas and describe their keys, and put names of keys and types into words.
+
+Days of the week are read as people write them: ranges, whole names, words for several days.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from maintainer.policy.diagnostics import did_you_mean, nearest
-from maintainer.policy.schema.meant_days import meant_days
 from maintainer.policy.yaml.yaml_document import Path as DataPath
 from maintainer.policy.yaml.yaml_document import plain_scalar
 
@@ -332,3 +334,33 @@ def written(example: object, *, in_brackets: bool = False) -> str:
 def cut_text(text: str) -> str:
     """Cut a text that a help repeats to 60 characters."""
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_SEVERAL = {
+    "weekday": "mon-fri",
+    "weekdays": "mon-fri",
+    "workdays": "mon-fri",
+    "weekend": "sat-sun",
+    "weekends": "sat-sun",
+    "daily": "mon-sun",
+    "everyday": "mon-sun",
+}
+_SEPARATOR = re.compile(r"\s*[,;]\s*|\s+(?:and\s+)?")
+_RANGE = re.compile(r"\s*(?:-|\u2013|\.\.|\bto\b)\s*")
+
+
+def meant_days(text: str) -> list[str] | None:
+    """Return the days that ``mon-fri``, ``weekend`` or ``Sat, Sun`` likely means, as policies write them, if any."""
+    days: list[str] = []
+    for part in _SEPARATOR.split(_RANGE.sub("-", text.strip().casefold()[:100])):
+        ends = [_day(word) for word in _SEVERAL.get(part, part).split("-")]
+        if len(ends) > 2 or any(day is None for day in ends):
+            return None
+        first, last = (day for day in (ends[0], ends[-1]) if day is not None)
+        days += [_DAYS[at % 7][:3] for at in range(first, last + (8 if last < first else 1))]
+    return list(dict.fromkeys(days))
+
+
+def _day(word: str) -> int | None:
+    return next((at for at, day in enumerate(_DAYS) if len(word) >= 3 and day.startswith(word)), None)

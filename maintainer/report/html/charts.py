@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from maintainer.model.table.files_seen import FileBox
 from maintainer.model.table.storage_facts import FileSizes
+from maintainer.model.table.table_facts import FileBox
 from maintainer.report.text_layout import printable
 from maintainer.units import count_of, format_size
 

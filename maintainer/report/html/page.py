@@ -2,7 +2,7 @@
 
 The page carries a Content-Security-Policy that allows nothing but this very style sheet and script, by their hashes:
 whatever a table's name manages to say, no browser runs or loads it. Without the script the page says the same; tables
-then do not sort.
+then do not sort. A notebook gets small pieces of the same templates.
 """
 
 from __future__ import annotations
@@ -151,3 +151,18 @@ def coded(text: str) -> Markup:
     parts = _IN_BACKTICKS.split(text)
     marked = [Markup("<code>{}</code>") if number % 2 else Markup("{}") for number in range(len(parts))]
     return Markup("").join(mark.format(_printable(part)) for mark, part in zip(marked, parts, strict=True))
+
+
+MAX_ROWS_SHOWN = 50
+"""Rows of a table that a notebook shows; the rest is counted."""
+
+
+def notebook_html(title: str, lines: Sequence[str] = (), table: Table | None = None) -> str:
+    """Return a fragment of HTML: the title in bold, a line each, at most ``MAX_ROWS_SHOWN`` rows."""
+    template = templates().get_template("notebook.html")
+    return template.render(title=title, lines=lines, table=table, most_rows=MAX_ROWS_SHOWN)
+
+
+def notebook_text(text: str) -> str:
+    """Return text of a fixed width as a fragment of HTML."""
+    return templates().get_template("notebook_text.html").render(text=text)

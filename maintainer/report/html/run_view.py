@@ -16,9 +16,9 @@ from maintainer.model.plan.plan import HELD_BACK, Plan, TablePlan
 from maintainer.model.run.exit_codes import exit_code, exit_reason
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunEnd, RunOutcome, TableOutcome, TableStatus
-from maintainer.model.table.files_seen import LayoutBoxes
 from maintainer.model.table.storage_facts import FileSizes, combined
-from maintainer.policy.project.price_settings import Prices
+from maintainer.model.table.table_facts import LayoutBoxes
+from maintainer.policy.project.project_sections import Prices
 from maintainer.report.document.blocks import (
     Block,
     Bullets,
@@ -38,17 +38,20 @@ from maintainer.report.document.blocks import (
 from maintainer.report.document.folding import FOLD, first_names, merged, wording
 from maintainer.report.document.terminal_writer import plain
 from maintainer.report.html.charts import box_chart, size_chart
-from maintainer.report.html.gains import amounts, gain_tiles, layout_gain, proof_tiles
 from maintainer.report.html.page import Page
 from maintainer.report.html.page_parts import (
+    amounts,
     attention,
     ended_cell,
     folded_tables,
+    gain_tiles,
+    layout_gain,
     money,
     number_cell,
     page_head,
     predicted_and_done,
     proof,
+    proof_tiles,
 )
 from maintainer.report.html.step_view import (
     did_text,

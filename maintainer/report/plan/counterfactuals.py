@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.plan.step_parts import Strategy
 from maintainer.model.plan.steps import (
     ClusterStep,
     CompactStep,
@@ -20,7 +21,6 @@ from maintainer.model.plan.steps import (
     VacuumStep,
     ZOrderStep,
 )
-from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.model.run.auto_compaction import AUTO_COMPACT, LEGACY_AUTO_OPTIMIZE, OWN_PROPERTIES
 from maintainer.model.table.table_facts import DataFile
 from maintainer.planning.properties.property_plan import DELETED_FILE_RETENTION
@@ -30,8 +30,7 @@ from maintainer.planning.zorder.zorder_options import FROM_TIMESTAMP, REQUEST
 from maintainer.policy.property_names import canonical_name
 from maintainer.policy.resolve.policy_values import policy_values
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.report.plan.reason_words import reason_words
-from maintainer.report.plan.step_text import step_word
+from maintainer.report.plan.step_text import reason_words, step_word
 from maintainer.units import count_of, exact_size, format_duration, format_size, round_duration_up, round_size_down
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.step_parts import Lane, LaneChoice
 from maintainer.model.plan.steps import (
     ClusterStep,
     CompactStep,
@@ -30,7 +30,7 @@ from maintainer.planning.vacuum.deletion_limits import FLOOR_SECONDS
 from maintainer.policy.property_names import canonical_name
 from maintainer.policy.resolve.policy_values import NOT_SET, policy_values
 from maintainer.policy.resolve.resolved import BUILT_IN, ResolvedPolicy, ZOrderMode
-from maintainer.report.plan.reason_words import reason_words
+from maintainer.report.plan.step_text import reason_words
 
 _MIN, _MAX = "optimize.minFileSize", "optimize.maxFileSize"
 _NOTHING_ASKED = frozenset(

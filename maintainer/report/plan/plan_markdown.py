@@ -1,21 +1,38 @@
 """A plan as a comment on a pull request: totals, one table, folded details, and what differs from another plan.
 
 Stable from run to run: no times, no table versions and no ages, so that the comment changes only when the plan does.
+What a change of policies means is said to the person who reviews it: values before and after, what begins, what ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from maintainer.model.plan.plan import Plan, TableState
-from maintainer.report.document.blocks import Block, CodeBlock, Fold, Heading, Line, Span
+from maintainer.policy.project.policy_changes import NOTHING_DELETED, PolicyChanges, PolicyWork, SharedChange
+from maintainer.policy.resolve.policy_values import NOT_SET
+from maintainer.report.document.blocks import (
+    Block,
+    Bullets,
+    CodeBlock,
+    Fold,
+    Heading,
+    Line,
+    Row,
+    Span,
+    Table,
+    Text,
+    literal,
+    spans,
+)
 from maintainer.report.document.markdown_writer import markdown_text
-from maintainer.report.plan.comparison_markdown import Comparison, comparison_blocks
 from maintainer.report.plan.plan_text import PlanOptions, subjects_of, summary_lines
-from maintainer.report.plan.plan_totals import rule_lines
+from maintainer.report.plan.plan_totals import Totals, rule_lines, total
 from maintainer.report.plan.step_text import is_named
 from maintainer.report.style import Role
-from maintainer.units import count_of
+from maintainer.units import count_of, format_size
 
 MARKER = "<!-- maintainer:plan -->"
 """First line of the comment, by which a pipeline finds its own comment to update it."""
@@ -74,3 +91,121 @@ def render_failure_markdown(error: str, findings: Iterable[str] = (), environmen
 
 def _title(environment: str | None) -> str:
     return f"maintainer plan ({environment})" if environment else "maintainer plan"
+
+
+MAX_VALUE = 200
+"""Characters of a value that a cell shows."""
+
+MAX_NAMES = 5
+"""Tables that a line names; how many more there are is a number."""
+
+_Change = TypeVar("_Change", bound=Hashable)
+
+STAYS = (
+    "What was done to these tables stays: rewritten files, and the properties that were set. From now on nobody "
+    "compacts them, and files that their log has removed stay on the storage until somebody deletes them."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What the plan is compared with: policies at ``ref``, and what they alone would have done to the same tables.
+
+    ``shared`` is what differs in maintainer.yml, rules and profiles.
+    """
+
+    ref: str
+    changes: PolicyChanges
+    plan: Plan
+    shared: tuple[SharedChange, ...] = ()
+
+
+def comparison_blocks(plan: Plan, compared: Comparison) -> list[Block]:
+    """Return what keeps less, what it costs more or less, changed values, new and deleted policies.
+
+    What differs in files that many tables share comes before what that changes of each table.
+
+    Args:
+        plan: By the policies as they are.
+        compared: With what.
+    """
+    changes, ref = compared.changes, literal(compared.ref)
+    shared = _table(
+        ("shared file", "value", "before", "now", "reaches"),
+        [(literal(c.file), literal(c.key), _value(c.before), _value(c.now), _reach(c)) for c in compared.shared],
+        ("change of a shared file", "changes of shared files"),
+    )
+    if not changes.any:
+        return [Line(("No table's policy differs from ", ref, ".")), *shared]
+    shorter = _alike((change.shorter_retention, change.table) for change in changes.changed)
+    less = [_less_kept(tables, *retention) for retention, tables in shorter if retention is not None]
+    costs = _next_apply(total(compared.plan.user_tables), total(plan.user_tables))
+    values = [
+        (_codes(tables), literal(value.key), _value(value.before), _value(value.now))
+        for changed, tables in _alike((change.values, change.table) for change in changes.changed)
+        for value in changed
+    ]
+    work = ("new policy", "file", "what it asks for"), ("deleted policy", "file", "what is not done any more")
+    return [
+        Heading(("Changed policies, compared with ", ref)),
+        Bullets([*less, *costs], ("change", "changes")),
+        *shared,
+        *_table(("table", "value", "before", "now"), values, ("changed value", "changed values")),
+        *_table(work[0], _work(changes.added), ("new policy", "new policies")),
+        *_table(work[1], _work(changes.removed), ("deleted policy", "deleted policies")),
+        *([Line(STAYS)] if changes.removed else []),
+    ]
+
+
+def _table(heading: tuple[str, ...], rows: Sequence[tuple[Text, ...]], nouns: tuple[str, str]) -> list[Block]:
+    return [Table(heading, list(map(Row, rows)), nouns=nouns)] if rows else []
+
+
+def _reach(change: SharedChange) -> str:
+    return "each run" if change.num_tables is None else count_of(change.num_tables, "table")
+
+
+def _less_kept(tables: Sequence[str], before: str, now: str) -> Text:
+    keep = "keeps" if len(tables) == 1 else "keep"
+    change = f" {keep} less: retention {before} -> {now}"
+    if before == NOTHING_DELETED:
+        change = f": vacuum is new, files are deleted {now} after a commit removed them; until now none was"
+    return tuple(replace(span, role=Role.BOLD) for span in spans((*_codes(tables), change)))
+
+
+def _alike(changes: Iterable[tuple[_Change, str]]) -> Iterable[tuple[_Change, list[str]]]:
+    """Gather the tables that change in the same way: a rule with a new value would give a line for each of them."""
+    tables: dict[_Change, list[str]] = {}
+    for change, name in changes:
+        tables.setdefault(change, []).append(name)
+    return tables.items()
+
+
+def _codes(tables: Sequence[str]) -> tuple[str | Span, ...]:
+    shown = [part for name in tables[:MAX_NAMES] for part in (", ", literal(name))][1:]
+    rest = len(tables) - MAX_NAMES
+    return (*shown, f" and {rest:,} more") if rest > 0 else tuple(shown)
+
+
+def _work(policies: Sequence[PolicyWork]) -> list[tuple[Text, ...]]:
+    return [(literal(policy.table), literal(policy.policy_file), ", ".join(policy.work)) for policy in policies]
+
+
+def _value(text: str) -> Text:
+    if text == NOT_SET:
+        return text
+    return literal(text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}... ({len(text):,} characters)")
+
+
+def _next_apply(before: Totals, now: Totals) -> list[str]:
+    lines = []
+    for old, new, what in (
+        (before.bytes_rewritten, now.bytes_rewritten, "rewrites"),
+        (before.bytes_deleted, now.bytes_deleted, "deletes"),
+    ):
+        if old != new:
+            more = "more" if new > old else "less"
+            lines.append(
+                f"the next apply {what} {format_size(abs(new - old))} {more}: {format_size(old)} -> {format_size(new)}"
+            )
+    return lines or ["the next apply rewrites and deletes as much as before"]

@@ -17,7 +17,7 @@ from maintainer.model.plan.plan import Plan, TablePlan, TableState
 from maintainer.model.plan.reasons import Reason
 from maintainer.model.table.commit_records import WriterRhythm
 from maintainer.model.table.table_facts import TableRef
-from maintainer.planning.budget.expected_time import ExpectedTime
+from maintainer.planning.budget.run_budget import ExpectedTime
 from maintainer.report.document.blocks import (
     Block,
     CodeBlock,
@@ -32,13 +32,13 @@ from maintainer.report.document.blocks import (
 from maintainer.report.document.folding import FOLD, merged
 from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.plan.plan_totals import cost_line, rule_lines, tables_line, total
-from maintainer.report.plan.reason_words import reason_words
 from maintainer.report.plan.step_text import (
     alike,
     describe,
     is_named,
     left_alone,
     places,
+    reason_words,
     said_reasons,
     step_word,
 )

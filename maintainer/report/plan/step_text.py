@@ -1,18 +1,24 @@
 """Steps and left-alone files in words: what is said of one step, or of alike steps of several tables together.
 
-A kind of step that is not described here does not type-check.
+A kind of step that is not described here does not type-check. What is said of each reason beside its own sentence, and
+the policy keys behind it, is in ``reason_words.yml``.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import tzinfo
+from functools import cache
+from importlib import resources
+
+import yaml
 
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import HELD_BACK, LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.rewrite_request import RewriteRequest
+from maintainer.model.plan.step_parts import RewriteRequest
 from maintainer.model.plan.steps import (
     BatchedStep,
     ClusterStep,
@@ -30,7 +36,6 @@ from maintainer.planning.curve.revision import PROPERTY_PREFIX
 from maintainer.planning.selection.lane_choice import lanes_of
 from maintainer.report.document.blocks import Statement, Text, literal
 from maintainer.report.document.folding import merged
-from maintainer.report.plan.reason_words import reason_words
 from maintainer.report.style import Symbol
 from maintainer.report.text_layout import columns, partition, printable, when
 from maintainer.units import by_cause, count_of, format_duration, format_size, named
@@ -302,3 +307,23 @@ def is_named(table: TablePlan) -> bool:
     """Return whether a plan that is not verbose names a table: it changes, or someone may have to look at it."""
     loud = any(reason_words()[entry.reason.code].is_loud for entry in table.left_alone)
     return loud or table.maintained_twice is not None or table.state not in ("up_to_date", "waiting")
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonWords:
+    """What the file says of one reason; its head explains each field."""
+
+    words: str = ""
+    change: str = ""
+    keys: tuple[str, ...] = ()
+    timeless: str = ""
+    is_loud: bool = False
+
+
+@cache
+def reason_words() -> Mapping[ReasonCode, ReasonWords]:
+    """Return what is said of every reason; a test holds the set complete."""
+    text = (resources.files(__package__) / "reason_words.yml").read_text(encoding="utf-8")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C where there is one
+    entries = yaml.load(text, loader).items()
+    return {ReasonCode(code): ReasonWords(**{**said, "keys": tuple(said.get("keys", ()))}) for code, said in entries}

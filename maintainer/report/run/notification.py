@@ -10,7 +10,7 @@ from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.exit_codes import exit_reason
 from maintainer.model.run.outcome import TableOutcome, TableStatus
-from maintainer.policy.project.notify_settings import NotifyOn
+from maintainer.policy.project.project_sections import NotifyOn
 from maintainer.report.run.outcome_text import TABLE_ENDS, message
 from maintainer.report.text_layout import iso_utc, printable
 from maintainer.units import by_cause, count_of, named

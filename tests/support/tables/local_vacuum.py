@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from maintainer.app.planning.read_table import read_for_planning
+from maintainer.app.planning.reader_pool import read_for_planning
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.storage.file_store import FileStore, java_quote, local_path
 from maintainer.delta.storage.local_files import LocalFiles

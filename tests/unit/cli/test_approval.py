@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.app.project_folders import Project
-from maintainer.cli.act import approval
+from maintainer.cli.act import run_output
 from maintainer.cli.act.run_output import RunOutput
 from maintainer.cli.context import CliContext
 from maintainer.cli.main import run
@@ -52,11 +52,11 @@ def test_both_ends_of_a_question_must_be_a_terminal(
     monkeypatch.setattr("sys.stdin", Terminal() if stdin else io.StringIO())
     monkeypatch.setattr("sys.stderr", Terminal() if stderr else io.StringIO())
     if stdin and stderr:
-        approval.require_approval(yes=False, command="maintainer apply", first="look")
+        run_output.require_approval(yes=False, command="maintainer apply", first="look")
     else:
         with pytest.raises(ProjectError, match="no terminal"):
-            approval.require_approval(yes=False, command="maintainer apply", first="look")
-    approval.require_approval(yes=True, command="maintainer apply", first="look")
+            run_output.require_approval(yes=False, command="maintainer apply", first="look")
+    run_output.require_approval(yes=True, command="maintainer apply", first="look")
 
 
 @pytest.mark.parametrize("output", ["text", "json", "jsonl", "github", "junit"])
@@ -96,4 +96,4 @@ def test_what_is_wrong_with_a_table_is_said_in_full_once_unless_somebody_decides
 @pytest.mark.parametrize(("answer", "approved"), [("y\n", True), ("\n", False), ("n\n", False)])
 def test_enter_means_no(monkeypatch: pytest.MonkeyPatch, *, answer: str, approved: bool) -> None:
     monkeypatch.setattr("sys.stdin", Terminal(answer))
-    assert approval.is_approved("Apply this plan?", yes=False) is approved
+    assert run_output.is_approved("Apply this plan?", yes=False) is approved

@@ -8,7 +8,7 @@ import pytest
 
 from maintainer.app.selection.run_spec import SelectionOptions
 from maintainer.cli.main import run
-from maintainer.cli.validate_selection import check_selected
+from maintainer.cli.validate_command import check_selected
 from maintainer.errors import ProjectError
 from tests.support.policies.projects import git, write_project
 

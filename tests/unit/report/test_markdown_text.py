@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from maintainer.report.markdown_text import code, code_block, escaped, fitting, folded, table
+from maintainer.report.document.markdown_writer import code, code_block, escaped, fitting, folded, table
 from maintainer.report.text_layout import printable
 
 READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])

@@ -9,7 +9,7 @@ import pytest
 
 from maintainer.model.plan.steps import Batch, Bin
 from maintainer.model.run.outcome import CommitReceipt, FileFigures, Fingerprint, PlanDifference, Proof
-from maintainer.verification.audit import audit, pairs_of
+from maintainer.verification.commit_checks_after import audit, pairs_of
 from maintainer.verification.verification_result import Pair, figures_by_name
 from tests.support.tables.builders import make_file
 

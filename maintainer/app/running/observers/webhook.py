@@ -15,7 +15,7 @@ from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import TableStatus
 from maintainer.model.run.progress import ProgressEvent, RunFinished, RunStarted, TableFinished
-from maintainer.policy.project.notify_settings import Notify, NotifyOn
+from maintainer.policy.project.project_sections import Notify, NotifyOn
 from maintainer.report.run.notification import RunNamed, failure_message, quarantine_message, test_message
 
 TRY_SECONDS = 5.0

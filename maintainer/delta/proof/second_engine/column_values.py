@@ -1,17 +1,25 @@
-"""Say in DuckDB's SQL how the values of each type are compared: exactly, by bits or by an unambiguous text. Pure.
+"""Say in DuckDB's SQL how the values of each type are compared, and decode deletion vectors without Delta's code. Pure.
 
-Floats are compared by their bits, so that the payload of a NaN and the sign of a zero count. Nested values become JSON
-text with all leaves as text: DuckDB's hash of a list takes an empty one for null, and the text does not.
+Values are compared exactly, by bits or by an unambiguous text. Floats are compared by their bits, so that the payload
+of a NaN and the sign of a zero count. Nested values become JSON text with all leaves as text: DuckDB's hash of a list
+takes an empty one for null, and the text does not.
+
+The lanes read deletion vectors with Delta's own Java classes, so a vector that is read wrong is read wrong by one side
+only. The form is that of the protocol ("Deletion Vector Format"): a magic number, then a portable 64-bit bitmap.
 """
 
 from __future__ import annotations
 
+import io
 import re
+import struct
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from maintainer.delta.log.schema_names import PHYSICAL_NAME
+from maintainer.model.table.log_names import z85_decode
 
 _INTEGERS = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INTEGER", "long": "BIGINT"}
 _TYPES = {
@@ -147,3 +155,46 @@ def _nested(kind: str | Mapping[str, Any], leaves: str) -> str:
 
 def _stored_name(field: Mapping[str, Any]) -> str:
     return str((field.get("metadata") or {}).get(PHYSICAL_NAME, field["name"]))
+
+
+MAGIC = 1681511377
+
+
+def deleted_rows(vector: Mapping[str, Any], file: str | bytes | None) -> list[int]:
+    """Return the numbers of a file's soft-deleted rows, from 0, in ascending order.
+
+    Args:
+        vector: ``deletionVector`` of an ``add`` action.
+        file: The local path of the vector's file, or its content; None for one inside the log.
+
+    Raises:
+        CannotCompareError: It is damaged or gone, or holds another number of rows than the log says.
+    """
+    from pyroaring import BitMap64
+
+    try:
+        stored = _inline(vector) if file is None else _in_file(vector, file)
+        (magic,) = struct.unpack_from("<i", stored)
+        if magic != MAGIC:
+            raise ValueError(f"it begins with {magic} and not with {MAGIC}")
+        rows = list(BitMap64.deserialize(stored[4:]))
+    except (OSError, ValueError, OverflowError, struct.error) as error:
+        raise CannotCompareError(f"a deletion vector cannot be read: {' '.join(str(error).split())[:200]}") from error
+    if len(rows) != int(vector["cardinality"]):
+        raise CannotCompareError(f"a deletion vector holds {len(rows)} rows, the log says {vector['cardinality']}")
+    return rows
+
+
+def _inline(vector: Mapping[str, Any]) -> bytes:
+    return z85_decode(vector["pathOrInlineDv"])[: int(vector["sizeInBytes"])]
+
+
+def _in_file(vector: Mapping[str, Any], source: str | bytes) -> bytes:
+    """The vector in a file that may hold many: its size, itself, and a checksum, numbers in big-endian order."""
+    expected = int(vector["sizeInBytes"])
+    with open(source, "rb") if isinstance(source, str) else io.BytesIO(source) as file:
+        file.seek(int(vector.get("offset") or 0))
+        head, stored, tail = file.read(4), file.read(expected), file.read(4)
+    if struct.unpack(">i", head) != (expected,) or struct.unpack(">I", tail) != (zlib.crc32(stored),):
+        raise ValueError("its size or its checksum is not the one that was written")
+    return stored

@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.second_engine.bound_figures import figures_of
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, ComparedColumn, sql_name
-from maintainer.delta.proof.statistics_figures import FileFigures, StatisticsColumn
+from maintainer.delta.proof.statistics_figures import FileFigures, Measured, StatisticsColumn
 from maintainer.model.run.outcome import Fingerprint
 
 if TYPE_CHECKING:

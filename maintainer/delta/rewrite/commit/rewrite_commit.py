@@ -28,8 +28,16 @@ from maintainer.delta.rewrite.commit.row_positions import CannotCarryError
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.rewrite_proof import judge_landed, prove_removes, prove_rewrite
 from maintainer.delta.storage.failures.engine_failures import describe, is_conflict
-from maintainer.delta.transaction.commit_fate import not_landed, safe_message, settle, stamped
-from maintainer.delta.transaction.landed_commit import Actions, differences, landed_actions, rewrite_receipt
+from maintainer.delta.transaction.commit_fate import (
+    Actions,
+    differences,
+    landed_actions,
+    not_landed,
+    rewrite_receipt,
+    safe_message,
+    settle,
+    stamped,
+)
 from maintainer.delta.transaction.requirements import check_same_table, was_planned_table
 from maintainer.delta.transaction.small_log_files import take_over_checksum, write_derived_checksum, write_if_due
 from maintainer.engine.protocols import BeforeCommit

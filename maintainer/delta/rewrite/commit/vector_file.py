@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.model.table.vector_names import z85_encode
+from maintainer.model.table.log_names import z85_encode
 
 _FORMAT_VERSION = b"\x01"
 _MAGIC = struct.pack("<i", 1681511377)

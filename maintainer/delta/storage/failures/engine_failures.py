@@ -20,7 +20,7 @@ from maintainer.delta.storage.failures.machine_failures import (
     missing_file_error,
     storage_error,
 )
-from maintainer.delta.storage.failures.throwable import Failure
+from maintainer.delta.storage.failures.store_answers import Failure
 from maintainer.engine.process_loss import engine_gone, is_engine_lost, says_stopped
 from maintainer.errors import (
     CommitNotLanded,

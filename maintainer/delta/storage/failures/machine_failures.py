@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from maintainer.delta.storage.failures.store_answers import PATH_STYLE, client_error, store_error
-from maintainer.delta.storage.failures.throwable import Failure
+from maintainer.delta.storage.failures.store_answers import PATH_STYLE, Failure, client_error, store_error
 from maintainer.errors import EnvironmentUnfit, FileUnreadable, MaintainerError, StoreRefusal, TableError
 from maintainer.errors.missing_files import MISSING_HELP, RESTORE_TAKES_BACK
 from maintainer.model.table.log_names import LOG_FOLDER

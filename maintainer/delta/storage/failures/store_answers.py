@@ -7,9 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from maintainer.delta.storage.failures.throwable import Failure
 from maintainer.errors import StoreRefusal, TableError
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One throwable: simple class name, error class (or empty), message without stack trace."""
+
+    type_name: str
+    condition: str
+    message: str
 
 
 class StoreAway(Exception):

@@ -9,7 +9,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from maintainer.app.lookback.copied_logs import own_rows
+from maintainer.app.lookback.ledger_access import own_rows
 from maintainer.delta.log.commit_history import read_commits
 from maintainer.delta.storage.table_log import log_on_disk
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted, TableCommit

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from maintainer.app.planning.compared_plan import compare_plan
-from maintainer.app.planning.make_plan import PlanRequest, make_plan
+from maintainer.app.planning.make_plan import PlanRequest, compare_plan, make_plan
 from maintainer.app.project_folders import Project
 from maintainer.policy.project.policy_changes import policies_at
 from maintainer.report.plan.plan_markdown import render_plan_markdown

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from maintainer.app.engine_access import EngineOptions
-from maintainer.app.planning.gone_tables import gone_tables, remember_found
 from maintainer.app.planning.make_plan import PlanRequest, make_plan
+from maintainer.app.planning.policy_places import gone_tables, remember_found
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.managed_search import search_tables
 from maintainer.errors import ExitCode

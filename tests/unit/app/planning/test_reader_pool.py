@@ -10,7 +10,7 @@ import pytest
 
 from maintainer.app.planning.reader_pool import MAX_GIVEN_UP, ReaderPool
 from maintainer.engine.protocols import TableReader
-from maintainer.engine.stages import StageListener
+from maintainer.engine.session_options import StageListener
 from maintainer.execution.run.run_context import Clock
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from tests.support.runs.fake_lake import FakeLake

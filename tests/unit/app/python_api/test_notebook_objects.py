@@ -17,12 +17,12 @@ import maintainer
 from maintainer import Plan, Project, Run, RunFailed
 from maintainer.app.project_folders import Project as LoadedProject
 from maintainer.app.python_api import Rows, Text
-from maintainer.app.run_result import RunResult
+from maintainer.app.running.run_listener import RunResult
 from maintainer.errors import ExitCode, ProjectError, Refused
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.document.blocks import Row, Table
-from maintainer.report.html.notebook import MAX_ROWS_SHOWN, notebook_html
+from maintainer.report.html.page import MAX_ROWS_SHOWN, notebook_html
 from tests.support.policies.projects import write_project
 from tests.support.runs.sample_plans import full_plan
 from tests.support.runs.sample_runs import bad_run, good_run

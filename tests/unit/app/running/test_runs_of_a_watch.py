@@ -17,9 +17,8 @@ from maintainer.app import operations
 from maintainer.app.engine_access import OpenedEngine
 from maintainer.app.planning.make_plan import PlanRequest
 from maintainer.app.project_folders import Project
-from maintainer.app.run_result import RunResult
 from maintainer.app.running import apply_plan, watch_loop
-from maintainer.app.running.run_listener import RunListener
+from maintainer.app.running.run_listener import RunListener, RunResult
 from maintainer.app.running.watch_loop import WatchBounds, WatchEnd
 from maintainer.app.selection.chosen_tables import ChosenTables
 from maintainer.app.selection.run_spec import RunSpec

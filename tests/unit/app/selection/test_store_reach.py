@@ -13,7 +13,7 @@ import pytest
 from maintainer.app.engine_access import OpenedEngine
 from maintainer.app.planning.make_plan import PlanRequest, make_plan
 from maintainer.app.project_folders import Project
-from maintainer.app.selection.store_reach import tables_out_of_reach
+from maintainer.app.selection.chosen_tables import tables_out_of_reach
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.protocols import SignOfLife
 from maintainer.errors import MaintainerError, TableError

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from maintainer.app.selection import tables_at_once
-from maintainer.app.selection.tables_at_once import looked_at_at_once, worked_on_at_once
+from maintainer.app.selection import chosen_tables
+from maintainer.app.selection.chosen_tables import looked_at_at_once, worked_on_at_once
 from maintainer.model.table.table_facts import TableRef
 
 DISK = (TableRef("/lake/orders"), TableRef("tables/x", "/project/tables/x"), TableRef("file:///lake/y"))
@@ -17,7 +17,7 @@ STORES = ("s3://lake/orders", "abfss://c@a.dfs.core.windows.net/t", "gs://lake/t
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
-    monkeypatch.setattr(tables_at_once, "machine_memory_bytes", lambda: 24 << 30)
+    monkeypatch.setattr(chosen_tables, "machine_memory_bytes", lambda: 24 << 30)
 
 
 def test_tables_of_a_disk_keep_processors_busy() -> None:
@@ -36,7 +36,7 @@ def test_where_a_name_leads_is_not_known_and_asking_is_waiting() -> None:
 
 @pytest.mark.parametrize(("memory_bytes", "expected"), [(100 << 20, 1), (1 << 30, 2), (2 << 30, 4), (64 << 30, 8)])
 def test_little_memory_means_fewer_tables(memory_bytes: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables_at_once, "machine_memory_bytes", lambda: memory_bytes)
+    monkeypatch.setattr(chosen_tables, "machine_memory_bytes", lambda: memory_bytes)
     assert worked_on_at_once([TableRef(STORES[0])]) == expected
 
 

@@ -10,9 +10,8 @@ from prometheus_client import generate_latest
 
 from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.project_folders import Project
-from maintainer.app.status.past_steps import PastSteps
 from maintainer.app.status.run_metrics import RunMetrics
-from maintainer.app.status.status_look import status_row
+from maintainer.app.status.status_look import PastSteps, status_row
 from maintainer.errors import TableError
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.model.plan.plan_document import to_json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from maintainer.delta.commands.sql_statements import (
+from maintainer.delta.commands.command_session import (
     in_partitions,
     optimize,
     partition_types,

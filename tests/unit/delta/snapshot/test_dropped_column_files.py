@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from maintainer.delta.snapshot.dropped_column_files import (
+from maintainer.delta.snapshot.column_statistics import (
     all_columns_have_stats,
     holds_dropped_columns,
     physical_leaves,

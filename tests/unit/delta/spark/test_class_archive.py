@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.delta.spark.class_archive import MAX_ARCHIVES, ClassArchive, class_archive
 from maintainer.delta.spark.java_home import Java
+from maintainer.delta.spark.jvm_launch import MAX_ARCHIVES, ClassArchive, class_archive
 
 JAVA = Java(Path("/java/bin/java"), "17.0.15", 17, "OpenJDK Runtime Environment")
 

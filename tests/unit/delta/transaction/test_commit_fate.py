@@ -15,7 +15,7 @@ from maintainer.delta.storage.failures.engine_failures import (
     is_conflict,
     table_errors,
 )
-from maintainer.delta.storage.failures.throwable import Failure
+from maintainer.delta.storage.failures.store_answers import Failure
 from maintainer.delta.transaction.commit_fate import not_landed, settle
 from maintainer.engine.process_loss import is_engine_lost
 from maintainer.errors import (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from maintainer.delta.log.staged_file import WrittenFile
-from maintainer.delta.transaction.landed_commit import differences
+from maintainer.delta.transaction.commit_fate import differences
 from maintainer.model.plan.steps import Batch, Bin
 from tests.support.tables.builders import make_file
 

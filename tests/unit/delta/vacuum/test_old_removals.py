@@ -14,8 +14,8 @@ from maintainer.delta.log.replay.log_replay import replay
 from maintainer.delta.storage.table_log import TableLog, brief_actions
 from maintainer.delta.vacuum.tombstones import expired, nothing_left, protected_uris, removed_paths
 from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.table.log_names import vector_path
 from maintainer.model.table.table_facts import TableFacts
-from maintainer.model.table.vector_names import vector_path
 from maintainer.policy.resolve.resolved import Consumer
 from tests.support.tables.aged_tables import AgedTable, touch
 from tests.support.tables.local_vacuum import LocalTable, Vacuuming

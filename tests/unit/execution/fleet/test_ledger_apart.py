@@ -30,8 +30,7 @@ from maintainer.model.run.progress import (
     StepStarted,
 )
 from maintainer.model.table.table_facts import TableRef
-from maintainer.planning.budget.expected_time import expected_time
-from maintainer.planning.budget.run_budget import Learned, within_budget
+from maintainer.planning.budget.run_budget import Learned, expected_time, within_budget
 from maintainer.policy.project.project_settings import LEDGER_POLICY, Budget, Budgets, ledger_resolution
 from maintainer.report.document.blocks import Line, Span, spans
 from maintainer.report.document.terminal_writer import plain

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maintainer.errors import CommitNotLanded
-from maintainer.execution.fleet.fleet_bounds import FleetBounds
-from maintainer.execution.fleet.rollout import MAX_SIZES, in_batches, parse_batches
+from maintainer.execution.fleet.fleet_bounds import MAX_SIZES, FleetBounds, in_batches, parse_batches
 from maintainer.execution.run.run_context import RetryBounds
 from maintainer.journal.journal import Journal
 from maintainer.model.run.outcome import RunOutcome, TableStatus, Verdict

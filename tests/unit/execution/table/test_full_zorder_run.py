@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from maintainer.errors import NotSupportedYet
-from maintainer.execution.table import full_zorder_run
-from maintainer.execution.table.full_zorder_run import run_full_zorder
+from maintainer.execution.table import zorder_loop
 from maintainer.execution.table.table_worker import StepWork
-from maintainer.model.plan.layout_tags import ZORDER_TAG
+from maintainer.execution.table.zorder_loop import run_full_zorder
+from maintainer.model.plan.step_parts import ZORDER_TAG
 from maintainer.model.plan.steps import ZOrderStep
 from maintainer.model.run.outcome import CommitReceipt, StepStatus
 from maintainer.model.table.table_facts import ColumnRanges, FileRange, TableFacts
@@ -28,7 +28,7 @@ class Table:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, commits: int = 1, blind: bool = False) -> None:
         self.boxes, self.commits, self.blind, self.looks = WIDE, commits, blind, 0
-        monkeypatch.setattr(full_zorder_run, "run_rewrite", self.run_rewrite)
+        monkeypatch.setattr(zorder_loop, "run_rewrite", self.run_rewrite)
 
     def facts(self, ref: object) -> TableFacts:
         self.looks += 1
@@ -72,7 +72,7 @@ def test_what_cannot_be_measured_or_was_not_committed_has_no_picture(monkeypatch
         table = Table(monkeypatch, commits=commits, blind=blind)
         work = table.run()
         assert (work.layout, work.boxes, table.looks) == (None, None, 1)
-    monkeypatch.setattr(full_zorder_run, "MAX_FILES_MEASURED", 5)
+    monkeypatch.setattr(zorder_loop, "MAX_FILES_MEASURED", 5)
     assert Table(monkeypatch).run().layout is None
 
 

@@ -13,8 +13,8 @@ from maintainer.journal.ledger.ledger_pending import flush, keep_pending, read_p
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow, predicted, proof_of, rows_of
 from maintainer.model.codec import DecodeError
 from maintainer.model.plan.plan import Problem
+from maintainer.model.plan.step_parts import LayoutFigures, Strategy, Turn, TurnOutcome
 from maintainer.model.plan.steps import StepKind
-from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, Turn, TurnOutcome
 from maintainer.model.run.outcome import (
     Assertion,
     CommitReceipt,

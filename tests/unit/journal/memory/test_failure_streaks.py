@@ -12,7 +12,7 @@ import pytest
 from maintainer.app.lookback.run_history import MAX_NAMED, in_a_row
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.journal.journal import Journal
-from maintainer.journal.memory.failure_streaks import Streak
+from maintainer.journal.memory.place_records import Streak
 from maintainer.journal.memory.table_records import Remembered, remembered, update_state
 from maintainer.model.plan.plan import Problem
 from maintainer.model.plan.steps import StepKind

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from maintainer.model.codec import decode, encode
 from maintainer.model.run.outcome import CommitReceipt, TableOutcome
-from maintainer.model.table.files_seen import FilesSeen
 from maintainer.model.table.storage_facts import file_sizes
+from maintainer.model.table.table_facts import FilesSeen
 from tests.support.runs import sample_runs as samples
 from tests.support.tables.builders import make_facts, make_files
 

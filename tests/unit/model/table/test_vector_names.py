@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from maintainer.model.table.vector_names import vector_of_id, vector_path, z85_decode
+from maintainer.model.table.log_names import vector_of_id, vector_path, z85_decode
 
 
 def test_base_85_of_the_protocol() -> None:

@@ -6,19 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.step_parts import Lane, LaneChoice
 from maintainer.model.plan.steps import BatchedStep, ZOrderStep
-from maintainer.planning.budget.expected_time import (
+from maintainer.planning.budget.ranking import Timed, pace_of
+from maintainer.planning.budget.run_budget import (
     MAX_MISSES,
     ExpectedTime,
+    Learned,
     added_up,
     expected_time,
     misses_of,
     speed_key,
 )
-from maintainer.planning.budget.ranking import Timed, pace_of
-from maintainer.planning.budget.run_budget import Learned
 from maintainer.report.plan.plan_text import PlanOptions, render_plan
 from tests.unit.planning.budget.test_run_budget import MIB, made, table
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from maintainer.model.table.files_seen import MAX_BOXES, LayoutBoxes
-from maintainer.model.table.table_facts import ColumnRanges, TableFacts
-from maintainer.planning.curve.layout_boxes import layout_boxes
+from maintainer.model.table.table_facts import MAX_BOXES, ColumnRanges, LayoutBoxes, TableFacts
+from maintainer.planning.curve.curve_files import layout_boxes
 from maintainer.planning.curve.revision import Revision
 from tests.support.tables.builders import make_facts
 from tests.support.tables.curve_lake import CurveLake, revision_of

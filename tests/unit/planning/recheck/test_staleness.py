@@ -11,13 +11,12 @@ import pytest
 from maintainer.errors import ExitCode, Refused
 from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.step_parts import Strategy, Turn
 from maintainer.model.plan.steps import Batch, Bin, CompactStep, SetPropertiesStep, VacuumStep, ZOrderStep
-from maintainer.model.plan.zorder_turn import Strategy, Turn
 from maintainer.model.table.table_facts import DataFile, Protocol, RemovedFile, TableFacts, TableRef
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table
-from maintainer.planning.recheck.staleness import StaleReasons, check_age, recheck, refusal
-from maintainer.planning.recheck.table_differences import MAX_CHANGES
+from maintainer.planning.recheck.staleness import MAX_CHANGES, StaleReasons, check_age, recheck, refusal
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.policy.resolve.policy_values import policy_values
 from maintainer.policy.resolve.resolved import AutoCompactPolicy

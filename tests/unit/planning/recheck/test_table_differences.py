@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from maintainer.model.plan.plan import PlannedColumn
-from maintainer.planning.recheck.table_differences import MAX_CHANGES, column_changes
+from maintainer.planning.recheck.staleness import MAX_CHANGES, column_changes
 from maintainer.planning.selection.schema_columns import planned_columns
 from tests.support.tables.builders import make_facts
 

@@ -15,7 +15,7 @@ from maintainer.model.table.table_facts import DataFile, PartitionValues, TableF
 from maintainer.planning.auto_compact_plan import plan_auto_compact
 from maintainer.planning.operations.rewrite_choice import plan_rewrites
 from maintainer.planning.plan_input import PlanOptions, TableInput
-from maintainer.planning.recheck.live_steps import reduce_step
+from maintainer.planning.recheck.staleness import reduce_step
 from maintainer.planning.selection.file_selection import pack_bins
 from maintainer.planning.selection.partition_texts import is_deltas_own
 from maintainer.planning.zorder.turn_choice import choose_turn, sort_candidates

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.policy.project.policy_changes import shared_values_at
+from maintainer.policy.project.policy_changes import SharedChange, shared_changes, shared_values, shared_values_at
 from maintainer.policy.project.policy_project import load_project
-from maintainer.policy.project.shared_changes import SharedChange, shared_changes, shared_values
 from maintainer.policy.yaml.discovery import find_files
 from tests.support.policies.projects import git, write_project
 

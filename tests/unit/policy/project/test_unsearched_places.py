@@ -9,8 +9,7 @@ import pytest
 from maintainer.errors import TableError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.policy_project import load_project
-from maintainer.policy.project.table_search import TableProblem
-from maintainer.policy.project.unsearched_places import may_be_meant
+from maintainer.policy.project.table_search import TableProblem, may_be_meant
 from maintainer.policy.selectors import parse_selector
 from maintainer.policy.table_names import identity, table_ref
 from tests.support.policies.projects import write_project

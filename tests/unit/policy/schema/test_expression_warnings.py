@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from maintainer.policy.schema import expectation_arguments
-from maintainer.policy.schema.expectation_arguments import argument_problems
+from maintainer.policy.schema import known_expectations
+from maintainer.policy.schema.known_expectations import argument_problems
 
 
 def test_expressions_that_are_looked_at_together_leave_the_filters_as_they_were(
@@ -26,7 +26,7 @@ def test_expressions_that_are_looked_at_together_leave_the_filters_as_they_were(
     def look(pattern: str) -> None:
         assert list(argument_problems("expect_column_values_to_match_regex", {"regex": pattern})) == []
 
-    monkeypatch.setattr(expectation_arguments, "re", SimpleNamespace(compile=slow, error=re.error))
+    monkeypatch.setattr(known_expectations, "re", SimpleNamespace(compile=slow, error=re.error))
     with warnings.catch_warnings():
         before = warnings.filters[:]
         threads = {name: threading.Thread(target=look, args=(name,)) for name in ends}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maintainer.policy.yaml.table_line import table_in_first_lines
+from maintainer.policy.yaml.discovery import table_in_first_lines
 from maintainer.policy.yaml.yaml_reader import read_text
 
 CERTAIN = {

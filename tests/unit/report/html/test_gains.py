@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from maintainer.model.plan.zorder_turn import LayoutChange, LayoutFigures, Strategy, Turn, TurnOutcome
+from maintainer.model.plan.step_parts import LayoutChange, LayoutFigures, Strategy, Turn, TurnOutcome
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, VacuumReceipt
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.project.price_settings import Prices
+from maintainer.policy.project.project_sections import Prices
 from maintainer.report.document.blocks import Row
 from maintainer.report.document.terminal_writer import plain
-from maintainer.report.html.gains import amounts, gain_tiles, layout_gain
+from maintainer.report.html.page_parts import amounts, gain_tiles, layout_gain
 from maintainer.report.run.outcome_text import WorkDone
 from maintainer.report.style import Role
 from tests.support.runs import sample_runs as samples

@@ -9,9 +9,8 @@ import pytest
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, TableOutcome, TableStatus
-from maintainer.model.table.files_seen import FilesSeen, LayoutBoxes
 from maintainer.model.table.storage_facts import file_sizes
-from maintainer.model.table.table_facts import TableRef
+from maintainer.model.table.table_facts import FilesSeen, LayoutBoxes, TableRef
 from maintainer.report.document.blocks import Tiles
 from maintainer.report.html.fleet_view import fleet_tables, fleet_view
 from maintainer.report.html.page import coded, render_page

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.model.plan.layout_tags import PACKED_TAG, ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG
 from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.plan.step_parts import PACKED_TAG, ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG
 from maintainer.model.table.storage_facts import Listing, StorageLook, TrashedRun
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord, Update
 from maintainer.planning.plan_input import PlanOptions, TableInput
@@ -24,7 +24,7 @@ from maintainer.policy.resolve.resolved import (
     ZOrderPolicy,
 )
 from maintainer.report.plan.counterfactuals import _CHANGES, what_would_change
-from maintainer.report.plan.reason_words import reason_words
+from maintainer.report.plan.step_text import reason_words
 from tests.support.tables.builders import (
     DAY_MS,
     MIB,

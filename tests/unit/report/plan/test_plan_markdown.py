@@ -13,8 +13,7 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import SetPropertiesStep
 from maintainer.model.run.exit_codes import plan_exit_code
 from maintainer.planning.planner import absent_plan
-from maintainer.policy.project.policy_changes import PolicyChanges, PolicyWork, policy_changes, work_of
-from maintainer.policy.project.shared_changes import SharedChange
+from maintainer.policy.project.policy_changes import PolicyChanges, PolicyWork, SharedChange, policy_changes, work_of
 from maintainer.policy.resolve.policy_values import ValueChange
 from maintainer.policy.resolve.resolved import (
     BUILT_IN,
@@ -29,8 +28,14 @@ from maintainer.policy.resolve.resolved import (
     ZOrderPolicy,
 )
 from maintainer.report.document.markdown_writer import markdown_text
-from maintainer.report.plan.comparison_markdown import MAX_VALUE, Comparison, comparison_blocks
-from maintainer.report.plan.plan_markdown import MARKER, render_failure_markdown, render_plan_markdown
+from maintainer.report.plan.plan_markdown import (
+    MARKER,
+    MAX_VALUE,
+    Comparison,
+    comparison_blocks,
+    render_failure_markdown,
+    render_plan_markdown,
+)
 from tests.support.runs import sample_plans
 from tests.support.tables.builders import make_optimize, make_policy
 

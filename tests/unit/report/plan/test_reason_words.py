@@ -7,7 +7,7 @@ from pathlib import Path
 
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.policy.resolve.policy_values import policy_values
-from maintainer.report.plan.reason_words import reason_words
+from maintainer.report.plan.step_text import reason_words
 from tests.support.tables.builders import make_policy
 
 PAGE = (Path(__file__).parents[4] / "docs" / "reasons.md").read_text(encoding="utf-8")

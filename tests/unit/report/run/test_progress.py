@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.cli.context import warn
-from maintainer.model.plan.lanes import SourceStatistics
+from maintainer.model.plan.step_parts import SourceStatistics
 from maintainer.model.run.outcome import Assertion, TableOutcome, TableStatus, Verdict
 from maintainer.model.run.progress import (
     LedgerAppending,

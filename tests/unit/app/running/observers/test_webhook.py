@@ -23,7 +23,7 @@ from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.run.progress import ProgressEvent, ProgressSink, RunFinished, RunStarted, TableFinished
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.project.notify_settings import Notify, NotifyOn
+from maintainer.policy.project.project_sections import Notify, NotifyOn
 from maintainer.report.run.notification import MAX_TABLES, RunNamed, failure_message
 from tests.support.http_receiver import Receiver, http_receiver
 from tests.support.policies.projects import write_project

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from pyroaring import BitMap64
 
-from maintainer.delta.proof.second_engine.column_values import CannotCompareError
-from maintainer.delta.proof.second_engine.deleted_rows import MAGIC, deleted_rows
+from maintainer.delta.proof.second_engine.column_values import MAGIC, CannotCompareError, deleted_rows
 
 ROWS = [0, 5, 65_536, 2**33 + 1]
 STORED = struct.pack("<i", MAGIC) + BitMap64(ROWS).serialize()

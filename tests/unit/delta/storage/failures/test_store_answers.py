@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from maintainer.delta.storage.failures.machine_failures import storage_error
-from maintainer.delta.storage.failures.store_answers import refuses_credentials, says_no_reason, store_error
-from maintainer.delta.storage.failures.throwable import Failure
+from maintainer.delta.storage.failures.store_answers import Failure, refuses_credentials, says_no_reason, store_error
 
 SDK = "software.amazon.awssdk.services.s3.model."
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.policy.project.notify_settings import MAX_ADDRESS, NotifyOn
 from maintainer.policy.project.policy_project import LoadedProject, load_project
+from maintainer.policy.project.project_sections import MAX_ADDRESS, NotifyOn
 from tests.support.policies.projects import write_project
 
 BOTH = (NotifyOn.FAILURE, NotifyOn.QUARANTINE)

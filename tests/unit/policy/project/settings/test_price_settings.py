@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.policy.project.policy_project import LoadedProject, load_project
-from maintainer.policy.project.price_settings import Prices
+from maintainer.policy.project.project_sections import Prices
 from tests.support.policies.projects import write_project
 
 

@@ -1,17 +1,68 @@
-"""What a rendering of a plan knows beside the plan: the project, and what past runs took and lost to others."""
+"""Plans on their way out: saved plans, and what a rendering knows beside the plan (the project, its past runs)."""
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
+from pathlib import Path
+
 from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import Project, local_zone
+from maintainer.errors import ProjectError
+from maintainer.journal.folder.atomic_files import read_document, write_atomically, writing
 from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.plan_document import MAX_PLAN_CHARACTERS, from_json, plan_bytes
 from maintainer.model.run.auto_compaction import AutoCompactSwitch
-from maintainer.planning.budget.expected_time import expected_time
-from maintainer.planning.budget.run_budget import Learned, expected_losses
+from maintainer.planning.budget.run_budget import Learned, expected_losses, expected_time
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.plan.plan_text import PlanOptions
 from maintainer.report.plan.why_text import render_why
 from maintainer.report.style import PLAIN, Style
+
+
+def read_saved_plan(path: Path) -> Plan:
+    """Read a saved plan.
+
+    Raises:
+        ProjectError: E642, the file cannot be read.
+        Refused: A402, it is no plan or was edited.
+    """
+    try:
+        if path.stat().st_size <= 4 * MAX_PLAN_CHARACTERS:
+            return from_json(read_document(path), where=str(path))
+        reason = "it is larger than any plan of maintainer"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except UnicodeDecodeError:
+        reason = "it is not UTF-8"
+    raise ProjectError(
+        f"the plan cannot be read: {reason}",
+        code="E642",
+        where=str(path),
+        help="`maintainer plan --out FILE` makes one; tables are chosen with `-s`",
+    )
+
+
+def check_place(path: Path) -> None:
+    """Find out before planning, which may take long, that the folder of a plan's file is not there.
+
+    Raises:
+        ProjectError: E640.
+    """
+    with writing(path, "the plan"):
+        if not stat.S_ISDIR(path.absolute().parent.stat().st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+
+
+def save_plan(plan: Plan, path: Path) -> None:
+    """Write a plan to a file, whole or not at all.
+
+    Raises:
+        ProjectError: E640, it cannot be written there.
+    """
+    with writing(path, "the plan"):
+        write_atomically(path.absolute(), plan_bytes(plan))
 
 
 def plan_options(project: Project, plan: Plan) -> PlanOptions:
