@@ -23,7 +23,8 @@ _TWO_DRIVERS = "nothing is written here: two drivers may overwrite one another's
 _OVERWRITES = "nothing is written here: a commit of ours could overwrite the commit of another writer"
 _ALONE = "`singleWriter: true` in maintainer.yml says that nobody else writes during a run"
 _CANNOT = {
-    NO_CONDITIONAL_WRITES: "the connector has no conditional writes, or `fs.s3a.create.conditional.enabled` is off",
+    NO_CONDITIONAL_WRITES: "the connector has no conditional writes (Hadoop 3.4.1 of Spark 4.0 has none), or "
+    "`fs.s3a.create.conditional.enabled` is off",
     IGNORES_CONDITION: "the server writes over an object although it is asked not to (`If-None-Match: *`)",
 }
 
@@ -94,8 +95,9 @@ def _unsafe_on_s3(store: str | None, scheme: str, setting: Callable[[str], str |
     else:
         return None
     delta = installed("delta-spark") or DELTA_VERSION
+    newer = "use Spark 4.1 or later, whose Hadoop has them; or " if store == NO_CONDITIONAL_WRITES else ""
     return found, (
-        f"maintainer.yml: `spark: {{packages: [io.delta:delta-storage-s3-dynamodb:{delta}], conf: {{{key}: "
+        f"{newer}maintainer.yml: `spark: {{packages: [io.delta:delta-storage-s3-dynamodb:{delta}], conf: {{{key}: "
         "io.delta.storage.S3DynamoDBLogStore}}`, and the same for every writer; or `singleWriter: true` if nobody else "
         "writes during a run"
     )

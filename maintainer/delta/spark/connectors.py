@@ -94,6 +94,10 @@ CONNECTOR_SETTINGS: Mapping[str, Mapping[str, str]] = {
         "spark.hadoop.fs.s3a.retry.throttle.interval": "500ms",
         "spark.hadoop.fs.s3a.connection.timeout": "15s",
         "spark.hadoop.fs.s3a.bulk.delete.page.size": "1000",
+        # From 3.4.3 on Hadoop reads by another stream: it asks for each file once more before it reads it, whatever
+        # is known of it, and keeps an entry of each for as long as the file system lives
+        # (https://issues.apache.org/jira/browse/HADOOP-20058).
+        "spark.hadoop.fs.s3a.input.stream.type": "classic",
     },
     "azure": {
         # Hadoop's own: 30 tries with up to 25 s between them. It takes whole milliseconds alone.

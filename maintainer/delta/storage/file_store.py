@@ -205,21 +205,17 @@ class FileStore(FileSource):
 
     @abstractmethod
     def read_end(self, file: StoredFile, last_bytes: int) -> bytes:
-        """The end of a file as it was listed, or all of it where it is shorter.
+        """The end of a file as it was listed: so many bytes or more, or all of it where it is shorter.
 
         Raises:
             FileNotFoundError: There is no such file.
         """
 
-    def read_many(self, files: Iterable[StoredFile], *, last_bytes: int | None = None) -> Iterator[bytes]:
-        """See ``FileSource``; with ``last_bytes`` only the end of each."""
-
-        def content(file: StoredFile) -> bytes:
-            return self.read(file.uri) if last_bytes is None else self.read_end(file, last_bytes)
-
+    def read_many(self, files: Iterable[StoredFile]) -> Iterator[bytes]:
+        """See ``FileSource``."""
         waiting = iter(files)
         while group := list(islice(waiting, self.threads)):
-            yield from self.abreast(content, group)
+            yield from self.abreast(lambda file: self.read(file.uri), group)
 
     @abstractmethod
     def write(self, uri: str, data: bytes) -> None:

@@ -233,15 +233,12 @@ class ObjectFiles(FileStore):
 
         return self._asked(body, lambda files: files.read(uri, first_bytes=first_bytes))
 
-    def read_many(self, files: Iterable[StoredFile], *, last_bytes: int | None = None) -> Iterator[bytes]:
+    def read_many(self, files: Iterable[StoredFile]) -> Iterator[bytes]:
         """See ``FileStore``."""
         waiting: list[Future[bytes]] = []
         try:
             for file in files:
-                if last_bytes is None:
-                    waiting.append(_PROCESS.pool.submit(self._body, file))
-                else:
-                    waiting.append(_PROCESS.pool.submit(self.read_end, file, last_bytes))
+                waiting.append(_PROCESS.pool.submit(self._body, file))
                 if len(waiting) > REQUESTS_ABREAST:
                     yield waiting.pop(0).result()
             while waiting:
@@ -264,10 +261,10 @@ class ObjectFiles(FileStore):
         self._answered(lambda: self._bucket.storage.write(self._name(uri), data))
 
     def read_end(self, file: StoredFile, last_bytes: int) -> bytes:
-        """See ``FileStore``. The end of a file which was fetched is there, once."""
+        """See ``FileStore``. The end of a file which was fetched is there, once, and is returned as it is."""
         kept = _taken(_key_of_end(file.uri, file.size_bytes))
         if kept is not None and len(kept) >= min(last_bytes, file.size_bytes):
-            return kept[-last_bytes:]
+            return kept
         name, start = self._name(file.uri), max(0, file.size_bytes - last_bytes)
 
         def end() -> bytes:

@@ -6,6 +6,7 @@ import logging
 import tempfile
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from maintainer.delta.proof.row_comparison import differing_rows
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, deleted_rows
 from maintainer.delta.proof.second_engine.duckdb_rows import count_rows
 from maintainer.delta.storage.failures.engine_failures import table_errors
-from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.file_store import FileStore, StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, LiveFiles, LiveFilesReader
 from maintainer.delta.transaction.requirements import refuse_unsafe_reads
@@ -31,8 +32,11 @@ _LOG = logging.getLogger(__name__)
 
 FRAMES_KEPT = 2
 
-FOOTER_BYTES = 64 << 10
-"""So much of a file's end has nearly every footer, in one request."""
+FOOTER_BYTES = (8 << 10, 64 << 10)
+"""At least and at most so much of a file's end is read first; nearly every footer is in it."""
+
+FOOTER_SHARE = 16
+"""And between the two, this part of the file: footers grow with row groups and columns, as files do."""
 
 FOOTERS_AT_ONCE = 256
 
@@ -222,11 +226,18 @@ def rows_in_footers(storage: TableStorage, adds: Sequence[AddAction]) -> int:
 
 def _footers(storage: TableStorage, adds: Sequence[AddAction]) -> Iterator[bytes]:
     files = [StoredFile(storage.uri(str(add["path"])), int(add["size"]), 0, False, False) for add in adds]
-    for file, end in zip(files, storage.files.read_many(files, last_bytes=FOOTER_BYTES), strict=True):
-        length, is_whole = int.from_bytes(end[-8:-4], "little") + 8, len(end) == min(FOOTER_BYTES, file.size_bytes)
-        if not is_whole or end[-4:] != MAGIC or length > file.size_bytes:
-            raise CannotCompareError(f"{file.name} is no whole Parquet file of {file.size_bytes} bytes")
-        yield (end if length <= len(end) else next(iter(storage.files.read_many((file,), last_bytes=length))))[-length:]
+    yield from storage.files.abreast(partial(_footer, storage.files), files)
+
+
+def _footer(files: FileStore, file: StoredFile) -> bytes:
+    least, most = FOOTER_BYTES
+    first_bytes = min(most, max(least, file.size_bytes // FOOTER_SHARE))
+    end = files.read_end(file, first_bytes)
+    length = int.from_bytes(end[-8:-4], "little") + 8
+    is_whole = min(first_bytes, file.size_bytes) <= len(end) <= file.size_bytes
+    if not is_whole or end[-4:] != MAGIC or length > file.size_bytes:
+        raise CannotCompareError(f"{file.name} is no whole Parquet file of {file.size_bytes} bytes")
+    return (end if length <= len(end) else files.read_end(file, length))[-length:]
 
 
 def files_at(storage: TableStorage, uris: set[str]) -> dict[str, StoredFile]:

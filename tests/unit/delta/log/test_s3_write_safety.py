@@ -110,3 +110,7 @@ def test_the_way_out_on_s3_names_the_package_of_the_installed_delta(monkeypatch:
     with pytest.raises(Refused) as caught:
         refuse_unsafe_log_store("s3://b/t", lambda key: None, "t", lambda: NO_CONDITIONAL_WRITES)
     assert "io.delta:delta-storage-s3-dynamodb:4.0.1]" in (caught.value.help or "")
+    assert (caught.value.help or "").startswith("use Spark 4.1 or later, whose Hadoop has them; or maintainer.yml: ")
+    with pytest.raises(Refused) as caught:
+        refuse_unsafe_log_store("s3://b/t", lambda key: None, "t", lambda: IGNORES_CONDITION)
+    assert (caught.value.help or "").startswith("maintainer.yml: ")

@@ -66,6 +66,7 @@ def test_settings_of_a_connector_are_defaults_that_everybody_may_change(tmp_path
     conf = start_conf.start_conf(options, jars, tmp_path, defaults, {}, (), ("s3",))
     assert conf["spark.hadoop.fs.s3.impl"] == "org.apache.hadoop.fs.s3a.S3AFileSystem"
     assert conf["spark.hadoop.fs.s3a.attempts.maximum"] == "1"
+    assert conf["spark.hadoop.fs.s3a.input.stream.type"] == "classic", "another one asks for each file once more"
     assert conf["spark.hadoop.fs.s3a.retry.limit"] == "9"
     assert conf["spark.hadoop.fs.s3a.connection.timeout"] == "99s"
     without = start_conf.start_conf(options, jars, tmp_path, {}, {})

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
+from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.transaction.live_files import LiveFiles
 from maintainer.delta.verify import version_reader
@@ -40,9 +41,34 @@ def counted(root: Path, *adds: dict[str, Any]) -> int:
 def test_rows_of_all_files_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     adds = [written(tmp_path, f"{num_rows}.parquet", num_rows) for num_rows in (0, 1, 700)]
     assert (counted(tmp_path, *adds), counted(tmp_path, adds[0]), counted(tmp_path)) == (701, 0, 0)
-    monkeypatch.setattr(version_reader, "FOOTER_BYTES", 64)
+    monkeypatch.setattr(version_reader, "FOOTER_BYTES", (64, 64))
     wide = written(tmp_path, "wide.parquet", 9, num_columns=50)
     assert counted(tmp_path, *adds, wide) == 710  # footers that are longer than the first look
+
+
+class CountedFiles(LocalFiles):
+    """A disk that remembers how many bytes of ends were asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def read_end(self, file: StoredFile, last_bytes: int) -> bytes:
+        self.asked.append(last_bytes)
+        return super().read_end(file, last_bytes)
+
+
+def test_a_usual_footer_takes_one_request_of_a_part_of_the_file_and_a_long_one_a_second(tmp_path: Path) -> None:
+    small, large = written(tmp_path, "small.parquet", 9), written(tmp_path, "large.parquet", 100_000)
+    wide = written(tmp_path, "wide.parquet", 1, num_columns=300)
+    assert (small["size"] < 8 << 10, 128 << 10 < large["size"] < 1 << 20) == (True, True)
+    storage = Storage(tmp_path)
+    storage.files = counting = CountedFiles()
+    assert rows_in_footers(cast(Any, storage), [small, large]) == 100_009
+    assert counting.asked == [8 << 10, large["size"] // 16]
+    counting.asked.clear()
+    assert rows_in_footers(cast(Any, storage), [wide]) == 1
+    first, footer = counting.asked
+    assert first < footer < wide["size"]
 
 
 def test_a_file_that_is_no_whole_one_is_not_counted(tmp_path: Path) -> None:
