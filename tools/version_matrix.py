@@ -1,7 +1,7 @@
 """Run the tests of the transaction engine on each pair of Spark and Delta, and write what came of it into a page.
 
 ``python -m tools.version_matrix`` takes every pair of ``TESTED_DELTA``; ``4.0/4.0.1`` names one, ``--whole`` also runs
-parity, forged rewrites and tables on S3 on it. One environment for each line of Spark: pyspark lies in a folder of its
+parity, forged rewrites and tables on S3 on it, ``--suite=NAME`` that one alone. One environment for each line of Spark: pyspark lies in a folder of its
 own that comes before the installed one, and each release of Delta in another, whose JARs the product fetches as it does
 for users. A row of a pair that is not run stays as it was.
 """
@@ -41,7 +41,8 @@ def main(arguments: list[str]) -> int:
     """Run the named pairs, or all, and write the table."""
     named = [argument for argument in arguments if not argument.startswith("--")]
     every = [f"{line}/{delta}" for line, versions in TESTED_DELTA.items() for delta in versions]
-    suites = dict(list(SUITES.items())[: None if "--whole" in arguments else 2])
+    alone = [argument.removeprefix("--suite=") for argument in arguments if argument.startswith("--suite=")]
+    suites = {name: SUITES[name] for name in alone or list(SUITES)[: None if "--whole" in arguments else 2]}
     failed = 0
     for line, delta in (text.split("/") for text in named or every):
         python_path = _environment(line, delta)

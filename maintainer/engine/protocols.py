@@ -246,6 +246,14 @@ class TableWriter(Protocol):
             TableError: The folders cannot be read.
         """
 
+    def remove_late(self, facts: TableFacts, paths: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Remove what an attempt wrote that its batch was committed without, by exact name; return what went and stays.
+
+        Raises:
+            CheckImpossible: V504, such a file is live; nothing was removed.
+            TableError: The storage cannot be read.
+        """
+
     def undelete(self, facts: TableFacts, run_id: str, deleted: Sequence[MarkedFile] = ()) -> UndeleteReceipt:
         """Bring back what a run moved into the trash, or hid by delete markers; nothing that lies there is overwritten.
 

@@ -193,6 +193,10 @@ class CommandTableWriter:
         """Remove nothing: Delta's commands name their files at random, so none can be recognized."""
         return ()
 
+    def remove_late(self, facts: TableFacts, paths: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Remove nothing: no executor writes a bin for this engine."""
+        return (), ()
+
     def undelete(self, facts: TableFacts, run_id: str, deleted: Sequence[MarkedFile] = ()) -> UndeleteReceipt:
         """Refused: this engine moves nothing into a trash, and nothing back.
 

@@ -54,6 +54,23 @@ from maintainer.model.table.table_facts import PartitionValues, TableFacts
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+
+def _refuse_live(facts: TableFacts, what: str, named: str | None) -> None:
+    if named is not None:
+        raise CheckImpossible(
+            f"{what}: none of them is removed", code="V504", where=facts.ref.identifier, found=named,
+            help="somebody committed them; look at the table's history",
+        )  # fmt: skip
+
+
+def _is_removed(storage: TableStorage, path: str) -> bool:
+    try:
+        storage.delete(storage.uri(path))
+    except Exception:
+        return False
+    return True
+
+
 FaultHook = Callable[[TableStorage, list[WrittenFile]], None]
 
 
@@ -125,16 +142,27 @@ class DeltaTableWriter:
             folders = folders_of(storage, facts, partitions)
             if named is None and files_named(storage, folders, prefix):
                 named = find_name(second_readers(self._jvm), storage, storage.commits()[-1].version, prefix)
-        if named is not None:
-            raise CheckImpossible(
-                "files of a batch that its run never tried to commit are live: none of them is removed",
-                code="V504",
-                where=facts.ref.identifier,
-                found=named,
-                help="somebody committed them; look at the table's history",
-            )
+        _refuse_live(facts, "files of a batch that its run never tried to commit are live", named)
         with table_errors(facts.ref.identifier):
             return remove_files_named(storage, folders, prefix)
+
+    def remove_late(self, facts: TableFacts, paths: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Remove what an attempt wrote that its batch was committed without; see ``TableWriter.remove_late``."""
+        with table_errors(facts.ref.identifier):
+            storage = self._live_files.storage(facts.location)
+            path_of = {storage.uri(path): path for path in paths}
+            found = [path_of[uri] for uri in storage.files.look_many(path_of)]
+            live = {file.path for file in facts.files}
+            named = next((path for path in found if path in live), None)
+            if named is None and found:
+                self._jvm.start()
+                storage, readers = TableStorage(self._jvm, self._jvm.log_at(facts.location)), second_readers(self._jvm)
+                head, names = storage.commits()[-1].version, (path.rpartition("/")[2] for path in found)
+                named = next(filter(None, (find_name(readers, storage, head, name) for name in names)), None)
+        _refuse_live(facts, "files of an attempt that does not count are live", named)
+        with table_errors(facts.ref.identifier):
+            left = tuple(path for path in found if not _is_removed(storage, path))
+            return tuple(path for path in found if path not in left), left
 
     def set_properties(
         self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit

@@ -114,8 +114,8 @@ class SpreadBins:
     executors: Executors
     answers: dict[int, BinAnswer] = field(default_factory=dict)
     """By the place of a bin in its batch."""
-    other_uris: list[str] = field(default_factory=list)
-    """Where attempts that do not count may have written; one that is late may yet."""
+    other_paths: list[str] = field(default_factory=list)
+    """What attempts that do not count may have written; one that is late may yet."""
 
     def write(self, job: RewriteJob, work: BinWork, lane: Lane) -> WrittenBin:
         """Write a bin on an executor.
@@ -152,9 +152,9 @@ class SpreadBins:
     def _remove_others(self, job: RewriteJob, work: BinWork, counted: int | None) -> None:
         """Remove what all attempts but the one that counts may have left, by the names that it may have."""
         attempts = (number for number in range(MAX_ATTEMPTS) if number != counted)
-        uris = [work.table.uri(path) for number in attempts for path in work.of_attempt(number).paths]
-        self.other_uris += uris
-        job.delete_found(uris)
+        paths = [path for number in attempts for path in work.of_attempt(number).paths]
+        self.other_paths += paths
+        job.delete_found(paths)
 
     def part_of(self, job: RewriteJob, number: int) -> ProofPart | None:
         """What an executor measured of a bin, if its new files are what the storage holds now under their names.

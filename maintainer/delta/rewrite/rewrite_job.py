@@ -192,6 +192,8 @@ class RewriteJob:
         except BaseException as error:
             if not self.is_kept:
                 self.discard()
+            if isinstance(error, MaintainerError) and self.spread is not None:
+                error.may_write_yet = bool(self.spread.other_paths)
             if isinstance(error, MaintainerError) and self.left_over:
                 error.left_over = self.left_over
                 named = ", ".join(self.left_over[:MAX_LEFT_OVER_NAMED])
@@ -338,7 +340,7 @@ class RewriteJob:
     def remove_unneeded(self) -> None:
         """Remove what was written and is no part of the landed commit, because others deleted the rows meanwhile."""
         if self.spread is not None:
-            self.delete_found(self.spread.other_uris)
+            self.delete_found(self.spread.other_paths)
         if self.carried is None:
             return
         committed = {file.path for file in self.written}
@@ -350,10 +352,10 @@ class RewriteJob:
         """Delete new files that no commit names. Never raises."""
         self._delete_files(uri for uri in map(self.storage.uri, paths) if self.storage.is_below_root(uri))
 
-    def delete_found(self, uris: Collection[str]) -> None:
+    def delete_found(self, paths: Collection[str]) -> None:
         """Delete those of some new files that are there, and that no commit names. Never raises."""
         with contextlib.suppress(Exception):
-            self._delete_files(self.storage.files.look_many(uris) if uris else ())
+            self._delete_files(self.storage.files.look_many([self.storage.uri(path) for path in paths]))
 
     def _delete_files(self, uris: Iterable[str]) -> None:
         for uri in uris:

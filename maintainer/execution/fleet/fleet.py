@@ -213,5 +213,5 @@ def _task(table: TablePlan, runs: Remembered, places: TablePlaces) -> Task | Non
         return None
     past = runs.of_table(table.observed.table_id, table.observed.location, places)
     # In quarantine nothing is settled: the version that failed its check would fail again and halt every later run.
-    owes = past.record.quarantined is None and (past.open_intents or past.record.unproven_versions)
+    owes = past.record.quarantined is None and not past.is_settled
     return Task(table, past) if table.steps or owes else None

@@ -183,6 +183,6 @@ def recorded_writing(
         yield
     except MaintainerError as error:
         # Where the engine is gone, nobody could remove anything.
-        if not error.left_over and not isinstance(error, EngineGone):
+        if not (error.left_over or error.may_write_yet or isinstance(error, EngineGone)):
             journal.written_off(writing)
         raise

@@ -172,7 +172,7 @@ def _check(
 
 
 def remove_unfinished(worker: TableWorker, writings: Iterable[Writing], facts: TableFacts) -> list[str]:
-    """Remove what runs that were killed wrote into this table and never tried to commit; return notes about it.
+    """Remove what runs wrote into this table and committed without, or never tried to commit; return notes about it.
 
     Args:
         worker: The table's worker.
@@ -191,14 +191,20 @@ def remove_unfinished(worker: TableWorker, writings: Iterable[Writing], facts: T
         # Where the old place may still hold the table, this is a copy of it, or the other way round.
         if not in_place and places.may_hold(writing.location, writing.table_id):
             continue
-        remaining = worker.engine.writer.remove_unfinished(
-            facts, writing.run_id, writing.step_id, writing.batch, writing.partitions
-        )
+        if writing.paths:
+            gone, remaining = worker.engine.writer.remove_late(facts, writing.paths)
+            wrote = f"{count_of(len(gone), 'file')}, such as {gone[0]}" if gone else ""
+            what = f"what a late attempt of run {writing.run_id} wrote is gone: {wrote}" if gone else ""
+        else:
+            remaining = worker.engine.writer.remove_unfinished(
+                facts, writing.run_id, writing.step_id, writing.batch, writing.partitions
+            )
+            what = f"what run {writing.run_id} wrote and never tried to commit is gone"
         if remaining:
             notes.append(
                 f"run {writing.run_id} left {len(remaining)} files that cannot be removed, such as {remaining[0]}"
             )
             continue
         worker.context.journal.written_off(writing)
-        notes.append(f"what run {writing.run_id} wrote and never tried to commit is gone")
+        notes += [what] if what else []
     return notes

@@ -68,7 +68,7 @@ class StepRecord:
     started_at_ms: int
     last_at_ms: int
     writings: dict[int, Writing] = field(default_factory=dict)
-    """What it began to write, and neither tried to commit nor removed."""
+    """What it began to write, and neither tried to commit nor removed; and what may come late of what was committed."""
     intents: dict[int, Intent] = field(default_factory=dict)
     fates: dict[int, Result] = field(default_factory=dict)
     num_deleted: int | None = None
@@ -94,6 +94,11 @@ class StepRecord:
                 self.fates.pop(stamp.batch, None)
             case Result(stamp=stamp, fate=fate) if fate is not Fate.UNKNOWN or stamp.batch not in self.fates:
                 self.fates[stamp.batch] = event
+                match event.receipt:
+                    case CommitReceipt(late_paths=(_, *_) as paths):
+                        place = (event.at_ms, event.table, event.table_id, event.location)
+                        of_batch = (stamp.run_id, stamp.step_id, stamp.batch)
+                        self.writings[stamp.batch] = Writing(*place, *of_batch, (), paths)
             case Deleting(num_deleted=num_deleted):
                 self.num_deleted = max(self.num_deleted or 0, num_deleted)
             case Turned(turn=turn):

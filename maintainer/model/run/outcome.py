@@ -105,11 +105,10 @@ class Verdict(TextEnum):
 
 @dataclass(frozen=True, slots=True)
 class CommitReceipt:
-    """A commit that landed. Figures are counted from its actions; sizes in bytes.
+    """A commit that landed. Figures are counted from its actions, and sums of sizes are in bytes.
 
-    ``files_removed`` and ``files_added`` sum up the sizes; both are empty for a commit that rewrites nothing.
-    ``difference`` is set where other files were taken than planned. ``verdict`` is what the check of the new version
-    said, None where none was made: ``proof`` alone was before the commit.
+    ``difference`` is set where other files were taken than planned, ``verdict`` where the new version was checked:
+    ``proof`` was before it. An attempt that does not count may yet write ``late_paths``, which no version has.
     """
 
     version: int
@@ -130,6 +129,7 @@ class CommitReceipt:
     total_cluster_parallelism: int = 0
     difference: PlanDifference | None = None
     verdict: Verdict | None = None
+    late_paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

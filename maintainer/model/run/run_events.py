@@ -108,12 +108,16 @@ class TableEvent(OfTable):
 
 @dataclass(frozen=True, slots=True)
 class Writing(TableEvent):
-    """A rewrite begins to write the files of a batch, into these partitions. Recorded before the first one."""
+    """A rewrite begins to write the files of a batch, into these partitions. Recorded before the first one.
+
+    With ``paths`` the batch was committed, and attempts that do not count may have written these and no others.
+    """
 
     run_id: str
     step_id: str
     batch: int
     partitions: tuple[PartitionValues, ...]
+    paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

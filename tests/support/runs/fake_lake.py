@@ -62,6 +62,8 @@ class FakeLake:
         self._hooks: dict[str, list[tuple[str | None, Hook]]] = {}
         self.lock = threading.RLock()
         self.worker_error: Exception | None = None
+        self.late_paths: tuple[str, ...] = ()
+        self.looked_for: list[tuple[str, ...]] = []
 
     def table(self, name: str, *files: tuple[int, ...]) -> FakeTable:
         """Make a table with one file for each tuple of rows."""
@@ -180,6 +182,10 @@ class FakeWorker:
         self.lake.cleaned.append((facts.ref.identifier, run_id, f"{step_id}[{batch}]", tuple(partitions)))
         return ()
 
+    def remove_late(self, facts: TableFacts, paths: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        self.lake.looked_for.append((facts.ref.identifier, *paths))
+        return tuple(paths), ()
+
     def undelete(self, facts: TableFacts, run_id: str, deleted: Sequence[MarkedFile] = ()) -> UndeleteReceipt:
         raise AssertionError("a run never brings files back")
 
@@ -286,6 +292,7 @@ class FakeWorker:
             proof=proof,
             files_removed=FileSizeMetrics.of(file.size_bytes for file in batch.files),
             files_added=FileSizeMetrics.of(len(rows) * ROW_BYTES for rows in added.values()),
+            late_paths=self.lake.late_paths,
         )  # fmt: skip
 
     def vacuum(

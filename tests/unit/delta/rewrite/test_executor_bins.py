@@ -23,8 +23,9 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 
+from maintainer.delta.engine import table_engine
 from maintainer.delta.engine.table_engine import DeltaTableEngine
-from maintainer.delta.jvm import DeltaJvm, DirectAccess, UnstartedSession
+from maintainer.delta.jvm import DeltaJvm, DirectAccess, UnstartedSession, parquet_calls
 from maintainer.delta.rewrite import bin_writer, executor_bins
 from maintainer.delta.rewrite.bin_writer import write_bins
 from maintainer.delta.rewrite.commit.carried_deletes import Carried
@@ -37,7 +38,7 @@ from maintainer.delta.storage.object_files import ObjectFiles
 from maintainer.delta.storage.open_files import bucket_of
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.engine.store.cloud_settings import store_settings
-from maintainer.errors import VerificationFailed
+from maintainer.errors import CheckImpossible, VerificationFailed
 from maintainer.model.plan.step_parts import Codec, Lane, LaneChoice
 from maintainer.model.plan.steps import Batch, Bin, CompactStep
 from maintainer.model.run.outcome import Proof
@@ -280,6 +281,42 @@ def test_a_task_that_is_lost_costs_its_bin_and_what_it_left_goes_by_its_name(
         assert len(rewrite.new_files) == 1
         job.remove_unneeded()
         assert rewrite.new_files == set()
+        once(late[0])
+        (stray,) = (path for path in rewrite.path.rglob("part-run-*"))
+        assert job.spread is not None
+        writer = DeltaTableEngine(job.jvm, "g").writer
+        # Not by what a folder holds: by the names that were recorded.
+        monkeypatch.setattr(DeltaJvm, "start", lambda jvm: None)
+        monkeypatch.setattr(table_engine, "find_name", lambda *anything: None)
+        monkeypatch.setattr(table_engine, "TableStorage", lambda *anything: job.storage)
+        monkeypatch.setattr(DeltaJvm, "log_at", lambda *anything: None)
+        gone, left = writer.remove_late(job.facts, job.spread.other_paths)
+        assert ([unquote(path).rpartition("/")[2] for path in gone], left) == ([stray.name], ())
+        assert writer.remove_late(job.facts, job.spread.other_paths) == ((), ())
+
+
+def test_a_file_of_a_late_attempt_that_is_live_stays_and_ends_the_look(rewrite: Rewrite) -> None:
+    with rewrite.job(Tasks(never)) as job:
+        live = job.facts.files[0].path
+        with pytest.raises(CheckImpossible, match="V504"):
+            DeltaTableEngine(job.jvm, "g").writer.remove_late(job.facts, ["no-such-file", live])
+        assert (rewrite.path / unquote(live)).exists()
+
+
+@pytest.mark.nightly  # a JVM starts
+def test_settings_for_parquet_change_nothing_of_a_copy_so_that_none_is_sent_to_executors(tmp_path: Path) -> None:
+    """parquet-hadoop 1.16 makes the codecs of a copy from a configuration of its own, in the driver as well."""
+    words = [f"{number * 7919 % 10_007} of many words" for number in range(20_000)]
+    pq.write_table(pa.table({"text": words}), tmp_path / "old.parquet", use_dictionary=False, compression="snappy")
+    calls, conf = parquet_calls._calls_here()
+    copies = []
+    for level in ("1", "19"):
+        conf.set("parquet.compression.codec.zstd.level", level)
+        target = tmp_path / f"{level}.parquet"
+        calls.copy_row_groups(conf, [path_uri(str(tmp_path / "old.parquet"))], path_uri(str(target)), (), "zstd")
+        copies.append(target.read_bytes())
+    conf.unset("parquet.compression.codec.zstd.level")
+    assert copies[0] == copies[1]
 
 
 def test_more_attempts_than_there_are_names_for_write_nothing(

@@ -68,6 +68,44 @@ def test_nothing_is_removed_from_a_copy_while_the_original_may_be_in_its_place(t
     assert writing.location == table.location
 
 
+def test_what_an_attempt_may_write_after_its_batch_was_committed_is_looked_for_once_by_its_names(
+    tmp_path: Path,
+) -> None:
+    """Also where the next run has nothing else to do with the table."""
+    lake, runs = FakeLake(), tmp_path / "runs"
+    table = lake.table("a", (1, 2), (3,))
+    lake.late_paths = ("part-x-a0-c000", "part-x-a2-c000")
+    assert start(lake, runs, FIRST, plan_all(plan_of(table, compact(table)))).tables[0].status is TableStatus.DONE
+    (writing,) = unfinished_writings(runs)
+    assert (writing.run_id, writing.paths) == (FIRST, lake.late_paths)
+
+    start(lake, runs, SECOND, plan_all(plan_of(table)))
+    assert lake.looked_for == [("a", *lake.late_paths)]
+    assert unfinished_writings(runs) == ()
+    notes = [event["what"] for event in read_events(runs / SECOND / EVENTS_FILE).events if event["type"] == "note"]
+    assert notes == [f"what a late attempt of run {FIRST} wrote is gone: 2 files, such as part-x-a0-c000"]
+
+    start(lake, runs, THIRD, plan_all(plan_of(table)))
+    assert len(lake.looked_for) == 1
+
+
+@pytest.mark.parametrize("may_write_yet", [False, True])
+def test_where_an_attempt_may_write_yet_the_next_run_looks_for_what_a_failure_removed(
+    tmp_path: Path, may_write_yet: bool
+) -> None:
+    lake, runs = FakeLake(), tmp_path / "runs"
+    table = lake.table("a", (1, 2), (3,))
+
+    def fails(at: Station) -> None:
+        error: MaintainerError = CommitNotLanded("writing failed", help="look")
+        error.may_write_yet = may_write_yet
+        raise error
+
+    lake.at("write", fails, table="a", times=1)
+    start(lake, runs, FIRST, plan_all(plan_of(table, compact(table))))
+    assert bool(unfinished_writings(runs)) is may_write_yet
+
+
 @pytest.mark.parametrize("left_over", [(), ("mem:/lake/a/part-x",)])
 def test_a_failure_that_removed_its_files_leaves_nothing_to_the_next_run(
     tmp_path: Path, left_over: tuple[str, ...]
