@@ -1,9 +1,9 @@
 """Run the tests of the transaction engine on each pair of Spark and Delta, and write what came of it into a page.
 
 ``python -m tools.version_matrix`` takes every pair of ``TESTED_DELTA``; ``4.0/4.0.1`` names one, ``--whole`` also runs
-parity, forged rewrites and tables on S3 on it, ``--suite=NAME`` that one alone. One environment for each line of Spark: pyspark lies in a folder of its
-own that comes before the installed one, and each release of Delta in another, whose JARs the product fetches as it does
-for users. A row of a pair that is not run stays as it was.
+parity, forged rewrites and tables on S3 on it, ``--suite=NAME`` that one alone. One environment for each line of Spark:
+pyspark lies in a folder of its own that comes before the installed one, and each release of Delta in another, whose
+JARs the product fetches as it does for users. A row of a pair that is not run stays as it was.
 """
 
 from __future__ import annotations
