@@ -107,9 +107,9 @@ class WorkerPool:
         self._batches.extend(batches)
         self._num_batches = len(batches)
         self._open_next_batch()
+        started = self.context.clock.monotonic()  # before the first table: its time is the run's, too
         for _ in range(num_workers):
             self._new_thread().start()
-        started = self.context.clock.monotonic()
         stopped_at: float | None = None
         while self._busy():
             self._collect(self.bounds.tick_seconds)

@@ -12,7 +12,7 @@ import pytest
 
 from maintainer.cli.main import run as command
 from maintainer.errors import CommitNotLanded
-from maintainer.execution.fleet.worker_pool import CANCEL_AGAIN_SECONDS
+from maintainer.execution.fleet.worker_pool import CANCEL_AGAIN_SECONDS, WorkerPool
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.progress import RunStopping, TableFinished
@@ -157,6 +157,32 @@ def test_the_run_has_a_time_limit_of_its_own(run: Run) -> None:
     outcome = run(plan_all(*plans), run_timeout_seconds=0.05)
     assert outcome.interrupted_by == "timeout of 0.05 s"
     assert by_table(outcome)["b"] == "not_reached"
+
+
+def test_the_time_of_a_run_begins_before_its_first_table(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However late the watching thread comes to look at the clock, what a table took by then counts."""
+    outlasting, new_thread = threading.Event(), WorkerPool._new_thread
+
+    def watched_late(pool: WorkerPool) -> threading.Thread:
+        thread = new_thread(pool)
+        start = thread.start
+
+        def start_and_wait() -> None:
+            start()
+            assert outlasting.wait(60)
+
+        monkeypatch.setattr(thread, "start", start_and_wait)
+        return thread
+
+    def outlast_the_run(at: Station) -> None:
+        run.pass_seconds(0.1)
+        outlasting.set()
+        assert run.switch.wait(10)
+
+    monkeypatch.setattr(WorkerPool, "_new_thread", watched_late)
+    run.lake.at("write", outlast_the_run)
+    outcome = run(plan_all(*run.small_tables("a", "b")), run_timeout_seconds=0.05)
+    assert (outcome.interrupted_by, by_table(outcome)["b"]) == ("timeout of 0.05 s", "not_reached")
 
 
 def test_what_halts_one_run_of_several_leaves_the_next_one_alone(run: Run) -> None:
