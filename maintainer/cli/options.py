@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import os
+import re
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +30,7 @@ from maintainer.model.plan.step_parts import Lane
 from maintainer.planning.plan_input import PlanOptions
 from maintainer.policy.project.policy_project import load_project
 from maintainer.policy.project.project_settings import Budget
+from maintainer.policy.table_names import is_glob
 from maintainer.policy.yaml.discovery import table_in_first_lines
 from maintainer.policy.yaml.yaml_reader import MAX_FILE_BYTES
 from maintainer.report.style import Style
@@ -85,6 +88,7 @@ def keep_output(context: click.Context, _param: click.Parameter, value: str) -> 
 
 
 _MAX_COMPLETIONS = 200
+_VERSION = re.compile(r"@[0-9]+\Z")
 
 
 def is_policy_file(text: str) -> bool:
@@ -106,22 +110,36 @@ class TableName(StringParamType):
     name = "table"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
-        """Refuse a policy file: it is chosen by the table that it names, or as `path:`."""
+        """Refuse a policy file, which is chosen by the table that it names or as `path:`, and a glob for one table."""
         text = super().convert(value, param, ctx)
         if is_policy_file(text):
             own = f"path:{text}" if isinstance(param, click.Option) else table_of_file(Path(text)) or "the name in it"
             self.fail(f"{text} is a policy file; write {own}", param, ctx)
+        if ctx is not None and isinstance(param, click.Argument) and is_glob(text) and not self._is_table(ctx, text):
+            pattern = shlex.quote(_VERSION.sub("", text))
+            selects = any("--select" in option.opts for option in ctx.command.params)
+            way_out = f"{ctx.command_path} -s {pattern} selects" if selects else f"maintainer list -s {pattern} names"
+            self.fail(f"{text} is a glob, and this takes one table: {way_out} those that fit", param, ctx)
         return text
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Offer the tables that begin like what was typed; nothing if the project cannot be read."""
+    def _spellings(self, ctx: click.Context) -> list[tuple[str, str, str]]:
+        """Return what each table of a policy file may be called; nothing if the project cannot be read."""
         root = ctx.obj.project_root if isinstance(ctx.obj, CliContext) else find_project_root(Path.cwd())
         try:
             tables = load_project(root, keep_resolutions=False).tables
         except MaintainerError:
             return []
+        return [(table.ref.identifier, table.written, table.ref.location) for table in tables]
+
+    def _is_table(self, ctx: click.Context, text: str) -> bool:
+        """Whether a table or a folder has this very name: what is a glob elsewhere may be part of it."""
+        name = _VERSION.sub("", text)
+        return os.path.isdir(name) or any(name in names for names in self._spellings(ctx))
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Offer the tables that begin like what was typed."""
         # By its name, as its file writes it, or as a path: whichever the person has begun to type.
-        spellings = ((table.ref.identifier, table.written, table.ref.location) for table in tables)
+        spellings = self._spellings(ctx)
         matches = (next((name for name in names if name.startswith(incomplete)), None) for names in spellings)
         return [CompletionItem(name) for name in sorted(filter(None, matches))][:_MAX_COMPLETIONS]
 
