@@ -167,7 +167,7 @@ def apply(
             if saved is not None:
                 project = with_recorded_tables(project, (table.ref for table in saved.tables))
                 away = tables_out_of_reach(opened, (table.ref for table in saved.user_tables if table.steps))
-                options.stages.began(f"checking {count_of(len(saved.user_tables), 'table')} of the plan")
+                options.stages.began(f"checking {count_of(saved.num_tables, 'table')} of the plan")
                 to_do = check_saved_plan(
                     project, opened.engine, saved, away, now_ms=Clock().now_ms(), exact=spec.exact,
                     all_or_nothing=spec.all_or_nothing,

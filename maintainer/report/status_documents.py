@@ -120,7 +120,7 @@ FIGURES: tuple[tuple[str, str, Callable[[StatusRow], float | None]], ...] = (
     ("last_proof_timestamp_seconds", "When a commit was last proven.", lambda row: _seconds(row.last_proof_at_ms)),
     (
         "last_proof_ok",
-        "1 if the last proof held, 0 if it did not or could not be made.",
+        "1 if the last proof held, 0 if it did not, could not be made, or found values spelled anew.",
         lambda row: None if row.last_proof is None else float(row.last_proof == "pass"),
     ),
 )

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import tzinfo
 
-from maintainer.model.plan.plan import DIRTY, Problem
+from maintainer.model.plan.plan import DIRTY, Problem, is_place
 from maintainer.model.run.auto_compaction import SwitchSource
 from maintainer.model.run.history_rows import (
     APPENDED,
@@ -28,7 +28,7 @@ from maintainer.report.document.folding import FOLD, first_names, merged, wordin
 from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.style import PLAIN, Role, Style
-from maintainer.report.text_layout import UTC, moment, printable, short_commit, short_share
+from maintainer.report.text_layout import UTC, moment, printable, proof_word, short_commit, short_share, unsearched
 from maintainer.units import by_cause, count_of, format_duration, format_size
 
 _ROLE = {
@@ -119,7 +119,7 @@ def _cells(rows: Sequence[StatusRow], now_ms: int, tz: tzinfo) -> Row:
         "-" if (size := _sum(row.size_bytes for row in rows)) is None else format_size(size),
         _oldest([row.optimized_at_ms for row in rows], now_ms, tz),
         _oldest([row.vacuumed_at_ms for row in rows], now_ms, tz),
-        first.last_proof or "-",
+        proof_word(first.last_proof),
         said,
     ))  # fmt: skip
 
@@ -196,11 +196,11 @@ def age(at_ms: int | None, now_ms: int, tz: tzinfo) -> str:
 
 
 def _totals(rows: Sequence[StatusRow]) -> str:
-    tables = [row for row in rows if not row.is_ledger]
+    tables = [row for row in rows if not (row.is_ledger or is_place(row))]
     states = Counter(row.state for row in tables)
     by_state = ", ".join(f"{number:,} {state}" for state, number in states.items())
     of_ledger = "".join(f"; our own ledger: {row.state}" for row in rows if row.is_ledger)
-    return f"{count_of(len(tables), 'table')}: {by_state or 'none'}{of_ledger}"
+    return f"{count_of(len(tables), 'table')}: {by_state or 'none'}{unsearched(sum(map(is_place, rows)))}{of_ledger}"
 
 
 _STATUS_WORD = {
@@ -354,9 +354,9 @@ def _history_cells(row: HistoryRow, form: str, tz: tzinfo) -> tuple[Text, ...]:
         row.run_id or "-",
         literal(row.table),
         step_word(row.step),
-        _STATUS_WORD.get(row.status, row.status),
+        _STATUS_WORD.get(row.status) or proof_word(row.status),
         _versions(row),
-        row.proof or "-",
+        proof_word(row.proof),
         _detail(row),
     )
 

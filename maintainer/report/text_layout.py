@@ -20,6 +20,16 @@ UTC = timezone.utc
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OUR_COLORS = re.compile(r"\x1b\[[0-9;]*m")
 WIDEST_PADDED_NAME = 48
+
+PROOF_WORDS = {"fail": "failed", "error": "could not check", "spelled_anew": "SPELLED ANEW", "pass": "proven"}
+"""How a proof that is on record ended, the worst first; ``verify`` says the same, but ``WRONG``."""
+
+
+def proof_word(proof: str | None) -> str:
+    """Say how a proof ended, in the words of ``verify``; any other word stays as it is."""
+    return PROOF_WORDS.get(proof, proof) if proof else "-"
+
+
 """A longer name is printed whole but does not push the columns of all other lines."""
 
 
@@ -76,6 +86,11 @@ def tables_and_ledger(num_tables: int, *, with_ledger: bool) -> str:
     if not with_ledger:
         return count_of(num_tables, "table")
     return f"{count_of(num_tables, 'table')} and our own ledger" if num_tables else "our own ledger"
+
+
+def unsearched(num_places: int) -> str:
+    """Say behind a number of tables how many places could not be searched; nothing where all were."""
+    return f"; {count_of(num_places, 'place')} could not be searched" if num_places else ""
 
 
 MAX_ALIKE = 12

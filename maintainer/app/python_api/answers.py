@@ -295,7 +295,7 @@ class Run:
         return self.summary()
 
     def __repr__(self) -> str:
-        tables = count_of(len(self.outcome.user_tables), "table")
+        tables = count_of(sum(map(self.outcome.count, TableStatus)), "table")
         return f"<Run {self.id}: {tables}, {exit_reason(self.exit_code)} (exit code {self.exit_code.value})>"
 
     def _repr_html_(self) -> str:

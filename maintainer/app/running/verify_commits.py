@@ -23,7 +23,7 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.journal.memory.table_records import Remembered, remembered
 from maintainer.model.codec import decode, encode
-from maintainer.model.plan.plan import Problem, as_problem
+from maintainer.model.plan.plan import PLACES_FILE, Problem, as_problem
 from maintainer.model.run.commit_verdict import (
     ACCEPTED,
     VERDICTS,
@@ -47,9 +47,14 @@ _EVENT_RESULT = {
     CheckResult.PROVEN: "pass",
     CheckResult.WRONG: "fail",
     CheckResult.NOT_CHECKED: "error",
-    CheckResult.SPELLED_ANEW: "error",
+    CheckResult.SPELLED_ANEW: CheckResult.SPELLED_ANEW.value,
 }
-_ROW_STATUS = {CheckResult.PROVEN: StepStatus.SUCCEEDED, CheckResult.WRONG: StepStatus.VERIFY_FAILED}
+_ROW_STATUS = {
+    CheckResult.PROVEN: StepStatus.SUCCEEDED.value,
+    CheckResult.WRONG: StepStatus.VERIFY_FAILED.value,
+    CheckResult.NOT_CHECKED: StepStatus.INCOMPLETE.value,
+    CheckResult.SPELLED_ANEW: CheckResult.SPELLED_ANEW.value,  # it went through, and what it found is no step's end
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,10 @@ def verify_tables(project: Project, worker: ProvingWorker, journal: Journal, req
     started_at_ms = clock()
     with reading_runs(project.runs_dir):
         records = remembered(project.runs_dir)
-    answers = [TableVerification(place.table, problem=as_problem(place.error)) for place in request.problems]
+    answers = [
+        TableVerification(place.table, problem=as_problem(place.error), is_place=place.file == PLACES_FILE)
+        for place in request.problems
+    ]
     for place in answers:
         request.on_table(place)
     buckets = RefusingBuckets(request.away)
@@ -345,7 +353,7 @@ def _row(run: VerifyRun, table: TableVerification, commit: CommitVerification) -
         location=table.location,
         step_id=f"{name}/{VERIFY}",
         kind=VERIFY,
-        status=_ROW_STATUS.get(commit.result, StepStatus.INCOMPLETE).value,
+        status=_ROW_STATUS[commit.result],
         reason=f"{commit.operation} by {who}",
         version_after=commit.version,
         started_at_ms=run.started_at_ms,

@@ -16,6 +16,7 @@ from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.project_folders import Project
 from maintainer.app.status.status_look import PastSteps, status_row
 from maintainer.errors import ExitCode
+from maintainer.model.plan.plan import is_place
 from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.history_rows import StatusRow
@@ -101,7 +102,7 @@ class RunMetrics:
                 self._started.add(event.table)
             case StepFinished() if event.number:
                 self._step(event.outcome)
-            case TableFinished() if not event.outcome.is_ledger:
+            case TableFinished() if not (event.outcome.is_ledger or is_place(event.outcome)):
                 self._ended.labels(event.outcome.status.value).inc()
             case RunFinished():
                 self._run(event.outcome, event.at_ms)

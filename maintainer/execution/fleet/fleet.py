@@ -86,7 +86,7 @@ class Fleet:
                 RunStarted(
                     at_ms=self.started_at_ms,
                     run_id=context.run_id,
-                    num_tables=len(self.plan.user_tables),
+                    num_tables=self.plan.num_tables,
                     num_steps=len(context.step_numbers),
                     num_workers=workers,
                     run_folder=os.fspath(context.journal.folder.path),

@@ -6,6 +6,7 @@ properties: nothing is stored that can be counted. The steps are in ``steps``.
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -26,6 +27,23 @@ DIRTY = "+dirty"
 
 BUILT_IN_POLICY = "built-in"
 """What stands where other tables have the name of their policy file: only the ledger is kept by such a policy."""
+
+PLACES_FILE = "maintainer.yml"
+"""What stands there for a place that could not be searched: it is declared in this file, and it is no table."""
+
+
+class FromPolicyFile(typing.Protocol):
+    """What plans, outcomes and rows have for each table."""
+
+    @property
+    def policy_file(self) -> str | None:
+        """The file that names the table, or the rule that manages it."""
+        ...
+
+
+def is_place(entry: FromPolicyFile) -> bool:
+    """Tell whether this is a place that could not be searched: a problem, and never counted as a table."""
+    return entry.policy_file == PLACES_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,8 +296,13 @@ class Plan:
 
     @property
     def user_tables(self) -> tuple[TablePlan, ...]:
-        """All tables but our own ledger."""
+        """All tables but our own ledger, and the places that could not be searched."""
         return tuple(table for table in self.tables if not table.is_ledger)
+
+    @property
+    def num_tables(self) -> int:
+        """How many tables of the user's there are."""
+        return sum(not is_place(table) for table in self.user_tables)
 
     @property
     def rewrites(self) -> tuple[RewriteStep, ...]:

@@ -98,8 +98,9 @@ ACCEPTED = "accepted: "
 class TableVerification:
     """One table's answer: a commit that was checked, or why none could be.
 
-    ``quarantined`` is why the table was in quarantine before, None where it was not. ``is_ledger``: it is our own
-    ledger, which is not counted among the user's tables. ``table_id`` and ``location`` are None where it was not read.
+    ``quarantined`` is why the table was in quarantine before, None where it was not. Neither our own ledger
+    (``is_ledger``) nor a place that could not be searched (``is_place``) is counted among the user's tables.
+    ``table_id`` and ``location`` are None where it was not read.
     """
 
     ref: TableRef
@@ -108,6 +109,7 @@ class TableVerification:
     quarantined: str | None = None
     note: str | None = None
     is_ledger: bool = False
+    is_place: bool = False
     table_id: str | None = None
     location: str | None = None
 
@@ -138,7 +140,7 @@ class VerifyRun:
 
     def count(self, result: CheckResult) -> int:
         """Count the user's tables with this result."""
-        return sum(table.result is result for table in self.user_tables)
+        return sum(table.result is result and not table.is_place for table in self.user_tables)
 
 
 def lift_help(table: str) -> str:

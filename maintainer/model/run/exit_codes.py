@@ -97,7 +97,7 @@ def exit_reason(code: ExitCode) -> str:
     """Say in words why a run ended with a code, for the last line on the terminal."""
     return {
         ExitCode.OK: "nothing failed",
-        ExitCode.FINDINGS: "a step, a table or the ledger failed",
+        ExitCode.FINDINGS: "a step, a table, a place or the ledger failed",
         ExitCode.USAGE: "nothing ran: the call, the project or the environment is wrong",
         ExitCode.CHANGES_PENDING: "there are changes to apply",
         ExitCode.REFUSED: "refused: no table was changed",

@@ -34,7 +34,7 @@ class HistoryRow:
     ``reason`` has its parameters.
     ``status`` is a step's (``succeeded``, ``failed``, ...) or empty. Sizes are bytes; times are milliseconds since
     1970 UTC. ``num_files_removed`` counts deleted files for a vacuum. ``proof`` is ``pass``, ``fail``, ``error`` or
-    None.
+    None. ``spelled_anew`` is both for what ``verify`` found of another tool's commit.
     """
 
     at_ms: int
@@ -77,8 +77,8 @@ class StatusRow:
     nobody counted. ``small_files`` are those under the policy's ``minFileSize``, with ``small_bytes`` in them.
     ``deleted_rows_ratio`` (0 to 1) is the share of rows that deletion vectors hide. Times are milliseconds since 1970
     UTC, None for never. ``last_optimize_at_ms`` and ``last_vacuum_at_ms`` are when files were last rewritten, and
-    taken away. ``last_proof`` is ``pass``, ``fail``, ``error`` or None, and ``last_proof_at_ms`` when one last
-    passed; ``next`` is a sentence or a command.
+    taken away. ``last_proof`` is as ``HistoryRow.proof``, and ``last_proof_at_ms`` when one last passed; ``next`` is a
+    sentence or a command.
     ``others_...`` say the same of other tools, as far as the commits from version ``commits_seen_from`` on tell, and
     ``maintained_twice`` what they did lately or do by a property of the table.
     ``auto_compact`` is whether writers compact by themselves, and ``auto_compact_source`` who says so: ``session``, a

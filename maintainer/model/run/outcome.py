@@ -9,7 +9,7 @@ from typing import Annotated
 from maintainer.errors.foreign_text import without_secrets
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.codec import DecimalText
-from maintainer.model.plan.plan import BUILT_IN_POLICY, Problem, TablePlan
+from maintainer.model.plan.plan import BUILT_IN_POLICY, Problem, TablePlan, is_place
 from maintainer.model.plan.step_parts import NOTHING_JUDGED, LaneUse, LayoutChange, SourceStatistics, TurnOutcome
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.optimize_metrics import NO_FILES, FileSizeMetrics, OptimizeMetrics
@@ -390,9 +390,9 @@ class RunOutcome:
 
     @property
     def user_tables(self) -> tuple[TableOutcome, ...]:
-        """All tables but our own ledger."""
+        """All tables but our own ledger, and the places that could not be searched."""
         return tuple(table for table in self.tables if not table.is_ledger)
 
     def count(self, status: TableStatus) -> int:
         """Count the user's tables with this status."""
-        return sum(table.status is status for table in self.user_tables)
+        return sum(table.status is status and not is_place(table) for table in self.user_tables)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -20,8 +19,7 @@ def run_to_document(run: RunOutcome) -> dict[str, Any]:
 
 
 def _counts(run: RunOutcome) -> dict[str, int]:
-    counted = Counter(table.status for table in run.user_tables)
-    return {status.value: counted[status] for status in TableStatus}
+    return {status.value: run.count(status) for status in TableStatus}
 
 
 def run_to_json(run: RunOutcome, *, indent: int | None = None) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from maintainer.journal.ledger.ledger_rows import proof_of
-from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.plan import Plan, is_place
 from maintainer.model.run.outcome import RunOutcome, TableOutcome
 from maintainer.report.document.blocks import Block, Fold, Heading, Line, Row, Span, Table, Tile, Tiles, literal
 from maintainer.report.document.folding import FOLD, first_names
@@ -29,7 +29,6 @@ from maintainer.report.html.page_parts import (
 from maintainer.report.html.run_view import (
     BAD,
     NO_PROJECT,
-    PROOF_WORDS,
     ReportProject,
     worst_first,
 )
@@ -48,7 +47,7 @@ from maintainer.report.html.table_past import (
 from maintainer.report.run.outcome_text import WorkDone
 from maintainer.report.run.run_findings import page_findings
 from maintainer.report.style import Role
-from maintainer.report.text_layout import moment, when
+from maintainer.report.text_layout import PROOF_WORDS, moment, unsearched, when
 from maintainer.units import by_cause, count_of, format_size
 
 MAX_FLEET_CURVES = 300
@@ -120,22 +119,23 @@ def fleet_view(
     """
     histories = table_runs(runs, key_of)
     tables = fleet_tables(runs, tz, key_of, project.quarantined)
-    of_ledger = {each.name for each in histories if each.newest.is_ledger}
-    counted = [view for view in tables if view.name not in of_ledger]
+    no_tables = {each.name for each in histories if each.newest.is_ledger or is_place(each.newest)}
+    counted = [view for view in tables if view.name not in no_tables]
     outcomes = [outcome for _, outcome in runs]
+    places = sum(map(is_place, outcomes[-1].tables))
     steps_of = [table for outcome in outcomes for table in outcome.user_tables]
     newest = replace(outcomes[-1], tables=tuple(each.newest for each in histories))
     findings = page_findings(newest, project.quarantined)
     held = sum(view.quarantined for view in counted)
     failing = sum(view.mood is Role.BAD and not view.quarantined for view in counted)
     waiting = sum(view.mood is Role.WARN for view in counted)
-    mood = Role.BAD if failing or held else Role.WARN if waiting else Role.GOOD
+    mood = Role.BAD if failing or held or places else Role.WARN if waiting else Role.GOOD
     span = f"{count_of(len(counted), 'table')}, {count_of(len(runs), 'run')}, {_span(outcomes, tz)}"
     gain, work = layout_gain(steps_of), WorkDone.of_tables(steps_of)
     groups = by_cause(tables, _alike, at_least=FOLD)
     return Page(
         f"{project.name}, all tables",
-        page_head(project.name, span, _verdict(held, failing, waiting, len(counted)), mood, findings),
+        page_head(project.name, span, _verdict(held, failing, waiting, len(counted), places), mood, findings),
         (
             Tiles(_tiles(counted, steps_of)),
             *(Line(Span(f"not read: {line}", Role.WARN)) for line in unread),
@@ -273,14 +273,14 @@ def _span(outcomes: Sequence[RunOutcome], tz: tzinfo) -> str:
     return f"{first:%-d %B %Y} to {last:%-d %B %Y}"
 
 
-def _verdict(held: int, failing: int, waiting: int, num_tables: int) -> str:
+def _verdict(held: int, failing: int, waiting: int, num_tables: int, num_places: int) -> str:
     if not held and not failing and not waiting:
-        return "All tables ended well in their last run."
+        return f"All tables ended well in their last run{unsearched(num_places)}."
     parts = [f"{count_of(held, 'table')} {'is' if held == 1 else 'are'} in quarantine"] if held else []
     parts += [f"{count_of(failing, 'table')} failed"] if failing else []
     if waiting:
         parts.append(f"{count_of(waiting, 'table')} {'was' if waiting == 1 else 'were'} not finished or not touched")
-    return f"In their last run, of {num_tables:,}: {', '.join(parts)}."
+    return f"In their last run, of {num_tables:,}: {', '.join(parts)}{unsearched(num_places)}."
 
 
 def _tiles(tables: Sequence[FleetTable], outcomes: Sequence[TableOutcome]) -> tuple[Tile, ...]:

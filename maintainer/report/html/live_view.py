@@ -68,7 +68,7 @@ def live_view(project: str, run_id: str, plan: Plan, events: Iterable[RunEvent],
             Tiles((
                 (f"{format_size(done)} of {format_size(sum(map(_planned_bytes, busy)))}",
                  "planned to be rewritten is done", None),
-                (f"{len(plan.user_tables) - len(busy):,}", "tables with nothing to do", None),
+                (f"{plan.num_tables - len(busy):,}", "tables with nothing to do", None),
                 (clock_time(now_ms, tz), looked, None),
             )),
             Heading("Tables", anchor="tables"),

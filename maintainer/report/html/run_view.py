@@ -12,7 +12,7 @@ from datetime import tzinfo
 
 from maintainer.errors import ExitCode
 from maintainer.journal.ledger.ledger_rows import proof_of
-from maintainer.model.plan.plan import HELD_BACK, Plan, TablePlan
+from maintainer.model.plan.plan import HELD_BACK, Plan, TablePlan, is_place
 from maintainer.model.run.exit_codes import exit_code, exit_reason
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunEnd, RunOutcome, TableOutcome, TableStatus
@@ -64,7 +64,7 @@ from maintainer.report.run.outcome_text import WorkDone, message, time_text
 from maintainer.report.run.run_findings import page_findings
 from maintainer.report.run.run_text import END_TEXT
 from maintainer.report.style import Role
-from maintainer.report.text_layout import moment, when
+from maintainer.report.text_layout import PROOF_WORDS, moment, when
 from maintainer.units import by_cause, count_of, format_size
 
 MAX_TABLES_WITH_DETAILS = 100
@@ -74,8 +74,6 @@ MAX_TABLES_WITH_CURVES = 40
 """Of those, the first have every curve; the others have that of their files."""
 
 BAD = frozenset({TableStatus.FAILED, TableStatus.VERIFY_FAILED})
-PROOF_WORDS = {"fail": "failed", "error": "could not check", "pass": "proven"}
-"""How a table's proofs ended, the worst first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,12 +327,15 @@ def _tiles(outcome: RunOutcome, tables: Sequence[TableView]) -> tuple[Tile, ...]
     users = {table.ref.identifier for table in outcome.user_tables}
     counted = [view for view in tables if view.name in users and view.num_files_before is not None]
     changed = [view for view in counted if view.bytes_rewritten]
-    failed = sum(table.status in BAD for table in outcome.user_tables)
-    num_tables = len(outcome.user_tables)
+    failed = sum(map(outcome.count, BAD))
+    places = sum(map(is_place, outcome.tables))
+    num_tables = len(outcome.user_tables) - places
     num_changed = sum(table.changed for table in outcome.user_tables)
     tiles: list[Tile] = [(f"{num_changed:,} of {num_tables:,}", "tables changed", None)]
     if failed:
         tiles.append((f"{failed:,}", "failed", Role.BAD))
+    if places:
+        tiles.append((f"{places:,}", f"{'place' if places == 1 else 'places'} that could not be searched", Role.BAD))
     if changed:
         before, after = (
             sum(number or 0 for number in numbers)

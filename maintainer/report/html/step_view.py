@@ -14,7 +14,7 @@ from maintainer.report.document.blocks import Block, Bullets, Fold, Heading, Lin
 from maintainer.report.plan.step_text import describe, step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, WorkDone, assertion_text, figures, message
 from maintainer.report.style import Role
-from maintainer.report.text_layout import printable
+from maintainer.report.text_layout import PROOF_WORDS, printable
 from maintainer.units import count_of, named
 
 MAX_CHECKS_SHOWN = 40
@@ -91,10 +91,10 @@ def verified_words(found: Iterable[HistoryRow]) -> Iterator[str]:
     newest: dict[tuple[str, int | None], HistoryRow] = {}
     for row in found:
         newest.setdefault((row.table, row.version_after), row)
-    rows = sorted(newest.values(), key=lambda row: ("fail", "error", "pass").index(row.proof or "error"))
+    rows = sorted(newest.values(), key=lambda row: list(PROOF_WORDS).index(row.proof or "error"))
     for row in rows[:MAX_VERIFIED_NAMED]:
-        result = "proven" if row.proof == "pass" else row.error or "not proven"
-        result = f"wrong: {result}" if row.proof == "fail" else result
+        word = "wrong" if row.proof == "fail" else PROOF_WORDS[row.proof or "error"]
+        result = f"{word}: {row.error}" if row.error else word
         what = f"version {row.version_after} of {printable(row.table)}, {printable(row.reason or '')}"
         yield f"`maintainer verify` checked {what}: {printable(result)} (run {row.run_id})."
     if len(rows) > MAX_VERIFIED_NAMED:

@@ -15,7 +15,7 @@ from maintainer.report.findings import Finding
 from maintainer.report.html.fleet_view import FleetTable
 from maintainer.report.html.page import Page
 from maintainer.report.html.page_parts import attention, ended_cell, page_head
-from maintainer.report.html.run_view import PROOF_WORDS, ReportProject
+from maintainer.report.html.run_view import ReportProject
 from maintainer.report.html.step_view import verified_words
 from maintainer.report.html.table_past import table_curves
 from maintainer.report.plan.plan_text import PlanOptions, subjects_of, summary_lines
@@ -25,7 +25,7 @@ from maintainer.report.policy_text import explain_blocks
 from maintainer.report.run.run_findings import held_finding, joined, problem_finding
 from maintainer.report.status_text import history_table, status_blocks
 from maintainer.report.style import Role
-from maintainer.report.text_layout import moment, when
+from maintainer.report.text_layout import PROOF_WORDS, moment, when
 from maintainer.units import count_of, format_size
 
 
@@ -89,7 +89,7 @@ def state_page(project: ReportProject, why: str, plan: Plan, rows: Sequence[Stat
     """
     findings = sorted(_findings(plan, project.quarantined), key=lambda finding: finding.rank)
     ran, at = f"{why[:1].upper()}{why[1:]}", moment(plan.created_at_ms, tz)
-    about = f"{count_of(len(plan.user_tables), 'table')}, looked at {at:%A %-d %B %Y, %H:%M %Z}".rstrip()
+    about = f"{count_of(plan.num_tables, 'table')}, looked at {at:%A %-d %B %Y, %H:%M %Z}".rstrip()
     needs = f", and {count_of(len(findings), 'table needs', 'tables need')} a person" if findings else ""
     head = page_head(project.name, about, f"{ran}{needs}.", Role.BAD if findings else Role.BOLD)
     body: list[Block] = [Line(_next_step(plan)), *attention(joined(findings))]

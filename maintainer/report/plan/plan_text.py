@@ -92,7 +92,7 @@ def _head(plan: Plan, options: PlanOptions) -> Line:
     parts = [f" @ {short_commit(plan.git_commit)}" if plan.git_commit else ""]
     parts += [f"env {plan.environment}"] if plan.environment else []
     policies = "" if options.num_policies is None else count_of(options.num_policies, "policy", "policies") + ", "
-    parts.append(f"{policies}{count_of(len(plan.user_tables), 'table')}{' selected' if plan.selection else ''}")
+    parts.append(f"{policies}{count_of(plan.num_tables, 'table')}{' selected' if plan.selection else ''}")
     return Line((Span(options.project, Role.BOLD), "   ".join(parts)))
 
 

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from maintainer.model.plan.plan import Plan, TablePlan, TableState
+from maintainer.model.plan.plan import Plan, TablePlan, TableState, is_place
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.report.plan.step_text import step_word
+from maintainer.report.text_layout import unsearched
 from maintainer.units import count_of, format_size, named
 
 
@@ -18,6 +19,7 @@ class Totals:
     """What a plan adds up to; counted here, stored nowhere."""
 
     num_tables: Counter[TableState]
+    num_places: int
     num_steps: Counter[str]
     files_rewritten: int
     bytes_rewritten: int
@@ -32,7 +34,8 @@ def total(tables: Iterable[TablePlan]) -> Totals:
     rewrites = [step for table in tables for step in table.rewrites]
     vacuums = [step for table in tables for step in table.steps if isinstance(step, VacuumStep)]
     return Totals(
-        num_tables=Counter(table.state for table in tables),
+        num_tables=Counter(table.state for table in tables if not is_place(table)),
+        num_places=sum(map(is_place, tables)),
         num_steps=Counter(step_word(step.kind) for table in tables for step in table.steps),
         files_rewritten=sum(step.num_files for step in rewrites),
         bytes_rewritten=sum(step.size_bytes for step in rewrites),
@@ -57,7 +60,7 @@ def tables_line(totals: Totals) -> str:
     text += count_of(sum(totals.num_steps.values()), "step") + (f" ({kinds})" if kinds else "")
     rest = [f"{totals.num_tables[TableState.UP_TO_DATE]:,} up to date"]
     rest += [f"{totals.num_tables[state]:,} {word}" for state, word in _REST_WORDS.items() if totals.num_tables[state]]
-    return f"{text}; {', '.join(rest)}"
+    return f"{text}; {', '.join(rest)}{unsearched(totals.num_places)}"
 
 
 def _is_too_small(table: TablePlan) -> bool:

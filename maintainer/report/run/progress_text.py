@@ -15,6 +15,7 @@ from datetime import tzinfo
 from typing import TextIO
 
 from maintainer.model.closed_types import assert_never
+from maintainer.model.plan.plan import is_place
 from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus, Verdict
 from maintainer.model.run.progress import (
     BatchStarted,
@@ -73,8 +74,8 @@ class WholeRun:
         self.rewritten_bytes += WorkDone.of((outcome,)).bytes_removed
 
     def table(self, outcome: TableOutcome) -> None:
-        """Count a table that ended; our own ledger is not counted."""
-        if not outcome.is_ledger:
+        """Count a table that ended; our own ledger and places are not counted."""
+        if not (outcome.is_ledger or is_place(outcome)):
             self.tables_ended += 1
             self.tables_failed += outcome.status in _FAILED
 

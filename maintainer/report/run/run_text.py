@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from maintainer.errors import ExitCode
+from maintainer.model.plan.plan import is_place
 from maintainer.model.run.exit_codes import exit_code, exit_reason
 from maintainer.model.run.outcome import RunEnd, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.report.document.blocks import (
@@ -29,6 +30,7 @@ from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, WorkDone, details, figures, message, time_text
 from maintainer.report.run.run_findings import joined, run_findings
 from maintainer.report.style import PLAIN, Role, Style, Symbol
+from maintainer.report.text_layout import unsearched
 from maintainer.units import by_cause, count_of, format_duration, format_size, named
 
 MAX_BLOCKS = 50
@@ -177,8 +179,10 @@ def _tables_line(outcome: RunOutcome) -> Text:
         for status, end in TABLE_ENDS.items()
         if (number := outcome.count(status))
     ]
-    by_end = joined_texts(counted, ", ") or "none selected"
-    return (f"{count_of(len(outcome.user_tables), 'table')}: ", *spans(by_end), ".")
+    places = sum(map(is_place, outcome.tables))
+    by_end = joined_texts(counted, ", ") or ("none found" if places else "none selected")
+    tables = count_of(len(outcome.user_tables) - places, "table")
+    return (f"{tables}: ", *spans(by_end), f"{unsearched(places)}.")
 
 
 def _work_line(outcome: RunOutcome) -> str:

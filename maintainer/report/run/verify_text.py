@@ -21,14 +21,14 @@ from maintainer.report.findings import Case, Finding, Suite, render_suites
 from maintainer.report.run.run_findings import joined
 from maintainer.report.run.run_text import symbol_of
 from maintainer.report.style import PLAIN, Role, Style, Symbol
-from maintainer.report.text_layout import iso_utc, printable
+from maintainer.report.text_layout import PROOF_WORDS, iso_utc, printable, unsearched
 from maintainer.units import by_cause, count_of, format_duration
 
 WORDS = {
-    CheckResult.PROVEN: ("proven", Role.GOOD),
+    CheckResult.PROVEN: (PROOF_WORDS["pass"], Role.GOOD),
     CheckResult.WRONG: ("WRONG", Role.BAD),
-    CheckResult.NOT_CHECKED: ("could not check", Role.WARN),
-    CheckResult.SPELLED_ANEW: ("SPELLED ANEW", Role.WARN),
+    CheckResult.NOT_CHECKED: (PROOF_WORDS["error"], Role.WARN),
+    CheckResult.SPELLED_ANEW: (PROOF_WORDS["spelled_anew"], Role.WARN),
     CheckResult.NOTED: ("note", Role.WARN),
 }
 """How a check ended, in words; the words carry the meaning."""
@@ -51,7 +51,9 @@ def render_verify(run: VerifyRun, style: Style = PLAIN, *, verbose: bool = False
     totals = ", ".join(f"{run.count(result):,} {WORDS[result][0]}" for result in VERDICTS if run.count(result))
     of_ledger = "".join(f"; our own ledger: {WORDS[table.result][0]}" for table in run.tables if table.is_ledger)
     took = f"{format_duration(run.duration_seconds)}   run {run.run_id}"
-    end = f"{count_of(len(run.user_tables), 'table')}: {totals or 'none selected'}{of_ledger}, {took}"
+    places = sum(table.is_place for table in run.tables)
+    tables = count_of(len(run.user_tables) - places, "table")
+    end = f"{tables}: {totals or 'none selected'}{unsearched(places)}{of_ledger}, {took}"
     return terminal_text([Subjects(subjects), Line(), Line(end)], style)
 
 

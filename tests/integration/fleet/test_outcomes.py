@@ -306,7 +306,7 @@ SCENES: dict[tuple[str, str], Scene] = {
     ("`apply`, `retry`, `watch --until-idle`", "everything is done, or nothing was due"): each(
         healthy, (*APPLY, *JSON), ("retry", "--yes", *JSON), WATCH),
     ("`apply`, `retry`, `watch --until-idle`",
-     "a step, a table or the ledger failed, or a table was not reached"): each(
+     "a step, a table, a place or the ledger failed, or a table was not reached"): each(
         gone, (*APPLY, *JSON), ("retry", "--yes", *JSON), WATCH),
     ("`apply`, `retry`, `watch --until-idle`", "tables were refused, and none was changed"): each(
         over_a_limit, (*APPLY, *JSON), ("retry", "--yes", *JSON), WATCH),

@@ -49,9 +49,9 @@ def _user_tables(results: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def counts_add_up(evidence: Evidence) -> Iterator[str]:
-    """The counts of results.json are those of its tables; the ledger is not counted."""
+    """The counts of results.json are those of its tables; neither the ledger is one, nor a place."""
     for run, results in _finished(evidence):
-        tables = _user_tables(results)
+        tables = [table for table in _user_tables(results) if table.get("policy_file") != "maintainer.yml"]
         counted = Counter(table["status"] for table in tables)
         for status, number in results["counts"].items():
             if counted[status] != number:

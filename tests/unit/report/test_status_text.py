@@ -93,19 +93,19 @@ STATUS = [
 
 def test_history_as_text() -> None:
     assert render_history(HISTORY).splitlines() == [
-        "WHEN (UTC)        RUN                    TABLE         STEP      RESULT  VERSIONS      PROOF  DETAIL",
-        "2026-11-21 22:00  20261121T220000Z-7f3a  sales.orders  compact   ok      1846 -> 1847  pass   "
+        "WHEN (UTC)        RUN                    TABLE         STEP      RESULT  VERSIONS      PROOF   DETAIL",
+        "2026-11-21 22:00  20261121T220000Z-7f3a  sales.orders  compact   ok      1846 -> 1847  proven  "
         "1,204 -> 151 files, 38 GiB, 4m 35s, @ 3f2c1a9",
-        "2026-11-21 22:01  20261121T220000Z-7f3a  sales.orders  vacuum    FAILED  -             -      "
+        "2026-11-21 22:01  20261121T220000Z-7f3a  sales.orders  vacuum    FAILED  -             -       "
         "C702: no permission to delete\\nin /lake",
-        "2026-11-20 22:00  -                      crm.leads     OPTIMIZE  -       1790 -> 1791  -      "
+        "2026-11-20 22:00  -                      crm.leads     OPTIMIZE  -       1790 -> 1791  -       "
         "outside maintainer, by notebook 991",
     ]
 
 
 def test_history_of_one_table_has_no_column_for_it() -> None:
     lines = render_history(HISTORY[:1], tz=ZoneInfo("Europe/Berlin"), one_table=True).splitlines()
-    assert lines[0] == "WHEN (CET)        RUN                    STEP     RESULT  VERSIONS      PROOF  DETAIL"
+    assert lines[0] == "WHEN (CET)        RUN                    STEP     RESULT  VERSIONS      PROOF   DETAIL"
     assert lines[1].startswith("2026-11-21 23:00  20261121T220000Z-7f3a  compact  ok")
 
 
@@ -149,6 +149,25 @@ def test_what_a_run_did_alike_to_many_tables_is_one_line() -> None:
     assert "1m" in line
     assert [row.table in other for row, other in zip(failed, others, strict=True)] == [True] * 3
     assert len(render_history([*rows, *failed], verbose=True).splitlines()) == 34
+
+
+@pytest.mark.parametrize(
+    ("status", "proof", "result", "words"),
+    [
+        ("succeeded", "pass", "ok", "proven"),
+        ("verify_failed", "fail", "VERIFY FAILED", "failed"),
+        ("incomplete", "error", "INCOMPLETE", "could not check"),
+        ("spelled_anew", "spelled_anew", "SPELLED ANEW", "SPELLED ANEW"),
+        ("yielded", None, "yielded", "-"),
+    ],
+)
+def test_a_proof_is_said_in_the_words_of_verify(status: str, proof: str | None, result: str, words: str) -> None:
+    """What it found of another tool's commit is no error of ours."""
+    found = replace(HISTORY[0], step="verify", status=status, proof=proof, table="t", git_commit=None)
+    row = render_history([found], verbose=True).splitlines()[1]
+    assert re.split(r"\s{2,}", row)[4:7] == [result, "1846 -> 1847", words]
+    table = replace(STATUS[0], last_proof=proof, table="t")
+    assert status_table([table], TEN_PM).rows[0].cells[7] == words
 
 
 def test_the_newest_of_our_rows_says_how_to_go_on() -> None:
@@ -199,10 +218,10 @@ def test_history_as_csv_and_json_carry_every_field() -> None:
 def test_status_as_text() -> None:
     rows = [replace(STATUS[0], small_bytes=GIB, deleted_rows_ratio=0.001), *STATUS[1:]]
     assert render_status(rows, TEN_PM).splitlines() == [
-        "TABLE         STATE      SMALL  FILES    SIZE  OPTIMIZED        VACUUMED  PROOF  NEXT",
+        "TABLE         STATE      SMALL  FILES    SIZE  OPTIMIZED        VACUUMED  PROOF   NEXT",
         "sales.items   failed        96    812  88 GiB  yesterday 22:00  never     -",
         "    maintainer apply; the last optimize ended failed",
-        "sales.orders  ok             -  8,577   3 GiB  today 21:00      6d ago    pass",
+        "sales.orders  ok             -  8,577   3 GiB  today 21:00      6d ago    proven",
         "    tomorrow 22:00; <1% of the rows are deleted; auto compaction on (table)",
         "sales.日本    unmanaged      -      -       -  never            never     -",
         "3 tables: 1 ok, 1 failed, 1 unmanaged",

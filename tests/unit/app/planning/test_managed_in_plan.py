@@ -3,24 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timezone
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from maintainer.app.engine_access import EngineOptions
+from maintainer.app.engine_access import EngineOptions, ProvingWorker
 from maintainer.app.planning.make_plan import PlanRequest, make_plan
 from maintainer.app.planning.policy_places import gone_tables, remember_found
 from maintainer.app.project_folders import Project
+from maintainer.app.running.verify_commits import (
+    VerifyRequest,
+    verification_document,
+    verification_from_json,
+    verification_json,
+    verify_tables,
+)
 from maintainer.app.selection.managed_search import search_tables
 from maintainer.errors import ExitCode
-from maintainer.model.plan.plan import Plan, Problem, TableState
+from maintainer.journal.journal import Journal
+from maintainer.model.plan.plan import Plan, Problem, TableState, is_place
 from maintainer.model.plan.plan_document import from_json, to_json
-from maintainer.model.run.exit_codes import plan_exit_code
+from maintainer.model.run.exit_codes import exit_code, plan_exit_code
+from maintainer.model.run.history_rows import StatusRow
+from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
+from maintainer.model.run.results_document import run_to_document
+from maintainer.report.html.fleet_view import fleet_view
+from maintainer.report.html.page import render_page
+from maintainer.report.html.run_view import run_view
 from maintainer.report.plan.plan_markdown import render_plan_markdown
 from maintainer.report.plan.plan_text import render_plan
+from maintainer.report.run.run_text import render_run
+from maintainer.report.run.verify_text import render_verify
+from maintainer.report.status_text import render_status
 from tests.support.policies.projects import write_project
 from tests.support.tables.builders import NOW_MS
 from tests.unit.app.planning.test_ledger_in_plan import Lake
+from tests.unit.report.html.page_outline import said
 
 RULE = "match: {tables: ['lake/*']}\nmanage: true\nowner: team-lake\n"
 CONFLICT = "match: {tables: ['lake/odd']}\nowner: another\n"
@@ -82,6 +102,38 @@ def test_a_plan_says_where_tables_come_from_and_what_could_not_be_done(tmp_path:
     assert "x error E645  there is no such folder" in text
     assert "Managed by rules, without a file of their own: 2 tables." in text
     assert "new" not in text.lower()
+
+
+def test_a_place_that_could_not_be_searched_is_no_table_of_any_sum(tmp_path: Path) -> None:
+    project = fleet(tmp_path, "lake/a", "lake/odd", "lake/own")
+    plan = planned(project)
+    assert [table.ref.identifier for table in plan.tables if is_place(table)] == ["./gone"]
+    text = render_plan(plan)
+    assert "   3 tables\n" in text
+    sums = "0 tables to change, 0 steps; 2 up to date, 1 cannot be planned; 1 place could not be searched"
+    assert f"\nPlan: {sums}.\n" in text
+    assert f"**{sums}**" in render_plan_markdown(plan)
+    ends = [TableOutcome.of(table, TableStatus.UP_TO_DATE, problem=table.problem) for table in plan.tables]
+    ends = [replace(end, status=TableStatus.FAILED) if end.problem else end for end in ends]
+    outcome = RunOutcome("20261121T220001Z-0000", NOW_MS, 1.0, tuple(ends))
+    assert "\n3 tables: 2 up to date, 1 failed; 1 place could not be searched.\n" in render_run(outcome)
+    counts = run_to_document(outcome)["counts"]
+    assert (counts["up_to_date"], counts["failed"], sum(counts.values())) == (2, 1, 3)
+    assert exit_code(outcome) is plan_exit_code(plan) is ExitCode.FINDINGS
+    page = " ".join(said(render_page(run_view(plan, outcome, {}, timezone.utc, run_folder="r"))).split())
+    assert "0 of 3tables changed 1failed 1place that could not be searched" in page
+    fleet_page = said(render_page(fleet_view([(plan, outcome)], timezone.utc)))
+    assert "In their last run, of 3: 1 table failed; 1 place could not be searched." in fleet_page
+    rows = [
+        StatusRow(end.ref.identifier, "problem" if end.problem else "ok", policy_file=end.policy_file) for end in ends
+    ]
+    assert render_status(rows, NOW_MS).endswith("\n3 tables: 2 ok, 1 problem; 1 place could not be searched\n")
+    request = VerifyRequest((), project.loaded.problems)
+    journal = Journal.open(project.runs_dir, "20261121T220002Z-0000", lambda: NOW_MS)
+    verified = verify_tables(project, cast("ProvingWorker", None), journal, request)
+    assert "\n1 table: 1 could not check; 1 place could not be searched, " in render_verify(verified)
+    assert verification_document(verified)["counts"]["not_checked"] == 1
+    assert verification_from_json(verification_json(verified)) == verified
 
 
 @pytest.mark.parametrize(

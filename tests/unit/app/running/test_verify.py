@@ -348,7 +348,7 @@ def test_what_was_verified_is_in_the_history_with_its_proof(bench: Bench) -> Non
     assert found == {
         "a.t": ("verify", "succeeded", "pass", 7, None),
         "b.t": ("verify", "verify_failed", "fail", 7, "V507"),
-        "c.t": ("verify", "incomplete", "error", 7, None),
+        "c.t": ("verify", "spelled_anew", "spelled_anew", 7, None),
     }
     failed, _ = recorded_rows(bench.project.runs_dir, HistoryQuery(failed=True))
     assert {row.table: row.error for row in failed} == {

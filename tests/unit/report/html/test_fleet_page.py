@@ -15,6 +15,7 @@ from maintainer.report.findings import Finding
 from maintainer.report.html.fleet_view import MAX_RUNS_LISTED, fleet_tables, fleet_view
 from maintainer.report.html.page import Page, render_page
 from maintainer.report.html.run_view import ReportProject, run_view
+from maintainer.report.html.step_view import verified_words
 from maintainer.report.html.table_past import PastPoint, past_of
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
@@ -216,3 +217,13 @@ def test_no_page_says_that_nothing_was_lost_beside_a_quarantine_or_a_wrong_commi
             assert (f"checked version 9 of {name}, {by}: proven (run r3)." in text) == bool(verified)
             assert (f"checked version 5 of {name}, {by}: wrong: 1 row gone (run r2)." in text) == (len(verified) > 1)
             assert "unread" not in text  # a later look at the version counts
+
+
+def test_a_page_says_what_verify_found_in_its_own_words() -> None:
+    found = HistoryRow(
+        1, "t", "verify", "incomplete", "r1", version_after=9, reason="OPTIMIZE by other", error="p was 'a'"
+    )
+    for proof, said_of_it in (("spelled_anew", "SPELLED ANEW"), ("error", "could not check"), ("fail", "wrong")):
+        (sentence,) = verified_words([replace(found, proof=proof)])
+        expected = f"checked version 9 of t, OPTIMIZE by other: {said_of_it}: p was 'a' (run r1)."
+        assert sentence == f"`maintainer verify` {expected}"
