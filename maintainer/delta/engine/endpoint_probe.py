@@ -63,6 +63,7 @@ class Endpoint:
     port: int
     tls: bool
     is_metastore: bool = False
+    bucket_in_host: bool = False
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -109,7 +110,9 @@ class Probe:
     def __init__(self, endpoints: Iterable[Endpoint], limits: ProbeLimits, earlier: str | None = None) -> None:
         self._reasons: dict[Endpoint, str | None] = {}
         self._first_reasons: dict[Endpoint, str] = {}
+        endpoints = tuple(endpoints)
         self._limits, self._earlier = limits, earlier
+        self.bucket_in_host = any(endpoint.bucket_in_host for endpoint in endpoints)
         self._one_try_ends = time.monotonic() + limits.answer_seconds
         # A name server may keep us longer: then this knows nothing, and Hadoop or Hive finds out.
         wait_seconds = 2 * (limits.answer_seconds + limits.connect_seconds) + limits.pause_seconds
@@ -167,7 +170,9 @@ class TableSign:
         why, where = self.probe.why_away(others_wait), self.table.identifier
         if why is None:
             return None
-        return unreachable(where, why, is_s3=True) if self.table.is_path else catalog_away(where, why)
+        if not self.table.is_path:
+            return catalog_away(where, why)
+        return unreachable(where, why, is_s3=True, bucket_in_host=self.probe.bucket_in_host)
 
 
 def signs_of_life(
@@ -276,7 +281,8 @@ def s3_endpoint(location: str, setting: Setting, environ: Mapping[str, str]) -> 
     if not host or address.scheme not in ("http", "https") or f".{host}".endswith(_AMAZON):
         return None
     tls = address.scheme == "https"
-    return Endpoint(host, port or (443 if tls else 80), tls)
+    in_host = settings.config["virtual_hosted_style_request"] == "true"
+    return Endpoint(host, port or (443 if tls else 80), tls, bucket_in_host=in_host)
 
 
 def _has_proxy(setting: Setting, environ: Mapping[str, str]) -> bool:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 _S3, _AZURE, _GOOGLE = "spark.hadoop.fs.s3a.", "spark.hadoop.fs.azure.", "spark.hadoop.fs.gs."
 _JCEKS = "spark.hadoop.hadoop.security.credential.provider.path"
@@ -42,6 +42,11 @@ _NOT_BY_PROXY = "169.254.169.254,169.254.170.2,metadata.google.internal"
 
 _AMAZON = re.compile(r"(?:https?://)?s3(?:[.-]([a-z]+-[a-z-]+-\d))?[.]amazonaws[.]com(?:[.]cn)?/?")
 """Amazon's own endpoints of a region; not those of FIPS, of both kinds of IP, or of one network."""
+
+_IP = re.compile(r"[0-9]+(?:[.][0-9]+){3}")
+_LABEL = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
+_LABELS = re.compile(rf"(?!{_IP.pattern}\Z)(?!.*[.-]{{2}})[a-z0-9][a-z0-9.-]{{1,61}}[a-z0-9]")
+"""A bucket's name that may stand before a host, without dots and with them."""
 
 _AZURE_KEYS = {
     "SharedKey": {"account.key": "account_key"},
@@ -215,11 +220,11 @@ def store_settings(uri: str, conf: Mapping[str, str], environ: Mapping[str, str]
     Args:
         uri: ``s3://``, ``s3a://``, ``abfss://``, ``abfs://`` or ``gs://``.
         conf: Spark's settings; may hold secrets.
-        environ: Environment variables. The library reads them itself; an endpoint without TLS must be allowed here.
+        environ: Environment variables. The library reads them itself; an endpoint is taken from here, as by Hadoop.
     """
     settings = _Settings(uri, conf)
     if settings.family == _S3:
-        return _s3(settings, environ.get("AWS_ENDPOINT_URL", ""))
+        return _s3(settings, environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL", ""))
     if settings.family == _AZURE:
         config = _azure(settings)
         if settings.host and "endpoint" not in config and not _AZURE_HOST.fullmatch(settings.host):
@@ -239,23 +244,42 @@ def _s3(settings: _Settings, elsewhere: str) -> StoreSettings:
     encryption, key = config.get("server_side_encryption", ""), settings["encryption.key"]
     if key and encryption not in ("", "AES256"):
         config["sse_customer_key_base64" if encryption == "sse-c" else "sse_kms_key_id"] = key
-    endpoint = settings["endpoint"]
+    endpoint = settings["endpoint"] or elsewhere
     if amazon := _AMAZON.fullmatch(endpoint):
         if amazon[1]:
             config.setdefault("region", amazon[1])
     elif endpoint:
         if "://" not in endpoint:
             endpoint = f"{'http' if settings.says('connection.ssl.enabled', 'false') else 'https'}://{endpoint}"
-        config["endpoint"] = endpoint
-        # S3 itself takes a bucket as part of the host; most other servers know it only as part of the path.
-        config["virtual_hosted_style_request"] = str(settings.says("path.style.access", "false")).lower()
+        bucket = settings.rest.partition("/")[0]
+        in_host = None if settings.says("path.style.access", "true") else bucket_in_host(endpoint, bucket)
+        config["endpoint"] = in_host or endpoint
+        config["virtual_hosted_style_request"] = str(in_host is not None).lower()
     proxy = ""
     if host := settings["proxy.host"]:
         tls = settings.says("proxy.ssl.enabled", "true")
         address = f"{host}:{settings['proxy.port'] or (443 if tls else 80)}"
         proxy = _proxy_url("https" if tls else "http", address, settings)
-    plain = config.get("endpoint", elsewhere).startswith("http://")
+    plain = config.get("endpoint", "").startswith("http://")
     return StoreSettings(f"s3://{settings.rest}", config, plain, proxy)
+
+
+def bucket_in_host(endpoint: str, bucket: str) -> str | None:
+    """Return the address that Hadoop asks for a bucket without ``path.style.access``: Amazon's SDK has the rule.
+
+    None where the bucket is part of the path all the same: its name is none of a host, the server has only a number,
+    or a certificate would have to be for two labels. With dots, and without TLS, the SDK does not look at the server.
+    """
+    try:
+        address = urlsplit(endpoint)
+        host = address.hostname or ""
+    except ValueError:
+        return None
+    named = host and ":" not in host and not _IP.fullmatch(host)
+    dotted = "." in bucket and address.scheme == "http" and ":" not in host
+    if not (named and _LABEL.fullmatch(bucket)) and not (dotted and _LABELS.fullmatch(bucket)):
+        return None
+    return address._replace(netloc=f"{bucket}.{address.netloc}").geturl()
 
 
 def _proxy_url(scheme: str, address: str, settings: _Settings) -> str:

@@ -20,7 +20,8 @@ _CREDENTIALS = (
 )
 _PUBLISHED_LATER = "what was done is recorded on this machine, and the next command on it publishes it"
 _HELP = {
-    UNREACHABLE: f"check the endpoint and the network, then run the command again; {_PUBLISHED_LATER}",
+    UNREACHABLE: "check the endpoint, `path.style.access` and the network, then run the command again; "
+    f"{_PUBLISHED_LATER}",
     BUSY: f"run the command again later; {_PUBLISHED_LATER}",
     REFUSED: _CREDENTIALS,
     NO_BUCKET: "make the bucket or container, or correct `state:` in maintainer.yml",

@@ -143,7 +143,7 @@ def test_a_state_on_a_store_is_tried(tmp_path: Path) -> None:
         assert "planted" not in refused["detail"]
     gone = state_on(server, tmp_path)
     assert (gone["status"], gone["code"]) == ("FAIL", "E681")
-    assert gone["fix"].startswith("check the endpoint and the network")
+    assert gone["fix"].startswith("check the endpoint, `path.style.access` and the network")
 
 
 def test_a_setting_that_only_hadoop_knows_is_said_to_have_no_effect_on_the_state(tmp_path: Path) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyarrow.fs import FileSelector
 
+from tests.support.product import check_versions, ensure_jars, inspect_java, store_settings
 from tests.support.stores.fetched_state import store_of
 from tests.support.stores.s3_projects import S3Project, make_project, uri
 from tests.support.stores.s3_server import S3Server, s3_server
@@ -43,6 +46,24 @@ def test_apply_compacts_a_table_and_makes_the_ledger(server: S3Server, tmp_path:
     assert ledger_rows(project) == [(uri("orders"), "compact", "succeeded")]
 
 
+def test_a_bucket_in_the_host_is_refused_before_any_file_is_written(server: S3Server, tmp_path: Path) -> None:
+    """The server has a name here: without path style Hadoop asks for `lake.localhost`, and so does the plan."""
+    project = make_project(tmp_path, server, {"orders": "optimize: {}"})
+    settings = project.root / "maintainer.yml"
+    named = settings.read_text().replace("state: s3://lake/_maintainer\n", "").replace("127.0.0.1", "localhost")
+    settings.write_text(named.replace("    spark.hadoop.fs.s3a.path.style.access: true\n", ""))
+    project.append("orders", 2)
+    before = data_files(project)
+    for command in (("plan",), ("apply", "--yes")):
+        done = project.run(*command)
+        assert (done.returncode, done.err.count("T435")) == (1, 1), done.err
+        assert "spark.hadoop.fs.s3a.path.style.access: true" in done.err
+    assert data_files(project) == before
+    settings.write_text(named)
+    assert project.run("apply", "--yes").returncode == 0
+    assert len(project.table("orders").file_uris()) == 1
+
+
 def test_a_trash_is_refused(server: S3Server, tmp_path: Path) -> None:
     project = make_project(tmp_path, server, {"orders": "vacuum: {retention: 7d, trash: 7d}"})
     project.append("orders", 1)
@@ -71,6 +92,51 @@ def data_files(project: S3Project) -> set[str]:
     """The Parquet files that lie in the table's folder, listed by another client."""
     files = store_of(project.server).get_file_info(FileSelector("lake/tables/orders"))
     return {f"s3://{file.path}" for file in files if file.path.endswith(".parquet")}
+
+
+_ADDRESSES = """
+import java.net.URI;
+import software.amazon.awssdk.regions.Region;
+import software.amazon.awssdk.services.s3.endpoints.S3EndpointProvider;
+
+public class Addresses {
+    public static void main(String[] args) {
+        for (int i = 0; i < args.length; i += 2) {
+            String endpoint = args[i], bucket = args[i + 1];
+            System.out.println(S3EndpointProvider.defaultProvider().resolveEndpoint(asked -> asked
+                .endpoint(endpoint).bucket(bucket).region(Region.US_EAST_1).forcePathStyle(false)).join().url());
+        }
+    }
+}
+"""
+
+
+def test_the_address_of_a_bucket_is_the_one_that_amazons_sdk_asks(tmp_path: Path) -> None:
+    """What Hadoop's client does with an endpoint, so that a plan and the session that carries it out see one server."""
+    asked = [
+        (endpoint, bucket)
+        for endpoint in ("http://localhost:9000", "https://store.example.com", "https://store/s3", "http://10.0.0.1:9000",
+                         "https://[::1]:9000", "https://s3-fips.us-east-1.amazonaws.com")
+        for bucket in ("lake", "my.lake", "my-lake2", "3rd", "a-.b", "192.168.5.4")
+    ]  # fmt: skip
+    (tmp_path / "Addresses.java").write_text(_ADDRESSES)
+    java = inspect_java()
+    jars = ":".join(map(str, ensure_jars(java, check_versions(), None, ("s3",))))
+    command = (
+        java.executable,
+        "-cp",
+        f"{jars}:{Path(pyspark.__file__).parent}/jars/*",
+        str(tmp_path / "Addresses.java"),
+    )
+    done = subprocess.run(
+        (*command, *(text for pair in asked for text in pair)), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    for (endpoint, bucket), address in zip(asked, done.stdout.split(), strict=True):
+        conf = {"spark.hadoop.fs.s3a.endpoint": endpoint}
+        config = store_settings(f"s3://{bucket}/t", conf, {}).config
+        in_host = config["virtual_hosted_style_request"] == "true"
+        assert (config["endpoint"] if in_host else f"{config['endpoint']}/{bucket}") == address
 
 
 @pytest.mark.parametrize(

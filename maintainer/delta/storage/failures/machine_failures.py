@@ -119,11 +119,10 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
     if kinds & UNREACHABLE:
         said = (" ".join(failure.message.split()) for failure in chain)
         found = next((text for text in said if _ADDRESSED.match(text)), innermost)
-        away = unreachable(where, found, is_s3="s3" in text)
+        away = unreachable(where, found, is_s3="s3" in text, bucket_in_host=_bucket_is_the_host(chain))
         if not _bucket_is_the_host(chain):
             return away
-        help_text = f"{PATH_STYLE}; else {away.help}"
-        return StoreRefusal(away.what, code=away.code, where=where, found=found, help=help_text)
+        return StoreRefusal(away.what, code=away.code, where=where, found=found, help=away.help)
     if _DENIED.search(text) or kinds & _PERMISSION:
         way_out = "give this user read and write access to the table's folder"
         if _READ_ONLY in text:
@@ -153,16 +152,18 @@ def failing_disk(chain: Sequence[Failure], where: str) -> TableError | None:
     return TableError(what, code="T447", where=where, found=failure.message, help=way_out)
 
 
-def unreachable(where: str, found: str, *, is_s3: bool) -> TableError:
+def unreachable(where: str, found: str, *, is_s3: bool, bucket_in_host: bool = False) -> TableError:
     """Return T435.
 
     Args:
         where: The table.
         found: What was tried, and how it ended.
         is_s3: Whether the address is one that S3's setting names.
+        bucket_in_host: Whether the bucket was asked for as a part of the host.
     """
+    first = f"{PATH_STYLE}; else check" if bucket_in_host else "check"
     address = "; the address is `spark.hadoop.fs.s3a.endpoint` in maintainer.yml" if is_s3 else ""
-    way_out = f"check the network, the address and the service{address}; this says nothing of the table's content"
+    way_out = f"{first} the network, the address and the service{address}; this says nothing of the table's content"
     return TableError("the storage cannot be reached", code="T435", where=where, found=found, help=way_out)
 
 

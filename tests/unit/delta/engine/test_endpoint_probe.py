@@ -154,9 +154,10 @@ def test_each_store_is_asked_once_for_all_its_tables() -> None:
 @pytest.mark.parametrize(
     ("value", "more", "expected"),
     [
-        ("https://s3.example.com", {}, "https://s3.example.com:443"),
-        ("s3.example.com", {}, "https://s3.example.com:443"),
-        ("s3.example.com:9000", {f"{KEY}connection.ssl.enabled": "false"}, "http://s3.example.com:9000"),
+        ("https://s3.example.com", {f"{KEY}path.style.access": "true"}, "https://s3.example.com:443"),
+        ("https://s3.example.com", {}, "https://lake.s3.example.com:443"),
+        ("s3.example.com", {}, "https://lake.s3.example.com:443"),
+        ("s3.example.com:9000", {f"{KEY}connection.ssl.enabled": "false"}, "http://lake.s3.example.com:9000"),
         ("http://[::1]:9000/", {}, "http://[::1]:9000"),
         ("http://10.0.0.1", {}, "http://10.0.0.1:80"),
     ],
@@ -165,6 +166,16 @@ def test_an_endpoint_of_the_settings_is_known(value: str, more: dict[str, str], 
     conf = {**OURS, f"{KEY}endpoint": value, **more}
     assert str(s3_endpoint("s3://lake/t", conf.get, {})) == expected
     assert str(s3_endpoint("s3a://lake/t", conf.get, {})) == expected
+
+
+@pytest.mark.parametrize("style", ["true", "false"])
+def test_where_the_bucket_was_asked_for_as_a_part_of_the_host_the_setting_is_named(style: str) -> None:
+    conf = {**OURS, f"{KEY}endpoint": f"http://localhost:{closed_port()}", f"{KEY}path.style.access": style}
+    error = signs_of_life([TableRef("s3://lake/t")], conf.get, {}, QUICK)["s3://lake/t"].error()
+    assert error is not None
+    assert error.code == "T435"
+    assert ("spark.hadoop.fs.s3a.path.style.access: true" in str(error.help)) is (style == "false")
+    assert ("http://lake.localhost:" in str(error.found)) is (style == "false")
 
 
 @pytest.mark.parametrize(

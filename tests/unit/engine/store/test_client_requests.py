@@ -198,7 +198,7 @@ def test_requests_take_the_proxy_and_log_in_there(server: Seen) -> None:
     conf = s3_conf("http://store.example:9000", **proxy)
     opened("s3a://lake", conf).read("a")
     [(_, target, headers, _)] = server.requests
-    assert target == "http://store.example:9000/lake/a"
+    assert target == "http://lake.store.example:9000/a"
     assert base64.b64decode(headers["proxy-authorization"].removeprefix("Basic ")) == b"us:er:p@ss/w%rd"
     assert "p@ss" not in repr(store_settings("s3a://lake", conf, {}))
 

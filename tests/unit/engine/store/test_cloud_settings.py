@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from maintainer.engine.store.cloud_settings import only_hadoop, store_settings
+from maintainer.engine.store.cloud_settings import bucket_in_host, only_hadoop, store_settings
 
 S3A = "spark.hadoop.fs.s3a."
 JCEKS = "spark.hadoop.hadoop.security.credential.provider.path"
@@ -36,8 +36,9 @@ def test_the_keys_of_s3a_open_the_bucket_and_a_buckets_own_key_goes_first() -> N
 @pytest.mark.parametrize(
     ("conf", "endpoint", "plain"),
     [
-        ({"endpoint": "store:9000"}, "https://store:9000", False),
-        ({"endpoint": "store:9000", "connection.ssl.enabled": "false"}, "http://store:9000", True),
+        ({"endpoint": "store:9000"}, "https://lake.store:9000", False),
+        ({"endpoint": "store:9000", "connection.ssl.enabled": "false"}, "http://lake.store:9000", True),
+        ({"endpoint": "store:9000", "path.style.access": "TRUE"}, "https://store:9000", False),
         ({"endpoint": "s3.eu-central-1.amazonaws.com"}, None, False),
         ({"endpoint": "https://s3.amazonaws.com/"}, None, False),
         ({}, None, False),
@@ -55,7 +56,7 @@ def test_an_endpoint_is_that_of_another_server(conf: dict[str, str], endpoint: s
         ("https://s3.cn-north-1.amazonaws.com.cn", {"region": "cn-north-1"}),
         ("s3.amazonaws.com", {}),
         ("s3-fips.us-east-1.amazonaws.com",
-         {"endpoint": "https://s3-fips.us-east-1.amazonaws.com", "virtual_hosted_style_request": "false"}),
+         {"endpoint": "https://lake.s3-fips.us-east-1.amazonaws.com", "virtual_hosted_style_request": "true"}),
     ],
 )  # fmt: skip
 def test_an_endpoint_of_amazon_says_the_region_and_another_of_its_addresses_stays(
@@ -81,9 +82,54 @@ def test_the_address_of_a_proxy(conf: dict[str, str], url: str) -> None:
     assert ("proxy_excludes" in settings.client_options()) == bool(url), "the machine's own credentials need none"
 
 
-def test_a_bucket_may_be_part_of_the_host() -> None:
-    conf = {f"{S3A}endpoint": "https://store", f"{S3A}path.style.access": "false"}
-    assert store_settings("s3://lake/state", conf).config["virtual_hosted_style_request"] == "true"
+@pytest.mark.parametrize("style", ["false", None])
+def test_without_path_style_a_bucket_is_part_of_the_host(style: str | None) -> None:
+    conf = {f"{S3A}endpoint": "https://store/s3/"} | ({f"{S3A}path.style.access": style} if style else {})
+    config = store_settings("s3://lake/state", conf).config
+    assert (config["endpoint"], config["virtual_hosted_style_request"]) == ("https://lake.store/s3/", "true")
+
+
+@pytest.mark.parametrize(
+    ("environ", "style", "endpoint", "virtual"),
+    [
+        ({"AWS_ENDPOINT_URL": "http://localhost:9000"}, "false", "http://lake.localhost:9000", "true"),
+        ({"AWS_ENDPOINT_URL": "http://localhost:9000"}, "true", "http://localhost:9000", "false"),
+        ({"AWS_ENDPOINT_URL": "http://a", "AWS_ENDPOINT_URL_S3": "http://b"}, "false", "http://lake.b", "true"),
+    ],
+)
+def test_an_endpoint_of_the_environment_is_asked_as_hadoop_asks_it(
+    environ: dict[str, str], style: str, endpoint: str, virtual: str
+) -> None:
+    settings = store_settings("s3://lake/state", {f"{S3A}path.style.access": style}, environ)
+    assert settings.config == {"endpoint": endpoint, "virtual_hosted_style_request": virtual}
+    assert settings.plain_http
+    assert store_settings("s3://lake/t", {f"{S3A}endpoint": "https://own"}, environ).config["endpoint"] == (
+        "https://lake.own"
+    )
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "bucket", "address"),
+    [
+        ("http://localhost:9000", "lake", "http://lake.localhost:9000"),
+        ("http://localhost:9000", "my.lake", "http://my.lake.localhost:9000"),
+        ("https://store", "my.lake", None),  # its certificate would not be for two labels
+        ("http://store", "my..lake", None),
+        ("http://store", "10.0.0.1", None),
+        ("http://store", "Lake", None),
+        ("http://store", "my_lake", None),
+        ("http://store", "ab", None),
+        ("http://127.0.0.1:9000", "lake", None),
+        ("http://127.0.0.1:9000", "my.lake", "http://my.lake.127.0.0.1:9000"),
+        ("https://127.0.0.1:9000", "my.lake", None),
+        ("http://[::1]:9000", "lake", None),
+        ("http://[::1", "lake", None),
+    ],
+)
+def test_a_bucket_that_is_none_of_a_hosts_labels_is_part_of_the_path(
+    endpoint: str, bucket: str, address: str | None
+) -> None:
+    assert bucket_in_host(endpoint, bucket) == address
 
 
 def test_the_keys_of_azure_are_those_of_the_account() -> None:
