@@ -45,7 +45,7 @@ def page() -> str:
         member = package[name]
         lines += _class(member.final_target if isinstance(member, griffe.Alias) else member)
     lines += ["", "## auto_compact", "", "For writers; [Auto compaction](auto-compaction.md) has the whole story."]
-    lines += _documented(top["auto_compact"], "##")
+    lines += _documented(top["app.auto_compact_hook.auto_compact"], "##")
     return "\n".join(lines) + "\n"
 
 

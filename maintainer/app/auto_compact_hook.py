@@ -53,7 +53,31 @@ def auto_compact(
     quiet_after_updates: str | None = None,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
 ) -> AutoCompactResult:
-    """Compact a table's small files if there are enough of them; see ``maintainer.auto_compact``."""
+    """Compact a table's small files if there are enough of them, proven before it is committed.
+
+    Everything is decided from the table's log, so a restart of the driver forgets nothing and other writers' files
+    count as well. Each setting is taken from the argument, else from the table property ``maintainer.autoCompact.*``
+    (which a policy's ``autoCompact`` map sets), else from the session's ``spark.databricks.delta.autoCompact.*``, else
+    it is Delta's default.
+
+    Args:
+        spark: The writer's session. It is left exactly as it was: the work happens in a session and on a thread of
+            its own.
+        table: A name in the session's catalog, or a path or URI.
+        enabled: True or False decides; None asks the session, then the table, as Delta does.
+        min_num_files: So many small files qualify a partition; by default 50.
+        min_file_size: Files smaller than this are small: bytes, or text like ``64MiB``; by default half of
+            ``max_file_size``.
+        max_file_size: Size of the files written; by default 128 MiB.
+        modified_partitions_only: Look only at partitions written since the last auto compaction; by default true.
+        quiet_after_updates: What others updated, deleted or merged less than this ago (``10m``, the default) is left
+            alone; what ``spark`` itself committed right before is none of that. ``0s`` where nobody else updates.
+        timeout_seconds: After this time the attempt is cancelled and commits nothing more; the writer goes on.
+
+    Returns:
+        What came of it, with the figures of OPTIMIZE. Nothing is ever raised but ``KeyboardInterrupt``, for a hook must
+        not fail a write that has succeeded.
+    """
     started = time.monotonic()
     name = str(table)
     group = f"{RUN_PREFIX}{uuid.uuid4().hex[:8]}"

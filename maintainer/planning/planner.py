@@ -41,7 +41,7 @@ from maintainer.planning.selection.supported_features import check_supported
 from maintainer.planning.vacuum.vacuum_plan import plan_vacuum
 from maintainer.policy.resolve.policy_values import base_settings, policy_values
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.units import count_of, format_size
+from maintainer.units import count_of, format_size, named
 
 MAX_PLAN_AGE_SECONDS = 24 * 3600
 MAX_COPIES_NAMED = 3
@@ -104,9 +104,8 @@ def _with_copies(plan: TablePlan, record: TableRecord) -> TablePlan:
     """Name copies: a table with the same id at another place, whose records hold back the deletions of both."""
     if not record.copies:
         return plan
-    listed = ", ".join(record.copies[:MAX_COPIES_NAMED])
-    more = f" and {len(record.copies) - MAX_COPIES_NAMED} more" if len(record.copies) > MAX_COPIES_NAMED else ""
-    text = f"a table with the same id is at {listed}{more}: one is a copy of the other; each has its own schedule"
+    copies = named(record.copies, MAX_COPIES_NAMED)
+    text = f"a table with the same id is at {copies}: one is a copy of the other; each has its own schedule"
     return replace(plan, left_alone=(*plan.left_alone, LeftAlone(Reason(ReasonCode.COPIED_TABLE, text))))
 
 
@@ -306,8 +305,7 @@ def doubtful_notes(facts: TableFacts, files: Iterable[DataFile]) -> tuple[Reason
         said = []
         for doubt in doubts_about(writer):
             if names := [column.name for column in columns if doubt.is_about(column.type)]:
-                more = f" and {len(names) - MAX_NAMED_COLUMNS} more" if len(names) > MAX_NAMED_COLUMNS else ""
-                said.append(f"{', '.join(names[:MAX_NAMED_COLUMNS])}{more}: {doubt.why}")
+                said.append(f"{named(names, MAX_NAMED_COLUMNS)}: {doubt.why}")
         if said and (num_files := len(paths & added)):
             parts.append(f"{count_of(num_files, 'file')} of {writer} ({'; '.join(said)})")
     if not parts:

@@ -17,7 +17,17 @@ from maintainer.model.run.auto_compaction import DEFAULT_MAX_FILE_SIZE_BYTES
 from maintainer.model.table.store_kinds import store_kind
 from maintainer.policy.diagnostics import Diagnostic, Severity, did_you_mean, nearest
 from maintainer.policy.predicate.predicate_lex import PredicateError
-from maintainer.policy.resolve.merge import SETTING_KEYS, TAGS, Keys, Layer, Level, Merged, Setting, base_value, spelled
+from maintainer.policy.resolve.merge import (
+    TAGS,
+    Keys,
+    Layer,
+    Level,
+    Merged,
+    Setting,
+    base_value,
+    settings_in,
+    spelled,
+)
 from maintainer.policy.resolve.resolve import ProfileSource, Resolution, RuleSource, TableSource
 from maintainer.policy.resolve.resolved import Origin
 from maintainer.policy.schema.schema_check import DocumentKind, check_schema, kind_of
@@ -92,30 +102,17 @@ def _bases(document: Document, kind: DocumentKind) -> list[Path]:
     return [("defaults",), *(("environments", name, "overrides") for name in names)]
 
 
-def _at_base(document: Document, base: Path) -> object:
-    data: object = document.data
-    for part in base:
-        data = data.get(part) if isinstance(data, dict) else None
-    return data
-
-
 def _settings(document: Document, base: Path) -> Settings:
     """Read the settings at a place in a file, less what is malformed."""
-    data = _at_base(document, base)
     values: dict[str, object] = {}
     maps: set[str] = set()
-
-    def read(key: str, value: object) -> None:
+    for keys, value in settings_in(document, base):
+        key = ".".join(map(str, keys))
         if isinstance(value, dict):
             maps.add(key)
-            for name, inner in value.items():
-                read(f"{key}.{name}", inner)
-        elif value is not None:
+        else:
             with suppress(UnitError, PredicateError):
                 values[key] = base_value(key, value)
-
-    for key in SETTING_KEYS:
-        read(key, data.get(key) if isinstance(data, dict) else None)
     return Settings(values, maps)
 
 
@@ -125,7 +122,7 @@ def _empty_switches(document: Document, base: Path) -> Iterator[Diagnostic]:
         if base[:1] == ("environments",) and keys != ("suspend",):
             continue  # the schema refuses it there
         *above, last = keys
-        data = _at_base(document, (*base, *above))
+        data = document.value_at((*base, *above))
         if isinstance(data, dict) and last in data and data[last] is None:
             finding = Finding("P323", keys, message, help, severity=Severity.WARNING, at_key=True)
             yield _diagnostic(document, finding, base)

@@ -40,22 +40,18 @@ class Selectable(Protocol):
     @property
     def table(self) -> TableRef:
         """The table."""
-        ...
 
     @property
     def file(self) -> str:
         """The policy file, relative to the project."""
-        ...
 
     @property
     def tags(self) -> tuple[str, ...]:
         """Its tags."""
-        ...
 
     @property
     def owner(self) -> str | None:
         """Its owner."""
-        ...
 
 
 _P = TypeVar("_P", bound=Selectable)

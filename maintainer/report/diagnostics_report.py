@@ -91,7 +91,6 @@ class Sources(Protocol):
 
     def lines(self, file: str) -> list[str]:
         """Return the lines of a file; empty where it cannot be shown."""
-        ...
 
 
 class ProjectSources:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import tzinfo
 
@@ -31,23 +31,24 @@ from maintainer.report.style import PLAIN, Role, Style
 from maintainer.report.text_layout import UTC, moment, printable, proof_word, short_commit, short_share, unsearched
 from maintainer.units import by_cause, count_of, format_duration, format_size
 
-_ROLE = {
-    "ok": Role.GOOD,
+_ROLES: Mapping[str, Role | None] = {
+    "problem": Role.BAD,
     "failed": Role.BAD,
     "quarantined": Role.BAD,
-    "problem": Role.BAD,
-    "due": Role.CHANGE,
-    "drift": Role.WARN,
     "blocked": Role.WARN,
+    "drift": Role.WARN,
+    "due": Role.CHANGE,
     "hot": Role.WARN,
+    "suspended": None,
     "unsupported": Role.WARN,
+    "ok": Role.GOOD,
 }
+"""How each state is shown, the worst first."""
+
 _HEADING = ("TABLE", "STATE", "SMALL", "FILES", "SIZE", "OPTIMIZED", "VACUUMED", "PROOF", "NEXT")
 
 WIDTH = 100
 """Columns that a line of ``status`` takes at most, unless a single word is longer."""
-
-_WORST_FIRST = ("problem", "failed", "quarantined", "blocked", "drift", "due", "hot", "suspended", "unsupported")
 
 
 def render_status(
@@ -72,8 +73,8 @@ def status_blocks(rows: Sequence[StatusRow], now_ms: int, *, tz: tzinfo = UTC, v
     groups = [[row] for row in rows]
     if not verbose:
         shown = [row for row in rows if not row.is_ledger] or rows
-        order = {state: place for place, state in enumerate(_WORST_FIRST)}
-        groups = by_cause(sorted(shown, key=lambda row: order.get(row.state, len(order))), _alike, at_least=FOLD)
+        order = {state: place for place, state in enumerate(_ROLES)}
+        groups = by_cause(sorted(shown, key=lambda row: order.get(row.state, order["ok"])), _alike, at_least=FOLD)
     return (_table_of(groups, now_ms, tz), Line(_totals(rows)))
 
 
@@ -113,7 +114,7 @@ def _cells(rows: Sequence[StatusRow], now_ms: int, tz: tzinfo) -> Row:
     said = "; ".join(first.by_others) if idle else said
     return Row((
         title,
-        Span(first.state, _ROLE.get(first.state)),
+        Span(first.state, _ROLES.get(first.state)),
         _small(rows),
         _number(_sum(row.num_files for row in rows)),
         "-" if (size := _sum(row.size_bytes for row in rows)) is None else format_size(size),

@@ -55,17 +55,14 @@ class Verifier(Protocol):
         Raises:
             MaintainerError: Great Expectations is missing or broken, or an expectation is not known to it.
         """
-        ...
 
     def after_rewrite(
         self, versions: VersionReader, facts: TableFacts, batch: Batch, receipt: CommitReceipt, checks: Checks
     ) -> Verification:
         """Check one rewrite commit against the version before it. Never raises for what it finds."""
-        ...
 
     def version_pair(self, versions: VersionReader, facts: TableFacts, version: int, checks: Checks) -> Verification:
         """Check a commit of ours of which only the version is known, against the version before it."""
-        ...
 
     def after_vacuum(
         self, versions: VersionReader, facts: TableFacts, receipt: VacuumReceipt, checks: Checks
@@ -74,7 +71,6 @@ class Verifier(Protocol):
 
         Never raises for what it finds.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic
-from maintainer.policy.project.table_search import SearchPlaces, managing_rule
+from maintainer.policy.project.table_search import managing_rule
 from maintainer.policy.resolve.resolve import TableSource
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.table_names import identity, table_ref
@@ -185,17 +185,17 @@ def gone_tables(project: Project) -> tuple[GoneTable, ...]:
 
     Nothing is said of places that could not be searched to the end.
     """
-    loaded = project.loaded
-    if loaded.search is None:
+    loaded, search = project.loaded, project.loaded.search
+    if search is None:
         return ()
-    now = {identity(name) for table in loaded.search.tables for name in table.names}
+    now = {identity(name) for table in search.tables for name in table.names}
     now |= {table.key for table in loaded.tables}
     remembered = _remembered(project)
     gone = []
     for name, source in sorted(remembered.items()):
         ref = table_ref(name, project.root)
         manager = managing_rule(ref, loaded.managing_rules, loaded.project.places)
-        if manager is not None and identity(ref) not in now and not _is_unknown(project, ref):
+        if manager is not None and identity(ref) not in now and not search.leaves_open(ref):
             gone.append(GoneTable(ref, source))
     return tuple(gone)
 
@@ -210,7 +210,8 @@ def remember_found(project: Project, plan: Plan, on_problem: Callable[[Problem],
         plan: What the run is about.
         on_problem: Told where it cannot be written; the run goes on.
     """
-    if project.loaded.search is None:
+    search = project.loaded.search
+    if search is None:
         return
     before = _remembered(project)
     known = before.keys() | {table.ref.identifier for table in plan.tables}
@@ -220,7 +221,7 @@ def remember_found(project: Project, plan: Plan, on_problem: Callable[[Problem],
         # Without an earlier list no table was told of as new, and none is from now on.
         if policy.rule_line is not None and (not before or policy.table.identifier in known)
     }
-    unknown = {name: source for name, source in before.items() if _is_unknown(project, table_ref(name, project.root))}
+    unknown = {name: source for name, source in before.items() if search.leaves_open(table_ref(name, project.root))}
     document = {"format_version": FORMAT_VERSION, "tables": {**unknown, **managed}}
     path = _path(project)
     try:
@@ -234,18 +235,6 @@ def remember_found(project: Project, plan: Plan, on_problem: Callable[[Problem],
 def tables_found_before(project: Project) -> tuple[TableRef, ...]:
     """Return the tables that rules managed in the newest run."""
     return tuple(table_ref(name, project.root) for name in sorted(_remembered(project)))
-
-
-def _is_unknown(project: Project, ref: TableRef) -> bool:
-    """Whether a table lies in a place that could not be searched to the end."""
-    search = project.loaded.search
-    assert search is not None
-    for problem in search.problems:
-        root = problem.table
-        places = SearchPlaces((root.location,)) if root.is_path else None
-        if places.cover(ref) if places is not None else not ref.is_path:
-            return True
-    return False
 
 
 def _remembered(project: Project) -> dict[str, str]:

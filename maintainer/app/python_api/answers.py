@@ -37,7 +37,7 @@ from maintainer.report.status_text import (
     render_status,
     status_table,
 )
-from maintainer.units import count_of
+from maintainer.units import count_of, named
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -206,12 +206,10 @@ class RunFailed(MaintainerError):
     def __init__(self, run: Run) -> None:
         self.run = run
         bad = [table for table in run.outcome.user_tables if table.status not in _GOOD]
-        named = ", ".join(f"{table.ref.identifier} ({table.status.value})" for table in bad[:5])
-        more = f" and {len(bad) - 5:,} more" if len(bad) > 5 else ""
         super().__init__(
             f"the run did not end well: {exit_reason(run.exit_code)}",
             where=str(run.run_folder),
-            found=named + more,
+            found=named([f"{table.ref.identifier} ({table.status.value})" for table in bad], 5),
             help=f"maintainer show {run.id}",
         )
 

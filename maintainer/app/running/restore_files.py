@@ -15,7 +15,7 @@ from typing import Any
 from maintainer.app.project_folders import Project
 from maintainer.engine.protocols import TableEngine
 from maintainer.errors import MaintainerError
-from maintainer.journal.folder.atomic_files import FolderUnwritable, read_document, reading_runs
+from maintainer.journal.folder.atomic_files import read_document, reading_runs, recording
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_pending import keep_pending
@@ -126,10 +126,8 @@ def _keep(journal: Journal, row: LedgerRow, receipt: UndeleteReceipt | None) -> 
         "refused": list(receipt.refused) if receipt else [],
     }
     journal.folder.write_document(UNDELETE_FILE, document)
-    try:
+    with recording(journal.folder.path):
         keep_pending(journal.folder, (row,), by=journal.run_id)
-    except OSError as error:
-        raise FolderUnwritable.at(journal.folder.path, error, code="E651") from error
 
 
 def past_undeletes(runs_dir: Path, *, most: int) -> Iterator[LedgerRow | tuple[Path, str]]:

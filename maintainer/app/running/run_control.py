@@ -9,7 +9,7 @@ from pathlib import Path
 from maintainer.app.project_folders import Project
 from maintainer.errors import ProjectError
 from maintainer.journal.events.event_log import EVENTS_FILE, is_alive
-from maintainer.journal.folder.atomic_files import FolderUnwritable, reading_runs
+from maintainer.journal.folder.atomic_files import reading_runs, recording
 from maintainer.journal.folder.documents import LocalDocuments
 from maintainer.journal.folder.run_folder import LEASES, is_run_id
 from maintainer.journal.journal import Journal
@@ -38,10 +38,8 @@ def stop_run(project: Project, run_id: str, reason: str | None, now_ms: int) -> 
         return False
     documents = shared_documents(project.loaded.project, STOPS) or LocalDocuments(project.runs_dir.parent / STOPS)
     request = StopRequest(f"{getpass.getuser()} on {socket.gethostname()}", now_ms, reason)
-    try:
+    with recording(Path(documents.place(run_id))):
         ask_to_stop(documents, run_id, request)
-    except OSError as error:
-        raise FolderUnwritable.at(Path(documents.place(run_id)), error, code="E651") from error
     return True
 
 
@@ -75,7 +73,7 @@ def break_leases_on(project: Project, journal: Journal, table: str, reason: str)
     table_key = identity(table_ref(table, project.root))
     broken: list[Holder] = []
     others: list[TableRef] = []
-    try:
+    with recording(project.runs_dir.parent / LEASES):
         leases = shared_documents(project.loaded.project) or local_leases(project.runs_dir)
         for name, holder in all_leases(leases):
             if not holder.expires_at_ms:
@@ -90,8 +88,6 @@ def break_leases_on(project: Project, journal: Journal, table: str, reason: str)
             ended = break_lease(leases, name, journal.run_id)
             if ended is not None:
                 broken.append(ended)
-    except OSError as error:
-        raise FolderUnwritable.at(project.runs_dir.parent / LEASES, error, code="E651") from error
     called = None if broken else table_called(table, ((ref,) for ref in others))
     if called is not None:
         raise whole_name_needed(table, called)

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from maintainer.delta.commands.command_facts import CommandTableReader, read_version, storage_of
 from maintainer.delta.commands.command_session import CommandSession
+from maintainer.delta.commands.command_storage import CommandStorage
 from maintainer.delta.commands.command_writer import CommandTableWriter
 from maintainer.delta.log.actions import PartitionNames
 from maintainer.delta.log.s3_write_safety import SINGLE_WRITER
 from maintainer.delta.log.table_place import SpelledPlaces
-from maintainer.delta.proof.row_comparison import differing_rows
 from maintainer.delta.storage.failures.engine_failures import table_errors
+from maintainer.delta.verify.version_proof import FilesOfVersion
 from maintainer.engine.step_meter import StepMeter
 from maintainer.model.table.table_facts import DataFile, TableFacts
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class CommandVersionReader:
+class CommandVersionReader(FilesOfVersion):
     """Implements ``VersionReader`` on a command session."""
 
     def __init__(self, session: CommandSession) -> None:
@@ -41,7 +42,7 @@ class CommandVersionReader:
             TableError: T403, the version cannot be read (cleaned away, or its log is damaged).
         """
         with table_errors(f"{facts.ref.identifier}@{version}"):
-            path = storage_of(self._session, facts).root_text
+            path = self._storage(facts).root_text
             frame = self._session.spark.read.format("delta").option("versionAsOf", version).load(path)
             frame.schema  # noqa: B018 - Spark Connect looks at the table only when it is asked for something
             return frame
@@ -63,41 +64,17 @@ class CommandVersionReader:
             counts = [file.live_records for file in self._files(facts, version)]
             return -1 if None in counts else sum(count or 0 for count in counts)
 
-    def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
-        """Live data files and deletion vectors of the version that are not on storage, or not with the logged size."""
-        with table_errors(f"{facts.ref.identifier}@{version}"):
-            storage = storage_of(self._session, facts)
-            expected: dict[str, tuple[str, int | None]] = {}
-            for file in self._files(facts, version):
-                expected[storage.uri(file.path)] = (file.path, file.size_bytes)
-                vector = storage.vector_uri_of_id(file.deletion_vector.unique_id) if file.deletion_vector else None
-                if vector is not None:
-                    # A deletion vector file holds several vectors; the log knows no size of the file.
-                    expected[vector] = (vector, None)
-            sizes = storage.sizes(expected)
-        return tuple(
-            sorted(name for uri, (name, size) in expected.items() if uri not in sizes or size not in (None, sizes[uri]))
-        )
+    def _storage(self, facts: TableFacts) -> CommandStorage:
+        return storage_of(self._session, facts)
 
-    def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
-        """Return the paths, as the log writes them, where a file exists now."""
-        with table_errors(facts.ref.identifier):
-            storage = storage_of(self._session, facts)
-            uris = {path: storage.uri(path) for path in paths}
-            sizes = storage.sizes(uris.values())
-            return frozenset(path for path, uri in uris.items() if uri in sizes)
-
-    def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
-        """Rows in one version and not in the other, as multisets: grouped by their values, not by hashes."""
-        a, b = self.dataframe(facts, version_a), self.dataframe(facts, version_b)
-        with table_errors(f"{facts.ref.identifier}@{version_a}..{version_b}"):
-            return differing_rows(a, b)
+    def _sizes(self, facts: TableFacts, uris: Collection[str]) -> Mapping[str, int]:
+        return self._storage(facts).sizes(uris)
 
     def _files(self, facts: TableFacts, version: int) -> tuple[DataFile, ...]:
         """The live files of a version, as the log says."""
         if version == facts.version:
             return facts.files
-        state = read_version(storage_of(self._session, facts), version).state
+        state = read_version(self._storage(facts), version).state
         names = PartitionNames.of(state.metadata)
         return tuple(file.data_file(names) for file in state.files.values())
 

@@ -18,7 +18,7 @@ from maintainer.delta.log.actions import live_rows
 from maintainer.delta.log.conflicting_commit import removed_key
 from maintainer.delta.log.staged_file import Marks, WrittenFile
 from maintainer.model.plan.steps import Batch
-from maintainer.units import count_of
+from maintainer.units import count_of, named
 
 ADD_KEYS = frozenset(
     {"path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags", "clusteringProvider"}
@@ -177,9 +177,8 @@ def spelled_anew(removed: Sequence[Mapping[str, Any]], added: Sequence[Mapping[s
         if old_texts != new_texts:
             num_files = sum(_text_of(add) in gone for add in removed)
             rows = f" with {sum(count or 0 for count in gone.values()):,} rows" if is_counted else ""
-            sentences.append(
-                f"{column} of {count_of(num_files, 'file')}{rows} was {_few(old_texts)} and is {_few(new_texts)} now"
-            )
+            was, now = named(old_texts, _TEXTS_NAMED), named(new_texts, _TEXTS_NAMED)
+            sentences.append(f"{column} of {count_of(num_files, 'file')}{rows} was {was} and is {now} now")
     return sentences
 
 
@@ -239,8 +238,3 @@ def _rows_by_text(adds: Sequence[Mapping[str, Any]]) -> dict[tuple[tuple[str, st
         groups.setdefault(_text_of(add), []).append(add)
     counted = {text: live_rows(group) for text, group in groups.items()}
     return {text: rows for text, rows in counted.items() if rows != 0}
-
-
-def _few(texts: Sequence[str]) -> str:
-    more = len(texts) - _TEXTS_NAMED
-    return ", ".join(texts[:_TEXTS_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ from maintainer.delta.spark.installed_versions import (
     pyspark_version,
     spark_line,
 )
-from maintainer.delta.spark.java_home import Java
+from maintainer.delta.spark.java_home import Java, run_java
 from maintainer.errors import EnvironmentUnfit
 from maintainer.journal.folder.cache_home import HOME_VARIABLE, cache_home
 
@@ -261,21 +260,9 @@ def _run_ivy(jars: Sequence[Jar], java: Java, spark_home: Path, work: Path, env:
     if not ivy_jars:
         raise FetchFailed(f"this Spark has no Ivy: no ivy-*.jar in {spark_home / 'jars'}")
     command = ivy_command(jars, java, ivy_jars[-1], work, env)
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=FETCH_TIMEOUT_SECONDS,
-            cwd=work,
-            env=dict(env),
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise FetchFailed(f"no answer within {FETCH_TIMEOUT_SECONDS:.0f} s") from None
-    if done.returncode != 0:
-        raise FetchFailed(_telling_lines(done.stdout.decode("utf-8", "replace")))
+    exit_code, output = run_java(command, env, timeout_seconds=FETCH_TIMEOUT_SECONDS, folder=work)
+    if exit_code != 0:
+        raise FetchFailed(_telling_lines(output))
 
 
 def _module(jars: Sequence[Jar]) -> str:

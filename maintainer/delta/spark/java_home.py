@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -123,7 +123,7 @@ def inspect_java(env: Mapping[str, str] | None = None) -> Java:
     """
     executable = locate_java(env)
 
-    with_module, output = _run(executable, [f"--add-modules={VECTOR_MODULE}", "-version"], env)
+    with_module, output = run_java([str(executable), f"--add-modules={VECTOR_MODULE}", "-version"], env)
     if with_module < 0:
         # Nothing is known of this Java: another question might be answered, and be taken for one about the module.
         what = "the Java that was found was ended from outside before it answered"
@@ -131,7 +131,7 @@ def inspect_java(env: Mapping[str, str] | None = None) -> Java:
         raise _unfit(what, f"signal {-with_module}", executable, code="E601", allowed=None, help=help)
     exit_code = with_module
     if with_module != 0:
-        exit_code, output = _run(executable, ["-version"], env)
+        exit_code, output = run_java([str(executable), "-version"], env)
     parsed = parse_version(output)
     if exit_code != 0 or parsed is None:
         said = _first_line(output) or f"exit code {exit_code} and no output"
@@ -146,20 +146,27 @@ def inspect_java(env: Mapping[str, str] | None = None) -> Java:
     return Java(executable, version, major, _runtime_name(output))
 
 
-def _run(executable: Path, arguments: list[str], env: Mapping[str, str] | None) -> tuple[int, str]:
+def run_java(
+    command: Sequence[str],
+    env: Mapping[str, str] | None,
+    *,
+    timeout_seconds: float = PROBE_TIMEOUT_SECONDS,
+    folder: Path | None = None,
+) -> tuple[int, str]:
     """Run Java and return its exit code and all it printed; a hang or a broken file is exit code 1."""
     try:
         done = subprocess.run(
-            [str(executable), *arguments],
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=PROBE_TIMEOUT_SECONDS,
+            timeout=timeout_seconds,
+            cwd=folder,
             env=None if env is None else dict(env),
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return 1, f"no answer within {PROBE_TIMEOUT_SECONDS:.0f} s"
+        return 1, f"no answer within {timeout_seconds:.0f} s"
     except OSError as error:
         return 1, error.strerror or str(error)
     return done.returncode, done.stdout.decode("utf-8", "replace")

@@ -12,18 +12,21 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from maintainer.delta.jvm import changed_settings
 from maintainer.delta.log.actions import CommittedFiles
 from maintainer.delta.log.schema_names import fresh_prefix, quote
-from maintainer.delta.proof.row_comparison import FilesInLog, functions_of, measure_frames
+from maintainer.delta.proof.row_comparison import FilesInLog, differing_rows, functions_of, measure_frames
 from maintainer.delta.proof.statistics_figures import Measured, statistics_columns
 from maintainer.delta.proof.statistics_verdict import source_findings, strictness_of, wrong_statistics
 from maintainer.delta.spark.session_settings import PADS_CHAR
+from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.log_paths import file_uri
+from maintainer.delta.storage.table_log import TableLog
 from maintainer.model.plan.step_parts import SourceStatistics
 from maintainer.model.run.outcome import Proof
 from maintainer.model.table.table_facts import DataFile, TableFacts
@@ -41,6 +44,54 @@ VERSION_SETTINGS: Mapping[str, str] = {
 """What a session must have set that compares versions."""
 
 MAX_FINDINGS = 20
+
+
+class FilesOfVersion(ABC):
+    """The part of ``VersionReader`` that is the same on both engines: files on storage, rows that differ."""
+
+    @abstractmethod
+    def dataframe(self, facts: TableFacts, version: int) -> DataFrame:
+        """See ``VersionReader.dataframe``."""
+
+    @abstractmethod
+    def _storage(self, facts: TableFacts) -> TableLog:
+        """The storage of a table."""
+
+    @abstractmethod
+    def _files(self, facts: TableFacts, version: int) -> Iterable[DataFile]:
+        """The live files of a version, as the log says."""
+
+    @abstractmethod
+    def _sizes(self, facts: TableFacts, uris: Collection[str]) -> Mapping[str, int]:
+        """The sizes of those files that are on storage now."""
+
+    def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+        """Live data files and deletion vectors of the version that are not on storage, or not with the logged size."""
+        with table_errors(f"{facts.ref.identifier}@{version}"):
+            storage, expected = self._storage(facts), dict[str, tuple[str, int | None]]()
+            for file in facts.files if version == facts.version else self._files(facts, version):
+                expected[storage.uri(file.path)] = (file.path, file.size_bytes)
+                vector = storage.vector_uri_of_id(file.deletion_vector.unique_id) if file.deletion_vector else None
+                if vector is not None:
+                    # A deletion vector file holds several vectors; the log knows no size of the file.
+                    expected[vector] = (vector, None)
+            sizes = self._sizes(facts, expected)
+        return tuple(
+            sorted(name for uri, (name, size) in expected.items() if uri not in sizes or size not in (None, sizes[uri]))
+        )
+
+    def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
+        """Return the paths, as the log writes them, where a file exists now."""
+        with table_errors(facts.ref.identifier):
+            uris = {path: self._storage(facts).uri(path) for path in paths}
+            sizes = self._sizes(facts, uris.values())
+            return frozenset(path for path, uri in uris.items() if uri in sizes)
+
+    def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
+        """Rows in one version and not in the other, as multisets: grouped by their values, not by hashes."""
+        a, b = self.dataframe(facts, version_a), self.dataframe(facts, version_b)
+        with table_errors(f"{facts.ref.identifier}@{version_a}..{version_b}"):
+            return differing_rows(a, b)
 
 
 @dataclass(frozen=True, slots=True)

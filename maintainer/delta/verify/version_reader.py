@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from maintainer.delta.jvm import OWN_LOG, DeltaJvm, JavaObject
 from maintainer.delta.log.actions import PartitionNames, data_file, live_rows
-from maintainer.delta.proof.row_comparison import differing_rows
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, deleted_rows
 from maintainer.delta.proof.second_engine.duckdb_rows import count_rows
 from maintainer.delta.storage.failures.engine_failures import table_errors
@@ -20,9 +19,9 @@ from maintainer.delta.storage.file_store import FileStore, StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, LiveFiles, LiveFilesReader
 from maintainer.delta.transaction.requirements import refuse_unsafe_reads
-from maintainer.delta.verify.version_proof import VERSION_SETTINGS
+from maintainer.delta.verify.version_proof import VERSION_SETTINGS, FilesOfVersion
 from maintainer.model.plan.step_parts import MAX_DELETED_ROWS
-from maintainer.model.table.table_facts import TableFacts
+from maintainer.model.table.table_facts import DataFile, TableFacts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,7 +49,7 @@ MAX_FILES_BY_NAME = 1_000
 """Files that a frame is made of one by one; above it Delta's own reader is as quick."""
 
 
-class DeltaVersionReader:
+class DeltaVersionReader(FilesOfVersion):
     """Implements ``VersionReader`` on a worker's session, whose settings it may change."""
 
     def __init__(self, jvm: DeltaJvm, live_files: LiveFilesReader) -> None:
@@ -155,43 +154,16 @@ class DeltaVersionReader:
             self._older = (key, self._jvm.snapshot_at(log, version))
         return self._older[1]
 
-    def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
-        """Live data files and deletion vectors of the version that are not on storage, or not with the logged size."""
-        with table_errors(f"{facts.ref.identifier}@{version}"):
-            storage = self._live_files.storage(facts.location)
-            files = facts.files
-            if version != facts.version:
-                adds, names = self._live_files.of_version(facts, version).adds.values(), PartitionNames((), ())
-                files = tuple(data_file(add, names) for add in adds)
-            expected: dict[str, tuple[str, int | None]] = {}
-            for file in files:
-                expected[storage.uri(file.path)] = (file.path, file.size_bytes)
-                if file.deletion_vector is not None:
-                    # A deletion vector file holds several vectors; the log knows no size of the file.
-                    vector = storage.vector_uri_of_id(file.deletion_vector.unique_id)
-                    expected |= {} if vector is None else {vector: (vector, None)}
-            on_storage = files_at(storage, set(expected))
-        return tuple(
-            sorted(
-                name
-                for uri, (name, size) in expected.items()
-                if uri not in on_storage or (size is not None and on_storage[uri].size_bytes != size)
-            )
-        )
+    def _storage(self, facts: TableFacts) -> TableStorage:
+        return self._live_files.storage(facts.location)
 
-    def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
-        """Return the paths, as the log writes them, where a file exists now."""
-        with table_errors(facts.ref.identifier):
-            storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
-            uris = {path: storage.uri(path) for path in paths}
-            files = files_at(storage, set(uris.values()))
-        return frozenset(path for path, uri in uris.items() if uri in files)
+    def _files(self, facts: TableFacts, version: int) -> Iterable[DataFile]:
+        """The live files of a version, as the log says; their partitions are not asked for."""
+        adds, names = self._live_files.of_version(facts, version).adds.values(), PartitionNames((), ())
+        return (data_file(add, names) for add in adds)
 
-    def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
-        """Rows in one version and not in the other, as multisets: grouped by their values, not by hashes."""
-        a, b = self.dataframe(facts, version_a), self.dataframe(facts, version_b)
-        with table_errors(f"{facts.ref.identifier}@{version_a}..{version_b}"):
-            return differing_rows(a, b)
+    def _sizes(self, facts: TableFacts, uris: Collection[str]) -> Mapping[str, int]:
+        return {uri: file.size_bytes for uri, file in files_at(self._storage(facts), set(uris)).items()}
 
 
 def by_log_and_opened(files: LiveFiles, shared: LiveFiles | None) -> tuple[int, list[AddAction]]:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from maintainer.errors.foreign_text import without_secrets
-from maintainer.journal.folder.atomic_files import PRIVATE_FILE, FolderUnwritable, try_lock, unreadable_state
+from maintainer.journal.folder.atomic_files import PRIVATE_FILE, FolderUnwritable, recording, try_lock, unreadable_state
 from maintainer.model.codec import DecodeError
 from maintainer.model.run.run_events import RunEvent, event_of, line_of
 
@@ -295,14 +295,12 @@ class EventLog:
         self._lock = threading.Lock()
         self._failed = False
         self._reason = "the record is closed"
-        try:
+        with recording(path, code="E650"):
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
             try_lock(self._handle)  # shows that the run is alive; the record is written without it, too
             size = os.fstat(self._handle).st_size
             if size and os.pread(self._handle, 1, size - 1) != b"\n":
                 os.write(self._handle, b"\n" + encode({"type": REOPENED, "at_ms": 0}))
-        except OSError as error:
-            raise FolderUnwritable.at(path, error) from error
 
     def append(self, event: Event, *, durable: bool = False) -> None:
         """Write one event; with ``durable`` it is on the disk when this returns.

@@ -69,6 +69,19 @@ class FolderUnwritable(EnvironmentUnfit):
 
 
 @contextlib.contextmanager
+def recording(path: Path, *, code: str = "E651") -> Iterator[None]:
+    """Turn a failure to write a part of the run folder or the state into our error.
+
+    Raises:
+        FolderUnwritable: With the code.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise FolderUnwritable.at(path, error, code=code) from error
+
+
+@contextlib.contextmanager
 def reading_runs(path: Path) -> Iterator[None]:
     """Turn an OSError inside into an error for people.
 

@@ -24,7 +24,7 @@ from typing import Any
 from maintainer.errors.foreign_text import document_without_secrets, without_secrets
 from maintainer.journal.folder.atomic_files import (
     PRIVATE_FOLDER,
-    FolderUnwritable,
+    recording,
     remove_abandoned,
     sync_folder,
     write_atomically,
@@ -81,7 +81,7 @@ class RunFolder:
         if not is_run_id(run_id):
             raise ValueError(f"not a run id: {run_id}")
         path = runs_dir / run_id
-        try:
+        with recording(path, code="E650"):
             runs_dir.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             runs_dir.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
             path.mkdir(mode=PRIVATE_FOLDER)
@@ -95,8 +95,6 @@ class RunFolder:
             # Events are synced into the folder; without its own name on the disk a power cut takes them all.
             sync_folder(runs_dir)
             sync_folder(runs_dir.parent)
-        except OSError as error:
-            raise FolderUnwritable.at(path, error) from error
         return RunFolder(path)
 
     def write_plan(self, document: str | Iterator[bytes]) -> None:
@@ -138,13 +136,11 @@ class RunFolder:
             FolderUnwritable: E651.
         """
         path = self.path / "traceback.txt"
-        try:
+        with recording(path):
             old = path.read_bytes() if path.exists() else b""
             write_atomically(
                 path, (old + without_secrets(text).encode("utf-8", "replace") + b"\n")[-MAX_TRACEBACK_BYTES:]
             )
-        except OSError as error:
-            raise FolderUnwritable.at(path, error, code="E651") from error
         return path
 
     def _write(self, name: str, document: Mapping[str, Any] | str | Iterator[bytes], *, code: str = "E651") -> Path:
@@ -152,10 +148,8 @@ class RunFolder:
             text = document if isinstance(document, str) else json.dumps(document, indent=1, ensure_ascii=False)
             document = iter([text.rstrip("\n").encode("utf-8", "surrogatepass") + b"\n"])
         path = self.path / name
-        try:
+        with recording(path, code=code):
             write_atomically(path, document)
-        except OSError as error:
-            raise FolderUnwritable.at(path, error, code=code) from error
         return path
 
 

@@ -124,7 +124,6 @@ class LedgerStore(LedgerSink, Protocol):
         Raises:
             MaintainerError: It is there and cannot be read.
         """
-        ...
 
     def rows(self, *, table: str | None = None, table_id: str | None = None, limit: int = ...) -> tuple[LedgerRow, ...]:
         """Return rows, the newest step first; none where there is no ledger yet.
@@ -132,7 +131,6 @@ class LedgerStore(LedgerSink, Protocol):
         Raises:
             MaintainerError: It is there and cannot be read.
         """
-        ...
 
     def append_missing(self, rows: Sequence[LedgerRow], *, after_version: int) -> None:
         """Append rows that a look at ``after_version`` missed; nothing where somebody rebuilt it since.
@@ -140,7 +138,6 @@ class LedgerStore(LedgerSink, Protocol):
         Raises:
             MaintainerError: They could not be appended.
         """
-        ...
 
 
 def key_of(row: LedgerRow) -> RowKey:

@@ -126,7 +126,6 @@ class LedgerSink(Protocol):
     @property
     def location(self) -> str:
         """Path or URI."""
-        ...
 
     def mark(self) -> LedgerMark | None:
         """Return the ledger as it is now; None where there is none, or only the beginning of its first append.
@@ -134,7 +133,6 @@ class LedgerSink(Protocol):
         Raises:
             MaintainerError: E656, it is damaged; or it cannot be read.
         """
-        ...
 
     def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
         """Append rows of a run, once: doing it again with the same rows changes nothing.
@@ -142,7 +140,6 @@ class LedgerSink(Protocol):
         Raises:
             MaintainerError: They could not be appended.
         """
-        ...
 
     def steps_of(self, run_id: str) -> frozenset[str]:
         """Return the ids of the steps of a run that have rows.
@@ -150,7 +147,6 @@ class LedgerSink(Protocol):
         Raises:
             MaintainerError: The ledger is there and cannot be read.
         """
-        ...
 
 
 def damaged_ledger(where: str | None, found: str) -> EnvironmentUnfit:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
+from operator import add
 
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.table.table_facts import PartitionValues
@@ -266,13 +267,8 @@ class SourceStatistics:
         return SourceStatistics(num_computed, len(wrong), tuple(wrong[:MAX_SOURCE_FINDINGS]), num_files_not_judged)
 
     def __add__(self, other: SourceStatistics) -> SourceStatistics:
-        wrong = (*self.wrong, *other.wrong)[:MAX_SOURCE_FINDINGS]
-        return SourceStatistics(
-            self.num_computed + other.num_computed,
-            self.num_wrong + other.num_wrong,
-            wrong,
-            self.num_files_not_judged + other.num_files_not_judged,
-        )
+        both = SourceStatistics(*map(add, astuple(self), astuple(other)))
+        return replace(both, wrong=both.wrong[:MAX_SOURCE_FINDINGS])
 
     @property
     def note(self) -> str | None:

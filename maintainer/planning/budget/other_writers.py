@@ -34,7 +34,7 @@ from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.table.commit_records import HOURS, CommitsRead, OwnRewrites, WriterRhythm
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord, Update
 from maintainer.planning.plan_input import TableInput
-from maintainer.planning.selection.decision import Partition, leave_files, leave_partitions
+from maintainer.planning.selection.decision import Partition, files_text, leave_files, leave_partitions
 from maintainer.planning.selection.file_selection import group_by_partition
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.units import count_of, format_duration
@@ -193,12 +193,9 @@ def without_hot(
 def _without(
     facts: TableFacts, hot: list[Partition], code: ReasonCode, why: str, origin: str | None = None
 ) -> tuple[tuple[DataFile, ...], tuple[LeftAlone, ...]]:
-    def text(files: int, partitions: int) -> str:
-        return count_of(files, "file") + (f" of {partitions:,} partitions" if partitions > 1 else "") + f" {why}"
-
     values = {partition.values for partition in hot}
     cool = tuple(file for file in facts.files if file.partition_values not in values)
-    return cool, leave_partitions(code, text, hot, origin)
+    return cool, leave_partitions(code, lambda files, partitions: f"{files_text(files, partitions)} {why}", hot, origin)
 
 
 LIKELY = 0.5

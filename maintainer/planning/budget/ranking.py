@@ -13,7 +13,8 @@ past steps by least squares, from five sums for each kind of step, so that runs 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import add
 
 from maintainer.model.closed_types import assert_never
 from maintainer.policy.project.project_settings import Budget, Budgets, Scorer
@@ -230,13 +231,7 @@ class Timed:
         return Timed(num_commits, size_bytes, seconds, squares, products)
 
     def __add__(self, other: Timed) -> Timed:
-        return Timed(
-            self.num_commits + other.num_commits,
-            self.size_bytes + other.size_bytes,
-            self.seconds + other.seconds,
-            self.squares + other.squares,
-            self.products + other.products,
-        )
+        return Timed(*map(add, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,11 @@ def leave_counted(
     return (leave_files(code, f"{count_of(len(files), noun)} {text}", files, origin),) if files else ()
 
 
+def files_text(num_files: int, num_partitions: int) -> str:
+    """Say how many files, and of how many partitions where they are of several."""
+    return count_of(num_files, "file") + (f" of {num_partitions:,} partitions" if num_partitions > 1 else "")
+
+
 def leave_partitions(
     code: ReasonCode,
     text: Callable[[int, int], str],

@@ -23,7 +23,7 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Batch, Bin
 from maintainer.model.table.table_facts import DataFile, PartitionValues, TableFacts
 from maintainer.planning.plan_input import TableInput
-from maintainer.planning.selection.decision import Partition, leave_partitions
+from maintainer.planning.selection.decision import Partition, files_text, leave_partitions
 from maintainer.planning.selection.partition_texts import split_by_text, value_order
 from maintainer.planning.selection.schema_columns import partition_types
 from maintainer.policy.predicate.partition_predicate import PredicateTypeError
@@ -189,7 +189,7 @@ def select_partitions(table: TableInput) -> Selection:
         partitions, dropped = _split(partitions, selected)
         left_alone += leave_partitions(
             ReasonCode.OUTSIDE_WHERE,
-            lambda files, partitions: f"{_files_text(files, partitions)} outside where: {where}",
+            lambda files, partitions: f"{files_text(files, partitions)} outside where: {where}",
             dropped,
             policy.place_of("optimize.where"),
         )
@@ -198,7 +198,7 @@ def select_partitions(table: TableInput) -> Selection:
         left_alone += leave_partitions(
             ReasonCode.NEWEST_PARTITION,
             lambda files, partitions: (
-                f"{_files_text(files, partitions)} among the newest {optimize.skip_newest_partitions} "
+                f"{files_text(files, partitions)} among the newest {optimize.skip_newest_partitions} "
                 "(skipNewestPartitions)"
             ),
             dropped,
@@ -213,17 +213,13 @@ def select_partitions(table: TableInput) -> Selection:
         left_alone += leave_partitions(
             ReasonCode.HOT_PARTITION,
             lambda files, partitions: (
-                f"{_files_text(files, partitions)} where data was written less than {quiet_for} ago (quietFor)"
+                f"{files_text(files, partitions)} where data was written less than {quiet_for} ago (quietFor)"
             ),
             dropped,
             policy.place_of("optimize.quietFor"),
         )
     partitions, apart = split_by_text(partitions, partition_types(facts))
     return Selection(partitions, (*left_alone, *apart))
-
-
-def _files_text(files: int, partitions: int) -> str:
-    return count_of(files, "file") + (f" of {partitions:,} partitions" if partitions > 1 else "")
 
 
 def _split(

@@ -35,6 +35,7 @@ from maintainer.policy.table_names import (
     table_ref,
 )
 from maintainer.policy.yaml.yaml_document import Document
+from maintainer.units import named
 
 DEFAULT_DATABASE = "default"
 
@@ -152,6 +153,10 @@ class TableProblem:
     tags: tuple[str, ...] = ()
     owner: str | None = None
 
+    def may_hold(self, ref: TableRef) -> bool:
+        """Tell whether a table may lie in this place, which is no table; one that is no path stands for a catalog."""
+        return SearchPlaces((self.table.location,)).cover(ref) if self.table.is_path else not ref.is_path
+
 
 @dataclass(frozen=True, slots=True)
 class TableSearch:
@@ -166,10 +171,11 @@ class TableSearch:
 
     def may_have(self, ref: TableRef) -> bool:
         """Tell whether a table was found, or may lie in a place that was not searched to its end."""
-        return any(table.is_one_of((identity(ref),)) for table in self.tables) or any(
-            SearchPlaces((place.table.location,)).cover(ref) if place.table.is_path else not ref.is_path
-            for place in self.problems
-        )
+        return any(table.is_one_of((identity(ref),)) for table in self.tables) or self.leaves_open(ref)
+
+    def leaves_open(self, ref: TableRef) -> bool:
+        """Tell whether a table may lie in a place that was not searched to its end."""
+        return any(place.may_hold(ref) for place in self.problems)
 
     def managed_by(
         self, rules: Sequence[RuleSource], places: SearchPlaces, named: Iterable[str]
@@ -243,8 +249,7 @@ def check_managing(rules: Iterable[RuleSource], places: SearchPlaces) -> Iterato
 def places_text(places: SearchPlaces) -> str:
     """Return the places as a part of a sentence."""
     texts = [f"`{place}`" for place in (*places.roots, *(f"{database}.*" for database in places.databases))]
-    more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
-    return ", ".join(texts[:3]) + more
+    return named(texts, 3)
 
 
 def may_be_meant(
@@ -280,7 +285,7 @@ def _may_match(
 ) -> bool:
     match term.method:
         case Method.TABLE:
-            return _may_lie_in(term.value, place.table, known, root, by_end)
+            return _may_lie_in(term.value, place, known, root, by_end)
         case Method.TAG:
             return any(term.value in (rule.tags or ()) for rule in rules)
         case Method.OWNER:
@@ -296,18 +301,18 @@ def _may_match(
             assert_never(term.method)
 
 
-def _may_lie_in(written: str, place: TableRef, known: frozenset[str], root: Path, by_end: bool) -> bool:
+def _may_lie_in(written: str, place: TableProblem, known: frozenset[str], root: Path, by_end: bool) -> bool:
     if is_glob(written):
         glob = absolute_glob(written, root)
-        if place.is_path:
-            return SearchPlaces((place.location,)).may_hold(glob)
+        if place.table.is_path:
+            return SearchPlaces((place.table.location,)).may_hold(glob)
         return glob.startswith("*") or "/" not in glob
     ref = table_ref(written, root)
     if identity(ref) in known:
         return False
     if by_end and not written.startswith("/") and not is_uri(written):
         return True
-    return SearchPlaces((place.location,)).cover(ref) if place.is_path else not ref.is_path
+    return place.may_hold(ref)
 
 
 def _leaves_out(term: Term, place: TableRef, root: Path) -> bool:

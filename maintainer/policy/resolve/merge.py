@@ -14,7 +14,7 @@ Deletion is never a default: the values of ``vacuum`` hold only once some level 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TypeAlias
@@ -132,17 +132,31 @@ Layer = Merged
 """What one file says at one level."""
 
 
+def settings_in(document: Document, base: Path = ()) -> Iterator[tuple[Keys, object]]:
+    """Yield the maps and the leaves of a document's settings, or of the map at ``base`` in it, each with its keys."""
+
+    def below(keys: Keys, value: object) -> Iterator[tuple[Keys, object]]:
+        if value is not None:
+            yield keys, value
+        for name, inner in value.items() if isinstance(value, dict) else ():
+            yield from below((*keys, name), inner)
+
+    for key in SETTING_KEYS:
+        yield from below((key,), document.value_at((*base, key)))
+
+
 def document_layer(document: Document, level: Level, base: Path = ()) -> Layer:
     """Read the settings of a document, or of the map at ``base`` in it, as one level."""
-    data: object = document.data
-    for key in base:
-        data = data.get(key) if isinstance(data, dict) else None
     leaves: dict[Keys, Setting] = {}
     maps: dict[Keys, Origin] = {}
-    if isinstance(data, dict):
-        for key in SETTING_KEYS:
-            if key in data:
-                _flatten(document, level, (*base, key), (key,), data[key], leaves, maps)
+    for keys, value in settings_in(document, base):
+        path, is_map = (*base, *keys), isinstance(value, dict)
+        span = document.key_span_of(path) if is_map else document.span_of(path)
+        origin = Origin(document.file, span.line, span.column)
+        if is_map:
+            maps[keys] = origin
+        else:
+            leaves[keys] = Setting(value, level, origin, None, document, path)
     return Layer(leaves, maps)
 
 
@@ -183,30 +197,6 @@ def _drop_map(keys: Keys, leaves: dict[Keys, Setting], maps: dict[Keys, Origin])
         del leaves[inner]
     for inner in [inner for inner in maps if inner[: len(keys)] == keys]:
         del maps[inner]
-
-
-def _flatten(
-    document: Document,
-    level: Level,
-    path: Path,
-    keys: Keys,
-    value: object,
-    leaves: dict[Keys, Setting],
-    maps: dict[Keys, Origin],
-) -> None:
-    if value is None:
-        return
-    if isinstance(value, dict):
-        maps[keys] = _origin(document, path, of_key=True)
-        for key, inner in value.items():
-            _flatten(document, level, (*path, key), (*keys, key), inner, leaves, maps)
-        return
-    leaves[keys] = Setting(value, level, _origin(document, path, of_key=False), None, document, path)
-
-
-def _origin(document: Document, path: Path, *, of_key: bool) -> Origin:
-    span = document.key_span_of(path) if of_key else document.span_of(path)
-    return Origin(document.file, span.line, span.column)
 
 
 _SECTIONS = (

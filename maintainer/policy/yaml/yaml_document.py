@@ -161,6 +161,13 @@ class Document:
         """Return the same document less its text, which nothing needs after the checks of the file itself."""
         return replace(self, text="")
 
+    def value_at(self, path: Path) -> object:
+        """Return the value of nested maps at ``path``; None where there is none."""
+        data: object = self.data
+        for key in path:
+            data = data.get(key) if isinstance(data, dict) else None
+        return data
+
     @property
     def _spans(self) -> tuple[dict[Path, Span], dict[Path, Span]]:
         last = _last_asked.get("document")

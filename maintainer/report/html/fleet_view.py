@@ -61,8 +61,7 @@ MAX_RUNS_LISTED = 50
 class FleetTable:
     """One table over all runs of the report, under its newest name.
 
-    ``first`` and ``last`` are the oldest and the newest known state. ``growth_bytes`` is what others added in between,
-    less what they took away.
+    ``growth_bytes`` is what others added between the oldest and the newest known state, less what they took away.
     """
 
     name: str
@@ -70,8 +69,6 @@ class FleetTable:
     last_changed: str
     last_changed_ms: int
     last_proof: str
-    first: PastPoint | None
-    last: PastPoint | None
     bytes_rewritten: int
     growth_bytes: int
     runs_failed: int
@@ -88,12 +85,12 @@ class FleetTable:
     @property
     def num_files(self) -> int | None:
         """Files in the newest known state."""
-        return None if self.last is None else self.last.num_files
+        return self.past.points[-1].num_files if self.past.points else None
 
     @property
     def size_bytes(self) -> int | None:
         """Bytes in the newest known state."""
-        return None if self.last is None else self.last.size_bytes
+        return self.past.points[-1].size_bytes if self.past.points else None
 
     @property
     def amplification(self) -> float | None:
@@ -256,11 +253,12 @@ def _joined(tables: Sequence[FleetTable]) -> FleetTable:
     newest = max(tables, key=lambda table: table.last_changed_ms)
     if len(tables) == 1:
         return newest
-    lasts = [table.last for table in tables if table.last is not None]
+    lasts = [table.past.points[-1] for table in tables if table.past.points]
+    total = PastPoint(0, sum(point.num_files for point in lasts), sum(point.size_bytes for point in lasts))
     return replace(
         newest,
         name=f"{count_of(len(tables), 'table')}: {first_names([table.name for table in tables])}",
-        last=PastPoint(0, sum(p.num_files for p in lasts), sum(p.size_bytes for p in lasts)) if lasts else None,
+        past=TablePast((total,) if lasts else ()),
         bytes_rewritten=sum(table.bytes_rewritten for table in tables),
         growth_bytes=sum(table.growth_bytes for table in tables if table.growth_bytes > 0),
     )
@@ -285,7 +283,7 @@ def _verdict(held: int, failing: int, waiting: int, num_tables: int, num_places:
 
 def _tiles(tables: Sequence[FleetTable], outcomes: Sequence[TableOutcome]) -> tuple[Tile, ...]:
     """Return the figures of all tables together, each from a state that a run saw or left."""
-    known = [(view.first, view.last) for view in tables if view.first is not None and view.last is not None]
+    known = [(view.past.points[0], view.past.points[-1]) for view in tables if view.past.points]
     tiles: list[Tile] = []
     if known:
         files = [sum(points[side].num_files for points in known) for side in (0, 1)]
@@ -325,8 +323,6 @@ def _table(history: TableRuns, past: TablePast, tz: tzinfo) -> FleetTable:
         last_changed=f"{moment(changed.started_at_ms, tz):%Y-%m-%d %H:%M}" if changed else "",
         last_changed_ms=changed.started_at_ms if changed else 0,
         last_proof=PROOF_WORDS[proofs[-1]] if proofs else "",
-        first=points[0] if points else None,
-        last=points[-1] if points else None,
         bytes_rewritten=WorkDone.of_tables(table for _, table in ends).bytes_removed,
         growth_bytes=_growth(ends, points),
         runs_failed=sum(table.status in BAD for _, table in ends),

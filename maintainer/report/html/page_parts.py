@@ -54,11 +54,11 @@ def attention(findings: Sequence[Finding]) -> Iterator[Block]:
         yield Findings(findings, MAX_FINDINGS_SHOWN)
 
 
-def money(amounts: Sequence[Row]) -> Iterator[Block]:
+def money(amounts: Iterable[tuple[Text, ...]]) -> Iterator[Block]:
     """Say what was gained and spent in money; nothing without prices."""
-    if amounts:
+    if rows := list(map(Row, amounts)):
         yield Heading("In money", anchor="money")
-        yield Table((), amounts)
+        yield Table((), rows)
         yield Line(Span("By the prices in maintainer.yml.", Role.DIM))
 
 
@@ -206,8 +206,10 @@ def proof_tiles(work: WorkDone) -> tuple[Tile, ...]:
     return tuple(tiles)
 
 
-def amounts(prices: Prices, gain: LayoutGain | None, work: WorkDone, runs: Sequence[RunOutcome]) -> tuple[Row, ...]:
-    """Return what was gained and spent in money, what it is, and its formula; none without prices.
+def amounts(
+    prices: Prices, gain: LayoutGain | None, work: WorkDone, runs: Sequence[RunOutcome]
+) -> Iterator[tuple[Text, ...]]:
+    """Yield what was gained and spent in money, what it is, and its formula; none without prices.
 
     Args:
         prices: From maintainer.yml.
@@ -215,36 +217,28 @@ def amounts(prices: Prices, gain: LayoutGain | None, work: WorkDone, runs: Seque
         work: What the runs did.
         runs: The runs.
     """
-    result: list[tuple[Text, ...]] = []
     if prices.scanned_tib is not None and gain is not None:
         spared, of_tib = gain.size_bytes[0] - gain.size_bytes[1], _price(prices.scanned_tib, prices)
-        result.append(
-            (
-                _money(QUERIES_PRICED * abs(spared) / TIB * prices.scanned_tib, prices),
-                f"{'spared' if spared >= 0 else 'more'} for {QUERIES_PRICED:,} typical queries",
-                f"{QUERIES_PRICED:,} queries \u00d7 ({format_size(gain.size_bytes[0])} \u2212 "
-                f"{format_size(gain.size_bytes[1])}) \u00d7 {of_tib} a TiB scanned",
-            )
+        yield (
+            _money(QUERIES_PRICED * abs(spared) / TIB * prices.scanned_tib, prices),
+            f"{'spared' if spared >= 0 else 'more'} for {QUERIES_PRICED:,} typical queries",
+            f"{QUERIES_PRICED:,} queries \u00d7 ({format_size(gain.size_bytes[0])} \u2212 "
+            f"{format_size(gain.size_bytes[1])}) \u00d7 {of_tib} a TiB scanned",
         )
     if prices.stored_gib_month is not None and work.bytes_deleted:
         of_month = _price(prices.stored_gib_month, prices)
-        result.append(
-            (
-                _money(work.bytes_deleted / GIB * prices.stored_gib_month, prices),
-                "spared for storage, each month",
-                f"{format_size(work.bytes_deleted)} deleted \u00d7 {of_month} a GiB and month",
-            )
+        yield (
+            _money(work.bytes_deleted / GIB * prices.stored_gib_month, prices),
+            "spared for storage, each month",
+            f"{format_size(work.bytes_deleted)} deleted \u00d7 {of_month} a GiB and month",
         )
     if prices.compute_hour is not None:
         hours, of_hour = sum(run.total_seconds for run in runs) / 3600, _price(prices.compute_hour, prices)
-        result.append(
-            (
-                _money(hours * prices.compute_hour, prices),
-                "for computing, spent",
-                f"{hours:,.2f} hours of {count_of(len(runs), 'run')} \u00d7 {of_hour} an hour",
-            )
+        yield (
+            _money(hours * prices.compute_hour, prices),
+            "for computing, spent",
+            f"{hours:,.2f} hours of {count_of(len(runs), 'run')} \u00d7 {of_hour} an hour",
         )
-    return tuple(map(Row, result))
 
 
 def _money(amount: float, prices: Prices) -> Span:

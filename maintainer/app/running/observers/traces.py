@@ -7,7 +7,6 @@ from threads of the SDK. A parent comes from ``TRACEPARENT``, as orchestrators s
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -85,7 +84,7 @@ class Traces:
             table.ref.identifier: table.observed.location for table in run.plan.tables if table.observed is not None
         }
         self._provider: TracerProvider | None = None
-        self._counting: _CountingExporter | None = None
+        self._not_taken: list[int] = []
         self._run: Span | None = None
         self._tables: dict[str, Span] = {}
         self._steps: dict[str, Span] = {}
@@ -121,14 +120,13 @@ class Traces:
         Raises:
             NotDelivered: Some spans were not taken.
         """
-        if self._provider is None or self._counting is None:
+        if self._provider is None:
             return
         self._provider.shutdown()
-        if self._counting.num_failed:
-            raise NotDelivered(f"{self._counting.num_failed:,} spans were not taken by the server")
+        if self._not_taken:
+            raise NotDelivered(f"{sum(self._not_taken):,} spans were not taken by the server")
 
     def _begin_run(self, event: RunStarted) -> None:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -140,10 +138,9 @@ class Traces:
             "OTEL_RESOURCE_ATTRIBUTES", ""
         )
         resource = Resource.create({} if named else {"service.name": "maintainer", "service.version": __version__})
-        self._counting = _CountingExporter(OTLPSpanExporter())
         # Not shut down at exit: a server that does not answer must not hold the process.
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-        self._provider.add_span_processor(BatchSpanProcessor(self._counting.exporter()))
+        self._provider.add_span_processor(BatchSpanProcessor(_counting_exporter(self._not_taken)))
         carrier = {name: self._environ[name.upper()] for name in ("traceparent", "tracestate")
                    if name.upper() in self._environ}  # fmt: skip
         parent = TraceContextTextMapPropagator().extract(carrier)
@@ -178,42 +175,22 @@ class Traces:
         _end(span, _of_table(table, self._locations.get(name)), event.at_ms, _table_problem(table))
 
 
-class _CountingExporter:
-    """Counts the spans that an exporter could not get rid of: the SDK only logs that."""
+def _counting_exporter(not_taken: list[int]) -> SpanExporter:
+    """Return an exporter that notes how many spans it could not get rid of, each time: the SDK only logs that."""
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace.export import SpanExportResult
 
-    def __init__(self, exporter: SpanExporter) -> None:
-        self._exporter = exporter
-        self._lock = threading.Lock()
-        self.num_failed = 0
+    class Counting(OTLPSpanExporter):
+        def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+            result = SpanExportResult.FAILURE
+            try:
+                result = super().export(spans)
+            finally:
+                if result is not SpanExportResult.SUCCESS:
+                    not_taken.append(len(spans))
+            return result
 
-    def exporter(self) -> SpanExporter:
-        """Return the exporter, which counts here."""
-        from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
-
-        inner, counts = self._exporter, self
-
-        class Counting(SpanExporter):
-            def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-                result = SpanExportResult.FAILURE
-                try:
-                    result = inner.export(spans)
-                finally:
-                    if result is not SpanExportResult.SUCCESS:
-                        counts.count(len(spans))
-                return result
-
-            def shutdown(self) -> None:
-                inner.shutdown()
-
-            def force_flush(self, timeout_millis: int = 30_000) -> bool:
-                return inner.force_flush(timeout_millis)
-
-        return Counting()
-
-    def count(self, num_spans: int) -> None:
-        """Add spans that were not taken."""
-        with self._lock:
-            self.num_failed += num_spans
+    return Counting()
 
 
 def _of_step(event: StepFinished) -> Attributes:
