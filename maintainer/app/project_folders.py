@@ -107,7 +107,7 @@ def records_elsewhere(project: Project) -> Iterator[str]:
     if run_folders(project.past_runs_dir):
         return
     for env in (None, *settings.environments):
-        other = settings if env == project.env else load_project(project.root, env, keep_resolutions=False).project
+        other = settings if env == project.env else load_project(project.root, env, keeps_policies=False).project
         if other.state == settings.state:
             continue
         whose, look = (f"environment {env}", f"--env {env}") if env else ("the project without --env", "no --env")

@@ -126,7 +126,7 @@ class TableName(StringParamType):
         """Return what each table of a policy file may be called; nothing if the project cannot be read."""
         root = ctx.obj.project_root if isinstance(ctx.obj, CliContext) else find_project_root(Path.cwd())
         try:
-            tables = load_project(root, keep_resolutions=False).tables
+            tables = load_project(root, keeps_policies=False).tables
         except MaintainerError:
             return []
         return [(table.ref.identifier, table.written, table.ref.location) for table in tables]

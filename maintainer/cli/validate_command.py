@@ -74,7 +74,7 @@ def check_selected(root: Path, env: str | None, options: SelectionOptions) -> Di
     Raises:
         ProjectError: There is no project or environment; a selector cannot be read or answered, or selects nothing.
     """
-    project = _with_managed(load_project(root, env, keep_resolutions=False), options)
+    project = _with_managed(load_project(root, env, keeps_policies=False), options)
     named, broken = _named_tables(project)
     named += _managed_tables(project, {identity(table.table) for table in named})
     try:

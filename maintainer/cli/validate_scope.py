@@ -42,14 +42,14 @@ def check_project(root: Path, env: str | None, paths: tuple[Path, ...]) -> Diagn
         ProjectError: There is no project and no path was given, or there is no such environment.
     """
     if not paths:
-        project = load_project(root, env, keep_resolutions=False)
+        project = load_project(root, env, keeps_policies=False)
         return _whole(project)
     files = {display_path(path, root): path for path in _files_of(paths)}
     findings: list[Diagnostic] = []
     documents: dict[str, Document] = {}
     texts: dict[str, str] = {}
     if (root / POLICY_FOLDER).is_dir() or (root / PROJECT_FILE).is_file():
-        project = load_project(root, env, keep_resolutions=False)
+        project = load_project(root, env, keeps_policies=False)
         findings.extend(finding for finding in findings_of(project) if finding.file in files)
         documents.update((file, document) for file, document in project.documents.items() if file in files)
     known = {*documents, *(finding.file for finding in findings)}

@@ -80,7 +80,7 @@ def explain_command(context: CliContext, table: str, merged: bool, output: str) 
 def _is_named(context: CliContext, table: str) -> bool:
     """Whether a file names a table so; a code is explained where there is no project, too, or one with errors."""
     with suppress(MaintainerError):
-        return load_project(context.project_root, context.env, only=table, keep_resolutions=False).names(table)
+        return load_project(context.project_root, context.env, only=table, keeps_policies=False).names(table)
     return False
 
 

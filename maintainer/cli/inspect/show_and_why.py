@@ -162,9 +162,7 @@ def _folders(context: CliContext) -> Iterator[Path]:
     yield Path()
     yield context.project_root / ".maintainer" / "runs"
     with suppress(MaintainerError):  # whoever shows a file need not have a project, nor a whole one
-        yield runs_dir_of(
-            load_project(context.project_root, context.env, keep_resolutions=False).project, every_run=True
-        )
+        yield runs_dir_of(load_project(context.project_root, context.env, keeps_policies=False).project, every_run=True)
 
 
 def _read(path: Path) -> str:

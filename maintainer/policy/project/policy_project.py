@@ -77,7 +77,7 @@ class LoadedProject:
     documents: Mapping[str, Document]
     """Every file that could be read, by its name in messages; without their texts."""
 
-    keep_resolutions: bool = True
+    keeps_policies: bool = True
     """Whether checking keeps the policies that it resolves: they take a third of the memory."""
 
     not_read: tuple[str, ...] = ()
@@ -92,8 +92,7 @@ class LoadedProject:
         matched = {table.written: self.rules_by_file[table.document.file] for table in self.tables}
         findings = [*self.file_findings, *check_rules(matched)]
         if not any(finding.is_error for finding in findings):
-            resolutions = self.resolutions if self.keep_resolutions else self.each_resolution()
-            findings.extend(finding for resolution in resolutions for finding in self._findings_of(resolution))
+            findings.extend(self._in_effect[1] if self.keeps_policies else self._findings_of(self.each_resolution()))
             findings.extend(check_managing(self.managing_rules, self.project.places))
             findings.extend(check_reach(self._reach))
         places: dict[tuple[str, str, int, int], Diagnostic] = {}
@@ -101,11 +100,18 @@ class LoadedProject:
             places.setdefault((finding.code, finding.file, finding.span.line, finding.span.column), finding)
         return tuple(places.values())
 
-    def _findings_of(self, resolution: Resolution) -> Iterator[Diagnostic]:
+    def _findings_of(self, resolutions: Iterable[Resolution]) -> Iterator[Diagnostic]:
         today = datetime.now(ZoneInfo(self.project.timezone)).date()
-        for of_size in resolution.each_size:
+        for of_size in itertools.chain.from_iterable(resolution.each_size for resolution in resolutions):
             yield from check_effective(of_size)
             yield from check_suspension(of_size, today)
+
+    @cached_property
+    def _in_effect(self) -> tuple[tuple[ResolvedPolicy, ...], tuple[Diagnostic, ...]]:
+        """Every policy, and what is wrong with them: what they are merged from takes more room, and is not kept."""
+        both = [(each.policy, tuple(self._findings_of((each,)))) for each in self.each_resolution()]
+        findings = itertools.chain.from_iterable(found for _, found in both)
+        return tuple(sorted((policy for policy, _ in both), key=lambda policy: policy.table)), tuple(findings)
 
     @property
     def has_errors(self) -> bool:
@@ -125,13 +131,8 @@ class LoadedProject:
             message = f"{first.message} [{first.code}]" + (f", and {others} more" if others else "")
             raise PolicyErrors(message, where=f"{first.file}:{first.span.line}:{first.span.column}", help=help)
 
-    @cached_property
-    def resolutions(self) -> tuple[Resolution, ...]:
-        """Every table resolved (of files, managed by rules, the ledger), in the order of their identifiers."""
-        return tuple(sorted(self.each_resolution(), key=lambda resolution: resolution.policy.table))
-
     def each_resolution(self) -> Iterator[Resolution]:
-        """Yield the same: table files in the order of files, then what rules manage, then the ledger."""
+        """Resolve every table: those of files in the order of files, then what rules manage, then the ledger."""
         for table in self.tables:
             resolution = self._resolve(table)
             if resolution is not None:
@@ -202,7 +203,7 @@ class LoadedProject:
         A table whose file, or a profile that it extends, has errors is left out: ask ``has_errors`` first. Tables that
         rules manage are among them once a ``search`` was made.
         """
-        return tuple(resolution.policy for resolution in self.resolutions)
+        return self._in_effect[0]
 
     def resolve_table(self, identifier: str, *, managed: bool = False) -> ResolvedPolicy:
         """Return the effective policy of one table; see ``resolution_of``."""
@@ -344,7 +345,7 @@ def load_project(
     environ: Mapping[str, str] | None = None,
     *,
     paths_from: Path | None = None,
-    keep_resolutions: bool = True,
+    keeps_policies: bool = True,
     only: str | None = None,
 ) -> LoadedProject:
     """Read and check every file of a project.
@@ -355,7 +356,7 @@ def load_project(
         environ: Environment variables for maintainer.yml; the process's own by default.
         paths_from: Where relative table paths start, if not at ``root``: old files in a temporary folder still
             speak of the project they were taken from.
-        keep_resolutions: Whether policies will be asked for. Checking alone needs one at a time, and a third of
+        keeps_policies: Whether policies will be asked for. Checking alone needs one at a time, and a third of
             the memory.
         only: The one table that is asked for, in any spelling: files that name another one are not read, nor checked.
 
@@ -394,6 +395,6 @@ def load_project(
         files_read=len(files.policies) + len(files.profiles) + (files.project_file is not None),
         policy_count=len(files.policies),
         documents=loader.documents,
-        keep_resolutions=keep_resolutions,
+        keeps_policies=keeps_policies,
         not_read=tuple(loader.not_read),
     )

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, time
+from functools import lru_cache
 from typing import Any
 
 from maintainer.policy.predicate.partition_predicate import Predicate
@@ -50,8 +51,13 @@ def policy_values(policy: ResolvedPolicy) -> PolicyValues:
     for least, of_size in policy.sizes[1:]:
         for change in value_changes(policy_values(policy.sizes[0][1]), policy_values(of_size)):
             written[f"{change.key} from {format_size(least)} on"] = change.now
-    # A plan of thousands of tables has each text once.
-    return tuple((sys.intern(name), sys.intern(words)) for name, words in sorted(written.items()))
+    return _once(tuple((sys.intern(name), sys.intern(words)) for name, words in sorted(written.items())))
+
+
+@lru_cache(maxsize=1024)
+def _once(values: PolicyValues) -> PolicyValues:
+    """Return the same values as one object: a plan of thousands of tables has those of each policy once."""
+    return values
 
 
 def value_changes(before: PolicyValues, now: PolicyValues) -> tuple[ValueChange, ...]:
@@ -70,7 +76,7 @@ def base_settings(part: object, section: str = "") -> Iterator[tuple[str, Any]]:
         if not field.metadata:
             continue  # no key of a policy file
         name, value, words = field_key(field), getattr(part, field.name), field.metadata.get("words", {})
-        key = ".".join(filter(None, (section, name)))
+        key = sys.intern(".".join(filter(None, (section, name))))
         if dataclasses.is_dataclass(value) and not isinstance(value, Predicate):
             yield from base_settings(value, key)
         elif field.name == "properties":

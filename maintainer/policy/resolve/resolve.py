@@ -5,6 +5,7 @@ Table files, rules and profiles each give a level.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -286,6 +287,7 @@ def _by_section(merged: Merged, values: Mapping[str, Any], root: Path) -> dict[s
 
 
 def _origins(merged: Merged) -> dict[str, Origin]:
-    origins = {".".join(keys): origin for keys, origin in merged.maps.items()}
-    origins.update((".".join(keys), setting.origin) for keys, setting in merged.leaves.items())
+    # Of thousands of policies each has the same keys.
+    origins = {sys.intern(".".join(keys)): origin for keys, origin in merged.maps.items()}
+    origins.update((sys.intern(".".join(keys)), setting.origin) for keys, setting in merged.leaves.items())
     return origins

@@ -85,7 +85,7 @@ def test_every_place_of_a_name_is_looked_at(tmp_path: Path) -> None:
     ],
 )
 def test_a_suspension_ends_on_its_day(tmp_path: Path, suspend: str, today: date, over: bool) -> None:
-    (resolution,) = project(tmp_path, f"table: a.b\nsuspend: {suspend}").resolutions
+    (resolution,) = project(tmp_path, f"table: a.b\nsuspend: {suspend}").each_resolution()
     assert [finding.code for finding in check_suspension(resolution, today)] == (["P393"] if over else [])
 
 

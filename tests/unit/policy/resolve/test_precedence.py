@@ -280,7 +280,7 @@ def test_tags_of_all_levels_add_up(tmp_path: Path) -> None:
     [policy] = project.resolved()
     assert policy.tags == ("all", "ruled", "ruled-too", "small", "own")
     assert policy.owner == "by-the-tag-of-a-rule"
-    setting = project.resolutions[0].merged.get("tags")
+    setting = next(project.each_resolution()).merged.get("tags")
     assert setting is not None
     assert setting.below is not None
     assert (setting.origin.file, setting.below.value) == ("policies/t.yml", list(policy.tags[:-1]))

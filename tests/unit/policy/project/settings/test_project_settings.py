@@ -200,7 +200,7 @@ def test_a_shared_ledger_outside_the_project_is_named_by_its_path(tmp_path: Path
 def test_the_ledger_can_be_selected_and_left_out_like_any_table(tmp_path: Path) -> None:
     project = with_ledger(tmp_path, FILES)
     again = load_project(write_project(tmp_path, {}))
-    assert [resolution.policy.tags for resolution in again.resolutions] == [("maintainer-ledger",), ()]
+    assert [policy.tags for policy in again.resolved()] == [("maintainer-ledger",), ()]
     assert project.resolution_of(LEDGER).named_by_file is False
 
 
