@@ -92,7 +92,7 @@ def _alike(row: StatusRow) -> Hashable:
     if row.running:
         return None
     said = row.next or ""
-    said = "" if row.state == "ok" and said.startswith(NOTHING_TO_DO) else wording(said)
+    said = "" if row.state == "ok" and said.startswith(NOTHING_TO_DO) else f"{is_place(row)} {wording(said)}"
     return (row.state, row.owner, row.last_proof, said, row.last_optimize_status, row.auto_compact, row.by_others)
 
 
@@ -108,7 +108,8 @@ def _cells(rows: Sequence[StatusRow], now_ms: int, tz: tzinfo) -> Row:
     said = "; ".join(_next_parts(first))
     idle = said == "-" or (first.state == "ok" and said.startswith(NOTHING_TO_DO))
     if len(rows) > 1:
-        title = count_of(len(rows), "table") + (f" of {first.owner}" if first.owner else "")
+        counted = count_of(len(rows), "place" if is_place(first) else "table")
+        title = f"{counted} of {first.owner}" if first.owner else counted
         said = merged([row.next or "-" for row in rows])
         said = f"{said}: {first_names(names)}" if first.state != "ok" else said
     said = "; ".join(first.by_others) if idle else said
@@ -198,8 +199,7 @@ def age(at_ms: int | None, now_ms: int, tz: tzinfo) -> str:
 
 def _totals(rows: Sequence[StatusRow]) -> str:
     tables = [row for row in rows if not (row.is_ledger or is_place(row))]
-    states = Counter(row.state for row in tables)
-    by_state = ", ".join(f"{number:,} {state}" for state, number in states.items())
+    by_state = ", ".join(f"{number:,} {state}" for state, number in Counter(row.state for row in tables).items())
     of_ledger = "".join(f"; our own ledger: {row.state}" for row in rows if row.is_ledger)
     return f"{count_of(len(tables), 'table')}: {by_state or 'none'}{unsearched(sum(map(is_place, rows)))}{of_ledger}"
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone, tzinfo
 
 from maintainer.errors.foreign_text import printable as printable
-from maintainer.model.plan.plan import DIRTY
+from maintainer.model.plan.plan import DIRTY, FromPolicyFile, is_place
 from maintainer.model.table.table_facts import PartitionValues
 from maintainer.units import count_of, named
 
@@ -86,6 +86,11 @@ def tables_and_ledger(num_tables: int, *, with_ledger: bool) -> str:
     if not with_ledger:
         return count_of(num_tables, "table")
     return f"{count_of(num_tables, 'table')} and our own ledger" if num_tables else "our own ledger"
+
+
+def noun_of(entry: FromPolicyFile) -> str:
+    """Return what a table is called where several are counted: it may be a place that could not be searched."""
+    return "place" if is_place(entry) else "table"
 
 
 def unsearched(num_places: int) -> str:

@@ -136,7 +136,7 @@ class Statement:
 class Subject:
     """A table, or several of which the same holds, and what is said of them. ``names`` has all of them.
 
-    ``figures`` are version, size and number of files; ``place`` is the policy line.
+    ``figures`` are version, size and number of files; ``place`` is the policy line, ``noun`` what several of them are.
     """
 
     symbol: str
@@ -145,13 +145,14 @@ class Subject:
     figures: tuple[str, str, str] = ("", "", "")
     place: str = ""
     owner: str = ""
+    noun: str = "table"
 
     @property
     def title(self) -> str:
-        """The name, or how many tables."""
+        """The name, or how many there are."""
         if len(self.names) == 1:
             return self.names[0]
-        return count_of(len(self.names), "table") + (f" of {self.owner}" if self.owner else "")
+        return count_of(len(self.names), self.noun) + (f" of {self.owner}" if self.owner else "")
 
 
 @dataclass(frozen=True, slots=True)

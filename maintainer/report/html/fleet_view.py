@@ -47,7 +47,7 @@ from maintainer.report.html.table_past import (
 from maintainer.report.run.outcome_text import WorkDone
 from maintainer.report.run.run_findings import page_findings
 from maintainer.report.style import Role
-from maintainer.report.text_layout import PROOF_WORDS, moment, unsearched, when
+from maintainer.report.text_layout import PROOF_WORDS, moment, noun_of, unsearched, when
 from maintainer.units import by_cause, count_of, format_size
 
 MAX_FLEET_CURVES = 300
@@ -245,7 +245,7 @@ def _alike(table: FleetTable) -> Hashable:
     """Return what tables must share to be one row; None for one that a person has to look at by itself."""
     if table.quarantined or table.runs_failed:
         return None
-    return (table.end.status, table.end.owner, table.last_proof, table.maintained_twice)
+    return (is_place(table.end), table.end.status, table.end.owner, table.last_proof, table.maintained_twice)
 
 
 def _joined(tables: Sequence[FleetTable]) -> FleetTable:
@@ -257,7 +257,7 @@ def _joined(tables: Sequence[FleetTable]) -> FleetTable:
     total = PastPoint(0, sum(point.num_files for point in lasts), sum(point.size_bytes for point in lasts))
     return replace(
         newest,
-        name=f"{count_of(len(tables), 'table')}: {first_names([table.name for table in tables])}",
+        name=f"{count_of(len(tables), noun_of(tables[0].end))}: {first_names([table.name for table in tables])}",
         past=TablePast((total,) if lasts else ()),
         bytes_rewritten=sum(table.bytes_rewritten for table in tables),
         growth_bytes=sum(table.growth_bytes for table in tables if table.growth_bytes > 0),

@@ -64,7 +64,7 @@ from maintainer.report.run.outcome_text import WorkDone, message, time_text
 from maintainer.report.run.run_findings import page_findings
 from maintainer.report.run.run_text import END_TEXT
 from maintainer.report.style import Role
-from maintainer.report.text_layout import PROOF_WORDS, moment, when
+from maintainer.report.text_layout import PROOF_WORDS, moment, noun_of, when
 from maintainer.units import by_cause, count_of, format_size
 
 MAX_TABLES_WITH_DETAILS = 100
@@ -266,7 +266,7 @@ def _alike(view: TableView) -> Hashable:
     """Return what tables must share to be one row; None for one that a person has to look at by itself."""
     if view.quarantined:
         return None
-    return (view.end.status, view.end.owner, view.proof, wording(_VERSIONS.sub("", view.what)))
+    return (is_place(view.end), view.end.status, view.end.owner, view.proof, wording(_VERSIONS.sub("", view.what)))
 
 
 def _joined(views: Sequence[TableView]) -> TableView:
@@ -278,7 +278,7 @@ def _joined(views: Sequence[TableView]) -> TableView:
     return replace(
         first,
         anchor="",
-        name=f"{count_of(len(views), 'table')}: {first_names([view.name for view in views])}",
+        name=f"{count_of(len(views), noun_of(views[0].end))}: {first_names([view.name for view in views])}",
         num_files_before=None if None in before else sum(before),
         num_files_after=None if None in after else sum(after),
         bytes_rewritten=sum(view.bytes_rewritten for view in views),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 from pathlib import PurePosixPath
 
-from maintainer.model.plan.plan import Plan, TablePlan, TableState
+from maintainer.model.plan.plan import Plan, TablePlan, TableState, is_place
 from maintainer.model.plan.reasons import Reason
 from maintainer.model.table.commit_records import WriterRhythm
 from maintainer.model.table.table_facts import TableRef
@@ -43,7 +43,7 @@ from maintainer.report.plan.step_text import (
     step_word,
 )
 from maintainer.report.style import PLAIN, Role, Style, Symbol
-from maintainer.report.text_layout import UTC, short_commit, short_share, when
+from maintainer.report.text_layout import UTC, noun_of, short_commit, short_share, when
 from maintainer.units import by_cause, count_of, format_duration, format_size
 
 
@@ -149,7 +149,7 @@ def _alike(table: TablePlan, options: PlanOptions) -> Hashable:
     if table.is_ledger or _conflict(table, options) is not None:
         return None
     if table.problem is not None:
-        return (table.state, table.problem.code, table.problem.what, table.problem.help)
+        return (is_place(table), table.state, table.problem.code, table.problem.what, table.problem.help)
     left = {entry.reason for entry in table.left_alone if not table.steps}
     reasons = [*table.blocked, *table.notes, *(reason for step in table.steps for reason in step.reasons)]
     said = [*(frozenset({each}) for each in reasons), frozenset(left)]
@@ -179,6 +179,7 @@ def _subject(tables: Sequence[TablePlan], options: PlanOptions) -> Subject:
         figures,
         places(table.source for table in tables) + ("   new" if first.is_new else ""),
         first.owner or "",
+        noun_of(first),
     )
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from maintainer.errors import ExitCode
-from maintainer.model.plan.plan import Problem
+from maintainer.model.plan.plan import Problem, is_place
 from maintainer.model.run.exit_codes import exit_reason
 from maintainer.model.run.outcome import TableOutcome, TableStatus
 from maintainer.policy.project.project_sections import NotifyOn
 from maintainer.report.run.outcome_text import TABLE_ENDS, message
-from maintainer.report.text_layout import iso_utc, printable
+from maintainer.report.text_layout import iso_utc, noun_of, printable
 from maintainer.units import by_cause, count_of, named
 
 FORMAT_VERSION = "1"
@@ -62,10 +62,11 @@ def failure_message(run: RunNamed, tables: Sequence[TableOutcome], code: ExitCod
     """Return the message that a run did not end well, with the tables that need a person."""
     bad = [table for table in tables if table.status in _BAD]
     lines = [f"{_about(run)}: {exit_reason(code)} (exit code {code.value}), run {run.run_id}"]
-    causes = by_cause(bad, _sentence)
+    causes = by_cause(bad, lambda table: (noun_of(table), _sentence(table)))
     for alike in causes[:MAX_LINES]:
         names = named([_shown(table.ref.identifier) for table in alike], MAX_NAMES)
-        lines.append(f"• {f'{len(alike):,} tables ({names})' if alike[1:] else names}: {_sentence(alike[0])}")
+        many = f"{count_of(len(alike), noun_of(alike[0]))} ({names})"
+        lines.append(f"• {many if alike[1:] else names}: {_sentence(alike[0])}")
     rest = sum(len(alike) for alike in causes[MAX_LINES:])
     if rest:
         lines.append(f"and {count_of(rest, 'more table')}")
@@ -95,7 +96,7 @@ def _document(
         "run_id": run.run_id,
         "run_folder": printable(run.folder),
         "exit_code": None if code is None else code.value,
-        "num_tables": len(tables),
+        "num_tables": sum(not is_place(table) for table in tables),
         "tables": [_table(table) for table in tables[:MAX_TABLES]],
     }
 

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from maintainer.model.plan.plan import Problem
+from maintainer.model.plan.plan import PLACES_FILE, Problem
 from maintainer.model.run.commit_verdict import lift_help
 from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome
 from maintainer.policy.diagnostics import Severity
@@ -83,7 +83,8 @@ def joined(findings: Sequence[Finding]) -> list[Finding]:
 def _join(group: Sequence[Finding]) -> Finding:
     note = printable(named([member.table for member in group], MAX_NAMES))
     where, file = (_shared(places) for places in ([f.where for f in group], [f.file for f in group]))
-    return replace(group[0], table=f"{len(group):,} tables", where=where, file=file, notes=(note,))
+    noun = "places" if group[0].file == PLACES_FILE else "tables"
+    return replace(group[0], table=f"{len(group):,} {noun}", where=where, file=file, notes=(note,))
 
 
 def _shared(places: Sequence[str]) -> str:
@@ -93,7 +94,8 @@ def _shared(places: Sequence[str]) -> str:
 def _cause(finding: Finding) -> tuple[object, ...] | None:
     if not finding.table or finding.notes or finding.rank == 0:
         return None
-    return (finding.rank, finding.severity, finding.code, finding.what, finding.step, finding.help)
+    is_place = finding.file == PLACES_FILE
+    return (is_place, finding.rank, finding.severity, finding.code, finding.what, finding.step, finding.help)
 
 
 def _of_table(table: TableOutcome) -> Iterator[Finding]:

@@ -30,7 +30,7 @@ from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, WorkDone, details, figures, message, time_text
 from maintainer.report.run.run_findings import joined, run_findings
 from maintainer.report.style import PLAIN, Role, Style, Symbol
-from maintainer.report.text_layout import unsearched
+from maintainer.report.text_layout import noun_of, unsearched
 from maintainer.units import by_cause, count_of, format_duration, format_size, named
 
 MAX_BLOCKS = 50
@@ -104,6 +104,7 @@ def ended_tables(tables: Iterable[TableOutcome], *, verbose: bool = False) -> Su
             tuple(_statements(group, verbose)),
             place=named(list(dict.fromkeys(table.policy_file for table in group)), 1),
             owner=group[0].owner or "",
+            noun=noun_of(group[0]),
         )
         for group in groups
     ])  # fmt: skip
@@ -119,7 +120,8 @@ def symbol_of(role: Role | None) -> str:
 
 def _alike(table: TableOutcome) -> Hashable:
     problem = table.problem and (table.problem.code, table.problem.what)
-    return (table.status, table.owner, problem, tuple((step.kind, step.status, _said(step)) for step in table.steps))
+    steps = tuple((step.kind, step.status, _said(step)) for step in table.steps)
+    return (is_place(table), table.status, table.owner, problem, steps)
 
 
 def _statements(tables: Sequence[TableOutcome], verbose: bool) -> Iterator[Statement]:

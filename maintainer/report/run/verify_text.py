@@ -59,7 +59,8 @@ def render_verify(run: VerifyRun, style: Style = PLAIN, *, verbose: bool = False
 
 def _cause(table: TableVerification) -> object:
     problem = table.problem
-    return None if table.commit is not None or problem is None else (problem.code, problem.what, problem.help)
+    cause = None if problem is None else (table.is_place, problem.code, problem.what, problem.help)
+    return None if table.commit is not None else cause
 
 
 def verify_line(table: TableVerification, style: Style = PLAIN) -> str:
@@ -77,7 +78,8 @@ def _subject(tables: Sequence[TableVerification]) -> Subject:
         return Subject(symbol, (f"{names[0]}@{commit.version}",), statements, place=_about(commit))
     facts = (_problem(first),) if first.problem else ()
     help_text = (first.problem and first.problem.help) or ""
-    return Subject(symbol, names, (Statement(symbol, WORDS[first.result][0], facts, help=help_text),))
+    said = Statement(symbol, WORDS[first.result][0], facts, help=help_text)
+    return Subject(symbol, names, (said,), noun="place" if first.is_place else "table")
 
 
 def _about(commit: CommitVerification) -> str:

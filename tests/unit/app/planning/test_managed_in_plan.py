@@ -25,16 +25,19 @@ from maintainer.errors import ExitCode
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import Plan, Problem, TableState, is_place
 from maintainer.model.plan.plan_document import from_json, to_json
+from maintainer.model.run.commit_verdict import TableVerification, VerifyRun
 from maintainer.model.run.exit_codes import exit_code, plan_exit_code
 from maintainer.model.run.history_rows import StatusRow
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.run.results_document import run_to_document
+from maintainer.model.table.table_facts import TableRef
 from maintainer.report.html.fleet_view import fleet_view
 from maintainer.report.html.page import render_page
 from maintainer.report.html.run_view import run_view
 from maintainer.report.plan.plan_markdown import render_plan_markdown
 from maintainer.report.plan.plan_text import render_plan
-from maintainer.report.run.run_text import render_run
+from maintainer.report.run.notification import RunNamed, failure_message
+from maintainer.report.run.run_text import ended_tables, render_run
 from maintainer.report.run.verify_text import render_verify
 from maintainer.report.status_text import render_status
 from tests.support.policies.projects import write_project
@@ -134,6 +137,36 @@ def test_a_place_that_could_not_be_searched_is_no_table_of_any_sum(tmp_path: Pat
     assert "\n1 table: 1 could not check; 1 place could not be searched, " in render_verify(verified)
     assert verification_document(verified)["counts"]["not_checked"] == 1
     assert verification_from_json(verification_json(verified)) == verified
+
+
+def test_several_places_with_one_cause_are_called_places(tmp_path: Path) -> None:
+    one = next(table for table in planned(fleet(tmp_path)).tables if is_place(table))
+    bad = [replace(one, ref=TableRef(f"./gone{number}")) for number in range(3)]
+    bad += [replace(each, ref=TableRef(f"a.t{number}"), policy_file="p.yml") for number, each in enumerate(bad)]
+    plan = Plan(NOW_MS, NOW_MS, tuple(bad))
+    ends = tuple(TableOutcome.of(table, TableStatus.FAILED, problem=table.problem) for table in bad)
+    outcome = RunOutcome("20261121T220001Z-0000", NOW_MS, 1.0, ends)
+    rows = [StatusRow(str(end.ref), "problem", next="gone", policy_file=end.policy_file) for end in ends]
+    verified = VerifyRun(
+        "r", NOW_MS, 1.0,
+        tuple(TableVerification(end.ref, problem=end.problem, is_place=is_place(end)) for end in ends),
+    )  # fmt: skip
+    run = RunNamed("r", "/runs/r", "lake", None)
+    message = failure_message(run, ends, ExitCode.FINDINGS, NOW_MS)
+    assert message["num_tables"] == 3
+    for text in (
+        render_plan(plan),
+        render_run(outcome),
+        " ".join(subject.title for subject in ended_tables(ends).subjects),
+        render_status(rows, NOW_MS),
+        render_verify(verified),
+        message["text"],
+        said(render_page(run_view(plan, outcome, {}, timezone.utc, run_folder="r"))),
+        said(render_page(fleet_view([(plan, outcome)], timezone.utc))),
+    ):
+        assert "3 places" in text
+        assert "3 tables" in text
+        assert "6 tables" not in text
 
 
 @pytest.mark.parametrize(
