@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.facts import peak_bytes, resident_bytes, write_log
 from benchmarks.optimize_loop import machine
 from maintainer.delta.log.replay.version_replay import replay_version
-from maintainer.delta.snapshot.table_state import TableState
+from maintainer.delta.snapshot.log_reader import TableState
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.model.plan.plan import TablePlan

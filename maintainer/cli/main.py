@@ -1,8 +1,9 @@
 """The command line's entry: a group that loads each command's module only when that command runs.
 
 Start-up must stay cheap: ``--help``, ``validate`` and ``explain`` import neither Spark nor Great Expectations. Errors
-become exit codes here and nowhere else. A command line that is refused is told what to type instead, for words of
-other tools and tables at a wrong place; that needs no command to be imported but the one that was refused.
+become exit codes here and nowhere else; the traceback of a bug of ours goes to a file, never to the terminal. A
+command line that is refused is told what to type instead, for words of other tools and tables at a wrong place; that
+needs no command to be imported but the one that was refused.
 """
 
 from __future__ import annotations
@@ -14,18 +15,59 @@ import pkgutil
 import re
 import shlex
 import sys
+import time
+import traceback
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
-from maintainer.cli.bug_report import report_bug
 from maintainer.cli.context import GENERAL, context_of, print_failure, with_general_options
 from maintainer.cli.stage_lines import say_first_stage
-from maintainer.errors import ExitCode, MaintainerError
+from maintainer.errors import ExitCode, MaintainerError, ProjectError
 from maintainer.errors.foreign_text import printable, without_secrets
 from maintainer.model.product_version import __version__
+from maintainer.model.run.exit_codes import BUG_CODE
+
+
+def report_bug(error: Exception, args: list[str]) -> str:
+    """Keep the traceback of a bug of ours in a file and return the one message for the terminal."""
+    folder = Path.cwd() / ".maintainer"
+    name = time.strftime("crash-%Y%m%dT%H%M%SZ.txt", time.gmtime())
+    text = f"maintainer {__version__}\narguments: {args!r}\n\n{''.join(traceback.format_exception(error))}"
+    text = without_secrets(text)
+    try:
+        folder.mkdir(exist_ok=True)
+        path = folder / name
+        path.write_text(text, encoding="utf-8")
+        place = str(path)
+    except OSError:
+        import tempfile
+
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="maintainer-", suffix=f"-{name}", delete=False, encoding="utf-8"
+        ) as file:
+            file.write(text)
+            place = file.name
+    bug = ProjectError(
+        f"a bug in maintainer: {_in_words(error)}",
+        code=BUG_CODE,
+        where=place,
+        help="no table is half changed, because changes are whole commits; please report the bug with this file",
+    )
+    return bug.render()
+
+
+def _in_words(error: Exception) -> str:
+    """Return an exception's kind and first line; Spark's own raise when they are printed after their JVM has ended."""
+    try:
+        lines = str(error).splitlines()
+    except Exception:  # whatever its __str__ raises: the kind is all there is to say
+        lines = []
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
 
 _OTHER_VERBS = {
     "lint": "validate",

@@ -22,6 +22,7 @@ from maintainer.delta.commands import command_selection
 from maintainer.delta.commands.command_engine import CommandEngine, CommandTableEngine
 from maintainer.delta.commands.command_session import (
     CommandSession,
+    CommandStorage,
     classic_sessions,
     in_partitions,
     optimize,
@@ -31,7 +32,6 @@ from maintainer.delta.commands.command_session import (
     table_of_path,
     text_literal,
 )
-from maintainer.delta.commands.command_storage import CommandStorage
 from maintainer.delta.doctor.doctor_checks import DoctorInput, check_engine, run_checks
 from maintainer.delta.doctor.doctor_model import Status
 from maintainer.delta.engine import table_engine

@@ -27,8 +27,8 @@ from maintainer.app.selection.managed_search import declared_places, with_record
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.metrics_endpoint import DEFAULT_HOST, metrics_endpoint
 from maintainer.cli.act.run_output import YES, RunOutput, exit_code_of, is_approved, require_approval
-from maintainer.cli.bug_report import report_bug
 from maintainer.cli.context import CliContext, now_ms, open_project, print_document, warn
+from maintainer.cli.main import report_bug
 from maintainer.cli.options import (
     BUDGET,
     ENGINE,

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from maintainer.delta.commands.command_facts import CommandTableReader, read_version, storage_of
-from maintainer.delta.commands.command_session import CommandSession
-from maintainer.delta.commands.command_storage import CommandStorage
+from maintainer.delta.commands.command_session import CommandSession, CommandStorage
 from maintainer.delta.commands.command_writer import CommandTableWriter
 from maintainer.delta.log.actions import PartitionNames
 from maintainer.delta.log.s3_write_safety import SINGLE_WRITER

@@ -20,8 +20,7 @@ from maintainer.delta.commands.command_selection import (
     refuse_part_of_a_partition,
     select,
 )
-from maintainer.delta.commands.command_session import CommandSession, set_properties, table_of_path
-from maintainer.delta.commands.command_storage import CommandStorage
+from maintainer.delta.commands.command_session import CommandSession, CommandStorage, set_properties, table_of_path
 from maintainer.delta.jvm import changed_settings
 from maintainer.delta.log.actions import CommittedFiles, PartitionNames, committed_files, data_file
 from maintainer.delta.log.commit_history import find_stamp

@@ -1,7 +1,8 @@
 """Hands the events of a run to one observer on a thread of its own, so that a slow or failing one harms no run.
 
 The run never waits: events lie in a queue with a bound, and what does not fit is counted and left out. At the end of
-the run the observer has a few seconds to come to its end; then it is given up, and that is said.
+the run the observer has a few seconds to come to its end; then it is given up, and that is said. Libraries that only
+some observers need are extras of the package, and are loaded when something asks for them.
 """
 
 from __future__ import annotations
@@ -11,12 +12,34 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from maintainer.errors import EnvironmentUnfit
 from maintainer.errors.foreign_text import without_secrets
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.progress import ProgressEvent, RunFinished, StepHeartbeat
+
+
+def require_extra(extra: str, module: str, what: str) -> None:
+    """Check that a library is there.
+
+    Raises:
+        EnvironmentUnfit: E629, with the command that installs it.
+    """
+    try:
+        spec = find_spec(module)
+    except ModuleNotFoundError:  # of a package that the module lies in
+        spec = None
+    if spec is None:
+        raise EnvironmentUnfit(
+            f"{what} needs a package that is not installed",
+            code="E629",
+            found=f"missing: {module}",
+            help=f"pip install 'maintainer[{extra}]'",
+        )
+
 
 MAX_EVENTS = 10_000
 """Events that may wait for an observer. The last one of a run always fits."""

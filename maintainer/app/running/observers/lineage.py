@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from maintainer.app.running.observers.event_thread import ObservedRun
-from maintainer.app.running.observers.extra_packages import require_extra
+from maintainer.app.running.observers.event_thread import ObservedRun, require_extra
 from maintainer.model.plan.steps import REWRITE_KINDS
 from maintainer.model.product_version import __version__
 from maintainer.model.run.amounts import Amounts

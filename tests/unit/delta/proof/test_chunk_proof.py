@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.delta.proof.chunk_proof import compare_chunks
+from maintainer.delta.proof.rows_here import compare_chunks
 
 ROWS = 400
 COLUMNS = frozenset({"a", "b"})

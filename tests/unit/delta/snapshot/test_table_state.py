@@ -9,7 +9,7 @@ import pytest
 
 from maintainer.delta.log.actions import LoggedFile
 from maintainer.delta.log.statistics_text import num_records
-from maintainer.delta.snapshot.table_state import TableState
+from maintainer.delta.snapshot.log_reader import TableState
 from maintainer.model.table.table_facts import DataFile, DeletionVector, Protocol, TableRef
 
 PHYSICAL = {"delta.columnMapping.physicalName": "col-1"}

@@ -30,7 +30,7 @@ from maintainer.policy.resolve.resolved import (
     ZOrderMode,
     ZOrderPolicy,
 )
-from maintainer.report.plan.deciding_settings import DecidingSetting, deciding_settings
+from maintainer.report.plan.why_text import DecidingSetting, deciding_settings
 from tests.support.tables.builders import (
     DAY_MS,
     DAY_SECONDS,
