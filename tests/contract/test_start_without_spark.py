@@ -24,9 +24,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 SCRIPT = """
 import json, sys
 import maintainer.delta.spark.jvm_launch as launch
+import maintainer.delta.spark.spark_session as sessions
 from maintainer.cli.main import run
 from maintainer.delta.engine.table_engine import DeltaEngine
 from maintainer.engine.session_options import SessionOptions
+from maintainer.model.table.commit_records import CommitsWanted
 from maintainer.model.table.table_facts import TableRef
 
 started = []
