@@ -104,8 +104,9 @@ def held_back(table: TableInput) -> Reason | None:
 
 
 def _suspended(table: TableInput) -> Reason | None:
-    policy, suspend = table.policy, table.policy.suspend
-    if suspend is not None and (suspend.until is None or table.today < suspend.until):
+    policy = table.policy
+    suspend = policy.suspend and policy.suspend.on(table.today)
+    if suspend is not None:
         until = f" until {suspend.until.isoformat()}" if suspend.until else ""
         return Reason(ReasonCode.SUSPENDED, f"suspended{until}: {suspend.reason}", policy.place_of("suspend"))
     return None

@@ -1,9 +1,9 @@
 """Merge levels of settings by "was it set", with the place of every value and of what it replaced.
 
 A level is flat: a leaf is anything but a map, addressed by its keys. Maps therefore merge by key, and lists and
-scalars replace, without a rule for either. Only tags add up. A key without a value (``null``) is as if it were not
-written, so the level below shows through; nothing is ever decided by truthiness. Values are read into base units by the
-unit that the schema gives a key.
+scalars replace, without a rule for either. Only tags add up, and a ``suspend`` is taken whole. A key without a value
+(``null``) is as if it were not written, so the level below shows through; nothing is ever decided by truthiness. Values
+are read into base units by the unit that the schema gives a key.
 
 The lowest level are the built-in defaults. There ``maxFileSize`` is 256 MiB and not Delta's 1 GiB: a bin is rewritten
 by one task, so its size is what one core must read, hold and write before anything is proven, and what a failure
@@ -93,6 +93,10 @@ TAGS: Keys = ("tags",)
 """The one list that adds up over all levels: who selects by the tag of a profile means every table that extends it."""
 
 
+SUSPEND: Keys = ("suspend",)
+"""The one map that is not merged by key: the end of one suspension says nothing of another one's."""
+
+
 class Level(enum.IntEnum):
     """Where a value comes from, low to high."""
 
@@ -172,6 +176,8 @@ def merge(layers: Iterable[Layer]) -> Merged:
     leaves: dict[Keys, Setting] = {}
     maps: dict[Keys, Origin] = {}
     for layer in layers:
+        if SUSPEND in layer.maps:
+            leaves.pop((*SUSPEND, "until"), None)
         for keys, origin in layer.maps.items():
             # A map where a lower level has a scalar (autoCompact): the map replaces it.
             leaves.pop(keys, None)

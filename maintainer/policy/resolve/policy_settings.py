@@ -19,9 +19,8 @@ from maintainer.policy.resolve.policy_fields import duration, setting, size
 
 MOST = 2**63 - 1
 _COLUMN = {"description": "A column; nested names are dotted.", "minLength": 1, "maxLength": 500}
-NAME = "^[^\\t\\n]+$"
+NAME, _TIME = "^[^\\t\\n]+$", "^([01][0-9]|2[0-3]):[0-5][0-9]$"
 WEEKDAYS = dict(enumerate(("mon", "tue", "wed", "thu", "fri", "sat", "sun"), start=1))
-_TIME = "^([01][0-9]|2[0-3]):[0-5][0-9]$"
 _EXPECTATION = {"description": "One expectation with its arguments.", "additionalProperties": True, "maxProperties": 50}
 _NO_LIMIT = "remove it for no limit; `suspend:` leaves a table alone"
 
@@ -394,3 +393,8 @@ class Suspension:
     """Maintenance starts again on this day. Without it, when you remove `suspend`."""
     reason: str = setting("", minLength=1, maxLength=500, example="migration", required=True)
     """Why; shown in plans."""
+    below: tuple[Suspension, ...] = ()
+
+    def on(self, day: date) -> Suspension | None:
+        """Return what holds on a day: this one, or where it is over the first ``below`` that is not."""
+        return next((each for each in (self, *self.below) if each.until is None or day < each.until), None)

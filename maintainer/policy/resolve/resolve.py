@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
@@ -252,12 +252,15 @@ def _with_min_file_size(merged: Merged) -> Merged:
 
 
 def _policy(ref: TableRef, file: str, merged: Merged, values: Mapping[str, Any], root: Path) -> ResolvedPolicy:
+    data, below = _by_section(merged, values, root), _suspended_below(merged)
+    if below:
+        data["suspend"]["below"] = below
     return policy_part(
         ResolvedPolicy,
-        _by_section(merged, values, root),
+        data,
         table=ref,
         file=file,
-        digest=policy_digest(values),
+        digest=policy_digest({**values, "suspend.below": below} if below else values),
         origins=_origins(merged),
     )
 
@@ -284,6 +287,17 @@ def _by_section(merged: Merged, values: Mapping[str, Any], root: Path) -> dict[s
         for item in data["verify"].get("expectations", ())
     ]
     return data
+
+
+def _suspended_below(merged: Merged) -> list[dict[str, Any]]:
+    """Return the suspensions of lower levels that a higher one replaced, from high to low."""
+    found, setting = list[dict[str, Any]](), merged.get("suspend.reason")
+    while setting is not None and (setting := setting.below) is not None:
+        assert setting.document is not None  # no default suspends anything
+        data: Any = setting.document.data
+        written = reduce(lambda value, key: value[key], setting.path[:-1], data)
+        found.append({key: value for key, value in written.items() if value is not None})
+    return found
 
 
 def _origins(merged: Merged) -> dict[str, Origin]:

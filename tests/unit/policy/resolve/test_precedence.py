@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,33 @@ def test_maps_merge_by_key_and_lists_replace(tmp_path: Path) -> None:
     assert [(consumer.name, consumer.max_lag_seconds) for consumer in policy.consumers] == [("b", 172_800)]
     assert policy.origin("properties.team.a").file == "maintainer.yml"
     assert policy.origin("properties.team.b") == Origin("policies/t.yml", 3, 22)
+
+
+def test_a_suspension_is_taken_whole_and_one_that_is_over_lets_the_one_below_hold(tmp_path: Path) -> None:
+    files = {
+        "maintainer.yml": "defaults:\n  suspend: {reason: freeze of the fleet}\n",
+        "policies/all.yml": "match: {tables: ['*']}\nsuspend: {reason: migration, until: 2026-12-01}\n",
+        "policies/over.yml": "table: s.t\nsuspend: {reason: load, until: 2026-11-01}\n",
+    }
+    suspend = loaded(tmp_path, files).resolve_table("s.t").suspend
+    assert suspend is not None
+    held = [suspend.on(day) for day in (date(2026, 10, 31), date(2026, 11, 1), date(2026, 12, 1))]
+    assert [each and each.reason for each in held] == ["load", "migration", "freeze of the fleet"]
+    files["policies/over.yml"] = "table: s.t\nsuspend: {reason: until somebody removes it}\n"
+    suspend = loaded(tmp_path / "own", files).resolve_table("s.t").suspend
+    assert suspend is not None
+    # The day of another level ends it no more than it began it.
+    assert (suspend.until, suspend.on(date(2030, 1, 1))) == (None, suspend)
+
+
+def test_a_suspension_below_counts_for_the_digest(tmp_path: Path) -> None:
+    own = {"policies/t.yml": "table: s.t\nsuspend: {reason: load, until: 2026-11-01}\n"}
+    fleet = {"maintainer.yml": "defaults:\n  suspend: {reason: freeze}\n"}
+    alone, below = (
+        loaded(tmp_path / name, files).resolve_table("s.t")
+        for name, files in (("alone", own), ("below", {**own, **fleet}))
+    )
+    assert alone.digest != below.digest
 
 
 def test_built_in_defaults_hold_where_nobody_says_anything(tmp_path: Path) -> None:
