@@ -9,6 +9,7 @@ with that name until a person has filled it in.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import platform
@@ -102,7 +103,8 @@ _FILES = {
 }
 """Path in the project, and the text's name. None of the names has a meaning to Git or to a tool where it lies."""
 
-_COPIES = tuple(path for path in _FILES if path.startswith(("schemas/", ".github/", ".pre-commit")))
+_SCHEMAS = "schemas/"
+_COPIES = tuple(path for path in _FILES if path.startswith((_SCHEMAS, ".github/", ".pre-commit")))
 """What a new version of maintainer may bring anew. The other files are what the project says itself."""
 
 
@@ -158,7 +160,8 @@ _WORTH_ADDING = {
     "--renew",
     is_flag=True,
     help="In a project that is there: show how its schemas, workflow and hook differ from those of this version, and "
-    "write each that you agree to. Without a terminal only show, or write all with --yes.",
+    "write each that you agree to. Without a terminal only show, or write all with --yes. A workflow or hook that is "
+    "overwritten is kept beside it as .orig.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
@@ -272,7 +275,7 @@ def _renew(root: Path, *, yes: bool) -> None:
     find_files(root)
     asks = is_terminal(sys.stdin) and is_terminal(sys.stderr)
     contents = project_files(UNKNOWN)
-    differing, waiting = [], []
+    differing, waiting = list[str](), list[str]()
     for name in _COPIES:
         with writing(root / name, "a file"):
             is_there = os.path.lexists(root / name)
@@ -283,8 +286,9 @@ def _renew(root: Path, *, yes: bool) -> None:
         differing.append(name)
         click.echo("\n".join(map(printable, difference)))
         if yes or (asks and click.confirm(f"Write {name}?", default=False, err=True)):
+            kept = _kept_copy(root / name) if is_there and not name.startswith(_SCHEMAS) else None
             _write(root / name, contents[name], "w")
-            click.echo(f"  + {name}")
+            click.echo(f"  + {name}" + ("" if kept is None else f"   what it was is in {kept.relative_to(root)}"))
         else:
             waiting.append(name)
     if waiting:
@@ -293,6 +297,15 @@ def _renew(root: Path, *, yes: bool) -> None:
         )
     elif not differing:
         click.echo("Schemas, workflow and hook are those of this version.")
+
+
+def _kept_copy(path: Path) -> Path:
+    """Copy a file that somebody may have edited to a free name beside it."""
+    names = (f"{path.name}.orig{number or ''}" for number in itertools.count())
+    copy = next(path.with_name(name) for name in names if not os.path.lexists(path.with_name(name)))
+    with writing(copy, "a file"), copy.open("xb") as file:
+        file.write(path.read_bytes())
+    return copy
 
 
 _INSTALL = {
