@@ -25,6 +25,7 @@ from maintainer.engine.protocols import (
 from maintainer.engine.session_options import SessionOptions
 from maintainer.errors import MaintainerError, NotSupportedYet
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore
+from maintainer.model.run.store_requests import StoreRequests
 from maintainer.model.table.table_facts import TableRef
 
 if TYPE_CHECKING:
@@ -90,6 +91,9 @@ class OpenedEngine:
     signs_of_life: Callable[[Collection[TableRef]], Mapping[str, SignOfLife]] = lambda tables: {}
     """Begins to ask the stores and metastores of tables for signs of life; returns what waits for them, by identifier,
     for the tables whose service is known for sure."""
+    hadoop_requests: Callable[[Collection[str]], StoreRequests | None] = lambda addresses: None
+    """What Hadoop's client asked of the stores of these addresses since this was last called; None where it does not
+    tell: in a session that others use, on a cluster, of a store that is not S3. It may hang with the JVM."""
     session_setting: Callable[[str], str | None] = lambda key: None
     """A setting of the session that was borrowed or started, None where it is not set; not one of our workers'."""
 
@@ -213,6 +217,7 @@ def _not_over_connect(what: str) -> Iterator[Any]:
 @contextmanager
 def _open_classic(options: EngineOptions) -> Iterator[OpenedEngine]:
     from maintainer.delta.engine.endpoint_probe import signs_of_life
+    from maintainer.delta.engine.hadoop_requests import HadoopRequests
     from maintainer.delta.engine.ledger_table import LedgerTable
     from maintainer.delta.engine.table_engine import DeltaEngine
     from maintainer.delta.rewrite.executor_bins import Executors
@@ -252,6 +257,7 @@ def _open_classic(options: EngineOptions) -> Iterator[OpenedEngine]:
             start_java=lease.start_java,
             start=lease.start,
             kill=lease.kill,
+            hadoop_requests=HadoopRequests(lease, own_session).since_last,
             signs_of_life=partial(signs_of_life, setting=lease.setting, environ=os.environ),
             session_setting=lease.setting,
         )

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from maintainer.app.engine_access import OpenedEngine, open_engine, project_engine
 from maintainer.app.lookback.hook_commits import append_hook_commits
@@ -193,7 +194,8 @@ def apply(
             remember_found(project, to_do, on_problem)
             ledger = open_ledger(project, opened, on_problem)
             with observed_run(project, to_do, listener, on_problem) as sink:
-                around = RunSurroundings(sink, preparation=preparation)
+                requests = partial(clock.requests, opened, to_do, project.loaded.project.prices)
+                around = RunSurroundings(sink, preparation=preparation, requests=requests)
                 outcome = apply_plan(project, opened.engine, to_do, journal, ledger, spec, around)
             if has_steps and outcome.interrupted_by != TERMINATED:
                 opened.start()  # raises what kept it from starting: then nothing was changed
@@ -239,7 +241,8 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
             try:
                 with open_journal(project, listener.problem) as journal:
                     with observed_run(project, due, listener, listener.problem) as sink:
-                        around = RunSurroundings(sink, switch.next_run(), preparation)
+                        requests = partial(clock.requests, opened, due, project.loaded.project.prices)
+                        around = RunSurroundings(sink, switch.next_run(), preparation, requests)
                         outcome = apply_plan(project, opened.engine, due, journal, ledger, spec, around)
                     _finish(project, outcome, due, journal, [], listener)
                     _add_hook_commits(project, opened.engine, due, ledger, outcome, listener.problem)

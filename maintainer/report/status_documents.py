@@ -10,12 +10,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
+from types import MappingProxyType
 
 from maintainer.errors.foreign_text import visible_json
+from maintainer.model.codec import encode
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
+from maintainer.model.run.store_requests import RunRequests
 from maintainer.report.text_layout import iso_utc, printable
 
 FORMAT_VERSION = "1"
@@ -41,9 +44,17 @@ def _cell(value: object) -> object:
     return f"'{shown}" if shown.lstrip().startswith(_FORMULA_SIGNS) else shown
 
 
-def history_json(rows: Sequence[HistoryRow], problems: Problems = ()) -> str:
-    """Return rows as one JSON document, ending in a newline."""
-    return _document({"history": [row_values(row) for row in rows], "problems": problem_values(problems)})
+def history_json(
+    rows: Sequence[HistoryRow], problems: Problems = (), requests: Mapping[str, RunRequests] = MappingProxyType({})
+) -> str:
+    """Return rows as one JSON document, ending in a newline; ``requests`` are what runs asked of object stores."""
+    return _document(
+        {
+            "history": [row_values(row) for row in rows],
+            "requests": {run_id: encode(asked) for run_id, asked in requests.items()},
+            "problems": problem_values(problems),
+        }
+    )
 
 
 def status_json(rows: Sequence[StatusRow], now_ms: int, problems: Problems = ()) -> str:

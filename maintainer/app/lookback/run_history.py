@@ -114,7 +114,10 @@ def rows_of_table(table: CurrentTable | None, root: Path) -> OfTable:
 
 
 def recorded_rows(
-    runs_dir: Path, query: HistoryQuery = EVERY_STEP, of_table: OfTable = lambda _row: True
+    runs_dir: Path,
+    query: HistoryQuery = EVERY_STEP,
+    of_table: OfTable = lambda _row: True,
+    on_run: Callable[[RunOutcome], None] = lambda _run: None,
 ) -> tuple[list[LedgerRow], list[Problem]]:
     """Return the steps of past runs, newest first, and what could not be read.
 
@@ -122,6 +125,7 @@ def recorded_rows(
         runs_dir: The folder of all runs.
         query: Which steps are asked for. Of a file that it names, the reason says what became of it.
         of_table: Which rows are meant.
+        on_run: Called with each run that has some of them.
 
     Raises:
         EnvironmentUnfit: E641, the folder of runs cannot be listed.
@@ -139,7 +143,10 @@ def recorded_rows(
         if query.file is not None:
             fates = ((row, _fate_of(query.file, run, row)) for row in steps)
             steps = [replace(row, reason=fate) for row, fate in fates if fate is not None]
-        rows += filter(query.wants, reversed(steps))
+        wanted = [row for row in reversed(steps) if query.wants(row)]
+        if wanted:
+            on_run(run.outcome)
+        rows += wanted
         if len(rows) >= query.limit:
             break
     without_plan = itertools.chain(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from maintainer.app.engine_access import EngineOptions, open_engine, project_engine
 from maintainer.app.lookback.hook_commits import MAX_COMMITS_READ
@@ -21,6 +21,8 @@ from maintainer.model.plan.plan import Problem
 from maintainer.model.run.amounts import Amounts
 from maintainer.model.run.auto_compaction import STEP_KIND
 from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECORDED, HistoryRow
+from maintainer.model.run.outcome import RunOutcome
+from maintainer.model.run.store_requests import RunRequests
 from maintainer.model.table.commit_records import CommitsRead, CommitsWanted, TableCommit
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.project_settings import ledger_ref
@@ -37,12 +39,13 @@ class HistoryFound:
     """Steps, newest first.
 
     ``doubt`` says why some of them may be another table's; ``problems`` are runs, and the log of the table, that could
-    not be read.
+    not be read. ``requests`` are what the runs of these steps asked of object stores, as far as that was counted.
     """
 
     rows: tuple[HistoryRow, ...]
     doubt: str | None = None
     problems: tuple[tuple[str | None, Problem], ...] = ()
+    requests: Mapping[str, RunRequests] = field(default_factory=dict)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -70,10 +73,12 @@ def recorded_steps(project: Project, query: HistoryQuery, engine: EngineOptions)
     known = current_tables((ref,), project.past_runs_dir)[ref.identifier] if ref else None
     all_of_it = replace(query, limit=MAX_ROWS if with_others else query.limit)
     unread: list[Problem] = []
+    runs: list[RunOutcome] = []
     if query.ledger:
         rows = ledger_rows(project, all_of_it, known, engine)
     else:
-        recorded, unread = recorded_rows(project.past_runs_dir, all_of_it, rows_of_table(known, project.root))
+        of_table = rows_of_table(known, project.root)
+        recorded, unread = recorded_rows(project.past_runs_dir, all_of_it, of_table, runs.append)
         rows = list(map(history_row, recorded))
     doubt = known.doubt if rows and known is not None else None
     problems: list[tuple[str | None, Problem]] = [(None, problem) for problem in unread]
@@ -83,7 +88,8 @@ def recorded_steps(project: Project, query: HistoryQuery, engine: EngineOptions)
         except (MaintainerError, OSError, ValueError) as error:
             problems.append((known.ref.identifier, _log_unread(error)))
             rows = rows[: query.limit]
-    return HistoryFound(tuple(rows), doubt, tuple(problems))
+    requests = {run.run_id: run.requests for run in runs if run.requests is not None}
+    return HistoryFound(tuple(rows), doubt, tuple(problems), requests)
 
 
 def _log_unread(error: MaintainerError | OSError | ValueError) -> Problem:

@@ -30,6 +30,7 @@ from maintainer.model.plan.plan_document import plan_bytes
 from maintainer.model.product_version import __version__
 from maintainer.model.run.outcome import Preparation, RunOutcome
 from maintainer.model.run.progress import ProgressSink
+from maintainer.model.run.store_requests import RunRequests
 from maintainer.model.table.table_facts import FilesSeen, TableRef
 from maintainer.planning.recheck.policy_bounds import beyond_policy
 from maintainer.planning.recheck.staleness import StaleReasons, check_age, recheck, refusal, refused_alone
@@ -203,11 +204,13 @@ class RunSurroundings:
         on_event: Called with each event of the run, from any of its threads.
         switch: Ends the run from outside.
         preparation: What came before, for the outcome.
+        requests: Says what was asked of stores so far, for the outcome.
     """
 
     on_event: ProgressSink | None = None
     switch: StopSwitch = field(default_factory=StopSwitch)
     preparation: Preparation = Preparation()  # noqa: RUF009 (frozen)
+    requests: Callable[[], RunRequests | None] = lambda: None
 
 
 def apply_plan(
@@ -245,7 +248,7 @@ def apply_plan(
     context = RunContext(
         journal, GreatExpectationsVerifier(), clock, Emitter(around.on_event), around.switch, engine.places,
         step_numbers=number_steps(plan), known_tables=known_tables(project), leases=journal.leases(clock.now_ms),
-        other_runs=journal.other_runs(),
+        other_runs=journal.other_runs(), requests=around.requests,
     )  # fmt: skip
     outcome = Fleet(plan, engine, context, bounds, ledger, around.preparation).run()
     keep_lessons(journal.folder.path, plan, outcome)

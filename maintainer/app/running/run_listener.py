@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import time
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from maintainer.app.engine_access import OpenedEngine
 from maintainer.app.planning.make_plan import TableLook
+from maintainer.engine.side_call import side_call
+from maintainer.engine.store.store_pace import REQUEST_COUNT
 from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import Preparation, RunOutcome
 from maintainer.model.run.progress import ProgressSink
+from maintainer.model.run.store_requests import RunRequests, StoreRequests
+from maintainer.model.table.store_kinds import store_kind
+from maintainer.policy.project.project_sections import Prices
+
+JVM_ANSWERS_SECONDS = 5.0
 
 
 class PreparationClock:
-    """Runs from the moment in which it is made."""
+    """Runs, and counts requests to stores, from the moment in which it is made."""
 
     def __init__(self) -> None:
+        self._asked_before = REQUEST_COUNT.so_far
         self._began = time.monotonic()
         self._started = self._began
 
@@ -29,6 +38,23 @@ class PreparationClock:
     def planned(self) -> Preparation:
         """Record that planning is over, and return what both took."""
         return Preparation(self._started - self._began, time.monotonic() - self._started)
+
+    def requests(self, opened: OpenedEngine, plan: Plan, prices: Prices) -> RunRequests | None:
+        """Return what a run of the plan asked of object stores so far; None where it asked nothing."""
+        ours = REQUEST_COUNT.so_far - self._asked_before
+        looks = (table.observed.location for table in plan.tables if table.observed is not None)
+        places = frozenset(place for place in looks if store_kind(place).is_served)
+        hadoops: StoreRequests | None = StoreRequests()
+        if places:
+            try:
+                hadoops = side_call(lambda: opened.hadoop_requests(places), "requests").result(JVM_ANSWERS_SECONDS)
+            except Exception:  # a JVM that is gone or hangs: what it asked is not known
+                hadoops = None
+        if not places and not ours.total:
+            return None
+        counted = RunRequests(ours, hadoops)
+        cost = prices.of_requests(counted.counted)
+        return counted if cost is None else replace(counted, cost=cost, currency=prices.currency)
 
 
 @dataclass(frozen=True, slots=True)

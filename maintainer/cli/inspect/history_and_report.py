@@ -7,6 +7,7 @@ reports on this machine alone and read-only.
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from pathlib import Path
 
 import click
@@ -20,6 +21,7 @@ from maintainer.cli.context import CliContext, now_ms, open_project, print_as, p
 from maintainer.cli.options import DURATION, ENGINE, FILE, TableName, output_option, spec_options
 from maintainer.errors import ExitCode
 from maintainer.journal.folder.run_folder import run_folders
+from maintainer.report.run.run_text import render_requests
 from maintainer.report.status_documents import history_csv, history_json
 from maintainer.report.status_text import no_steps, render_history
 from maintainer.report.style import Style
@@ -82,10 +84,11 @@ def history_command(
         style, verbose = Style(context.color), context.verbosity > 0
         shown = render_history(rows, style, tz=local_zone(), one_table=table is not None, verbose=verbose or bool(file))
         fates = (f"run {row.run_id}: {printable(row.reason or '')}\n" for row in rows if file is not None)
-        return shown + "".join(fates)
+        return shown + "".join(fates) + render_requests(recorded.requests.values() if table is None else ())
 
     print_elsewhere(context, project)
-    print_as(output, json=lambda: history_json(rows, recorded.problems), csv=lambda: history_csv(rows), text=text)
+    as_json = partial(history_json, rows, recorded.problems, recorded.requests)
+    print_as(output, json=as_json, csv=lambda: history_csv(rows), text=text)
     return ExitCode.FINDINGS if recorded.problems else ExitCode.OK
 
 

@@ -92,6 +92,12 @@ class StorageCalls(Gateway):
             self._log_store = self._module("storage.LogStore$").apply(self._session)
         return self._log_store
 
+    def io_counters(self, bucket_uri: str, names: Iterable[str]) -> dict[str, int]:
+        """Return what Hadoop's client of a bucket counted since the JVM started; 0 where it does not count that."""
+        file_system = self.path(f"{bucket_uri}/").getFileSystem(self.hadoop_conf())
+        counters = file_system.getIOStatistics().counters()
+        return {name: int(counters.get(name) or 0) for name in names}
+
     def require_s3_client(self, file_system: JavaObject) -> None:
         """Raise where S3A's own client, or the classes of its requests, are not there under their names."""
         self._class(f"{_S3_MODEL}.DeleteObjectsRequest")

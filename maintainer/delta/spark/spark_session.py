@@ -153,6 +153,11 @@ class SessionLease:
         return time.monotonic() - called
 
     @property
+    def has_java(self) -> bool:
+        """Whether there is a JVM already."""
+        return self._embedded is not None or self._spark is not None
+
+    @property
     def is_started(self) -> bool:
         """Whether the session runs already."""
         return self._spark is not None

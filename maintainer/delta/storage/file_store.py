@@ -194,6 +194,10 @@ class FileStore(FileSource):
         """
         return dict.fromkeys(markers, "this storage has no delete markers")
 
+    def hiding(self, uris: Collection[str]) -> dict[str, str]:
+        """The version ids of delete markers that are the newest version of files, by URI; one request a file."""
+        return {}
+
     @abstractmethod
     def move(self, uri: str, target: str) -> None:
         """Move a file; its time stays, folders are made. Never over another file.

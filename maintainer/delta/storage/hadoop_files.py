@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from urllib.parse import unquote
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
@@ -85,6 +85,19 @@ class HadoopFiles(FileStore):
         stay = {uri: why for uri, why in covered.items() if why is not None}
         removed = {uri: marker for uri, marker in markers.items() if uri not in stay}
         return {**stay, **self._delete_objects(removed, OBJECTS_AT_ONCE).kept}
+
+    def hiding(self, uris: Collection[str]) -> dict[str, str]:
+        """See ``FileStore``."""
+        try:
+            found = self.abreast(lambda uri: self._jvm.object_versions(self._fs, _key(uri)), uris)
+        except Exception:  # a store without versions, or keys that may not list them: nothing is known then
+            return {}
+        return {
+            uri: version
+            for uri, versions in zip(uris, found, strict=True)
+            for version, is_marker, is_newest in versions
+            if is_marker and is_newest
+        }
 
     def _covered(self, uri: str, marker: str) -> str | None:
         """Say why the removal of a delete marker would bring nothing back."""

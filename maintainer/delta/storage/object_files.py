@@ -17,7 +17,13 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import unquote
 
-from maintainer.delta.storage.failures.store_answers import KeysRefused, StoreAway, StoreBusy, names_wrong_keys
+from maintainer.delta.storage.failures.store_answers import (
+    KeysMissing,
+    KeysRefused,
+    StoreAway,
+    StoreBusy,
+    names_wrong_keys,
+)
 from maintainer.delta.storage.fetched_files import Fetched, TagTrust
 from maintainer.delta.storage.file_store import (
     DeletedMany,
@@ -29,10 +35,8 @@ from maintainer.delta.storage.file_store import (
 )
 from maintainer.engine.store.object_storage import PROBE, REQUESTS_ABREAST, ObjectStorage
 from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, NOT_TRUSTED, REFUSED, StoreFailure
+from maintainer.engine.store.store_pace import LISTED_AT_ONCE
 from maintainer.engine.store.stored_object import StoredObject
-
-LISTED_AT_ONCE = 1000
-"""Objects that one LIST request returns."""
 
 MOST_LISTED = 200_000
 """More objects are not kept in memory to spare requests."""
@@ -104,10 +108,13 @@ class ObjectFiles(FileStore):
     renames_cheaply = False
     has_links = False
 
-    def __init__(self, base_uri: str, bucket: Bucket, hadoop: Callable[[], FileStore]) -> None:
+    def __init__(
+        self, base_uri: str, bucket: Bucket, hadoop: Callable[[], FileStore], *, hadoop_has_more_keys: bool = True
+    ) -> None:
         self._base_uri = base_uri.rstrip("/")
         self._bucket = bucket
         self._open_hadoop = hadoop
+        self._hadoop_has_more_keys = hadoop_has_more_keys
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickled, it is what opens the store in another process, where there is no Hadoop beside it."""
@@ -205,6 +212,10 @@ class ObjectFiles(FileStore):
         """See ``FileStore``."""
         return self._open_hadoop().uncover(markers)
 
+    def hiding(self, uris: Collection[str]) -> dict[str, str]:
+        """See ``FileStore``."""
+        return self._open_hadoop().hiding(uris)
+
     def abreast(self, ask: Callable[[_Question], _Answer], questions: Collection[_Question]) -> list[_Answer]:
         """See ``FileStore``. One bound holds for all tables of the process."""
         return list(_PROCESS.pool.map(ask, questions))
@@ -295,6 +306,11 @@ class ObjectFiles(FileStore):
             try:
                 return self._answered(ask)
             except StoreFailure as failure:
+                if failure.code == NO_CREDENTIALS and not self._hadoop_has_more_keys:
+                    raise KeysMissing(
+                        f"{self._base_uri}: no credentials in the settings or the environment, and this machine has no "
+                        f"role that gives it some ({failure.found})"
+                    ) from None
                 if failure.code in (NO_CREDENTIALS, NOT_TRUSTED):
                     self._bucket.through_hadoop = True
                 elif failure.code == REFUSED:

@@ -19,7 +19,7 @@ from maintainer.engine.store.object_storage import OF_TABLES, ObjectStorage
 from maintainer.engine.store.store_failures import BUSY, StoreFailure
 from maintainer.errors import EnvironmentUnfit
 from maintainer.model.table.log_names import LOG_FOLDER
-from maintainer.model.table.store_kinds import SERVED_SCHEMES
+from maintainer.model.table.store_kinds import SERVED_SCHEMES, store_kind
 
 _DOTS = re.compile(r"/\.{1,2}(?:/|$)")
 _FOR_HADOOP = "spark.hadoop."
@@ -122,7 +122,9 @@ def direct_files(jvm: DeltaJvm, uri: str) -> tuple[FileStore, str] | None:
     def hadoop() -> FileStore:
         return HadoopFiles(jvm, jvm.path(root_uri).getFileSystem(jvm.hadoop_conf()))
 
-    return ObjectFiles(base_uri, bucket, hadoop), root_uri
+    # S3A looks for keys where obstore does, unless a setting names providers: then there is no client of obstore.
+    more = store_kind(base_uri).spelled != "s3"
+    return ObjectFiles(base_uri, bucket, hadoop, hadoop_has_more_keys=more), root_uri
 
 
 def _bucket_for(jvm: DeltaJvm, base_uri: str, conf: JavaObject) -> Bucket | str:

@@ -22,6 +22,7 @@ from maintainer.delta.storage.failures.engine_failures import first_line_of, mes
 from maintainer.delta.storage.file_identity import canonical
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.engine.store.store_pace import LISTED_AT_ONCE
 from maintainer.errors import TableError
 from maintainer.model.run.outcome import UndeleteReceipt
 from maintainer.model.table.storage_facts import MarkedFile, TrashedRun
@@ -202,21 +203,26 @@ def undelete(
 
 
 def _uncover(storage: TableStorage, run_id: str, where: str, deleted: Sequence[MarkedFile]) -> UndeleteReceipt:
-    """Remove a run's delete markers. A file that has none in the record is named where it is not there."""
+    """Remove a run's delete markers. A file that has none in the record is named where it is not there.
+
+    A kill between a request's deletion and its record leaves none of its files: what hides them is named, for a person.
+    """
     if not deleted:
         raise TableError(
             "no record of this run names a file of the table that it was to delete",
             code="T430", where=where, found=run_id, help=f"`maintainer history {where}` names the runs that deleted",
         )  # fmt: skip
-    if all(file.marker is None for file in deleted):
+    by_uri = {storage.uri(file.path): file for file in deleted}
+    before = storage.files.look_many(by_uri)
+    unmarked = [uri for uri, file in by_uri.items() if uri not in before and file.marker is None]
+    hiding = storage.files.hiding(unmarked[:LISTED_AT_ONCE])
+    if not hiding and all(file.marker is None for file in deleted):
         raise TableError(
             "no delete marker is recorded of what this run deleted: where the bucket kept no versions, it is gone",
             code="T431", where=where, found=f"{run_id}, {count_of(len(deleted), 'file')}",
             help="switch on versioning of an S3 bucket before the next vacuum; if it was on, remove the markers of the "
             "files that plan.json of the run names with the store's tools, after setting `suspend:` for the table",
         )  # fmt: skip
-    by_uri = {storage.uri(file.path): file for file in deleted}
-    before = storage.files.look_many(by_uri)
     markers = {uri: file.marker for uri, file in by_uri.items() if uri not in before and file.marker is not None}
     stayed = storage.files.uncover(markers)
     after = storage.files.look_many(by_uri)
@@ -224,8 +230,10 @@ def _uncover(storage: TableStorage, run_id: str, where: str, deleted: Sequence[M
     for uri, file in by_uri.items():
         found = after.get(uri)
         if found is None:
-            unmarked = "no delete marker of it is recorded" if file.marker is None else "something still hides it"
-            refused.append(f"{file.path} ({stayed.get(uri, unmarked)})")
+            why = "no delete marker of it is recorded" if file.marker is None else "something still hides it"
+            if uri in hiding:
+                why += f"; {hiding[uri]} hides it, and the store's tools can remove that if it is this run's"
+            refused.append(f"{file.path} ({stayed.get(uri, why)})")
         elif found.size_bytes != file.size_bytes:
             refused.append(f"{file.path} (there is another file in its place)")
         elif file.marker is not None:

@@ -27,9 +27,10 @@ from maintainer.engine.store.store_failures import (
     store_failure,
     translated,
 )
-from maintainer.engine.store.store_pace import StorePace
+from maintainer.engine.store.store_pace import REQUEST_COUNT, StorePace, lists_of, writes_of
 from maintainer.engine.store.stored_object import ObjectBody, StoredObject, condition_of, stored_object, tag_of
 from maintainer.errors import EnvironmentUnfit
+from maintainer.model.run.store_requests import StoreRequests
 
 if TYPE_CHECKING:
     from obstore import Bytes, GetResult, ObjectMeta
@@ -123,8 +124,10 @@ class ObjectStorage:
             }
             # The stubs have one overload for each cloud; which one it is, the URL says.
             make: Any = from_url
+            # Amazon's SDK for Java asks a machine for its role in the old way, too.
+            config = {**settings.config, **({"imdsv1_fallback": "true"} if settings.url.startswith("s3:") else {})}
             with hidden_from_environment(settings):
-                client = make(settings.url, config=dict(settings.config), client_options=options, retry_config=retry)
+                client = make(settings.url, config=config, client_options=options, retry_config=retry)
         except ImportError as error:
             help = "pip install 'maintainer[read]'"
             raise EnvironmentUnfit(
@@ -161,15 +164,21 @@ class ObjectStorage:
         import obstore
 
         pages: Iterator[Sequence[ObjectMeta]] | None = None
+        num_names = 0
 
         def next_page() -> Sequence[ObjectMeta]:
-            nonlocal pages
+            nonlocal pages, num_names
+            if pages is None:
+                num_names = 0
+                REQUEST_COUNT.add(lists_of(0))
             listing, pages = pages or iter(obstore.list(self._client, prefix=prefix, offset=after)), None
             page = next(listing, ())
+            REQUEST_COUNT.add(lists_of(num_names + len(page)) - lists_of(num_names))
+            num_names += len(page)
             pages = listing  # one that failed is begun again behind the last name
             return page
 
-        while page := self._ask(next_page):
+        while page := self._ask(next_page, StoreRequests()):
             yield from map(stored_object, page)
             after = page[-1]["path"]
 
@@ -181,7 +190,8 @@ class ObjectStorage:
         """
         import obstore
 
-        page = self._ask(lambda: obstore.list_with_delimiter(self._client, prefix=prefix))
+        page = self._ask(lambda: obstore.list_with_delimiter(self._client, prefix=prefix), lists_of(0))
+        REQUEST_COUNT.add(lists_of(len(page["objects"]) + len(page["common_prefixes"])) - lists_of(0))
         return [stored_object(meta) for meta in page["objects"]], list(page["common_prefixes"])
 
     def look(self, name: str) -> StoredObject | None:
@@ -192,7 +202,7 @@ class ObjectStorage:
         """
         import obstore
 
-        return self._found(lambda: stored_object(obstore.head(self._client, name)))
+        return self._found(lambda: stored_object(obstore.head(self._client, name)), StoreRequests(looks=1))
 
     def read_range(self, name: str, start: int, length_bytes: int) -> bytes | None:
         """Return some bytes of an object, as many as there are; None where there is none.
@@ -202,7 +212,10 @@ class ObjectStorage:
         """
         import obstore
 
-        return self._found(lambda: bytes(obstore.get_range(self._client, name, start=start, length=length_bytes)))
+        return self._found(
+            lambda: bytes(obstore.get_range(self._client, name, start=start, length=length_bytes)),
+            StoreRequests(reads=1),
+        )
 
     def read(self, name: str) -> ObjectBody | None:
         """Return an object; None where there is none.
@@ -216,7 +229,7 @@ class ObjectStorage:
             got = obstore.get(self._client, name)
             return ObjectBody(bytes(got.bytes()), tag_of(got.meta))
 
-        return self._found(body)
+        return self._found(body, StoreRequests(reads=1))
 
     def write(self, name: str, data: bytes) -> str:
         """Write an object, whatever was there, and return its tag.
@@ -233,7 +246,7 @@ class ObjectStorage:
             except (NotFoundError, FileNotFoundError) as error:  # nothing needs to be there but the bucket
                 raise missing_bucket(error) from error
 
-        return self._ask(written)
+        return self._ask(written, writes_of(len(data)))
 
     def download(self, name: str, path: str) -> tuple[int, str, str] | None:
         """Write an object into a new file, piece by piece; return its bytes, MD5 and tag. None where there is none.
@@ -256,7 +269,7 @@ class ObjectStorage:
                     file.write(piece)
             return num_bytes, digest.hexdigest(), tag_of(got.meta)
 
-        return self._pace.asked(arrived)
+        return self._pace.asked(arrived, StoreRequests(reads=1))
 
     def upload(self, path: str, name: str) -> str:
         """Make an object of a file and return its tag: in one request if there is none yet, a large one in parts.
@@ -269,7 +282,8 @@ class ObjectStorage:
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
-        in_parts = os.stat(path).st_size > ONE_PUT_BYTES
+        size_bytes = os.stat(path).st_size
+        in_parts, requests = size_bytes > ONE_PUT_BYTES, writes_of(size_bytes, ONE_PUT_BYTES, PART_BYTES)
 
         def stored() -> str:
             if in_parts:
@@ -280,7 +294,7 @@ class ObjectStorage:
                 return ""  # a try whose answer was lost, or another object: who asked compares
 
         for _ in _tries():
-            tag = self._ask(stored)
+            tag = self._ask(stored, requests)
             if tag or self.look(name) is not None:
                 break
         return tag
@@ -297,7 +311,7 @@ class ObjectStorage:
             with suppress(FileNotFoundError):
                 obstore.delete(self._client, [name])
 
-        self._ask(removed)
+        self._ask(removed, StoreRequests(deletions=1))
 
     def replace(self, name: str, data: bytes, before: ObjectBody | None) -> bool:
         """Write an object if it still is what was read, or if there still is none; see ``Documents.replace``.
@@ -320,7 +334,7 @@ class ObjectStorage:
             return True
 
         for _ in _tries():
-            if self._ask(written):
+            if self._ask(written, StoreRequests(writes=1)):
                 return True
             # A try whose answer was lost may have written it: the repeated one then finds its own content.
             now = self.read(name)
@@ -328,18 +342,18 @@ class ObjectStorage:
                 break
         return now is not None and now.data == data
 
-    def _found(self, ask: Callable[[], _Answer]) -> _Answer | None:
+    def _found(self, ask: Callable[[], _Answer], requests: StoreRequests) -> _Answer | None:
         """Ask for an object at the store's pace; None where there is none."""
-        return self._pace.asked(lambda: _unless_missing(ask))
+        return self._pace.asked(lambda: _unless_missing(ask), requests)
 
-    def _ask(self, ask: Callable[[], _Answer]) -> _Answer:
+    def _ask(self, ask: Callable[[], _Answer], requests: StoreRequests) -> _Answer:
         """Ask the store at its pace; never from within another question."""
 
         def asked() -> _Answer:
             with translated():
                 return ask()
 
-        return self._pace.asked(asked)
+        return self._pace.asked(asked, requests)
 
     def store_ms(self) -> int:
         """Return the store's clock, milliseconds since 1970 UTC, after showing that it keeps the conditions of writes.
@@ -354,7 +368,7 @@ class ObjectStorage:
                 raise StoreFailure(NO_CONDITIONS, "a second write replaced what a first one had made")
         import obstore
 
-        return self._ask(lambda: stored_object(obstore.head(self._client, PROBE))).modified_ms
+        return self._ask(lambda: stored_object(obstore.head(self._client, PROBE)), StoreRequests(looks=1)).modified_ms
 
 
 def _tries() -> Iterator[None]:

@@ -161,6 +161,7 @@ class Fleet:
                 outcome,
                 interrupted_by=stop_reason,
                 problems=() if of_ledger is None else (of_ledger,),
+                requests=context.requests(),
                 duration_seconds=context.clock.monotonic() - self.started,
             )
             self.results.write(outcome)

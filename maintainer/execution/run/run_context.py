@@ -27,6 +27,7 @@ from maintainer.model.plan.plan import Plan, Problem, as_problem
 from maintainer.model.run.exit_codes import BUG_CODE
 from maintainer.model.run.progress import ProgressEvent, ProgressSink
 from maintainer.model.run.run_events import RunEvent, is_shown
+from maintainer.model.run.store_requests import RunRequests
 from maintainer.model.table.table_facts import TableRef
 from maintainer.verification.verification_result import Verifier
 
@@ -94,7 +95,8 @@ class RunContext:
     ``step_numbers`` are places in the plan, from 1, without our own ledger. ``known_tables`` are all tables of the
     project: their logs may need files of a table that is vacuumed. ``leases`` keep other runs off a table that is
     worked on; None asks for none. ``other_runs`` are asked again when the lease of a table is taken.
-    ``places`` tell which locations are one table. No commit is made before ``verifier_check`` has passed.
+    ``places`` tell which locations are one table, ``requests`` what the run asked of object stores so far. No commit is
+    made before ``verifier_check`` has passed.
     """
 
     journal: Journal
@@ -109,6 +111,7 @@ class RunContext:
     leases: Leases | None = None
     other_runs: OtherRuns | None = None
     verifier_check: VerifierCheck = field(default_factory=VerifierCheck)
+    requests: Callable[[], RunRequests | None] = lambda: None
 
     @property
     def run_id(self) -> str:

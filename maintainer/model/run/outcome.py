@@ -13,6 +13,7 @@ from maintainer.model.plan.plan import BUILT_IN_POLICY, Problem, TablePlan, is_p
 from maintainer.model.plan.step_parts import NOTHING_JUDGED, LaneUse, LayoutChange, SourceStatistics, TurnOutcome
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.optimize_metrics import NO_FILES, FileSizeMetrics, OptimizeMetrics
+from maintainer.model.run.store_requests import RunRequests
 from maintainer.model.table.storage_facts import FileSizes
 from maintainer.model.table.table_facts import DataFile, FilesSeen, LayoutBoxes, TableRef
 
@@ -338,8 +339,7 @@ class TableOutcome:
     @property
     def files_met(self) -> FilesSeen | None:
         """That table without what this run committed: what its steps began with. None where none read it."""
-        left = self.files_left
-        if left is None:
+        if (left := self.files_left) is None:
             return None
         commits = [commit for step in self.steps for commit in step.commits]
         return left.changed(
@@ -370,8 +370,9 @@ class Preparation:
 class RunOutcome:
     """What came of a run, so far or for good.
 
-    ``problems`` is what went wrong beside the tables, such as a ledger that could not be written. The run itself took
-    ``duration_seconds`` from ``started_at_ms`` on, the ledger included; ``preparation`` came before that.
+    ``problems`` is what went wrong beside the tables, such as a ledger not written. The run itself took
+    ``duration_seconds`` from ``started_at_ms`` on, the ledger included; ``preparation`` came before that. ``requests``
+    is None without an object store, and while the record is not closed.
     """
 
     run_id: str
@@ -382,6 +383,7 @@ class RunOutcome:
     end: RunEnd = RunEnd.FINISHED
     problems: tuple[Problem, ...] = ()
     preparation: Preparation = Preparation()
+    requests: RunRequests | None = None
 
     @property
     def total_seconds(self) -> float:

@@ -16,6 +16,7 @@ from enum import Enum
 from urllib.parse import urlsplit
 
 from maintainer.errors.foreign_text import SECRET_KEY
+from maintainer.model.run.store_requests import StoreRequests
 from maintainer.model.table.store_kinds import STATE_PLACES, STORE_KINDS
 from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.resolve.policy_fields import setting
@@ -114,6 +115,17 @@ class Prices:
     """Price of storing one GiB for a month."""
     compute_hour: float | None = setting(minimum=0, example=1.2)
     """Price of one hour of the machine or cluster on which runs take place."""
+    thousand_reads: float | None = setting(minimum=0, example=0.0004)
+    """Price of a thousand requests to an object store that read or look at an object."""
+    thousand_writes: float | None = setting(minimum=0, example=0.005)
+    """Price of a thousand requests that write or list; deletions cost nothing."""
+
+    def of_requests(self, requests: StoreRequests) -> float | None:
+        """Return what requests to stores cost; None without both prices."""
+        if self.thousand_reads is None or self.thousand_writes is None:
+            return None
+        dear = requests.writes + requests.lists
+        return ((requests.reads + requests.looks) * self.thousand_reads + dear * self.thousand_writes) / 1000
 
 
 PREFIX = "spark."

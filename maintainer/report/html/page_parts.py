@@ -232,6 +232,14 @@ def amounts(
             "spared for storage, each month",
             f"{format_size(work.bytes_deleted)} deleted \u00d7 {of_month} a GiB and month",
         )
+    asked = [run.requests for run in runs if run.requests is not None and run.requests.cost is not None]
+    if asked:
+        num_requests = sum(requests.counted.total for requests in asked)
+        yield (
+            _money(sum(requests.cost or 0.0 for requests in asked), prices),
+            "for requests to stores, spent",
+            f"{count_of(num_requests, 'request')}, each run at its prices",
+        )
     if prices.compute_hour is not None:
         hours, of_hour = sum(run.total_seconds for run in runs) / 3600, _price(prices.compute_hour, prices)
         yield (

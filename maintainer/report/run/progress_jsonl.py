@@ -11,6 +11,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, TextIO
 
 from maintainer.errors.foreign_text import visible_json
+from maintainer.model.codec import encode
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, TableStatus
 from maintainer.model.run.progress import (
@@ -140,6 +141,7 @@ def _run(outcome: RunOutcome) -> Json:
         **_picked(outcome, "run_id duration_seconds"),
         **_picked(outcome.preparation, "start_seconds planning_seconds"),
         "interrupted_by": outcome.interrupted_by,
+        "requests": None if outcome.requests is None else encode(outcome.requests),
         "tables": {status.value: outcome.count(status) for status in TableStatus},
     }
 

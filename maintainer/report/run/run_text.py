@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import fields
 
 from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import is_place
 from maintainer.model.run.exit_codes import exit_code, exit_reason
 from maintainer.model.run.outcome import RunEnd, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.store_requests import RunRequests, StoreRequests
 from maintainer.report.document.blocks import (
     Block,
     Findings,
@@ -149,7 +151,10 @@ def _findings(outcome: RunOutcome) -> list[Block]:
 
 
 def _totals(outcome: RunOutcome) -> list[Block]:
-    lines: list[Text] = [_steps_line(outcome), _tables_line(outcome), _work_line(outcome), _ledger_line(outcome)]
+    lines: list[Text] = [
+        *(_steps_line(outcome), _tables_line(outcome), _work_line(outcome)),
+        *(_requests_line(outcome.requests), _ledger_line(outcome)),
+    ]
     return [Line(line) for line in lines if line]
 
 
@@ -202,6 +207,40 @@ def _work_line(outcome: RunOutcome) -> str:
         parts.append(f"moved {count_of(work.files_moved, 'file')}, {format_size(work.bytes_moved)} to the trash")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def render_requests(requests: Iterable[RunRequests]) -> str:
+    """Return what some runs asked of object stores together and what it cost; empty where nothing was counted."""
+    each = list(requests)
+    if not each:
+        return ""
+    hadoops = [one.hadoops for one in each if one.hadoops is not None]
+    costs = [one.cost for one in each if one.cost is not None]
+    together = RunRequests(
+        sum((one.ours for one in each), StoreRequests()),
+        sum(hadoops, StoreRequests()) if len(hadoops) == len(each) else None,
+        sum(costs) if len(costs) == len(each) else None,
+        "/".join(dict.fromkeys(one.currency for one in each)),
+    )
+    return f"{count_of(len(each), 'run')}. {_requests_line(together)}\n"
+
+
+def _requests_line(requests: RunRequests | None) -> str:
+    if requests is None:
+        return ""
+    counted = requests.counted
+    kinds = (count_of(number, field.name[:-1]) for field, number in zip(fields(counted), counted.by_kind, strict=True))
+    of_hadoop = requests.hadoops
+    whose = "; Spark's own are not counted" if of_hadoop is None else ""
+    if of_hadoop is not None and of_hadoop.total:
+        whose = f"; {of_hadoop.total:,} of them by Hadoop's client"
+    cost = "" if requests.cost is None else f"; {_price(requests.cost)} {requests.currency}".rstrip()
+    return f"Asked of object stores: {count_of(counted.total, 'request')} ({', '.join(kinds)}){whose}{cost}."
+
+
+def _price(amount: float) -> str:
+    """Print an amount of money: two figures of less than one, which a single run mostly costs."""
+    return f"{amount:,.2f}" if amount >= 1 else f"{float(f'{amount:.2g}'):.10f}".rstrip("0").rstrip(".")
 
 
 def _ledger_line(outcome: RunOutcome) -> str:

@@ -29,6 +29,10 @@ class KeysRefused(Exception):
     """An object store does not know the keys, or their signature. The message names the bucket and what it answered."""
 
 
+class KeysMissing(KeysRefused):
+    """There are no keys for an object store, and Hadoop would look for them nowhere else. The message says where."""
+
+
 class StoreBusy(StoreAway):
     """An object store said that it is too busy, each time that it was asked."""
 
@@ -105,7 +109,7 @@ def store_error(chain: Sequence[Failure], where: str) -> TableError | None:
     def refusal(what: str, *, code: str, help: str) -> StoreRefusal:
         return StoreRefusal(what, code=code, where=where, found=_answer(chain), help=help)
 
-    if _NO_CREDENTIALS.search(text):
+    if _NO_CREDENTIALS.search(text) or any(failure.type_name == KeysMissing.__name__ for failure in chain):
         return refusal("there are no credentials for the object store", code="T441", help=credentials)
     if _WRONG_CREDENTIALS.search(text):
         way_out = "set the clock of this machine: sudo timedatectl set-ntp true" if _CLOCK in text else credentials

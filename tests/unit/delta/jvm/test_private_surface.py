@@ -60,7 +60,7 @@ PUBLIC = {
     # Jackson, below Delta's own mapper.
     "jackson": {"constructCollectionType", "getTypeFactory", "readValue", "writeValueAsBytes"},
     # Hadoop's and Spark's own paths and configuration.
-    "hadoop": {"getParent", "makeQualified", "newHadoopConf", "getPropertySources"},
+    "hadoop": {"getParent", "makeQualified", "newHadoopConf", "getPropertySources", "getIOStatistics", "counters"},
     # Delta Kernel: an interface of its own, in a JAR of the same release.
     "kernel": {
         "loadSnapshot", "atVersion", "build", "create", "close", "getMetadata", "getProtocol",

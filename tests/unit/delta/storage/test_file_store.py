@@ -177,6 +177,19 @@ def test_a_delete_marker_goes_only_while_it_is_the_newest_version(
     assert bucket.pages == ([["t/p=1/a"]] if stays is None else [])
 
 
+def test_of_a_file_the_delete_marker_that_hides_it_is_found_and_nothing_where_nobody_may_ask() -> None:
+    bucket, uri = Bucket(1000), "s3a://lake/t/p%3D1/a"
+    for versions, found in (
+        ([("m1", True), ("v0", False)], {uri: "m1"}),
+        ([("v1", False), ("m1", True)], {}),
+        ([], {}),
+    ):
+        bucket.versions["t/p=1/a"] = list(versions)
+        assert files_of(bucket).hiding([uri]) == found
+    del bucket.versions["t/p=1/a"]
+    assert files_of(bucket).hiding([uri]) == {}
+
+
 def test_the_local_disk(tmp_path: Path) -> None:
     files, root = LocalFiles(), f"file:{tmp_path}"
     (tmp_path / "a b").write_bytes(b"12345")

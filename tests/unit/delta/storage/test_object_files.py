@@ -12,7 +12,7 @@ from obstore.store import MemoryStore
 
 from maintainer.delta.storage import object_files
 from maintainer.delta.storage.failures.engine_failures import as_table_error
-from maintainer.delta.storage.failures.store_answers import KeysRefused, StoreAway, StoreBusy
+from maintainer.delta.storage.failures.store_answers import KeysMissing, KeysRefused, StoreAway, StoreBusy
 from maintainer.delta.storage.file_store import FileStore, StoredFile, TransferError, java_quote
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.object_files import Bucket, ObjectFiles
@@ -249,6 +249,17 @@ def test_a_store_for_which_there_are_no_credentials_is_read_through_hadoop_from_
     storage = Failing(StoreFailure(NO_CREDENTIALS, "169.254.169.254"))
     files = files_on(storage, LocalFiles())
     assert (files.status("s3a://lake/no"), files.status("s3a://lake/no"), storage.asked) == (None, None, 1)
+
+
+def test_where_hadoop_has_no_other_keys_it_is_not_asked_for_any() -> None:
+    storage = Failing(StoreFailure(NO_CREDENTIALS, "169.254.169.254"))
+    files = ObjectFiles("s3a://lake", Bucket(storage), LocalFiles, hadoop_has_more_keys=False)
+    with pytest.raises(KeysMissing) as raised:
+        files.status("s3a://lake/t")
+    error = as_table_error(raised.value, "s3a://lake/t")
+    assert (error.code, error.where) == ("T441", "s3a://lake/t")
+    assert "no credentials in the settings or the environment" in str(error.found)
+    assert "AWS_ACCESS_KEY_ID" in str(error.help)
 
 
 def test_a_transfer_that_the_store_refuses_says_so(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
@@ -132,6 +132,9 @@ class HidingFiles(LocalFiles):
                 hidden.rename(local_path(uri))
         return {}
 
+    def hiding(self, uris: Collection[str]) -> dict[str, str]:
+        return {uri: "m9" for uri in uris if Path(f"{local_path(uri)}.hidden").exists()}
+
 
 class OnABucket(LocalTable):
     @property
@@ -162,12 +165,23 @@ def test_in_a_bucket_only_what_the_record_has_a_marker_of_comes_back_and_the_res
     receipt = undelete(storage, table.table_id, "run-1", "t", deleted)
     assert (receipt.num_files_restored, receipt.bytes_restored) == (1, before[OLD[0]])
     assert receipt.refused == (
-        f"{quote(OLD[1])} (no delete marker of it is recorded)",
+        f"{quote(OLD[1])} (no delete marker of it is recorded; m9 hides it, and the store's tools can remove that if "
+        "it is this run's)",
         "c.parquet (something still hides it)",
         "written.parquet (there is another file in its place)",
     )
     assert (table.path / "written.parquet").read_bytes() == b"another"
     assert undelete(storage, table.table_id, "run-1", "t", deleted) == receipt
+
+
+def test_after_a_kill_before_any_marker_was_recorded_what_hides_the_files_is_named_and_left(table: AgedTable) -> None:
+    storage, files = OnABucket(table.path), HidingFiles()
+    storage.files = files
+    files.hide(table.path, *OLD)
+    receipt = undelete(storage, table.table_id, "run-1", "t", [MarkedFile(quote(name), 1, None) for name in OLD])
+    assert (receipt.num_files_restored, len(receipt.refused)) == (0, 3)
+    assert all("; m9 hides it" in line for line in receipt.refused)
+    assert not any((table.path / name).exists() for name in OLD)
 
 
 def size_of(table: AgedTable, name: str) -> int:

@@ -13,7 +13,9 @@ from maintainer.engine.store import store_pace
 from maintainer.engine.store.object_storage import OF_THE_STATE
 from maintainer.engine.store.store_failures import BUSY, REFUSED, UNREACHABLE, StoreFailure
 from maintainer.engine.store.store_pace import StorePace
+from maintainer.model.run.store_requests import StoreRequests
 
+ONE = StoreRequests(reads=1)
 ABREAST = 16
 
 
@@ -48,7 +50,7 @@ class Store:
 
 def _all(pace: StorePace, ask: Callable[[], int], number: int) -> list[int]:
     with ThreadPoolExecutor(64) as threads:
-        return list(threads.map(lambda _: pace.asked(ask), range(number)))
+        return list(threads.map(lambda _: pace.asked(ask, ONE), range(number)))
 
 
 def test_no_more_than_the_bound_wait_for_an_answer() -> None:
@@ -76,7 +78,7 @@ def test_requests_settle_at_what_the_store_bears(monkeypatch: pytest.MonkeyPatch
 def test_a_store_that_stays_busy_ends_the_request() -> None:
     store = Store(at_once=0)
     with pytest.raises(StoreFailure) as failure:
-        StorePace(ABREAST, 0.5).asked(store.ask)
+        StorePace(ABREAST, 0.5).asked(store.ask, ONE)
     assert failure.value.code == BUSY
     assert 2 <= store.asked <= 6
 
@@ -89,7 +91,7 @@ def test_what_is_refused_for_another_reason_is_not_repeated() -> None:
         raise StoreFailure(REFUSED, "AccessDenied")
 
     with pytest.raises(StoreFailure):
-        StorePace(ABREAST, 5.0).asked(refused)
+        StorePace(ABREAST, 5.0).asked(refused, ONE)
     assert asked == ["once"]
 
 
@@ -101,7 +103,7 @@ def test_a_lost_answer_is_asked_for_once_more() -> None:
         raise StoreFailure(UNREACHABLE, "closed", gave_no_answer=True)
 
     with pytest.raises(StoreFailure):
-        StorePace(ABREAST, 5.0).asked(lost)
+        StorePace(ABREAST, 5.0).asked(lost, ONE)
     assert len(asked) == store_pace.SILENT_TRIES
 
 
@@ -113,8 +115,8 @@ def test_a_request_that_ends_badly_gives_its_place_back() -> None:
 
     for _ in range(3):
         with pytest.raises(OSError, match="no space"):
-            pace.asked(broken)
-    assert pace.asked(lambda: 1) == 1
+            pace.asked(broken, ONE)
+    assert pace.asked(lambda: 1, ONE) == 1
 
 
 @pytest.mark.parametrize(
@@ -128,5 +130,5 @@ def test_the_store_of_a_state_is_not_asked_more_often_than_obstore_does(failure:
         raise failure
 
     with pytest.raises(StoreFailure):
-        StorePace(ABREAST, OF_THE_STATE.paced_seconds).asked(failing)
+        StorePace(ABREAST, OF_THE_STATE.paced_seconds).asked(failing, ONE)
     assert asked == ["once"]

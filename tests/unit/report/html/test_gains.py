@@ -9,6 +9,7 @@ import pytest
 
 from maintainer.model.plan.step_parts import LayoutChange, LayoutFigures, Strategy, Turn, TurnOutcome
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, VacuumReceipt
+from maintainer.model.run.store_requests import RunRequests, StoreRequests
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.project_sections import Prices
 from maintainer.report.document.blocks import Text
@@ -64,6 +65,14 @@ def test_money_stands_with_its_formula() -> None:
     assert more[:2] == (f"{1000 / 1024 * 5:,.2f} EUR", "more for 1,000 typical queries")
     small = amounts(Prices("", None, 0.02, None), None, replace(work, bytes_deleted=1), ())
     assert [row[0] for row in texts(small)] == ["less than 0.01"]
+
+
+def test_requests_to_stores_cost_what_each_run_recorded() -> None:
+    asked = RunRequests(StoreRequests(reads=900_000), StoreRequests(lists=100_000), 0.86, "EUR")
+    runs = (replace(samples.good_run(), requests=asked), replace(samples.good_run(), requests=replace(asked, cost=0.1)))
+    (row,) = texts(amounts(Prices("EUR"), None, NOTHING, (*runs, samples.good_run())))
+    assert row == ("0.96 EUR", "for requests to stores, spent", "2,000,000 requests, each run at its prices")
+    assert not texts(amounts(Prices("EUR"), None, NOTHING, (replace(runs[0], requests=replace(asked, cost=None)),)))
 
 
 def test_without_prices_or_figures_there_is_no_amount() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -26,11 +27,12 @@ from maintainer.model.run.outcome import (
     Verdict,
 )
 from maintainer.model.run.results_document import run_from_json, run_to_json
+from maintainer.model.run.store_requests import RunRequests, StoreRequests
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.findings import render_annotations
 from maintainer.report.run.outcome_text import MAX_WIDTH, metrics_lines
 from maintainer.report.run.run_findings import render_junit, run_findings
-from maintainer.report.run.run_text import MAX_BLOCKS, render_run, render_steps, run_markdown
+from maintainer.report.run.run_text import MAX_BLOCKS, render_requests, render_run, render_steps, run_markdown
 from maintainer.report.style import Style
 from tests.support.runs.sample_plans import TEN_PM, gone, items, leads, plan, quiet
 from tests.support.runs.sample_runs import RUN, bad_run, compact_done, good_run, properties_done
@@ -323,3 +325,47 @@ def test_what_went_to_the_trash_was_not_deleted() -> None:
     text = render_run(run_of(moved))
     assert "Moved 3 files, " in text
     assert "eleted" not in text
+
+
+ASKED = RunRequests(StoreRequests(48, 13, 12, 5, 2), StoreRequests(lists=1, writes=2), 0.0001244, "EUR")
+
+
+@pytest.mark.parametrize(
+    ("requests", "line"),
+    [
+        (
+            ASKED,
+            "Asked of object stores: 83 requests (48 reads, 13 looks, 13 lists, 7 writes, 2 deletions); 3 of them by "
+            "Hadoop's client; 0.00012 EUR.",
+        ),
+        (
+            RunRequests(StoreRequests(reads=1), StoreRequests()),
+            "Asked of object stores: 1 request (1 read, 0 looks, 0 lists, 0 writes, 0 deletions).",
+        ),
+        (
+            RunRequests(StoreRequests(reads=1), None, 12.0, ""),
+            "Asked of object stores: 1 request (1 read, 0 looks, 0 lists, 0 writes, 0 deletions); Spark's own are not "
+            "counted; 12.00.",
+        ),
+    ],
+)
+def test_what_a_run_asked_of_stores_is_said_with_its_price(requests: RunRequests, line: str) -> None:
+    run = replace(good_run(), requests=requests)
+    assert f"\n{line}\n" in render_run(run)
+    assert line in run_markdown(run)
+    assert run_from_json(run_to_json(run)) == run
+    assert "object stores" not in render_run(good_run())
+
+
+def test_what_runs_asked_together_says_no_more_than_each_of_them() -> None:
+    uncounted = RunRequests(StoreRequests(reads=1))
+    assert render_requests([]) == ""
+    assert render_requests([ASKED, ASKED]).startswith("2 runs. Asked of object stores: 166 requests (96 reads,")
+    assert render_requests([ASKED, ASKED]).endswith("; 6 of them by Hadoop's client; 0.00025 EUR.\n")
+    assert render_requests([ASKED, uncounted]).endswith("2 deletions); Spark's own are not counted.\n")
+
+
+def test_results_of_a_version_that_counted_no_requests_are_read() -> None:
+    document = json.loads(run_to_json(good_run()))
+    del document["requests"]
+    assert run_from_json(json.dumps(document)) == good_run()

@@ -1,0 +1,59 @@
+"""What Hadoop's client asked of S3, for Spark, Delta and our own deletions: S3A counts it for each bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.delta.spark.start_conf import is_one_process
+from maintainer.model.run.store_requests import StoreRequests
+from maintainer.model.table.store_kinds import store_kind
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COUNTERS: Mapping[str, tuple[str, ...]] = {
+    "reads": ("action_http_get_request",),
+    "looks": ("action_http_head_request",),
+    "lists": ("object_list_request", "object_continue_list_request"),
+    "writes": ("object_put_request", "object_copy_requests"),
+    "deletions": ("object_delete_request", "object_bulk_delete_request"),
+}
+"""S3A's counters of each kind of request."""
+
+
+S3 = "s3"
+
+
+@dataclass
+class HadoopRequests:
+    """Counts for one session, from call to call."""
+
+    lease: SessionLease
+    start: Callable[[], SparkSession]
+    _known: StoreRequests = field(default_factory=StoreRequests)
+
+    def since_last(self, addresses: Collection[str]) -> StoreRequests | None:
+        """Return the requests for tables at these addresses since the last call. See ``OpenedEngine``."""
+        if self.lease.borrowed or not is_one_process(self.lease.setting("spark.master") or ""):
+            return None
+        if not self.lease.has_java:
+            return StoreRequests()
+        stores = {f"{place.scheme}://{place.netloc}" for place in map(urlsplit, addresses) if place.netloc}
+        if any(store_kind(store).spelled != S3 for store in stores):
+            return None
+        counters = [self._jvm.io_counters(store, sum(COUNTERS.values(), ())) for store in sorted(stores)]
+        all_of_them = StoreRequests(
+            *(sum(each[name] for each in counters for name in names) for names in COUNTERS.values())
+        )
+        fresh, self._known = all_of_them - self._known, all_of_them
+        return fresh
+
+    @cached_property
+    def _jvm(self) -> DeltaJvm:
+        return DeltaJvm(self.lease.unstarted(self.start) or self.start())
