@@ -115,8 +115,9 @@ def fleet_view(
     `verify` found of these tables, newest first.
     """
     histories = table_runs(runs, key_of)
-    tables = fleet_tables(runs, tz, key_of, project.quarantined)
-    no_tables = {each.name for each in histories if each.newest.is_ledger or is_place(each.newest)}
+    ledgers = {each.name for each in histories if each.newest.is_ledger}
+    tables = [view for view in fleet_tables(runs, tz, key_of, project.quarantined) if view.name not in ledgers]
+    no_tables = {each.name for each in histories if is_place(each.newest)}
     counted = [view for view in tables if view.name not in no_tables]
     outcomes = [outcome for _, outcome in runs]
     places = sum(map(is_place, outcomes[-1].tables))

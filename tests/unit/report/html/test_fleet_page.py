@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.plan import BUILT_IN_POLICY, Plan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
@@ -71,6 +71,14 @@ def test_a_table_with_a_new_name_is_one_table_under_that() -> None:
     assert "All tables ended well in their last run. Nothing needs a person." in text
     assert "10 \u2192 27files" in text
     assert "rewritten, 0.6 for each byte of growth" in text
+
+
+def test_our_own_ledger_is_no_table_of_the_page() -> None:
+    plan, run = night(10, ("orders", "id-1", 10), ("lake/ledger", "id-2", 1))
+    ledger = replace(run.tables[1], policy_file=BUILT_IN_POLICY)
+    page = said(render_page(fleet_view([(plan, replace(run, tables=(run.tables[0], ledger)))], UTC)))
+    assert "1 table, 1 run" in page
+    assert "lake/ledger" not in page
 
 
 def test_a_table_that_was_made_anew_has_nothing_of_the_one_before() -> None:
