@@ -182,7 +182,7 @@ class StoreBench:
         before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
         process = subprocess.Popen(
             (sys.executable, *command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
-            env=self._environment(),
+            env=self.environment(),
         )  # fmt: skip
         with watched(process.pid) as family:
             output, errors = process.communicate(timeout=ARM_TIMEOUT_SECONDS)
@@ -194,7 +194,8 @@ class StoreBench:
         progress(f"{what}, {delay_ms:g} ms: {seconds:.1f} s, {cpu:.1f} s of CPU, {len(requests)} requests")
         return Measured(seconds, cpu, family.peak_bytes, "java" in family.programs, requests, output)
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """What a process needs to reach the server, and to find the connector."""
         own = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
         home = {"MAINTAINER_HOME": str(self.work / "machine"), "MAINTAINER_JARS": folder_with_connector("s3")}
         return {**own, **home, "S3_ACCESS_KEY": KEY, "S3_SECRET_KEY": SECRET}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import deltalake
+import pyspark
 import pytest
 
 from tests.support.tables.sick_tables import make_table, rows_and_files
@@ -23,8 +24,6 @@ TABLES = ("again", "clean", "forged", "full", "killed", "lost")
 
 def spark_home(folder: Path) -> Path:
     """Links to Spark: executors of ``local-cluster`` work in folders below it."""
-    import pyspark
-
     folder.mkdir()
     for file in Path(pyspark.__file__).parent.iterdir():
         if file.name != "work":
@@ -95,10 +94,20 @@ def test_each_fault_costs_its_bin_and_no_row_and_leaves_no_file(project: Path, t
         assert "-a1-c000." in live, "the second attempt counts, under a name of its own"
     assert {name: strays(lake / name) for name in TABLES} == {name: set() for name in TABLES}
 
+    # An attempt that nobody waits for any more writes after all: the next run finds it by its recorded name alone.
+    (commit,) = tables["lost"]["steps"][0]["commits"]
+    assert tables["clean"]["steps"][0]["commits"][0]["late_paths"] == []
+    late = lake / "lost" / commit["late_paths"][0]
+    for path in (late, bystander := late.with_name(f"{late.name}.of-somebody-else.parquet")):
+        path.write_bytes(b"late")
+    code, tables, said = apply(project, Path(pyspark.__file__).parent, "--master", "local[2]", "-s", "lake/lost")
+    assert (code, tables["lost"]["status"], strays(lake / "lost")) == (0, "up_to_date", {bystander.name}), said
+    events = "".join(path.read_text(encoding="utf-8") for path in project.glob(".maintainer/runs/*/events.jsonl"))
+    assert f"wrote is gone: 1 file, such as {late.name}" in events
+    bystander.unlink()
+
 
 def test_on_request_the_tasks_of_this_machine_do_it(project: Path) -> None:
-    import pyspark
-
     code, tables, said = apply(project, Path(pyspark.__file__).parent, "--master", "local[2]", "--spread")
     assert code == 0, said
     assert all(lanes(table)[0][2].endswith("; on an executor") for table in tables.values())

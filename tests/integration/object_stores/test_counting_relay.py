@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.process_relay import DRIVER, process_relay
 from tests.support.stores.counting_relay import CountingRelay, Request, counting_relay
 
 SENT = bytes(range(256)) * 4096
@@ -118,3 +119,17 @@ def test_each_request_arrives_later_and_many_at_once_do_not_wait_for_one_another
 def test_a_server_that_is_away_is_a_closed_connection(tmp_path: Path) -> None:
     with counting_relay(1, tmp_path / "requests.txt") as relay, pytest.raises((http.client.HTTPException, OSError)):
         ask(relay, ("GET", "/lake/a"))
+
+
+def test_the_way_of_each_machine_has_a_delay_and_a_rate_and_bytes_of_data_files_are_counted(port: int) -> None:
+    """All of this process is the driver; what else asks is told from it by its command line."""
+    with process_relay(port, 50, 2) as passed:
+        connection = http.client.HTTPConnection("127.0.0.1", passed.port, timeout=30)
+        started = time.monotonic()
+        for target, size in (("/lake/t/a.parquet", 500_000), ("/lake/t/_delta_log/0.checkpoint.parquet", 1000)):
+            connection.request("PUT", target, SENT[:size])
+            assert connection.getresponse().read() == SENT[:size]
+        assert time.monotonic() - started >= 2 * 0.05 + 2 * 500_000 / 2e6
+        connection.close()
+    assert passed.ways == {DRIVER: {"requests": 2, "data_bytes": 1_000_000, "PUT": 2}}
+    assert (passed.total("requests", of_driver=True), passed.total("requests", of_driver=False)) == (2, 0)
