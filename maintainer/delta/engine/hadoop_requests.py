@@ -36,7 +36,7 @@ class HadoopRequests:
 
     lease: SessionLease
     start: Callable[[], SparkSession]
-    _known: StoreRequests = field(default_factory=StoreRequests)
+    _known: dict[str, StoreRequests] = field(default_factory=dict)
 
     def since_last(self, addresses: Collection[str]) -> StoreRequests | None:
         """Return the requests for tables at these addresses since the last call. See ``OpenedEngine``."""
@@ -47,11 +47,12 @@ class HadoopRequests:
         stores = {f"{place.scheme}://{place.netloc}" for place in map(urlsplit, addresses) if place.netloc}
         if any(store_kind(store).spelled != S3 for store in stores):
             return None
-        counters = [self._jvm.io_counters(store, sum(COUNTERS.values(), ())) for store in sorted(stores)]
-        all_of_them = StoreRequests(
-            *(sum(each[name] for each in counters for name in names) for names in COUNTERS.values())
-        )
-        fresh, self._known = all_of_them - self._known, all_of_them
+        fresh = StoreRequests()
+        for store in stores:
+            counters = self._jvm.io_counters(store, sum(COUNTERS.values(), ()))
+            counted = StoreRequests(*(sum(counters[name] for name in names) for names in COUNTERS.values()))
+            fresh += counted - self._known.get(store, StoreRequests())
+            self._known[store] = counted
         return fresh
 
     @cached_property
