@@ -16,6 +16,8 @@ from maintainer.delta.storage.failures.engine_failures import describe
 from maintainer.delta.storage.failures.machine_failures import MISSING
 from maintainer.delta.storage.failures.store_answers import refuses_credentials, says_no_reason
 from maintainer.delta.storage.file_store import DeletedMany, FileStore, StoredFile, java_quote, local_path, one_spelling
+from maintainer.engine.store.store_pace import REQUEST_COUNT
+from maintainer.model.run.store_requests import StoreRequests
 
 _STATUS = re.compile(
     r"^\w*FileStatus\{path=(?P<path>.*?); ?isDirectory=(?P<dir>true|false); ?(?:length=(?P<length>\d+);)?.*?"
@@ -114,6 +116,7 @@ class HadoopFiles(FileStore):
         keys = list(uris)
         for start in range(0, len(keys), page):
             asked = {key: versions[uris[key]] for key in keys[start : start + page]}
+            REQUEST_COUNT.add(StoreRequests(deletions=1))  # S3A counts none of those that go through its client
             errors, made = self._jvm.delete_objects(self._fs, asked)
             kept.update((uris[key], why) for key, why in errors.items())
             markers.update((uris[key], marker) for key, marker in made.items())

@@ -13,6 +13,8 @@ from maintainer.delta.storage.file_identity import canonical
 from maintainer.delta.storage.file_store import DeletedMany, StoredFile
 from maintainer.delta.storage.hadoop_files import HadoopFiles, parse_statuses
 from maintainer.delta.storage.local_files import LocalFiles
+from maintainer.engine.store.store_pace import REQUEST_COUNT
+from maintainer.model.run.store_requests import StoreRequests
 
 S3 = (
     "Array(S3AFileStatus{path=s3a://b/t/p=a b/x.parquet; isDirectory=false; length=12; replication=1; "
@@ -137,10 +139,11 @@ def files_of(bucket: Bucket) -> HadoopFiles:
 
 
 def test_many_files_are_deleted_page_by_page_and_what_stays_is_named() -> None:
-    bucket = Bucket(2)
+    bucket, before = Bucket(2), REQUEST_COUNT.so_far
     uris = [*(f"s3a://lake/t/a%20{number}" for number in range(4)), "s3a://lake/t/kept"]
     done = files_of(bucket).delete_many(uris)
     assert done == DeletedMany({uris[4]: "AccessDenied: no"}, dict.fromkeys(uris[:4], "m1"))
+    assert REQUEST_COUNT.so_far - before == StoreRequests(deletions=3)
     assert (bucket.pages, bucket.closed) == ([["t/a 0", "t/a 1"], ["t/a 2", "t/a 3"], ["t/kept"]], 1)
 
 
