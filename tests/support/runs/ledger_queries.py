@@ -129,7 +129,6 @@ EXPECTED: Mapping[str, list[tuple[object, ...]]] = {
         ("crm.leads", "failed", "C702", 1, 2.0),
         ("sales.orders", "yielded", "C718", 1, 2.0),
     ],
-    "The same in money, by month": [("2026-11-01 00:00", 0.0003, 0.0)],
     "Tables in trouble": [("crm.leads", 1, "2026-11-16 22:00", "C702")],
 }
 """By the beginning of the sentence above the query."""
