@@ -309,9 +309,9 @@ def verify(project: Project, spec: RunSpec, request: VerifyRequest, on_problem: 
     """
     with _recorded(project, spec) as (opened, journal), opened.proving() as worker:
         request = replace(request, away=tables_out_of_reach(opened, (target.ref for target in request.targets)))
-        spec.engine.stages.began(f"verifying {count_of(len(request.targets), 'table')}")
-        webhook = webhook_of(project)
-        with handed_on(() if webhook is None else (webhook,), None, on_problem) as sink:
+        webhook, stage = webhook_of(project), f"verifying {count_of(len(request.targets), 'table')}"
+        hooks = () if webhook is None else (webhook,)
+        with spec.engine.stages.waiting(stage), handed_on(hooks, None, on_problem) as sink:
             return verify_tables(project, worker, journal, quarantine_events(project, journal, request, sink))
 
 

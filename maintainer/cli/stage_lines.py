@@ -58,6 +58,7 @@ class StageLines(StageListener):
         self._tick_seconds = tick_seconds
         self._said: set[str] = set()
         self._counts: dict[str, tuple[float, float]] = {}
+        self._waits: list[str] = []
         self._lock = threading.Lock()
 
     def began(self, stage: str) -> None:
@@ -79,7 +80,7 @@ class StageLines(StageListener):
 
     @contextmanager
     def waiting(self, stage: str) -> Iterator[None]:
-        """Print a wait at once. A terminal counts its seconds; elsewhere few lines say that it lasts."""
+        """Print a wait at once. A terminal counts seconds, of the inner one; elsewhere few lines say that it lasts."""
         if not self._is_new(stage):
             yield
             return
@@ -91,12 +92,14 @@ class StageLines(StageListener):
             self._print(f"{printable(stage)} ...")
         follow = self._tick if ticks else self._remind
         thread = threading.Thread(target=follow, args=(stage, started, ended), name="maintainer-wait", daemon=True)
+        self._waits.append(stage)
         thread.start()
         try:
             yield
         finally:
             ended.set()
             thread.join()
+            self._waits.remove(stage)
             if ticks:
                 self._write(self._ticking(stage, time.monotonic() - started).rstrip("\r") + "\n")
 
@@ -113,7 +116,8 @@ class StageLines(StageListener):
 
     def _tick(self, stage: str, started: float, ended: threading.Event) -> None:
         while not ended.wait(self._tick_seconds):
-            self._write(self._ticking(stage, time.monotonic() - started))
+            if self._waits[-1] == stage:
+                self._write(self._ticking(stage, time.monotonic() - started))
 
     def _remind(self, stage: str, started: float, ended: threading.Event) -> None:
         for seconds in STILL_WAITING_SECONDS:

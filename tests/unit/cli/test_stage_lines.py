@@ -45,6 +45,23 @@ def test_a_terminal_counts_and_leaves_the_cursor_where_the_next_line_begins(monk
     assert shown.count("\n") == 1
 
 
+def test_of_waits_within_one_another_the_innermost_counts_and_then_the_outer_one_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    screen = Screen(wanted=5)
+    lines = StageLines(screen, PLAIN, quiet=False, tick_seconds=0.05)
+    with lines.waiting("verifying 1 table"):
+        with lines.waiting("starting Spark"):
+            assert screen.enough.wait(20)
+        inner = screen.getvalue()
+        assert "verifying" not in inner.partition("starting Spark")[2]
+        deadline = time.monotonic() + 20
+        while "verifying" not in screen.getvalue()[len(inner) :]:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
 def test_what_fails_ends_its_line_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     screen = Screen()
