@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.line_plot import line_plot
 from examples.demo.lineitem import generator
-from maintainer.model.plan.step_parts import Strategy, ZOrderSettings
+from maintainer.model.plan.zorder_turn import Strategy, ZOrderSettings
 from maintainer.model.table.table_facts import DataFile, FileRange
 from maintainer.planning.curve.curve import bit_order, cut_curve
 from maintainer.planning.curve.curve_files import max_rows_of, tags_of

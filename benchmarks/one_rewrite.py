@@ -80,7 +80,7 @@ def build(spark: SparkSession, path: Path, shape: Shape, seed: int) -> None:
 
 def plan(facts: TableFacts, kind: str = "compact", lane: str = "spark") -> tuple[RewriteStep, Batch]:
     """Bins as the planner packs them: files in order up to the largest size; for a Z-order all files in one."""
-    from maintainer.model.plan.step_parts import Lane, LaneChoice
+    from maintainer.model.plan.lanes import Lane, LaneChoice
     from maintainer.model.plan.steps import Batch, Bin, CompactStep, ZOrderStep
     from maintainer.model.table.table_facts import DataFile
 

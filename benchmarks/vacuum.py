@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from maintainer.app.planning.reader_pool import read_for_planning
+from maintainer.app.planning.read_table import read_for_planning
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.spark.spark_session import open_session

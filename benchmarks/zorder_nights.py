@@ -46,7 +46,7 @@ from benchmarks.zorder_report import EVERY, WHOLE, Night, nights_of, report
 from examples.demo.lineitem import generate
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.journal.memory.table_records import Remembered
-from maintainer.model.plan.step_parts import Strategy
+from maintainer.model.plan.zorder_turn import Strategy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -219,7 +219,7 @@ class Course:
 
 def maintain(engine: DeltaTableEngine, course: Course) -> None:
     """What ``apply`` does with the table until it ends: plan, property, turns; without its ledger and later checks."""
-    from maintainer.app.planning.reader_pool import read_for_planning
+    from maintainer.app.planning.read_table import read_for_planning
     from maintainer.app.project_folders import Project
     from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
     from maintainer.model.table.commit_records import CommitStamp

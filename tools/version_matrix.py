@@ -16,8 +16,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from maintainer.delta.jvm import LAST_PATCH, TESTED_DELTA
-from maintainer.delta.spark.connectors import CONNECTORS
 from maintainer.delta.spark.installed_versions import hadoop_version
+from maintainer.delta.spark.pinned_jars import CONNECTORS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "features.md"

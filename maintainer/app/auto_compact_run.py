@@ -28,7 +28,7 @@ from maintainer.model.run.auto_compaction import (
     switch_of,
 )
 from maintainer.model.run.optimize_metrics import OptimizeMetrics
-from maintainer.model.run.outcome import CommitReceipt, Proof
+from maintainer.model.run.receipts import CommitReceipt, Proof
 from maintainer.model.table.commit_records import CommitStamp, CommitsWanted
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from maintainer.planning.auto_compact_plan import AutoCompactArguments, plan_auto_compact, settings_of

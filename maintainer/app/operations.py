@@ -17,6 +17,7 @@ from maintainer.app.lookback.hook_commits import append_hook_commits
 from maintainer.app.lookback.ledger_access import open_ledger
 from maintainer.app.lookback.report_files import write_run_pages
 from maintainer.app.lookback.run_history import in_a_row
+from maintainer.app.planning.gone_tables import remember_found
 from maintainer.app.planning.make_plan import (
     OnTable,
     PlanRequest,
@@ -26,7 +27,6 @@ from maintainer.app.planning.make_plan import (
     make_plan,
     new_policies,
 )
-from maintainer.app.planning.policy_places import remember_found
 from maintainer.app.project_folders import Project
 from maintainer.app.running.apply_plan import (
     RunSurroundings,
@@ -66,7 +66,8 @@ from maintainer.journal.ledger.ledger_rebuild import LedgerStore
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.auto_compaction import SESSION_ENABLED
 from maintainer.model.run.commit_verdict import VerifyRun
-from maintainer.model.run.outcome import RunOutcome, UndeleteReceipt
+from maintainer.model.run.outcome import RunOutcome
+from maintainer.model.run.receipts import UndeleteReceipt
 from maintainer.policy.project.policy_changes import policies_at
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.plan.plan_markdown import Comparison

@@ -26,7 +26,7 @@ from maintainer.engine.session_options import SILENT, StageListener
 from maintainer.errors import MaintainerError
 from maintainer.errors.foreign_text import printable
 from maintainer.execution.fleet.fleet_bounds import parse_batches
-from maintainer.model.plan.step_parts import Lane
+from maintainer.model.plan.lanes import Lane
 from maintainer.planning.plan_input import PlanOptions
 from maintainer.policy.project.policy_project import load_project
 from maintainer.policy.project.project_settings import Budget

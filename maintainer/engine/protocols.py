@@ -18,7 +18,7 @@ from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import MaintainerError
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.run.commit_verdict import CommitVerification
-from maintainer.model.run.outcome import CommitReceipt, Proof, UndeleteReceipt, VacuumReceipt
+from maintainer.model.run.receipts import CommitReceipt, Proof, UndeleteReceipt, VacuumReceipt
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
 from maintainer.model.table.storage_facts import MarkedFile, VacuumHistory
 from maintainer.model.table.table_facts import (

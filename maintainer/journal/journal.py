@@ -23,8 +23,9 @@ from maintainer.journal.memory.past_runs import recorded_step
 from maintainer.journal.memory.recorded_outcome import RunFold
 from maintainer.journal.memory.table_records import update_state
 from maintainer.journal.stop_request import STOPS
-from maintainer.model.run.outcome import CommitReceipt, RunOutcome, VacuumReceipt
+from maintainer.model.run.outcome import RunOutcome
 from maintainer.model.run.progress import RunFinished, Verified
+from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt
 from maintainer.model.run.run_events import (
     DURABLE,
     Accepted,

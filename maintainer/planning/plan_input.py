@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import date
 
-from maintainer.model.plan.step_parts import Lane
+from maintainer.model.plan.lanes import Lane
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 

@@ -23,7 +23,8 @@ from maintainer.engine.protocols import VersionReader
 from maintainer.errors import MaintainerError
 from maintainer.model.plan.plan import CheckedExpectation, Checks, ContentCheck, RowCountCheck
 from maintainer.model.plan.steps import Batch
-from maintainer.model.run.outcome import Assertion, CommitReceipt, FileFigures, Proof, VacuumReceipt, Verdict
+from maintainer.model.run.outcome import Assertion
+from maintainer.model.run.receipts import CommitReceipt, FileFigures, Proof, VacuumReceipt, Verdict
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.verification import great_expectations_suite as gx
 from maintainer.verification.expectation_checks import Verdicts, check_expectations

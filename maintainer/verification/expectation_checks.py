@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from maintainer.model.plan.plan import CheckedExpectation
-from maintainer.model.run.outcome import NOT_OURS, Assertion, Verdict
+from maintainer.model.run.outcome import NOT_OURS, Assertion
+from maintainer.model.run.receipts import Verdict
 from maintainer.verification.great_expectations_suite import Validated
 
 ORDER_DEPENDENT = frozenset({"expect_column_values_to_be_decreasing", "expect_column_values_to_be_increasing"})

@@ -24,7 +24,8 @@ from typing import Any
 
 from maintainer.errors import EnvironmentUnfit, ProjectError
 from maintainer.model.plan.plan import CheckedExpectation
-from maintainer.model.run.outcome import Assertion, Verdict
+from maintainer.model.run.outcome import Assertion
+from maintainer.model.run.receipts import Verdict
 from maintainer.verification.verification_result import Pair, figures_by_name
 
 LOCK_TIMEOUT_SECONDS = 3600.0

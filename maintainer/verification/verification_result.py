@@ -13,7 +13,8 @@ from typing import Any, Protocol
 from maintainer.engine.protocols import VersionReader
 from maintainer.model.plan.plan import CheckedExpectation, Checks
 from maintainer.model.plan.steps import Batch
-from maintainer.model.run.outcome import Assertion, CommitReceipt, VacuumReceipt, Verdict
+from maintainer.model.run.outcome import Assertion
+from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt, Verdict
 from maintainer.model.table.table_facts import TableFacts
 
 

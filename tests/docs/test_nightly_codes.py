@@ -22,7 +22,8 @@ from maintainer.execution.table.tables_without_steps import problem_without_step
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.exit_codes import BUG_CODE, exit_code, plan_exit_code
-from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.planner import assemble, problem_plan
 from maintainer.report.run.outcome_text import STEP_ENDS

@@ -11,9 +11,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from maintainer.model.closed_types import assert_never
+from maintainer.model.plan.layout_tags import LIQUID, ZCUBE_ID_TAG
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.step_parts import LIQUID, ZCUBE_ID_TAG
 from maintainer.model.plan.steps import (
     Bin,
     ClusterStep,

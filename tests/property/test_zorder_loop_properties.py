@@ -7,7 +7,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maintainer.model.plan.step_parts import Strategy
+from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.planning.curve.curve_files import CurveFile, curve_files
 from maintainer.planning.zorder.turn_strategies import leveled_groups
 from tests.support.tables.curve_lake import CurveLake, Row, revision_of, settings_of

@@ -9,7 +9,7 @@ from examples.demo.demo_proof import compare, look_up, read_content, rows_that_d
 from examples.demo.demo_session import append, data_files, newest_version, quoted
 from maintainer.app import operations
 from maintainer.app.planning.make_plan import PlanRequest, make_plan
-from maintainer.app.planning.reader_pool import plan_beside_writers, read_for_planning
+from maintainer.app.planning.read_table import plan_beside_writers, read_for_planning
 from maintainer.app.project_folders import PolicyProblems, Project
 from maintainer.app.running.apply_plan import apply_plan, check_saved_plan, open_journal
 from maintainer.app.running.watch_loop import WatchBounds, watch
@@ -131,10 +131,8 @@ from maintainer.journal.memory.place_records import Streak
 from maintainer.journal.memory.table_records import remembered, update_state
 from maintainer.journal.store.store_documents import documents_in
 from maintainer.model.codec import encode as encode_document
-from maintainer.model.plan.plan import CheckedExpectation, Checks, ContentCheck, Plan, Problem, TablePlan, TableState
-from maintainer.model.plan.plan_document import digest_of, from_json, to_document, to_json
-from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.step_parts import (
+from maintainer.model.plan.lanes import Codec, Lane, LaneChoice
+from maintainer.model.plan.layout_tags import (
     CURVE_CUBE_TAG,
     ELEMENTS_TAG,
     LIQUID,
@@ -143,13 +141,11 @@ from maintainer.model.plan.step_parts import (
     STRATEGY_TAG,
     ZCUBE_COLUMNS_TAG,
     ZCUBE_ID_TAG,
-    Codec,
-    Lane,
-    LaneChoice,
-    RewriteRequest,
-    Strategy,
-    Turn,
 )
+from maintainer.model.plan.plan import CheckedExpectation, Checks, ContentCheck, Plan, Problem, TablePlan, TableState
+from maintainer.model.plan.plan_document import digest_of, from_json, to_document, to_json
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.steps import (
     Batch,
     BatchedStep,
@@ -163,22 +159,12 @@ from maintainer.model.plan.steps import (
     VacuumStep,
     ZOrderStep,
 )
+from maintainer.model.plan.zorder_turn import Strategy, Turn
 from maintainer.model.run.auto_compaction import RUN_PREFIX, AutoCompactResult, AutoCompactStatus, SwitchSource
 from maintainer.model.run.commit_verdict import CheckResult, CommitVerification
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.run.optimize_metrics import DeletionVectorStats, ZOrderFileStats
-from maintainer.model.run.outcome import (
-    CommitReceipt,
-    Fingerprint,
-    Proof,
-    RunOutcome,
-    StepOutcome,
-    StepStatus,
-    TableOutcome,
-    TableStatus,
-    VacuumReceipt,
-    Verdict,
-)
+from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import (
     Phase,
     RunFinished,
@@ -189,6 +175,7 @@ from maintainer.model.run.progress import (
     TableFinished,
     TableStarted,
 )
+from maintainer.model.run.receipts import CommitReceipt, Fingerprint, Proof, VacuumReceipt, Verdict
 from maintainer.model.run.results_document import run_from_json, run_to_json
 from maintainer.model.run.run_events import Intent
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted

@@ -27,7 +27,7 @@ TARGETS: dict[str, tuple[Source, ...]] = {
     ),
     "lanes": (
         Source("maintainer/planning/selection/lane_choice.py"),
-        Source("maintainer/model/plan/step_parts.py"),
+        Source("maintainer/model/plan/lanes.py"),
         Source("maintainer/delta/rewrite/bin_work.py"),
     ),
     "protection": (

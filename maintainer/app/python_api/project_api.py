@@ -20,8 +20,8 @@ from maintainer.app.selection.managed_search import needs_session, search_tables
 from maintainer.app.selection.run_spec import RunSpec, SelectionOptions
 from maintainer.app.status.written_report import write_report
 from maintainer.execution.fleet.fleet_bounds import parse_batches
+from maintainer.model.plan.lanes import Lane
 from maintainer.model.plan.plan import as_problem
-from maintainer.model.plan.step_parts import Lane
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.run.progress import ProgressSink
 from maintainer.planning.plan_input import PlanOptions

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import click
 
 from maintainer.app import operations
+from maintainer.app.planning.gone_tables import tables_found_before
 from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.planning.plan_output import read_saved_plan
-from maintainer.app.planning.policy_places import tables_found_before
 from maintainer.app.running.run_control import stop_run
 from maintainer.app.running.run_listener import RunListener, RunResult
 from maintainer.app.running.watch_loop import WatchBounds

@@ -58,7 +58,8 @@ from maintainer.errors import (
     TableError,
 )
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
-from maintainer.model.run.outcome import (
+from maintainer.model.run.progress import Phase
+from maintainer.model.run.receipts import (
     CommitReceipt,
     FileFigures,
     PlanDifference,
@@ -66,7 +67,6 @@ from maintainer.model.run.outcome import (
     UndeleteReceipt,
     VacuumReceipt,
 )
-from maintainer.model.run.progress import Phase
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.storage_facts import MarkedFile
 from maintainer.model.table.table_facts import PartitionValues, TableFacts

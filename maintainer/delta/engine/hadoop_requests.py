@@ -27,9 +27,6 @@ COUNTERS: Mapping[str, tuple[str, ...]] = {
 """S3A's counters of each kind of request."""
 
 
-S3 = "s3"
-
-
 @dataclass
 class HadoopRequests:
     """Counts for one session, from call to call."""
@@ -45,7 +42,7 @@ class HadoopRequests:
         if not self.lease.has_java:
             return StoreRequests()
         stores = {f"{place.scheme}://{place.netloc}" for place in map(urlsplit, addresses) if place.netloc}
-        if any(store_kind(store).spelled != S3 for store in stores):
+        if any(store_kind(store).spelled != "s3" for store in stores):
             return None
         fresh = StoreRequests()
         for store in stores:

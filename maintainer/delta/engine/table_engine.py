@@ -45,31 +45,14 @@ from maintainer.engine.protocols import BeforeCommit, DeletionGuard
 from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import CheckImpossible, TableError
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
-from maintainer.model.run.outcome import CommitReceipt, UndeleteReceipt, VacuumReceipt
 from maintainer.model.run.progress import Phase
+from maintainer.model.run.receipts import CommitReceipt, UndeleteReceipt, VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.storage_facts import MarkedFile
 from maintainer.model.table.table_facts import PartitionValues, TableFacts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-def _refuse_live(facts: TableFacts, what: str, named: str | None) -> None:
-    if named is not None:
-        raise CheckImpossible(
-            f"{what}: none of them is removed", code="V504", where=facts.ref.identifier, found=named,
-            help="somebody committed them; look at the table's history",
-        )  # fmt: skip
-
-
-def _is_removed(storage: TableStorage, path: str) -> bool:
-    try:
-        storage.delete(storage.uri(path))
-    except Exception:
-        return False
-    return True
-
 
 FaultHook = Callable[[TableStorage, list[WrittenFile]], None]
 
@@ -324,3 +307,19 @@ class DeltaEngine:
             self._stops[name].set()
         if self._lease.is_started:
             self._lease.spark.sparkContext.cancelJobGroup(name)
+
+
+def _refuse_live(facts: TableFacts, what: str, named: str | None) -> None:
+    if named is not None:
+        raise CheckImpossible(
+            f"{what}: none of them is removed", code="V504", where=facts.ref.identifier, found=named,
+            help="somebody committed them; look at the table's history",
+        )  # fmt: skip
+
+
+def _is_removed(storage: TableStorage, path: str) -> bool:
+    try:
+        storage.delete(storage.uri(path))
+    except Exception:
+        return False
+    return True

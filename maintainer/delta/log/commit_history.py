@@ -13,14 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from maintainer.delta.storage.table_log import LogEntry, TableLog, commits_among
-from maintainer.model.table.commit_records import (
-    MAX_COMMITS_READ,
-    CommitsRead,
-    CommitStamp,
-    CommitsWanted,
-    TableCommit,
-    doubts_about,
-)
+from maintainer.model.table.commit_records import MAX_COMMITS_READ, CommitsRead, CommitStamp, CommitsWanted, TableCommit
+from maintainer.model.table.statistics_writers import doubts_about
 
 _FILES_ADDED = ("numAddedFiles", "numFilesAdded", "num_added_files", "numTargetFilesAdded", "numFiles")
 _FILES_REMOVED = (

@@ -10,7 +10,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from maintainer.model.plan.step_parts import DROPPED_COLUMNS_TAG, LIQUID, ZCUBE_ID_TAG
+from maintainer.model.plan.layout_tags import DROPPED_COLUMNS_TAG, LIQUID, ZCUBE_ID_TAG
 from maintainer.model.plan.steps import Batch, Bin, ClusterStep, PurgeStep, RewriteStep
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.selection.schema_columns import dropped_columns_digest

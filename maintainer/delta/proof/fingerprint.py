@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from maintainer.delta.log.schema_names import quote
-from maintainer.model.run.outcome import Fingerprint
+from maintainer.model.run.receipts import Fingerprint
 
 PREFIXES = ("maintainer-a", "maintainer-b")
 _LOW_BITS = 22

@@ -22,7 +22,7 @@ from maintainer.delta.proof.second_engine.duckdb_rows import ComparedFile, judge
 from maintainer.delta.proof.statistics_figures import Measured, statistics_columns
 from maintainer.delta.storage.file_store import FilesHere
 from maintainer.delta.storage.table_log import TableLog
-from maintainer.model.run.outcome import Fingerprint
+from maintainer.model.run.receipts import Fingerprint
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

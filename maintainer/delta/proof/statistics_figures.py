@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from maintainer.delta.log.schema_names import quote
-from maintainer.model.run.outcome import Fingerprint
+from maintainer.model.run.receipts import Fingerprint
 
 MAX_COLUMNS = 40
 """Columns whose statistics one Spark job checks: more than Delta collects by default (32)."""

@@ -24,7 +24,7 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.engine.step_meter import StepMeter, polled
 from maintainer.errors import CommitNotLanded
-from maintainer.model.plan.step_parts import SourceStatistics
+from maintainer.model.plan.lanes import SourceStatistics
 from maintainer.model.plan.steps import Bin, RewriteStep
 from maintainer.model.table.table_facts import TableFacts
 

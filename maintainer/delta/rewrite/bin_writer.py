@@ -24,7 +24,7 @@ from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.spark_lane import write_by_spark
 from maintainer.errors import raise_from
 from maintainer.model.closed_types import assert_never
-from maintainer.model.plan.step_parts import Lane, LaneChoice
+from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.steps import Bin
 
 PROCESSORS = os.cpu_count() or 1

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from maintainer.delta.log.schema_names import quote, table_schema
 from maintainer.delta.snapshot.column_statistics import parse_statistics, physical_path, range_in
 from maintainer.errors import CommitConflict, CommitNotLanded
-from maintainer.model.plan.step_parts import Turn
 from maintainer.model.plan.steps import Bin, RewriteStep, ZOrderStep
+from maintainer.model.plan.zorder_turn import Turn
 from maintainer.planning.curve.curve import bit_order, cut_curve
 from maintainer.planning.curve.curve_files import files_of_pieces, max_rows_of, tags_of
 from maintainer.planning.curve.revision import PROPERTY_PREFIX, Revision, read_revision

@@ -36,7 +36,7 @@ from maintainer.delta.storage.failures.engine_failures import message_of
 from maintainer.delta.storage.fetched_files import SCRATCH_ROOM
 from maintainer.delta.storage.file_store import FilesHere
 from maintainer.engine.process_loss import is_engine_lost
-from maintainer.model.plan.step_parts import Lane
+from maintainer.model.plan.lanes import Lane
 from maintainer.model.product_version import __version__
 
 if TYPE_CHECKING:

@@ -21,14 +21,8 @@ from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.delta.rewrite.commit.batch_transaction import begin
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.model.closed_types import TextEnum, assert_never
-from maintainer.model.plan.step_parts import (
-    MAX_DELETED_ROWS,
-    NOTHING_JUDGED,
-    Lane,
-    LaneUse,
-    SourceStatistics,
-)
-from maintainer.model.run.outcome import Fingerprint
+from maintainer.model.plan.lanes import MAX_DELETED_ROWS, NOTHING_JUDGED, Lane, LaneUse, SourceStatistics
+from maintainer.model.run.receipts import Fingerprint
 from maintainer.model.table.table_features import keeps_row_ids
 
 _LOG = logging.getLogger(__name__)

@@ -41,9 +41,9 @@ from maintainer.delta.transaction.small_log_files import is_kernels
 from maintainer.engine.step_meter import StepMeter, polled
 from maintainer.errors import CommitNotLanded, FileAbsent, FileUnreadable, MaintainerError, raise_from
 from maintainer.errors.missing_files import missing_before
-from maintainer.model.plan.step_parts import LaneChoice, SourceStatistics
+from maintainer.model.plan.lanes import LaneChoice, SourceStatistics
 from maintainer.model.plan.steps import Batch, RewriteStep
-from maintainer.model.run.outcome import Fingerprint
+from maintainer.model.run.receipts import Fingerprint
 from maintainer.model.table.table_facts import TableFacts
 
 if TYPE_CHECKING:

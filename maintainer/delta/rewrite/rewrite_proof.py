@@ -27,9 +27,9 @@ from maintainer.delta.rewrite.commit.carried_deletes import Carried
 from maintainer.delta.rewrite.proof_parts import ProofPart, figures_of_files, lane_uses, parts_of
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.errors import FileAbsent, MaintainerError, TableError, VerificationFailed
-from maintainer.model.plan.step_parts import NOTHING_JUDGED
-from maintainer.model.run.outcome import Fingerprint, Proof
+from maintainer.model.plan.lanes import NOTHING_JUDGED
 from maintainer.model.run.progress import Phase
+from maintainer.model.run.receipts import Fingerprint, Proof
 
 COLLECTS_STATISTICS = "spark.databricks.delta.stats.collect"
 

@@ -25,7 +25,7 @@ from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.errors import CommitNotLanded
 from maintainer.model.plan.steps import Bin, ClusterStep, CompactStep, RewriteStep, ZOrderStep
-from maintainer.model.run.outcome import Fingerprint
+from maintainer.model.run.receipts import Fingerprint
 from maintainer.model.table.table_features import keeps_row_ids
 
 if TYPE_CHECKING:

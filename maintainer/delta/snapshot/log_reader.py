@@ -25,8 +25,9 @@ from maintainer.delta.log.write_history import paths_of_rewrites, paths_of_zorde
 from maintainer.delta.storage.failures.engine_failures import is_store_silent, no_table, not_delta
 from maintainer.delta.storage.failures.store_answers import KeysRefused
 from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.known_versions import KnownVersion, KnownVersions
 from maintainer.delta.storage.table_log import TableLog
-from maintainer.delta.storage.table_storage import KnownVersion, KnownVersions, TableStorage
+from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import TableError
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.log_names import LOG_FOLDER, is_of_log

@@ -16,64 +16,12 @@ if it has one, and its SHA-256.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from maintainer.delta.spark.installed_versions import HADOOP_VERSION, hadoop_version
+from maintainer.delta.spark.pinned_jars import CONNECTORS
 from maintainer.errors import EnvironmentUnfit
-
-_DELTA = "delta-"
-
-
-@dataclass(frozen=True, slots=True)
-class Jar:
-    """One JAR of a Maven repository, pinned by its digest."""
-
-    organisation: str
-    artifact: str
-    version: str
-    classifier: str | None
-    sha256: str
-
-    @property
-    def file_name(self) -> str:
-        """The name the file has in the repository and in our folder."""
-        classifier = "" if self.classifier is None else f"-{self.classifier}"
-        return f"{self.artifact}-{self.version}{classifier}.jar"
-
-
-def _pinned() -> dict[str, tuple[Jar, ...]]:
-    """The JARs by what needs them, in the order of the file."""
-    pinned: dict[str, tuple[Jar, ...]] = {}
-    for line in Path(__file__).with_name("pinned_jars.txt").read_text(encoding="ascii").splitlines():
-        needed_by, coordinates, sha256 = line.split()
-        organisation, artifact, version, *classifier = coordinates.split(":")
-        jar = Jar(organisation, artifact, version, classifier[0] if classifier else None, sha256)
-        what, _, hadoops = needed_by.partition("@")
-        for name in [f"{what}@{hadoop}" for hadoop in hadoops.split(",")] if hadoops else [what]:
-            pinned[name] = (*pinned.get(name, ()), jar)
-    return pinned
-
-
-_PINNED = _pinned()
-CONNECTORS: Mapping[tuple[str, str], tuple[Jar, ...]] = {
-    (kind, hadoop): jars
-    for kind, _, hadoop, jars in ((*name.partition("@"), jars) for name, jars in _PINNED.items())
-    if hadoop
-}
-"""The JARs of each kind of object store for a version of Hadoop, the connector itself first."""
-
-
-def delta_jars(spark_line: str, delta: str) -> tuple[Jar, ...]:
-    """Return the four JARs of a release of Delta for a line of Spark, Delta's own first."""
-    return (*_PINNED[f"{_DELTA}{delta}-spark-{spark_line}"], *_PINNED[f"{_DELTA}{delta}"])
-
-
-def connector_jars(kinds: Iterable[str], hadoop: str) -> tuple[Jar, ...]:
-    """Return the JARs that some kinds of object store need with a version of Hadoop, each kind once."""
-    return tuple(jar for kind in dict.fromkeys(kinds) for jar in CONNECTORS[kind, hadoop])
-
 
 S3_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 GCS_CLASS = "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem"

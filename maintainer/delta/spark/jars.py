@@ -20,7 +20,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
-from maintainer.delta.spark.connectors import Jar, connector_jars, delta_jars
 from maintainer.delta.spark.installed_versions import (
     DELTA_VERSION,
     HADOOP_VERSION,
@@ -31,6 +30,7 @@ from maintainer.delta.spark.installed_versions import (
     spark_line,
 )
 from maintainer.delta.spark.java_home import Java, run_java
+from maintainer.delta.spark.pinned_jars import Jar, connector_jars, delta_jars
 from maintainer.errors import EnvironmentUnfit
 from maintainer.journal.folder.cache_home import HOME_VARIABLE, cache_home
 

@@ -34,8 +34,8 @@ from maintainer.delta.storage.file_store import (
     java_quote,
 )
 from maintainer.engine.store.object_storage import PROBE, REQUESTS_ABREAST, ObjectStorage
+from maintainer.engine.store.request_count import LISTED_AT_ONCE
 from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, NOT_TRUSTED, REFUSED, StoreFailure
-from maintainer.engine.store.store_pace import LISTED_AT_ONCE
 from maintainer.engine.store.stored_object import StoredObject
 
 MOST_LISTED = 200_000

@@ -32,7 +32,7 @@ from maintainer.engine.process_loss import is_engine_lost
 from maintainer.errors import CommitConflict, CommitNotLanded, CommitUnknown, Interrupted, MaintainerError
 from maintainer.model.plan.steps import Batch
 from maintainer.model.run.optimize_metrics import FileSizeMetrics
-from maintainer.model.run.outcome import CommitReceipt
+from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.storage_facts import file_sizes
 

@@ -16,7 +16,7 @@ from maintainer.delta.transaction.small_log_files import checksum_taken_over, wr
 from maintainer.engine.protocols import BeforeCommit
 from maintainer.errors import CommitConflict, CommitNotLanded, TableError
 from maintainer.model.plan.steps import SetPropertiesStep
-from maintainer.model.run.outcome import CommitReceipt
+from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts
 

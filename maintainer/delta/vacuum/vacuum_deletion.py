@@ -34,7 +34,7 @@ from maintainer.engine.protocols import BeforeCommit, DeletionGuard
 from maintainer.errors import CommitConflict, Refused, VerificationFailed
 from maintainer.errors.missing_files import files_gone_help
 from maintainer.model.plan.steps import VacuumStep
-from maintainer.model.run.outcome import VacuumReceipt
+from maintainer.model.run.receipts import VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import RemovedFile, TableFacts
 from maintainer.planning.vacuum.deletion_limits import refuse_trash

@@ -26,7 +26,7 @@ from maintainer.delta.verify.second_engine_rows import same_rows
 from maintainer.delta.verify.version_reader import SKIPS_FILES, DeltaVersionReader
 from maintainer.errors import EnvironmentUnfit, TableError
 from maintainer.model.run.commit_verdict import CheckResult, CommitCheck
-from maintainer.model.run.outcome import Fingerprint
+from maintainer.model.run.receipts import Fingerprint
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.units import count_of

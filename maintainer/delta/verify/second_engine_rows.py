@@ -18,8 +18,8 @@ from maintainer.delta.proof.statistics_figures import FileFigures, Measured, sta
 from maintainer.delta.storage.file_store import FilesHere, TransferError
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
-from maintainer.model.plan.step_parts import MAX_DELETED_ROWS
-from maintainer.model.run.outcome import Fingerprint
+from maintainer.model.plan.lanes import MAX_DELETED_ROWS
+from maintainer.model.run.receipts import Fingerprint
 from maintainer.model.table.table_features import keeps_row_ids
 
 _LOG = logging.getLogger(__name__)

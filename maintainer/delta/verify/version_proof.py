@@ -27,8 +27,8 @@ from maintainer.delta.spark.session_settings import PADS_CHAR
 from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.log_paths import file_uri
 from maintainer.delta.storage.table_log import TableLog
-from maintainer.model.plan.step_parts import SourceStatistics
-from maintainer.model.run.outcome import Proof
+from maintainer.model.plan.lanes import SourceStatistics
+from maintainer.model.run.receipts import Proof
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.model.table.table_features import keeps_row_ids
 

@@ -20,7 +20,7 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, LiveFiles, LiveFilesReader
 from maintainer.delta.transaction.requirements import refuse_unsafe_reads
 from maintainer.delta.verify.version_proof import VERSION_SETTINGS, FilesOfVersion
-from maintainer.model.plan.step_parts import MAX_DELETED_ROWS
+from maintainer.model.plan.lanes import MAX_DELETED_ROWS
 from maintainer.model.table.table_facts import DataFile, TableFacts
 
 if TYPE_CHECKING:

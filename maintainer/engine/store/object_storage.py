@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from maintainer.engine.store.cloud_settings import StoreSettings, hidden_from_environment
+from maintainer.engine.store.request_count import REQUEST_COUNT, lists_of, writes_of
 from maintainer.engine.store.store_failures import (
     NO_CONDITIONS,
     UNREACHABLE,
@@ -27,7 +28,7 @@ from maintainer.engine.store.store_failures import (
     store_failure,
     translated,
 )
-from maintainer.engine.store.store_pace import REQUEST_COUNT, StorePace, lists_of, writes_of
+from maintainer.engine.store.store_pace import StorePace
 from maintainer.engine.store.stored_object import ObjectBody, StoredObject, condition_of, stored_object, tag_of
 from maintainer.errors import EnvironmentUnfit
 from maintainer.model.run.store_requests import StoreRequests

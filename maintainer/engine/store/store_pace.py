@@ -4,8 +4,7 @@ A store that throttles answers every client so. If each thread repeats its own r
 were refused; so the first refusal holds all of them back, halves how many may wait for an answer side by side, and
 each answer lets a few more through.
 
-Each request is counted as it is sent. obstore pages through a listing, and sends a large file in parts, without a word:
-these are counted by their sizes, as S3 has them. What it sends again by itself is not known.
+Each request is counted as it is sent (``request_count``).
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from maintainer.engine.store.request_count import REQUEST_COUNT
 from maintainer.engine.store.store_failures import BUSY, StoreFailure
 from maintainer.model.run.store_requests import StoreRequests
 
@@ -27,45 +27,6 @@ SILENT_TRIES = 2
 
 ANSWERS_FOR_ONE_MORE = 4
 """Answers after which one request more is let through at once."""
-
-
-LISTED_AT_ONCE = 1000
-"""Objects that one LIST request returns."""
-
-ONE_PUT_BYTES = 5 << 20
-"""obstore sends a larger body in parts of this size, unless it is told another one."""
-
-
-class RequestCount:
-    """Counts requests to all stores together. Used by all threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._sent = StoreRequests()
-
-    def add(self, requests: StoreRequests) -> None:
-        """Count requests that are sent."""
-        with self._lock:
-            self._sent += requests
-
-    @property
-    def so_far(self) -> StoreRequests:
-        """Those that were sent until now."""
-        with self._lock:
-            return self._sent
-
-
-REQUEST_COUNT = RequestCount()
-
-
-def lists_of(num_names: int) -> StoreRequests:
-    """Return the requests that a listing of so many names takes."""
-    return StoreRequests(lists=max(1, -(-num_names // LISTED_AT_ONCE)))
-
-
-def writes_of(size_bytes: int, one_put_bytes: int = ONE_PUT_BYTES, part_bytes: int = ONE_PUT_BYTES) -> StoreRequests:
-    """Return the requests that write an object: one, or its parts with one before and one after them."""
-    return StoreRequests(writes=1 if size_bytes <= one_put_bytes else 2 - -size_bytes // part_bytes)
 
 
 class StorePace:

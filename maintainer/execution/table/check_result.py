@@ -8,8 +8,8 @@ from typing import Any
 from maintainer.errors import CheckImpossible, Interrupted, VerificationFailed
 from maintainer.errors.missing_files import files_gone_help
 from maintainer.execution.table.table_worker import StepWork, TableWorker
-from maintainer.model.run.outcome import CommitReceipt, VacuumReceipt, Verdict
 from maintainer.model.run.progress import Verified
+from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt, Verdict
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.verification.verification_result import Verification
 

@@ -26,7 +26,7 @@ from maintainer.execution.table.commit_conditions import check_quiet
 from maintainer.execution.table.deletion_record import deletion_receipt, fate_of, receipt_from_log
 from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.model.plan.plan import Problem
-from maintainer.model.run.outcome import CommitReceipt, Proof, VacuumReceipt
+from maintainer.model.run.receipts import CommitReceipt, Proof, VacuumReceipt
 from maintainer.model.run.run_events import Fate, Intent, Result, Writing, named
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import PartitionValues, TableFacts

@@ -13,7 +13,7 @@ from maintainer.journal.memory.past_runs import recorded_step
 from maintainer.model.plan.plan_document import from_json
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.amounts import Amounts
-from maintainer.model.run.outcome import CommitReceipt, VacuumReceipt
+from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt
 from maintainer.model.run.run_events import Fate, Intent
 from maintainer.model.table.commit_records import CommitStamp, CommitsWanted
 from maintainer.model.table.table_facts import RemovedFile, TableFacts

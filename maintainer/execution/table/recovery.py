@@ -16,7 +16,7 @@ from maintainer.errors import CheckImpossible
 from maintainer.execution.table.check_result import check_event, take_verification
 from maintainer.execution.table.deletion_record import fate_of, receipt_from_log, settled_deletion
 from maintainer.execution.table.table_worker import StepWork, TableWorker
-from maintainer.model.run.outcome import CommitReceipt
+from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.run.run_events import Fate, Intent, Writing
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts, TableRecord

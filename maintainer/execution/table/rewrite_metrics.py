@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from maintainer.execution.table.table_worker import StepWork
+from maintainer.model.plan.layout_tags import ZORDER_TAG, zorder_tag_value
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.step_parts import ZORDER_TAG, zorder_tag_value
 from maintainer.model.plan.steps import REWRITE_KINDS, Batch, ClusterStep, RewriteStep, ZOrderStep
 from maintainer.model.run.optimize_metrics import (
     NO_FILES,
@@ -18,7 +18,7 @@ from maintainer.model.run.optimize_metrics import (
     ZOrderFileStats,
     ZOrderStats,
 )
-from maintainer.model.run.outcome import CommitReceipt
+from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.table.table_facts import FilesSeen, TableFacts
 from maintainer.planning.operations.clustering import cube_of
 

@@ -37,7 +37,6 @@ from maintainer.journal.leases import Lease
 from maintainer.journal.memory.table_records import TablePast
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import Observed, Problem, TablePlan, TableState
-from maintainer.model.plan.step_parts import ZOrderSettings
 from maintainer.model.plan.steps import (
     BatchedStep,
     RewriteStep,
@@ -46,6 +45,7 @@ from maintainer.model.plan.steps import (
     VacuumStep,
     ZOrderStep,
 )
+from maintainer.model.plan.zorder_turn import ZOrderSettings
 from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import Phase, StepFinished, StepStarted
 from maintainer.model.table.table_facts import TableRecord

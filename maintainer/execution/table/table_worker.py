@@ -10,9 +10,10 @@ from maintainer.execution.run.cancellation import TableControl
 from maintainer.execution.run.run_context import RunContext
 from maintainer.journal.leases import Lease
 from maintainer.model.plan.plan import TablePlan
-from maintainer.model.plan.step_parts import LayoutChange, TurnOutcome
 from maintainer.model.plan.steps import Batch, VacuumStep
-from maintainer.model.run.outcome import Assertion, CommitReceipt, VacuumReceipt
+from maintainer.model.plan.zorder_turn import LayoutChange, TurnOutcome
+from maintainer.model.run.outcome import Assertion
+from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt
 from maintainer.model.table.table_facts import LayoutBoxes, TableFacts
 
 

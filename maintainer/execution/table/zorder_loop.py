@@ -16,8 +16,9 @@ from maintainer.errors import CommitConflict, MaintainerError, TableAltered
 from maintainer.execution.table.commit_conditions import check_window
 from maintainer.execution.table.step_runs import commit_properties, run_batch, run_rewrite
 from maintainer.execution.table.table_worker import StepWork, TableWorker
-from maintainer.model.plan.step_parts import ZORDER_TAG, LayoutFigures, TurnOutcome, zorder_tag_value
+from maintainer.model.plan.layout_tags import ZORDER_TAG, zorder_tag_value
 from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
+from maintainer.model.plan.zorder_turn import LayoutFigures, TurnOutcome
 from maintainer.model.run.outcome import StepStatus
 from maintainer.model.run.run_events import Turned
 from maintainer.model.table.table_facts import TableFacts

@@ -24,14 +24,8 @@ from maintainer.model.plan.steps import (
     VacuumStep,
 )
 from maintainer.model.run.amounts import Amounts, proofs_of
-from maintainer.model.run.outcome import (
-    CommitReceipt,
-    RunOutcome,
-    StepOutcome,
-    StepStatus,
-    TableOutcome,
-    Verdict,
-)
+from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome
+from maintainer.model.run.receipts import CommitReceipt, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 from maintainer.engine.protocols import TablePlaces, is_one_place
 from maintainer.model.plan.steps import REWRITE_KINDS, StepKind
-from maintainer.model.run.outcome import CommitReceipt, StepOutcome, StepStatus, TableStatus, VacuumReceipt
+from maintainer.model.run.outcome import StepOutcome, StepStatus, TableStatus
 from maintainer.model.run.progress import StepFinished, TableFinished, Verified
+from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt
 from maintainer.model.run.run_events import DELETED, Accepted, Fate, Listed, Quarantined, Result, RunEvent
 from maintainer.model.table.table_facts import TableRecord
 

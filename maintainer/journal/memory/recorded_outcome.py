@@ -12,11 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
-from maintainer.model.plan.step_parts import TurnOutcome
 from maintainer.model.plan.steps import Step, StepKind
+from maintainer.model.plan.zorder_turn import TurnOutcome
 from maintainer.model.run.outcome import (
     Assertion,
-    CommitReceipt,
     Preparation,
     RunEnd,
     RunOutcome,
@@ -24,8 +23,6 @@ from maintainer.model.run.outcome import (
     StepStatus,
     TableOutcome,
     TableStatus,
-    VacuumReceipt,
-    Verdict,
 )
 from maintainer.model.run.progress import (
     RunFinished,
@@ -36,6 +33,7 @@ from maintainer.model.run.progress import (
     TableStarted,
     Verified,
 )
+from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt, Verdict
 from maintainer.model.run.run_events import (
     DELETED,
     Deleting,

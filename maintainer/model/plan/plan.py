@@ -15,8 +15,8 @@ from maintainer.errors import MaintainerError
 from maintainer.errors.foreign_text import without_secrets
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.codec import ClosedUnion
+from maintainer.model.plan.lanes import Lane
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.step_parts import Lane
 from maintainer.model.plan.steps import BatchedStep, RewriteStep, Step
 from maintainer.model.table.commit_records import WriterRhythm
 from maintainer.model.table.storage_facts import FileSizes

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from operator import add
 
-from maintainer.model.run.outcome import CommitReceipt, Proof, StepOutcome
+from maintainer.model.run.outcome import StepOutcome
+from maintainer.model.run.receipts import CommitReceipt, Proof
 from maintainer.model.table.commit_records import TableCommit
 
 

@@ -18,9 +18,9 @@ from typing import Any, TypeGuard, get_args
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.codec import DecodeError, decode, encode
 from maintainer.model.plan.plan import Problem
-from maintainer.model.plan.step_parts import TurnOutcome
-from maintainer.model.run.outcome import CommitReceipt, Proof, VacuumReceipt
+from maintainer.model.plan.zorder_turn import TurnOutcome
 from maintainer.model.run.progress import OfTable, ProgressEvent, RunFinished, StepFinished, TableFinished, Verified
+from maintainer.model.run.receipts import CommitReceipt, Proof, VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import PartitionValues, TableFacts
 

@@ -11,7 +11,6 @@ hands time stamps to Spark's ``to_json`` in the session's zone from 2.4 to 4.4.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 
 MAINTENANCE = frozenset(
@@ -172,49 +171,3 @@ class CommitStamp:
             return CommitStamp(inner["run"], inner["step"], int(inner["batch"]), inner["policy"])
         except (ValueError, KeyError, TypeError):
             return None
-
-
-EXACT_WRITERS = tuple(f"Delta-Lake/4.{minor}." for minor in range(5))
-"""Writers whose bounds are known to be reached by a row. Our own commits say it, too."""
-
-_DECIMAL = re.compile(r"decimal\((\d+),")
-_EXACT_DIGITS = 15
-"""Digits that every double holds."""
-
-_OLD_OFFSET = re.compile(r'"(?:0\d|1[0-8]|19[0-6])\d+-\d\d-\d\dT[^"]*[+-]\d\d:\d\d"|"197[01]-[^"]*T[^"]*[+-]\d\d:\d\d"')
-"""A time with an offset in whole minutes, of a year in which offsets of zones had seconds (Monrovia's until 1972)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """Bounds that rows may lie outside of: by marks of the writer, of which types, and why.
-
-    With ``said`` only in files whose statistics have such a text.
-    """
-
-    marks: tuple[str, ...]
-    kinds: tuple[str, ...]
-    why: str
-    said: re.Pattern[str] | None = None
-
-    def is_about(self, type_name: str) -> bool:
-        """Whether it is about a column's type."""
-        if match := _DECIMAL.match(type_name):
-            return "decimal" in self.kinds and int(match[1]) > _EXACT_DIGITS
-        return type_name in self.kinds
-
-    def may_be_in(self, stats: object) -> bool:
-        """Whether it may be about a file with these statistics."""
-        return self.said is None or (isinstance(stats, str) and self.said.search(stats) is not None)
-
-
-DOUBTS = (
-    Doubt(("delta-rs", "DuckDB"), ("float", "double"), "it leaves NaN out"),
-    Doubt(("delta-rs",), ("decimal",), "it rounds decimals"),
-    Doubt(("Delta-Lake/",), ("timestamp",), "it cuts the seconds of old zone offsets", _OLD_OFFSET),
-)
-
-
-def doubts_about(writer: str) -> tuple[Doubt, ...]:
-    """Return what cannot be trusted in the bounds of a writer; nothing where nothing is known of it."""
-    return tuple(doubt for doubt in DOUBTS if any(mark in writer for mark in doubt.marks))

@@ -21,14 +21,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from maintainer.model.plan.step_parts import (
-    CURVE_CUBE_TAG,
-    ELEMENTS_TAG,
-    REVISION_TAG,
-    STRATEGY_TAG,
-    LayoutFigures,
-    Strategy,
-)
+from maintainer.model.plan.layout_tags import CURVE_CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG
+from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy
 from maintainer.model.table.table_facts import (
     MAX_BOXES,
     DataFile,

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from maintainer.model.plan.step_parts import LayoutChange, LayoutFigures
+from maintainer.model.plan.zorder_turn import LayoutChange, LayoutFigures
 from maintainer.model.table.table_facts import ColumnRanges, DataFile, FileRange, LayoutBoxes, TableFacts
 from maintainer.planning.curve.curve import ValueKey, key_of, num_shared, upper_key
 from maintainer.planning.curve.curve_files import boxes_of, figures_of_boxes, layout_boxes

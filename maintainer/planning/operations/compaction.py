@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from maintainer.model.plan.layout_tags import PACKED_TAG
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.step_parts import PACKED_TAG
 from maintainer.model.plan.steps import Bin, CompactStep
 from maintainer.model.table.table_facts import DataFile
 from maintainer.planning.plan_input import TableInput

@@ -9,8 +9,8 @@ Z-order is configured, compaction is not planned separately.
 from __future__ import annotations
 
 from maintainer.errors import MaintainerError
+from maintainer.model.plan.layout_tags import PACKED_TAG, ZORDER_TAG, zorder_tag_value
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.step_parts import PACKED_TAG, ZORDER_TAG, zorder_tag_value
 from maintainer.model.plan.steps import Bin, ZOrderStep
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.curve.order_change import MAX_FILES_MEASURED

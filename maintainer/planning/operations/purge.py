@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from maintainer.model.plan.layout_tags import ROW_ORDER_TAGS
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.step_parts import ROW_ORDER_TAGS
 from maintainer.model.plan.steps import Bin, PurgeStep
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.plan_input import TableInput

@@ -17,7 +17,6 @@ from maintainer.errors import Refused
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import LeftAlone, Observed, Plan, PlannedColumn, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.step_parts import Turn
 from maintainer.model.plan.steps import (
     Batch,
     BatchedStep,
@@ -28,6 +27,7 @@ from maintainer.model.plan.steps import (
     VacuumStep,
     ZOrderStep,
 )
+from maintainer.model.plan.zorder_turn import Turn
 from maintainer.model.table.table_facts import DataFile, Protocol, TableFacts, TableRef
 from maintainer.planning.properties.property_plan import property_of, same_value
 from maintainer.planning.selection.schema_columns import planned_columns

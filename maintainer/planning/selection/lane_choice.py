@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from maintainer.model.plan.step_parts import BY_SPARK, MAX_DELETED_ROWS, Lane, LaneChoice
+from maintainer.model.plan.lanes import BY_SPARK, MAX_DELETED_ROWS, Lane, LaneChoice
 from maintainer.model.plan.steps import (
     Batch,
     Bin,

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from maintainer.errors import TableError
+from maintainer.model.plan.layout_tags import DROPPED_COLUMNS_TAG
 from maintainer.model.plan.plan import PlannedColumn
-from maintainer.model.plan.step_parts import DROPPED_COLUMNS_TAG
 from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.policy.diagnostics import nearest

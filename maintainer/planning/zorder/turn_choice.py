@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from maintainer.model.closed_types import assert_never
-from maintainer.model.plan.step_parts import LayoutFigures, Strategy, Turn, ZOrderSettings
 from maintainer.model.plan.steps import Batch, Bin
+from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, Turn, ZOrderSettings
 from maintainer.model.table.table_facts import DataFile, PartitionValues
 from maintainer.planning.curve.curve import box_of
 from maintainer.planning.curve.curve_files import Box, CurveFile, Ranges, boxes_of, curve_files, figures_of_boxes

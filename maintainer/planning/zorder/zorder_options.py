@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from maintainer.errors import MaintainerError, TableError
-from maintainer.model.plan.step_parts import LayoutFigures, Strategy
+from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.curve.curve import key_of
 from maintainer.planning.properties.property_plan import property_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from maintainer.model.plan.step_parts import LayoutFigures
+from maintainer.model.plan.zorder_turn import LayoutFigures
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.curve.curve import MAX_ADDRESS_BITS, has_min_and_max, key_of
 from maintainer.planning.curve.curve_files import Ranges, layout_figures

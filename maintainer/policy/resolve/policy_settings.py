@@ -10,17 +10,16 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, time
 
+from maintainer.model.plan.lanes import Codec, Lane
 from maintainer.model.plan.plan import ContentCheck, RowCountCheck
-from maintainer.model.plan.step_parts import Codec, Lane, Strategy
+from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.policy.predicate.partition_predicate import Predicate
 from maintainer.policy.resolve.policy_fields import duration, setting, size
 
 MOST = 2**63 - 1
 _COLUMN = {"description": "A column; nested names are dotted.", "minLength": 1, "maxLength": 500}
-NAME, _TIME = "^[^\\t\\n]+$", "^([01][0-9]|2[0-3]):[0-5][0-9]$"
-WEEKDAYS = dict(enumerate(("mon", "tue", "wed", "thu", "fri", "sat", "sun"), start=1))
+NAME = "^[^\\t\\n]+$"
 _EXPECTATION = {"description": "One expectation with its arguments.", "additionalProperties": True, "maxProperties": 50}
 _NO_LIMIT = "remove it for no limit; `suspend:` leaves a table alone"
 
@@ -305,33 +304,6 @@ class Consumer:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """When steps may start. ``days`` are ISO weekdays (Monday 1); ``end`` before ``start`` crosses midnight."""
-
-    days: tuple[int, ...] = setting(
-        ..., words=WEEKDAYS, minItems=1, maxItems=7, note="every day", example=["mon", "tue", "wed", "thu", "fri"]
-    )
-    """Days on which the window opens."""
-    start: time = setting(
-        ..., key="from", pattern=_TIME, form="time", unit="time of day; `22:00`", example="22:00", required=True
-    )
-    """Time of day at which the window opens."""
-    end: time = setting(
-        ..., key="to", pattern=_TIME, form="time", unit="time of day; `04:00`", example="04:00", required=True
-    )
-    """Time of day at which the window closes."""
-    timezone: str = setting(
-        ...,
-        minLength=1,
-        maxLength=100,
-        form="timezone",
-        note="`timezone` of maintainer.yml, else UTC",
-        example="Europe/Berlin",
-    )
-    """An IANA time zone."""
-
-
-@dataclass(frozen=True, slots=True)
 class Expectation:
     """A Great Expectations expectation by its registered name, with its keyword arguments."""
 
@@ -381,20 +353,3 @@ class LimitsPolicy:
     """Most files a vacuum may delete."""
     timeout_seconds: int = duration("3h", above_zero=_NO_LIMIT)
     """Most time for one table."""
-
-
-@dataclass(frozen=True, slots=True)
-class Suspension:
-    """Nothing is done until the day given (exclusive of the day itself: on it, work starts again)."""
-
-    until: date | None = setting(
-        pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$", form="date", unit="date; `2026-12-01`", example="2026-12-01"
-    )
-    """Maintenance starts again on this day. Without it, when you remove `suspend`."""
-    reason: str = setting("", minLength=1, maxLength=500, example="migration", required=True)
-    """Why; shown in plans."""
-    below: tuple[Suspension, ...] = ()
-
-    def on(self, day: date) -> Suspension | None:
-        """Return what holds on a day: this one, or where it is over the first ``below`` that is not."""
-        return next((each for each in (self, *self.below) if each.until is None or day < each.until), None)

@@ -17,8 +17,8 @@ from functools import lru_cache
 from typing import Any
 
 from maintainer.policy.predicate.partition_predicate import Predicate
+from maintainer.policy.resolve.maintenance_times import WEEKDAYS
 from maintainer.policy.resolve.policy_fields import field_key
-from maintainer.policy.resolve.policy_settings import WEEKDAYS
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.schema.schema_keys import key_formats
 from maintainer.units import format_duration, format_size

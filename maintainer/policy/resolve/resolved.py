@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from maintainer.model.plan.plan import BUILT_IN_POLICY
 from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.resolve.maintenance_times import Suspension, Window
 from maintainer.policy.resolve.policy_fields import setting
 from maintainer.policy.resolve.policy_settings import (
     NAME,
@@ -25,11 +26,9 @@ from maintainer.policy.resolve.policy_settings import (
     OptimizePolicy,
     PurgePolicy,
     RewritePolicy,
-    Suspension,
     VacuumMode,
     VacuumPolicy,
     VerifyPolicy,
-    Window,
     WorthPolicy,
     ZOrderMode,
     ZOrderPolicy,

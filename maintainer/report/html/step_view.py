@@ -9,7 +9,8 @@ from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Step
 from maintainer.model.run.amounts import proofs_of
 from maintainer.model.run.history_rows import HistoryRow
-from maintainer.model.run.outcome import Proof, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.receipts import Proof
 from maintainer.report.document.blocks import Block, Bullets, Fold, Heading, Line, Span, Text, literal, spans
 from maintainer.report.plan.step_text import describe, step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, WorkDone, assertion_text, figures, message

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
 from maintainer.model.plan.plan import Plan, TablePlan
-from maintainer.model.plan.step_parts import LayoutFigures
 from maintainer.model.plan.steps import ZOrderStep
+from maintainer.model.plan.zorder_turn import LayoutFigures
 from maintainer.model.run.outcome import RunOutcome, TableOutcome
 from maintainer.model.table.table_facts import FilesSeen
 from maintainer.report.document.blocks import Span

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.step_parts import Strategy
 from maintainer.model.plan.steps import (
     ClusterStep,
     CompactStep,
@@ -21,6 +20,7 @@ from maintainer.model.plan.steps import (
     VacuumStep,
     ZOrderStep,
 )
+from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.model.run.auto_compaction import AUTO_COMPACT, LEGACY_AUTO_OPTIMIZE, OWN_PROPERTIES
 from maintainer.model.table.table_facts import DataFile
 from maintainer.planning.properties.property_plan import DELETED_FILE_RETENTION

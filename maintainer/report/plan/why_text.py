@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.plan import Checks, LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.step_parts import Lane, LaneChoice
 from maintainer.model.plan.steps import (
     ClusterStep,
     CompactStep,

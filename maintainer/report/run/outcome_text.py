@@ -11,17 +11,9 @@ from typing import Any
 
 from maintainer.model.codec import encode
 from maintainer.model.run.amounts import Amounts, proofs_of
-from maintainer.model.run.outcome import (
-    Assertion,
-    RunOutcome,
-    StepOutcome,
-    StepStatus,
-    TableOutcome,
-    TableStatus,
-    VacuumReceipt,
-    Verdict,
-)
+from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import Verified
+from maintainer.model.run.receipts import VacuumReceipt, Verdict
 from maintainer.report.style import Role
 from maintainer.report.text_layout import printable
 from maintainer.units import count_of, format_duration, format_size

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 from maintainer.errors.foreign_text import visible_json
 from maintainer.model.codec import encode
 from maintainer.model.plan.plan import Problem
-from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, TableStatus
+from maintainer.model.run.outcome import RunOutcome, StepOutcome, TableStatus
 from maintainer.model.run.progress import (
     ProgressEvent,
     RunFinished,
@@ -22,6 +22,7 @@ from maintainer.model.run.progress import (
     TableFinished,
     Verified,
 )
+from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.run.run_events import type_of
 from maintainer.report.text_layout import iso_utc
 

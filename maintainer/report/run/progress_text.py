@@ -16,7 +16,7 @@ from typing import TextIO
 
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import is_place
-from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus, Verdict
+from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import (
     BatchStarted,
     LedgerAppending,
@@ -32,6 +32,7 @@ from maintainer.model.run.progress import (
     TableStarted,
     Verified,
 )
+from maintainer.model.run.receipts import Verdict
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.outcome_text import (
     STEP_ENDS,

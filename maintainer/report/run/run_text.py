@@ -152,8 +152,11 @@ def _findings(outcome: RunOutcome) -> list[Block]:
 
 def _totals(outcome: RunOutcome) -> list[Block]:
     lines: list[Text] = [
-        *(_steps_line(outcome), _tables_line(outcome), _work_line(outcome)),
-        *(_requests_line(outcome.requests), _ledger_line(outcome)),
+        _steps_line(outcome),
+        _tables_line(outcome),
+        _work_line(outcome),
+        _requests_line(outcome.requests),
+        _ledger_line(outcome),
     ]
     return [Line(line) for line in lines if line]
 
@@ -216,11 +219,12 @@ def render_requests(requests: Iterable[RunRequests]) -> str:
         return ""
     hadoops = [one.hadoops for one in each if one.hadoops is not None]
     costs = [one.cost for one in each if one.cost is not None]
+    currencies = {one.currency for one in each}
     together = RunRequests(
         sum((one.ours for one in each), StoreRequests()),
         sum(hadoops, StoreRequests()) if len(hadoops) == len(each) else None,
-        sum(costs) if len(costs) == len(each) else None,
-        "/".join(dict.fromkeys(one.currency for one in each)),
+        sum(costs) if len(costs) == len(each) and len(currencies) == 1 else None,
+        min(currencies),
     )
     return f"{count_of(len(each), 'run')}. {_requests_line(together)}\n"
 

@@ -7,7 +7,7 @@ from datetime import date
 
 from hypothesis import strategies as st
 
-from maintainer.model.plan.step_parts import (
+from maintainer.model.plan.layout_tags import (
     LIQUID,
     PACKED_TAG,
     ZCUBE_COLUMNS_TAG,

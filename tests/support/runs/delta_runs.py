@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from maintainer.app.planning.reader_pool import read_for_planning
+from maintainer.app.planning.read_table import read_for_planning
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.protocols import TableEngine
 from maintainer.execution.run.cancellation import StopSwitch, TableControl

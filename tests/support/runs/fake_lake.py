@@ -21,7 +21,7 @@ from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import CommitConflict, CommitNotLanded, TableError, VerificationFailed
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.run.optimize_metrics import FileSizeMetrics
-from maintainer.model.run.outcome import CommitReceipt, Fingerprint, Proof, UndeleteReceipt, VacuumReceipt
+from maintainer.model.run.receipts import CommitReceipt, Fingerprint, Proof, UndeleteReceipt, VacuumReceipt
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted, TableCommit
 from maintainer.model.table.storage_facts import MarkedFile, VacuumHistory
 from maintainer.model.table.table_facts import (

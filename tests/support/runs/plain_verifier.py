@@ -7,7 +7,7 @@ from typing import Any
 
 from maintainer.model.plan.plan import CheckedExpectation, Checks
 from maintainer.model.plan.steps import Batch
-from maintainer.model.run.outcome import CommitReceipt, VacuumReceipt, Verdict
+from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt, Verdict
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.verification.commit_checks_after import audit
 from maintainer.verification.verification_result import Document, Verification

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from maintainer.delta.engine.table_engine import DeltaTableEngine
-from maintainer.model.plan.step_parts import BY_SPARK, Lane, LaneChoice, RewriteRequest
+from maintainer.model.plan.lanes import BY_SPARK, Lane, LaneChoice
+from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.steps import Batch, PartitionRewriteStep, PurgeStep, RewriteStep
-from maintainer.model.run.outcome import CommitReceipt
+from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from maintainer.planning.selection.lane_choice import why_not_copy, why_not_local
 from tests.support.tables.delta_tables import GIB, compaction, no_intent, stamp, zorder

@@ -6,19 +6,7 @@ from datetime import date, time
 
 from maintainer.model.plan.plan import ContentCheck, Problem, RowCountCheck
 from maintainer.model.plan.steps import StepKind
-from maintainer.model.run.outcome import (
-    Assertion,
-    CommitReceipt,
-    Fingerprint,
-    Proof,
-    RunOutcome,
-    StepOutcome,
-    StepStatus,
-    TableOutcome,
-    TableStatus,
-    VacuumReceipt,
-    Verdict,
-)
+from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import (
     ProgressEvent,
     RunFinished,
@@ -30,6 +18,7 @@ from maintainer.model.run.progress import (
     TableStarted,
     Verified,
 )
+from maintainer.model.run.receipts import CommitReceipt, Fingerprint, Proof, VacuumReceipt, Verdict
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.predicate.partition_predicate import parse_predicate
 from maintainer.policy.resolve.resolved import (

@@ -17,10 +17,10 @@ from maintainer.delta.transaction import small_log_files
 from maintainer.delta.vacuum import second_reader, vacuum_deletion
 from maintainer.delta.verify.commit_proof import DeltaCommitProver
 from maintainer.errors import MaintainerError
+from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.plan import Checks
-from maintainer.model.plan.step_parts import Lane, LaneChoice
 from maintainer.model.plan.steps import Batch, SetPropertiesStep, VacuumStep
-from maintainer.model.run.outcome import Proof
+from maintainer.model.run.receipts import Proof
 from maintainer.model.table.table_facts import TableRef
 from maintainer.model.table.table_features import keeps_row_ids
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from maintainer.model.plan.step_parts import Strategy, ZOrderSettings
+from maintainer.model.plan.zorder_turn import Strategy, ZOrderSettings
 from maintainer.model.table.table_facts import DataFile, FileRange, PartitionValues
 from maintainer.planning.curve.curve import cut_curve
 from maintainer.planning.curve.curve_files import max_rows_of, tags_of

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from maintainer.engine.protocols import VacuumQuestion
 from maintainer.model.plan.steps import Batch, Bin, CompactStep, ZOrderStep
-from maintainer.model.run.outcome import Proof
+from maintainer.model.run.receipts import Proof
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import DataFile, RemovedFile, TableFacts
 

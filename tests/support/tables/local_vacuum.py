@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from maintainer.app.planning.reader_pool import read_for_planning
+from maintainer.app.planning.read_table import read_for_planning
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.storage.file_store import FileStore, java_quote, local_path
 from maintainer.delta.storage.local_files import LocalFiles
@@ -28,7 +28,7 @@ from maintainer.errors import MaintainerError, TableError
 from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import VacuumStep
-from maintainer.model.run.outcome import VacuumReceipt
+from maintainer.model.run.receipts import VacuumReceipt
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import (

@@ -14,7 +14,7 @@ from maintainer.delta.log.replay import log_replay
 from maintainer.delta.log.replay.log_state import LogState
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.run.outcome import VacuumReceipt
+from maintainer.model.run.receipts import VacuumReceipt
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.resolve.resolved import Consumer, ResolvedPolicy
 from tests.support.tables.aged_tables import AgedTable, tree

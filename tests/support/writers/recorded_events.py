@@ -8,8 +8,9 @@ from maintainer.execution.fleet.fleet import table_finished as ended
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Problem
-from maintainer.model.run.outcome import CommitReceipt, Proof, StepOutcome, TableOutcome, VacuumReceipt
+from maintainer.model.run.outcome import StepOutcome, TableOutcome
 from maintainer.model.run.progress import PlacedTable, StepFinished, Verified
+from maintainer.model.run.receipts import CommitReceipt, Proof, VacuumReceipt
 from maintainer.model.run.run_events import Fate, Intent, Listed, Result, Writing, named
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts

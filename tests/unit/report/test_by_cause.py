@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from maintainer.model.plan.lanes import Codec
 from maintainer.model.plan.plan import LeftAlone, Plan, Problem, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.step_parts import Codec
 from maintainer.model.plan.steps import Batch, CompactStep
 from maintainer.model.run.commit_verdict import TableVerification, VerifyRun
 from maintainer.model.run.history_rows import StatusRow

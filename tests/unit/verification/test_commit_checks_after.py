@@ -14,7 +14,7 @@ import pytest
 from maintainer.errors import TableError
 from maintainer.model.plan.plan import CheckedExpectation, Checks, ContentCheck, RowCountCheck
 from maintainer.model.plan.steps import Batch, Bin, VacuumStep
-from maintainer.model.run.outcome import CommitReceipt, Fingerprint, Proof, VacuumReceipt, Verdict
+from maintainer.model.run.receipts import CommitReceipt, Fingerprint, Proof, VacuumReceipt, Verdict
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.verification import commit_checks_after
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from maintainer.model.plan.plan import CheckedExpectation
-from maintainer.model.run.outcome import Assertion, Verdict
+from maintainer.model.run.outcome import Assertion
+from maintainer.model.run.receipts import Verdict
 from maintainer.verification.expectation_checks import CheckedExpectations, Verdicts, check_expectations
 from maintainer.verification.great_expectations_suite import Validated
 

@@ -11,7 +11,7 @@ import pytest
 
 from maintainer.errors import EnvironmentUnfit, ProjectError
 from maintainer.model.plan.plan import CheckedExpectation
-from maintainer.model.run.outcome import Verdict
+from maintainer.model.run.receipts import Verdict
 from maintainer.verification import great_expectations_suite as gx
 from maintainer.verification.verification_result import Pair
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from maintainer.model.plan.steps import Batch, Bin
-from maintainer.model.run.outcome import CommitReceipt, FileFigures, Fingerprint, PlanDifference, Proof
+from maintainer.model.run.receipts import CommitReceipt, FileFigures, Fingerprint, PlanDifference, Proof
 from maintainer.verification.commit_checks_after import audit, pairs_of
 from maintainer.verification.verification_result import Pair, figures_by_name
 from tests.support.tables.builders import make_file

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from maintainer.app.running.observers.event_thread import ObservedRun, require_extra
+from maintainer.app.running.observers.event_thread import ObservedRun
+from maintainer.app.running.observers.extra_packages import require_extra
 from maintainer.model.product_version import __version__
 from maintainer.model.run.amounts import Amounts, proofs_of
 from maintainer.model.run.exit_codes import exit_code

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from maintainer.delta.proof.second_engine.bound_figures import figures_of
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, ComparedColumn, sql_name
 from maintainer.delta.proof.statistics_figures import FileFigures, Measured, StatisticsColumn
-from maintainer.model.run.outcome import Fingerprint
+from maintainer.model.run.receipts import Fingerprint
 
 if TYPE_CHECKING:
     import duckdb

@@ -14,7 +14,7 @@ from maintainer.delta.rewrite.bin_work import CODEC
 from maintainer.delta.spark.session_settings import PADS_CHAR
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFiles
 from maintainer.delta.transaction.requirements import check_as_planned, refuse_unsafe_store, table_dropped
-from maintainer.model.plan.step_parts import Codec
+from maintainer.model.plan.lanes import Codec
 
 if TYPE_CHECKING:
     from maintainer.delta.rewrite.rewrite_job import RewriteJob

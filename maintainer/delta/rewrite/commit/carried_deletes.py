@@ -29,7 +29,7 @@ from maintainer.delta.rewrite.commit.vector_file import write_vectors
 from maintainer.delta.rewrite.copy.footers import read_footer
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFiles
-from maintainer.model.plan.step_parts import MAX_DELETED_ROWS, Lane
+from maintainer.model.plan.lanes import MAX_DELETED_ROWS, Lane
 from maintainer.model.plan.steps import Batch, Bin
 
 MAX_HIDDEN_RATIO = 0.5

@@ -43,8 +43,8 @@ from maintainer.delta.transaction.small_log_files import take_over_checksum, wri
 from maintainer.engine.protocols import BeforeCommit
 from maintainer.errors import CommitConflict, CommitUnknown, VerificationFailed, raise_from
 from maintainer.model.plan.steps import Batch, ClusterStep, CompactStep, PurgeStep, ZOrderStep
-from maintainer.model.run.outcome import CommitReceipt, FileFigures, PlanDifference, Proof
 from maintainer.model.run.progress import Phase
+from maintainer.model.run.receipts import CommitReceipt, FileFigures, PlanDifference, Proof
 from maintainer.model.table.commit_records import CommitStamp
 
 _LOG = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.delta.rewrite.local.arrow_rows import SourceFile, read_rows
 from maintainer.delta.rewrite.local.arrow_schema import leaves_of
 from maintainer.delta.rewrite.local.local_statistics import ColumnFigures, FileStatistics
-from maintainer.model.plan.step_parts import SourceStatistics
+from maintainer.model.plan.lanes import SourceStatistics
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,8 +10,8 @@ from typing import cast
 import pytest
 
 from maintainer.app.engine_access import EngineOptions, ProvingWorker
+from maintainer.app.planning.gone_tables import gone_tables, remember_found
 from maintainer.app.planning.make_plan import PlanRequest, make_plan
-from maintainer.app.planning.policy_places import gone_tables, remember_found
 from maintainer.app.project_folders import Project
 from maintainer.app.running.verify_commits import (
     VerifyRequest,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from maintainer.app.planning import reader_pool
-from maintainer.app.planning.reader_pool import plan_beside_writers
+from maintainer.app.planning import read_table
+from maintainer.app.planning.read_table import plan_beside_writers
 from maintainer.errors import TableError
 from maintainer.model.table.commit_records import (
     CommitsRead,
@@ -112,6 +112,6 @@ def test_a_log_that_cannot_be_read_a_second_time_leaves_the_facts_as_they_are() 
 
 
 def test_a_reader_that_never_answers_is_a_bug_and_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader_pool, "answer", lambda reader, table, need, tables=(): table)
+    monkeypatch.setattr(read_table, "answer", lambda reader, table, need, tables=(): table)
     with pytest.raises(RuntimeError, match=f"planning asks {MAX_NEEDS} times .* WritersNeed"):
         look(Reader(), 600)

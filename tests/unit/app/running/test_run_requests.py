@@ -12,7 +12,7 @@ import pytest
 from maintainer.app.engine_access import OpenedEngine
 from maintainer.app.running import run_listener
 from maintainer.app.running.run_listener import PreparationClock
-from maintainer.engine.store.store_pace import REQUEST_COUNT
+from maintainer.engine.store.request_count import REQUEST_COUNT
 from maintainer.model.run.store_requests import RunRequests, StoreRequests
 from maintainer.policy.project.project_sections import Prices
 from tests.support.runs import sample_plans

@@ -26,7 +26,7 @@ from maintainer.engine.process_loss import engine_gone
 from maintainer.errors import CommitNotLanded, EnvironmentUnfit, ExitCode, MaintainerError
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.model.plan.plan import Plan, Problem
-from maintainer.model.run.outcome import Verdict
+from maintainer.model.run.receipts import Verdict
 from tests.support.policies.projects import write_project
 from tests.support.runs.fake_lake import FakeLake, Station
 from tests.support.runs.plain_verifier import PlainVerifier

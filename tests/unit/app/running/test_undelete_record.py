@@ -21,7 +21,7 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE, read_pending
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.steps import VacuumStep
-from maintainer.model.run.outcome import UndeleteReceipt
+from maintainer.model.run.receipts import UndeleteReceipt
 from maintainer.model.run.run_events import Deleting
 from maintainer.model.table.storage_facts import MarkedFile
 from maintainer.model.table.table_facts import TableFacts

@@ -33,7 +33,7 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.commit_verdict import CheckResult, CommitCheck, CommitVerification, VerifyRun
-from maintainer.model.run.outcome import CommitReceipt
+from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.run.run_events import Fate
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
 from maintainer.model.table.storage_facts import VacuumHistory

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.app.engine_access import EngineOptions, OpenedEngine
-from maintainer.app.planning.policy_places import gone_tables, remember_found, tables_found_before
+from maintainer.app.planning.gone_tables import gone_tables, remember_found, tables_found_before
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.chosen_tables import WatchedTables, chosen_tables, searched
 from maintainer.app.selection.managed_search import needs_session, search_tables, with_recorded_tables

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maintainer.delta.proof.fingerprint import combine, hashed_columns, sum_expressions
-from maintainer.model.run.outcome import Fingerprint
+from maintainer.model.run.receipts import Fingerprint
 
 
 def _schema(**columns: Any) -> dict[str, Any]:

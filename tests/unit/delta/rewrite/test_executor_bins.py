@@ -39,9 +39,9 @@ from maintainer.delta.storage.open_files import bucket_of
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.errors import CheckImpossible, VerificationFailed
-from maintainer.model.plan.step_parts import Codec, Lane, LaneChoice
+from maintainer.model.plan.lanes import Codec, Lane, LaneChoice
 from maintainer.model.plan.steps import Batch, Bin, CompactStep
-from maintainer.model.run.outcome import Proof
+from maintainer.model.run.receipts import Proof
 from maintainer.model.table.table_facts import TableRef
 
 Answers = Callable[[Iterable[int]], Iterator[Any]]

@@ -32,7 +32,7 @@ from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.transaction.requirements import MAX_NAMED, refuse_irregular_files
 from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import CommitConflict, CommitNotLanded, Refused, TableError
-from maintainer.model.plan.step_parts import Lane, LaneChoice
+from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.steps import Batch, Bin, CompactStep
 from maintainer.model.table.table_facts import DataFile, TableRef
 from tests.support.tables.aged_tables import AgedTable

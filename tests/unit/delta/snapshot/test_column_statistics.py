@@ -10,8 +10,9 @@ import pytest
 from maintainer.delta.rewrite.curve_writer import curve_tags, revision_of
 from maintainer.delta.snapshot.column_statistics import parse_statistics, physical_path, range_in
 from maintainer.errors import CommitConflict, CommitNotLanded
-from maintainer.model.plan.step_parts import CURVE_CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Strategy, Turn
+from maintainer.model.plan.layout_tags import CURVE_CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG
 from maintainer.model.plan.steps import ZOrderStep
+from maintainer.model.plan.zorder_turn import Strategy, Turn
 from maintainer.planning.curve.revision import Revision, make_column
 
 PHYSICAL = "delta.columnMapping.physicalName"

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from maintainer.delta.spark import jars
-from maintainer.delta.spark.connectors import Jar, delta_jars
 from maintainer.delta.spark.installed_versions import Versions
 from maintainer.delta.spark.java_home import Java
+from maintainer.delta.spark.pinned_jars import Jar, delta_jars
 from maintainer.errors import EnvironmentUnfit
 
 DELTA_JARS = delta_jars("4.1", "4.4.0")

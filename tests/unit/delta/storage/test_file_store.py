@@ -13,7 +13,7 @@ from maintainer.delta.storage.file_identity import canonical
 from maintainer.delta.storage.file_store import DeletedMany, StoredFile
 from maintainer.delta.storage.hadoop_files import HadoopFiles, parse_statuses
 from maintainer.delta.storage.local_files import LocalFiles
-from maintainer.engine.store.store_pace import REQUEST_COUNT
+from maintainer.engine.store.request_count import REQUEST_COUNT
 from maintainer.model.run.store_requests import StoreRequests
 
 S3 = (

@@ -19,7 +19,7 @@ from tests.support.tables.vacuum_cases import codes, old_table, policies, vacuum
 
 def facts_of(work: Vacuuming, table: AgedTable) -> TableFacts:
     """What planning reads of the table."""
-    from maintainer.app.planning.reader_pool import read_for_planning
+    from maintainer.app.planning.read_table import read_for_planning
 
     planned = read_for_planning(
         work.reader,

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import pytest
 
 from maintainer.app.planning.policy_places import PolicyPlaces
-from maintainer.app.planning.reader_pool import read_for_planning
+from maintainer.app.planning.read_table import read_for_planning
 from maintainer.app.project_folders import PolicyProblems, Project
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.storage.file_store import FileStore

@@ -18,7 +18,7 @@ from maintainer.errors import CommitConflict
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.run.outcome import CommitReceipt
+from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.run.run_events import Fate
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import Protocol, TableFacts, TableRecord

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from maintainer.delta.verify.commit_checks import row_problems
-from maintainer.model.run.outcome import Fingerprint
+from maintainer.model.run.receipts import Fingerprint
 
 ROWS = Fingerprint(2_400, (1, 2))
 

@@ -14,8 +14,9 @@ from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.model.plan.plan import CheckedExpectation, LeftAlone, Problem, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.run.exit_codes import exit_code
-from maintainer.model.run.outcome import TableStatus, Verdict
+from maintainer.model.run.outcome import TableStatus
 from maintainer.model.run.progress import TableFinished
+from maintainer.model.run.receipts import Verdict
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.run.run_findings import render_junit
 from maintainer.report.run.run_text import render_run

@@ -17,7 +17,8 @@ from maintainer.journal.memory.table_records import Remembered, remembered
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.run.exit_codes import exit_code
-from maintainer.model.run.outcome import RunOutcome, TableStatus, Verdict
+from maintainer.model.run.outcome import RunOutcome, TableStatus
+from maintainer.model.run.receipts import Verdict
 from maintainer.report.plan.plan_text import render_plan
 from maintainer.report.run.progress_text import ProgressText
 from maintainer.report.run.run_findings import render_junit

@@ -14,8 +14,9 @@ from maintainer.errors import CommitNotLanded
 from maintainer.execution.fleet.fleet_bounds import MAX_SIZES, FleetBounds, in_batches, parse_batches
 from maintainer.execution.run.run_context import RetryBounds
 from maintainer.journal.journal import Journal
-from maintainer.model.run.outcome import RunOutcome, TableStatus, Verdict
+from maintainer.model.run.outcome import RunOutcome, TableStatus
 from maintainer.model.run.progress import BatchStarted, ProgressEvent, TableFinished, TableStarted
+from maintainer.model.run.receipts import Verdict
 from maintainer.units import UnitError
 from tests.support.runs.fake_lake import FakeLake, Station
 from tests.support.runs.plain_verifier import PlainVerifier

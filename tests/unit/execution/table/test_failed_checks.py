@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from maintainer.errors import VerificationFailed
-from maintainer.model.run.outcome import TableStatus, Verdict
+from maintainer.model.run.outcome import TableStatus
+from maintainer.model.run.receipts import Verdict
 from tests.support.runs.fake_lake import Station
 from tests.support.runs.planned_steps import compact, plan_of, vacuum
 from tests.unit.execution.table.table_bench import Bench, statuses, three_files

@@ -12,9 +12,10 @@ from maintainer.errors import NotSupportedYet
 from maintainer.execution.table import zorder_loop
 from maintainer.execution.table.table_worker import StepWork
 from maintainer.execution.table.zorder_loop import run_full_zorder
-from maintainer.model.plan.step_parts import ZORDER_TAG
+from maintainer.model.plan.layout_tags import ZORDER_TAG
 from maintainer.model.plan.steps import ZOrderStep
-from maintainer.model.run.outcome import CommitReceipt, StepStatus
+from maintainer.model.run.outcome import StepStatus
+from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.table.table_facts import ColumnRanges, FileRange, TableFacts
 from tests.support.tables.builders import make_facts, make_file
 

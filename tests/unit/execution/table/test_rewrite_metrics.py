@@ -5,9 +5,9 @@ from dataclasses import replace
 from maintainer.execution.table.rewrite_metrics import files_left, rewrite_metrics
 from maintainer.execution.table.table_worker import StepWork
 from maintainer.model.codec import decode, encode
+from maintainer.model.plan.layout_tags import ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG, ZORDER_TAG
 from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.step_parts import ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG, ZORDER_TAG
 from maintainer.model.plan.steps import Batch, Bin, ClusterStep, CompactStep, RewriteStep, ZOrderStep
 from maintainer.model.run.optimize_metrics import (
     NO_FILES,
@@ -18,7 +18,7 @@ from maintainer.model.run.optimize_metrics import (
     OptimizeMetrics,
     ZOrderFileStats,
 )
-from maintainer.model.run.outcome import CommitReceipt
+from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import FilesSeen
 from maintainer.planning.planner import observe

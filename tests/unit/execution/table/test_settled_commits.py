@@ -14,7 +14,8 @@ from maintainer.journal.events.event_log import EVENTS_FILE, read_events
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.run.outcome import TableStatus, Verdict
+from maintainer.model.run.outcome import TableStatus
+from maintainer.model.run.receipts import Verdict
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableRecord
 from tests.support.checker.truth_records import flat

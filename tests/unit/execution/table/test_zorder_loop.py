@@ -11,9 +11,10 @@ from maintainer.errors import CommitConflict, Interrupted, TableAltered
 from maintainer.execution.run.run_context import Clock
 from maintainer.execution.table import zorder_loop as turns
 from maintainer.execution.table.table_worker import StepWork
-from maintainer.model.plan.step_parts import Strategy
 from maintainer.model.plan.steps import Batch, SetPropertiesStep, ZOrderStep
-from maintainer.model.run.outcome import CommitReceipt, StepStatus
+from maintainer.model.plan.zorder_turn import Strategy
+from maintainer.model.run.outcome import StepStatus
+from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.table.table_facts import ColumnRanges, TableFacts, TableRef
 from tests.support.tables.builders import make_facts
 from tests.support.tables.curve_lake import CurveLake, revision_of, settings_of

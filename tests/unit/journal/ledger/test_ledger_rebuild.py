@@ -29,15 +29,9 @@ from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.history_rows import BY_HOOK
-from maintainer.model.run.outcome import (
-    CommitReceipt,
-    RunOutcome,
-    StepOutcome,
-    StepStatus,
-    TableOutcome,
-    TableStatus,
-)
+from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import StepFinished, TableFinished
+from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.run.run_events import Fate, Intent, LedgerRows, Result, RunEvent, Settled, line_of
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, TableCommit
 from tests.support.policies.projects import loaded

@@ -13,21 +13,10 @@ from maintainer.journal.ledger.ledger_pending import flush, keep_pending, read_p
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow, predicted, proof_of, rows_of
 from maintainer.model.codec import DecodeError
 from maintainer.model.plan.plan import Problem
-from maintainer.model.plan.step_parts import LayoutFigures, Strategy, Turn, TurnOutcome
 from maintainer.model.plan.steps import StepKind
-from maintainer.model.run.outcome import (
-    Assertion,
-    CommitReceipt,
-    Fingerprint,
-    Proof,
-    RunOutcome,
-    StepOutcome,
-    StepStatus,
-    TableOutcome,
-    TableStatus,
-    VacuumReceipt,
-    Verdict,
-)
+from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, Turn, TurnOutcome
+from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.receipts import CommitReceipt, Fingerprint, Proof, VacuumReceipt, Verdict
 from maintainer.report.run.outcome_text import figures
 from tests.support.runs.fake_lake import FakeLake
 from tests.support.runs.planned_steps import compact, plan_all, plan_of, properties, vacuum

@@ -8,7 +8,8 @@ from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered, update_state
 from maintainer.model.plan.steps import StepKind
-from maintainer.model.run.outcome import CommitReceipt, Fingerprint, Proof, StepOutcome, StepStatus, VacuumReceipt
+from maintainer.model.run.outcome import StepOutcome, StepStatus
+from maintainer.model.run.receipts import CommitReceipt, Fingerprint, Proof, VacuumReceipt
 from maintainer.model.run.run_events import Fate
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableRecord

@@ -16,8 +16,9 @@ from maintainer.journal.memory.place_records import Streak
 from maintainer.journal.memory.table_records import Remembered, remembered, update_state
 from maintainer.model.plan.plan import Problem
 from maintainer.model.plan.steps import StepKind
-from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import PlacedTable
+from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.table.table_facts import TableRef
 from tests.support.tables.builders import DAY_MS, NOW_MS
 from tests.support.writers import recorded_events

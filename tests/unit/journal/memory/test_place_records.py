@@ -17,7 +17,8 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.memory.place_records import MAX_PLACES, MAX_QUARANTINES, PlaceRecord, Quarantine, bounded
 from maintainer.journal.memory.table_records import remembered, update_state
 from maintainer.model.plan.steps import StepKind
-from maintainer.model.run.outcome import CommitReceipt, StepOutcome, StepStatus
+from maintainer.model.run.outcome import StepOutcome, StepStatus
+from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.run.run_events import Fate
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts, TableRecord

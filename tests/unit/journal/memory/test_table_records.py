@@ -13,7 +13,8 @@ from maintainer.journal.events.event_log import EVENTS_FILE, EventLog, EventsRea
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory import past_runs, table_records
 from maintainer.journal.memory.table_records import remembered, update_state
-from maintainer.model.run.outcome import CommitReceipt, StepStatus, VacuumReceipt
+from maintainer.model.run.outcome import StepStatus
+from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt
 from maintainer.model.run.run_events import Deleting, Fate, named
 from maintainer.model.table.table_facts import TableRecord
 from tests.support.tables.builders import NOW_MS

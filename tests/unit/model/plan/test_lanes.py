@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from maintainer.model.plan.step_parts import Lane, LaneUse
+from maintainer.model.plan.lanes import Lane, LaneUse
 
 
 @pytest.mark.parametrize(

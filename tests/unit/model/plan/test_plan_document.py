@@ -15,7 +15,7 @@ from maintainer.model.codec import DecodeError, canonical_json, decode, encode
 from maintainer.model.plan import plan_document
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.plan_document import digest_of, from_json, json_pieces, plan_bytes, to_document, to_json
-from maintainer.model.plan.step_parts import LayoutFigures, RewriteRequest, Strategy, Turn, ZOrderSettings
+from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.steps import (
     Batch,
     Bin,
@@ -29,19 +29,9 @@ from maintainer.model.plan.steps import (
     VacuumStep,
     ZOrderStep,
 )
-from maintainer.model.run.outcome import (
-    Assertion,
-    CommitReceipt,
-    Fingerprint,
-    Proof,
-    RunOutcome,
-    StepOutcome,
-    StepStatus,
-    TableOutcome,
-    TableStatus,
-    VacuumReceipt,
-    Verdict,
-)
+from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, Turn, ZOrderSettings
+from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.receipts import CommitReceipt, Fingerprint, Proof, VacuumReceipt, Verdict
 from maintainer.model.run.results_document import run_from_json, run_to_document, run_to_json
 from maintainer.model.table.storage_facts import TrashedRun
 from maintainer.model.table.table_facts import DataFile, RemovedFile, TableRecord, TableRef

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from maintainer.model.plan.lanes import Lane, LaneChoice
+from maintainer.model.plan.layout_tags import PACKED_TAG, ZORDER_TAG
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.step_parts import PACKED_TAG, ZORDER_TAG, Lane, LaneChoice, Strategy, Turn
 from maintainer.model.plan.steps import Batch, Bin, CompactStep, ZOrderStep
+from maintainer.model.plan.zorder_turn import Strategy, Turn
 from maintainer.model.table.table_facts import TableRef
 from tests.support.runs import sample_plans
 from tests.support.tables.builders import MIB, make_file, make_files

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from maintainer.model.codec import decode, encode
-from maintainer.model.run.outcome import CommitReceipt, TableOutcome
+from maintainer.model.run.outcome import TableOutcome
+from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import FilesSeen
 from tests.support.runs import sample_runs as samples

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.plan import Plan
-from maintainer.model.plan.step_parts import Lane, LaneChoice
 from maintainer.model.plan.steps import BatchedStep, ZOrderStep
 from maintainer.planning.budget.ranking import Timed, pace_of
 from maintainer.planning.budget.run_budget import (

@@ -8,8 +8,8 @@ import pytest
 
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.step_parts import Strategy, ZOrderSettings
 from maintainer.model.plan.steps import Batch, CompactStep, SetPropertiesStep, ZOrderStep
+from maintainer.model.plan.zorder_turn import Strategy, ZOrderSettings
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.budget.run_budget import Learned, candidate_of, cut_to, within_budget
 from maintainer.policy.project.project_settings import Budget, Budgets, Scorer

@@ -15,7 +15,8 @@ import pytest
 
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import CompactStep
-from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table

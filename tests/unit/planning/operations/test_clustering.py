@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from maintainer.model.plan.layout_tags import CLUSTER_CUBE_TAG, LIQUID, ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.step_parts import CLUSTER_CUBE_TAG, LIQUID, ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG
 from maintainer.model.plan.steps import ClusterStep, CompactStep
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.operations.clustering import cube_of

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from maintainer.model.plan.lanes import Lane, LaneChoice
+from maintainer.model.plan.layout_tags import PACKED_TAG
 from maintainer.model.plan.plan import (
     Checks,
     ContentCheck,
@@ -14,7 +16,6 @@ from maintainer.model.plan.plan import (
     TablePlan,
 )
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.step_parts import PACKED_TAG, Lane, LaneChoice
 from maintainer.model.plan.steps import Batch, Bin, CompactStep
 from maintainer.model.table.storage_facts import SizeBucket
 from maintainer.model.table.table_facts import TableRecord, TableRef

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from maintainer.model.plan.layout_tags import PACKED_TAG, ZORDER_TAG
 from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.step_parts import PACKED_TAG, ZORDER_TAG
 from maintainer.model.plan.steps import CompactStep, ZOrderStep
 from maintainer.model.table.table_facts import ColumnRanges, FileRange, TableFacts
 from maintainer.planning.operations.full_zorder import history_wanted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from maintainer.model.plan.step_parts import PACKED_TAG
+from maintainer.model.plan.layout_tags import PACKED_TAG
 from maintainer.model.table.table_facts import DataFile
 from tests.support.tables.builders import DAY_MS, HOUR_MS, NOW_MS, make_facts, make_file, make_optimize, make_policy
 from tests.unit.planning.operations.compaction_plans import bins_of, left_of, plan

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from maintainer.model.plan.plan import TablePlan
-from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.step_parts import (
+from maintainer.model.plan.layout_tags import (
     CLUSTER_CUBE_TAG,
     DROPPED_COLUMNS_TAG,
     PACKED_TAG,
@@ -20,6 +18,8 @@ from maintainer.model.plan.step_parts import (
     ZCUBE_ID_TAG,
     ZORDER_TAG,
 )
+from maintainer.model.plan.plan import TablePlan
+from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Bin, CompactStep, PurgeStep
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
 from maintainer.planning.needs import DroppedColumnsNeed, next_need

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from maintainer.model.plan.layout_tags import PACKED_TAG
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.step_parts import PACKED_TAG
 from maintainer.model.table.table_facts import DataFile
 from maintainer.policy.resolve.resolved import WorthPolicy
 from tests.support.tables.builders import make_facts, make_file, make_files, make_optimize, make_policy

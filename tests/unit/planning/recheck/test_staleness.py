@@ -11,8 +11,8 @@ import pytest
 from maintainer.errors import ExitCode, Refused
 from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.step_parts import Strategy, Turn
 from maintainer.model.plan.steps import Batch, Bin, CompactStep, SetPropertiesStep, VacuumStep, ZOrderStep
+from maintainer.model.plan.zorder_turn import Strategy, Turn
 from maintainer.model.table.table_facts import DataFile, Protocol, RemovedFile, TableFacts, TableRef
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table

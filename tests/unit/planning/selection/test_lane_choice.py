@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from maintainer.model.plan.lanes import BY_SPARK, MAX_DELETED_ROWS, Codec, Lane
 from maintainer.model.plan.plan import TablePlan
-from maintainer.model.plan.step_parts import BY_SPARK, MAX_DELETED_ROWS, Codec, Lane
 from maintainer.model.plan.steps import Batch, BatchedStep, Bin, ClusterStep, CompactStep, PurgeStep
 from maintainer.model.table.table_facts import DeletionVector, Protocol, TableFacts
 from maintainer.planning.plan_input import PlanOptions, TableInput

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from maintainer.errors import TableError
+from maintainer.model.plan.layout_tags import DROPPED_COLUMNS_TAG
 from maintainer.model.plan.plan import PlannedColumn
-from maintainer.model.plan.step_parts import DROPPED_COLUMNS_TAG
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.selection import schema_columns
 from maintainer.planning.selection.schema_columns import (

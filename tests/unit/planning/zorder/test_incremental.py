@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from maintainer.model.plan.layout_tags import ELEMENTS_TAG
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.step_parts import ELEMENTS_TAG, Strategy
 from maintainer.model.plan.steps import PurgeStep
+from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.model.table.table_facts import ColumnRanges, DeletionVector
 from maintainer.planning.zorder.incremental_zorder import loop_columns, next_turn
 from maintainer.planning.zorder.zorder_options import layout_of

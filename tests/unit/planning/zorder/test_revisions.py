@@ -8,8 +8,8 @@ from datetime import date
 import pytest
 
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.step_parts import Strategy
 from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
+from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample
 from maintainer.planning.curve.revision import Revision, make_column, read_revision
 from maintainer.planning.plan_input import TableInput

@@ -6,7 +6,8 @@ import itertools
 
 import pytest
 
-from maintainer.model.plan.step_parts import CURVE_CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Strategy
+from maintainer.model.plan.layout_tags import CURVE_CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG
+from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.model.table.table_facts import DataFile
 from maintainer.planning.curve.curve_files import (
     divided_share,

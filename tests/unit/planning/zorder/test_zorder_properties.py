@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.step_parts import Strategy
 from maintainer.model.plan.steps import ZOrderStep
+from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.model.table.table_facts import DataFile
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table

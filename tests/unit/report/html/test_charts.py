@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from maintainer.model.plan.plan import Plan
-from maintainer.model.plan.step_parts import LayoutFigures, Strategy, Turn, TurnOutcome
 from maintainer.model.plan.steps import CompactStep, StepKind, ZOrderStep
+from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, Turn, TurnOutcome
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus
 from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import TableRef

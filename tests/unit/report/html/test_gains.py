@@ -7,14 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from maintainer.model.plan.step_parts import LayoutChange, LayoutFigures, Strategy, Turn, TurnOutcome
-from maintainer.model.run.outcome import RunOutcome, TableOutcome, VacuumReceipt
+from maintainer.model.plan.zorder_turn import LayoutChange, LayoutFigures, Strategy, Turn, TurnOutcome
+from maintainer.model.run.outcome import RunOutcome, TableOutcome
+from maintainer.model.run.receipts import VacuumReceipt
 from maintainer.model.run.store_requests import RunRequests, StoreRequests
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.project_sections import Prices
 from maintainer.report.document.blocks import Text
 from maintainer.report.document.terminal_writer import plain
-from maintainer.report.html.page_parts import amounts, gain_tiles, layout_gain
+from maintainer.report.html.gains import amounts, gain_tiles, layout_gain
 from maintainer.report.run.outcome_text import WorkDone
 from maintainer.report.style import Role
 from tests.support.runs import sample_runs as samples
@@ -72,6 +73,8 @@ def test_requests_to_stores_cost_what_each_run_recorded() -> None:
     runs = (replace(samples.good_run(), requests=asked), replace(samples.good_run(), requests=replace(asked, cost=0.1)))
     (row,) = texts(amounts(Prices("EUR"), None, NOTHING, (*runs, samples.good_run())))
     assert row == ("0.96 EUR", "for requests to stores, spent", "2,000,000 requests, each run at its prices")
+    others = (*runs, replace(samples.good_run(), requests=replace(asked, currency="USD")))
+    assert texts(amounts(Prices("EUR"), None, NOTHING, others)) == [row], "amounts of two currencies have no sum"
     assert not texts(amounts(Prices("EUR"), None, NOTHING, (replace(runs[0], requests=replace(asked, cost=None)),)))
 
 

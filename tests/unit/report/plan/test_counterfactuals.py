@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from maintainer.model.plan.layout_tags import PACKED_TAG, ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.step_parts import PACKED_TAG, ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG
 from maintainer.model.table.storage_facts import Listing, StorageLook, TrashedRun
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord, Update
 from maintainer.planning.plan_input import PlanOptions, TableInput

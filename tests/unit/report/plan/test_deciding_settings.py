@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from maintainer.model.plan.lanes import Lane
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.step_parts import Lane
 from maintainer.model.table.commit_records import OwnRewrites
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import DataFile, RemovedFile, TableRecord, Update

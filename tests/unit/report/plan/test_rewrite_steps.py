@@ -7,7 +7,7 @@ import pytest
 from maintainer.journal.ledger.ledger_rows import predicted
 from maintainer.model.plan.plan_document import totals
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.step_parts import RewriteRequest
+from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.steps import (
     Batch,
     Bin,

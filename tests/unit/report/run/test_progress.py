@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from maintainer.cli.context import warn
-from maintainer.model.plan.step_parts import SourceStatistics
-from maintainer.model.run.outcome import Assertion, TableOutcome, TableStatus, Verdict
+from maintainer.model.plan.lanes import SourceStatistics
+from maintainer.model.run.outcome import Assertion, TableOutcome, TableStatus
 from maintainer.model.run.progress import (
     LedgerAppending,
     Phase,
@@ -26,6 +26,7 @@ from maintainer.model.run.progress import (
     StepStarted,
     Verified,
 )
+from maintainer.model.run.receipts import Verdict
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.run.outcome_text import verified_detail
 from maintainer.report.run.progress_jsonl import ProgressJsonl, event_line

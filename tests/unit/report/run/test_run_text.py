@@ -16,16 +16,14 @@ from maintainer.model.run.exit_codes import exit_code, exit_reason, plan_exit_co
 from maintainer.model.run.optimize_metrics import FileSizeMetrics, OptimizeMetrics
 from maintainer.model.run.outcome import (
     Assertion,
-    CommitReceipt,
     Preparation,
     RunOutcome,
     StepOutcome,
     StepStatus,
     TableOutcome,
     TableStatus,
-    VacuumReceipt,
-    Verdict,
 )
+from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt, Verdict
 from maintainer.model.run.results_document import run_from_json, run_to_json
 from maintainer.model.run.store_requests import RunRequests, StoreRequests
 from maintainer.model.table.table_facts import TableRef
@@ -363,6 +361,8 @@ def test_what_runs_asked_together_says_no_more_than_each_of_them() -> None:
     assert render_requests([ASKED, ASKED]).startswith("2 runs. Asked of object stores: 166 requests (96 reads,")
     assert render_requests([ASKED, ASKED]).endswith("; 6 of them by Hadoop's client; 0.00025 EUR.\n")
     assert render_requests([ASKED, uncounted]).endswith("2 deletions); Spark's own are not counted.\n")
+    # Amounts of two currencies have no sum.
+    assert render_requests([ASKED, replace(ASKED, currency="USD")]).endswith("; 6 of them by Hadoop's client.\n")
 
 
 def test_results_of_a_version_that_counted_no_requests_are_read() -> None:

@@ -21,7 +21,7 @@ from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.delta.rewrite.copy.copied_statistics import CopiedFile, compute_statistics
 from maintainer.delta.rewrite.copy.footers import read_footer
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
-from maintainer.model.plan.step_parts import MAX_SOURCE_FINDINGS, NOTHING_JUDGED, SourceStatistics
+from maintainer.model.plan.lanes import MAX_SOURCE_FINDINGS, NOTHING_JUDGED, SourceStatistics
 from tests.support.tables.zoo_rows import SCHEMA, field, table_of, zoo_rows
 
 OLD = datetime(1850, 1, 1, 0, 7, 33, tzinfo=timezone.utc)

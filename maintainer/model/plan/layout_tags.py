@@ -1,0 +1,69 @@
+"""Name the tags of data files that say how a rewrite laid them out; Delta keeps tags with each ``add`` action."""
+
+from __future__ import annotations
+
+import json
+
+PACKED_TAG = "maintainer.packed"
+"""Tag of every file that a rewrite wrote: the step's ``max_file_size_bytes``. Such files are not packed again
+among themselves, however small they came out, so that a second run with nothing new commits nothing."""
+
+
+ZORDER_TAG = "maintainer.zorder"
+"""Tag of every file that a Z-order wrote: its columns as a JSON list, in order of weight."""
+
+
+REWRITE_TAG = "maintainer.rewrite"
+"""Tag of every file that a rewrite of partitions wrote: the digest of what was asked for."""
+
+
+CLUSTER_CUBE_TAG = "maintainer.cube"
+"""Tag of every file that our clustering wrote: the least and the wanted size of a cube in bytes, ``least/wanted``.
+Small cubes that carry the same one are not merged again among themselves."""
+
+
+ZCUBE_ID_TAG = "ZCUBE_ID"
+
+
+ZCUBE_COLUMNS_TAG = "ZCUBE_ZORDER_BY"
+"""Delta's tags of a clustered file: which files were clustered together, and by which columns (a JSON list)."""
+
+
+DROPPED_COLUMNS_TAG = "maintainer.dropped"
+"""Tag of every file that we wrote to a table of which columns were dropped: a digest of those, so that a later plan
+knows without opening the file that it holds none of them."""
+
+
+REVISION_TAG = "maintainer.zorder.revision"
+"""Tag of every file that an incremental Z-order wrote: the revision's number and a digest of its definition."""
+
+
+CURVE_CUBE_TAG = "maintainer.zorder.cube"
+"""The file's cube: the longest common prefix of the Z-addresses of its rows, as zeros and ones."""
+
+
+ELEMENTS_TAG = "maintainer.zorder.elements"
+"""The number of rows in the file."""
+
+
+STRATEGY_TAG = "maintainer.zorder.strategy"
+"""The strategy whose turn wrote the file."""
+
+
+ROW_ORDER_TAGS = frozenset(
+    {
+        *(ZORDER_TAG, REWRITE_TAG, CLUSTER_CUBE_TAG, ZCUBE_ID_TAG, ZCUBE_COLUMNS_TAG),
+        *(REVISION_TAG, CURVE_CUBE_TAG, ELEMENTS_TAG, STRATEGY_TAG),
+    }
+)
+"""Tags that say in which order a file's rows are, or with which files it was ordered. A file with one of them is never
+packed with others by a step that does not order rows, and keeps them when it is written anew in the same order."""
+
+
+LIQUID = "liquid"
+"""What Delta writes as ``clusteringProvider`` of a file that liquid clustering wrote."""
+
+
+def zorder_tag_value(columns: tuple[str, ...]) -> str:
+    """Spell Z-order columns as the value of ``ZORDER_TAG``."""
+    return json.dumps(list(columns), ensure_ascii=False, separators=(",", ":"))
