@@ -58,7 +58,7 @@ MAX_PARAMETERS = 7
 PUBLIC = ("__init__.py", "app/auto_compact_hook.py", "app/python_api/")
 """What users call by keywords; commands take an argument for each of their options."""
 MORE_PARAMETERS = {
-    "app/planning/reader_pool.py": {"read_for_planning"},
+    "app/planning/read_table.py": {"read_for_planning"},
     "app/running/watch_loop.py": {"watch"},
     "report/run/progress_text.py": {"__init__"},
 }
