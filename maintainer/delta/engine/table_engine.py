@@ -172,8 +172,9 @@ class DeltaTableWriter:
         self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: vacuum")
         self._meter.begin(Phase.LOOKING)
         tools = VacuumTools(
-            self._reader.references, self._reader, second_readers(self._jvm), self.clock, self._reader.forget, listed
-        )
+            self._reader.references, self._reader, second_readers(self._jvm), self.clock, self._reader.forget, listed,
+            self._meter,
+        )  # fmt: skip
         return vacuum(self._jvm, facts, step, stamp, before_delete, guard, tools)
 
     def undelete(self, facts: TableFacts, run_id: str, deleted: Sequence[MarkedFile] = ()) -> UndeleteReceipt:
@@ -228,7 +229,7 @@ class DeltaTableEngine:
         # One for all three: what the writer read of a version is what its checks and the next batch look at.
         live_files = LiveFilesReader(jvm)
         self.reader = DeltaTableReader(jvm, references, live_files)
-        self.versions = DeltaVersionReader(jvm, live_files)
+        self.versions = DeltaVersionReader(jvm, live_files, self.meter)
         self.writer = DeltaTableWriter(
             jvm, group, self.reader, live_files, between_write_and_proof=between_write_and_proof,
             stop=self._stop, meter=self.meter,

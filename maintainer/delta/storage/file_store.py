@@ -24,6 +24,28 @@ _FOLDERS_AT_ONCE = 16
 _Question = TypeVar("_Question")
 _Answer = TypeVar("_Answer")
 
+Listed = Callable[[Collection[str]], None]
+
+
+def unheard(listed: Collection[str]) -> None:
+    """Take no notice of what was listed."""
+
+
+def seen_of(wanted: Collection[str], tell: Callable[[int, int], None]) -> Listed:
+    """Return what tells how many of the wanted URIs were listed so far, and of how many, which it tells at once.
+
+    A listing may be begun again folder by folder: never more than there are.
+    """
+    num_seen = 0
+
+    def count(listed: Collection[str]) -> None:
+        nonlocal num_seen
+        num_seen = min(num_seen + sum(uri in wanted for uri in listed), len(wanted))
+        tell(num_seen, len(wanted))
+
+    count(())
+    return count
+
 
 def java_quote(path: str) -> str:
     """Percent-encode a path as ``java.net.URI`` does, so that URIs made here equal those that Hadoop lists.
@@ -149,19 +171,31 @@ class FileStore(FileSource):
     def status(self, uri: str) -> StoredFile | None:
         """One file's status, symlinks not followed; None if it is not there."""
 
-    def children_of(self, folders: Collection[str]) -> dict[str, dict[str, StoredFile]]:
-        """The children of each of many folders, in as few requests as the storage allows."""
-        return dict(zip(folders, self.abreast(self.children, folders), strict=True))
+    def children_of(self, folders: Collection[str], listed: Listed = unheard) -> dict[str, dict[str, StoredFile]]:
+        """The children of each of many folders, in as few requests as the storage allows.
 
-    def look_many(self, uris: Collection[str]) -> dict[str, StoredFile]:
+        Args:
+            folders: Their URIs.
+            listed: Told the URIs of what was listed, part by part, from any thread.
+        """
+
+        def children(folder: str) -> dict[str, StoredFile]:
+            found = self.children(folder)
+            listed(found)
+            return found
+
+        return dict(zip(folders, self.abreast(children, folders), strict=True))
+
+    def look_many(self, uris: Collection[str], listed: Listed = unheard) -> dict[str, StoredFile]:
         """The files and folders among the URIs that are there, symlinks not followed; as few requests as possible."""
         by_folder: dict[str, list[str]] = defaultdict(list)
         for uri in uris:
             by_folder[uri.rpartition("/")[0]].append(uri)
-        listed = [folder for folder, names in by_folder.items() if len(names) >= self.list_from]
+        folders = [folder for folder, names in by_folder.items() if len(names) >= self.list_from]
         alone = [uri for names in by_folder.values() if len(names) < self.list_from for uri in names]
         found = dict(zip(alone, self.abreast(self.status, alone), strict=True))
-        for folder, children in self._folder_by_folder(listed):
+        listed(alone)
+        for folder, children in self._folder_by_folder(folders, listed):
             found.update((uri, children.get(uri)) for uri in by_folder[folder])
         return {uri: file for uri, file in found.items() if file is not None}
 
@@ -169,11 +203,13 @@ class FileStore(FileSource):
         """The URIs of all that lies directly in folders, Hadoop's checksums left out: without statuses, for memory."""
         return {file.uri for _, children in self._folder_by_folder(folders) for file in data_files(children)}
 
-    def _folder_by_folder(self, folders: Collection[str]) -> Iterator[tuple[str, dict[str, StoredFile]]]:
+    def _folder_by_folder(
+        self, folders: Collection[str], listed: Listed = unheard
+    ) -> Iterator[tuple[str, dict[str, StoredFile]]]:
         """Yield folders with their children; where each may be listed by itself, few are in memory at once."""
         waiting = iter(folders)
         while group := list(islice(waiting, None if self.asks_by_request else _FOLDERS_AT_ONCE)):
-            yield from self.children_of(group).items()
+            yield from self.children_of(group, listed).items()
 
     @abstractmethod
     def delete(self, uri: str) -> bool:

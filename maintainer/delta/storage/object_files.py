@@ -29,9 +29,11 @@ from maintainer.delta.storage.file_store import (
     DeletedMany,
     FilesHere,
     FileStore,
+    Listed,
     StoredFile,
     TransferError,
     java_quote,
+    unheard,
 )
 from maintainer.engine.store.object_storage import PROBE, REQUESTS_ABREAST, ObjectStorage
 from maintainer.engine.store.request_count import LISTED_AT_ONCE
@@ -152,24 +154,29 @@ class ObjectFiles(FileStore):
 
         return self._asked(looked, lambda files: files.status(uri))
 
-    def children_of(self, folders: Collection[str]) -> dict[str, dict[str, StoredFile]]:
+    def children_of(self, folders: Collection[str], listed: Listed = unheard) -> dict[str, dict[str, StoredFile]]:
         """See ``FileStore``. By one listing of all that lies below them, while that takes no more requests."""
         if len(folders) > 1:
-            tree = self._asked(lambda: self._tree(folders), lambda files: None)
+            tree = self._asked(lambda: self._tree(folders, listed), lambda files: None)
             if tree is not None:
                 return {folder: tree.get(folder, {}) for folder in folders}
-        return super().children_of(folders)
+        return super().children_of(folders, listed)
 
-    def _tree(self, folders: Collection[str]) -> dict[str, dict[str, StoredFile]] | None:
+    def _tree(self, folders: Collection[str], listed: Listed) -> dict[str, dict[str, StoredFile]] | None:
         """Return what lies in each folder below the one that holds them all; None where that is too much to list."""
         names = [self._name(folder) for folder in folders]
         above = os.path.commonpath(names) if all(names) else ""
         bound = min(len(folders) * LISTED_AT_ONCE, MOST_LISTED)
         tree: dict[str, dict[str, StoredFile]] = defaultdict(dict)
+        untold: list[str] = []
         for number, stored in enumerate(self._bucket.storage.below(f"{above}/" if above else "")):
             if number >= bound:
                 return None
             file = self._stored(stored)
+            untold.append(file.uri)
+            if len(untold) == LISTED_AT_ONCE:
+                listed(untold)
+                untold = []
             folder = file.uri.rpartition("/")[0]
             tree[folder].setdefault(file.uri, file)
             while folder != self._base_uri and len(folder) > len(self._uri(above)):
@@ -178,6 +185,7 @@ class ObjectFiles(FileStore):
                     break
                 tree[parent][folder] = StoredFile(folder, 0, 0, True, False)  # also in place of what marks it
                 folder = parent
+        listed(untold)
         return tree
 
     def here(self, scratch: str | None = None) -> FilesHere | None:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from maintainer.delta.storage.file_store import FileStore, StoredFile, data_files
+from maintainer.delta.storage.file_store import FileStore, Listed, StoredFile, data_files, unheard
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.table.log_names import LOG_FOLDER
@@ -29,10 +29,10 @@ class ListedFolders:
         self.files = files
         self._listed: dict[str, dict[str, StoredFile]] = {}
 
-    def children_of(self, folders: Iterable[str]) -> dict[str, dict[str, StoredFile]]:
-        """The children of the folders, and of all that were asked for before."""
+    def children_of(self, folders: Iterable[str], listed: Listed = unheard) -> dict[str, dict[str, StoredFile]]:
+        """The children of the folders, and of all that were asked for before; see ``FileStore.children_of``."""
         if unknown := sorted(set(folders) - self._listed.keys()):
-            self._listed |= self.files.children_of(unknown)
+            self._listed |= self.files.children_of(unknown, listed)
         return self._listed
 
     def take_names(self, folders: Collection[str]) -> set[str]:
@@ -42,12 +42,12 @@ class ListedFolders:
             return self.files.names_in(folders)
         return {file.uri for folder in folders for file in data_files(known[folder])}
 
-    def look_many(self, uris: Collection[str]) -> dict[str, StoredFile]:
+    def look_many(self, uris: Collection[str], listed: Listed = unheard) -> dict[str, StoredFile]:
         """The entries among the URIs that are there; each is looked at alone where that costs no request."""
         if not self.files.asks_by_request:
-            return self.files.look_many(uris)
-        listed = self.children_of(uri.rpartition("/")[0] for uri in uris)
-        found = ((uri, listed[uri.rpartition("/")[0]].get(uri)) for uri in uris)
+            return self.files.look_many(uris, listed)
+        children = self.children_of((uri.rpartition("/")[0] for uri in uris), listed)
+        found = ((uri, children[uri.rpartition("/")[0]].get(uri)) for uri in uris)
         return {uri: file for uri, file in found if file is not None}
 
 

@@ -148,15 +148,15 @@ def _known_to_be_gone(facts: TableFacts, question: VacuumQuestion) -> bool:
 def still_free(
     listed: ListedFolders,
     storage: TableStorage,
-    uris: Collection[str],
+    present: dict[str, StoredFile],
     own: NeededFiles,
     tables: tuple[TableRef, ...],
     references: References,
     locator: Locator,
 ) -> tuple[dict[str, StoredFile], tuple[Protection, ...]]:
-    """Return the planned files that exist and may still be deleted, and why others must stay."""
+    """Return which of the planned files that are there may still be deleted, and why others must stay."""
     protections: list[Protection] = []
-    free = unclaimed(_fenced_off(storage, listed, listed.look_many(uris), protections), own, protections)
+    free = unclaimed(_fenced_off(storage, listed, present, protections), own, protections)
     needed, problems = references.into(storage.root_uri, tables, locator)
     protections.extend(Protection(ProtectionReason.UNKNOWN_REFERENCE, problem, 0) for problem in problems)
     return _unneeded(free, needed, protections), tuple(protections)

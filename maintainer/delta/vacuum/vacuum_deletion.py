@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.conflicting_commit import read_conflicting_commit, removed_key
 from maintainer.delta.log.replay.log_replay import LogReplay, replay, uris_of
 from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.file_identity import NeededFiles, is_really_below
-from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.file_store import StoredFile, seen_of
 from maintainer.delta.storage.table_log import LogEntry
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.requirements import check_same_table
@@ -31,9 +31,11 @@ from maintainer.delta.vacuum.untracked_files import ListedFolders
 from maintainer.delta.vacuum.vacuum_candidates import MAX_CLOCK_SKEW_MS, clocks_apart, now_ms, still_free
 from maintainer.delta.vacuum.vacuum_commits import VacuumCommits
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard
+from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import CommitConflict, Refused, VerificationFailed
 from maintainer.errors.missing_files import files_gone_help
 from maintainer.model.plan.steps import VacuumStep
+from maintainer.model.run.progress import Phase
 from maintainer.model.run.receipts import VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import RemovedFile, TableFacts
@@ -48,7 +50,7 @@ class VacuumTools:
     """What a deletion needs besides the table: the fleet's references, second readers of the log, and a clock.
 
     ``forget`` drops what is kept of a table's log: it may be another one now. ``listed`` is what lay in the log's
-    folder when the deletion began; None lists it.
+    folder when the deletion began; None lists it. ``meter`` shows what the last look is at.
     """
 
     references: References
@@ -57,6 +59,7 @@ class VacuumTools:
     clock: Callable[[], int] = now_ms
     forget: Callable[[str], None] = lambda location: None
     listed: Mapping[str, StoredFile] | None = None
+    meter: StepMeter = field(default_factory=StepMeter)
 
 
 def vacuum(
@@ -118,6 +121,7 @@ class Deletion:
         self._present: dict[str, StoredFile] = {}
         self._watch: LogWatch | None = None
         self._look = ListedFolders(self._storage.files)
+        self._meter = self._tools.meter
         self._run_id = ""
 
     def run(self, run_id: str, before_delete: BeforeCommit) -> VacuumReceipt:
@@ -129,6 +133,7 @@ class Deletion:
             self._check_retention()
             self._check_places()
             listed = self._storage.log_files() if self._tools.listed is None else self._tools.listed
+            self._meter.begin(Phase.READING_LOG)
             watch = self._watch = LogWatch(self._storage, where, listed)
             log = replay(self._storage, self._since, watch.entries)
             if log.head < self._facts.version:
@@ -140,6 +145,7 @@ class Deletion:
             present = self._last_look(log, protected, needed)
             going = Going(present, step.removed_before_ms, only_in_trash(self._storage, step.emptied))
             if going.files or going.copies:
+                self._meter.begin(Phase.READING_LOG)
                 ours = LiveVersion(where, self._facts.table_id, log.head, self._live_files)
                 check_second_reading(self._tools.second_readers, self._storage, ours, going)
         if not self._planned and not step.emptied:
@@ -156,6 +162,7 @@ class Deletion:
         folders = sorted({uri.rpartition("/")[0] for uri in self._planned})
         before = self._look.take_names(folders)
         trash = self._make_trash(self._run_id, present)
+        self._meter.begin(Phase.COMMITTING)
         first = self._commits.start(self._step, self._table_retention_ms, after_version=self._read_version)
         attempt = self._take(first, present, trash)
         after = self._storage.files.names_in(folders)
@@ -255,10 +262,11 @@ class Deletion:
             in_log = uri in log.named_uris
             if in_log if file.kind == "untracked" else uri not in old:
                 raise self._conflict("a planned file is not what the plan says", uri)
+        self._meter.begin(Phase.LOOKING)
+        found = self._look.look_many(self._planned, seen_of(self._planned, self._meter.files))
         present, protections = still_free(
-            self._look, self._storage, self._planned, needed, self._guard.tables, self._tools.references,
-            self._tools.locator,
-        )  # fmt: skip
+            self._look, self._storage, found, needed, self._guard.tables, self._tools.references, self._tools.locator
+        )
         if protections:
             raise self._refused(
                 "nothing was deleted: something else needs these files, or may need them", "A450",

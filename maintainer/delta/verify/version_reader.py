@@ -15,11 +15,12 @@ from maintainer.delta.log.actions import PartitionNames, data_file, live_rows
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, deleted_rows
 from maintainer.delta.proof.second_engine.duckdb_rows import count_rows
 from maintainer.delta.storage.failures.engine_failures import table_errors
-from maintainer.delta.storage.file_store import FileStore, StoredFile
+from maintainer.delta.storage.file_store import FileStore, Listed, StoredFile, seen_of, unheard
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, LiveFiles, LiveFilesReader
 from maintainer.delta.transaction.requirements import refuse_unsafe_reads
 from maintainer.delta.verify.version_proof import VERSION_SETTINGS, FilesOfVersion
+from maintainer.engine.step_meter import StepMeter
 from maintainer.model.plan.lanes import MAX_DELETED_ROWS
 from maintainer.model.table.table_facts import DataFile, TableFacts
 
@@ -52,9 +53,10 @@ MAX_FILES_BY_NAME = 1_000
 class DeltaVersionReader(FilesOfVersion):
     """Implements ``VersionReader`` on a worker's session, whose settings it may change."""
 
-    def __init__(self, jvm: DeltaJvm, live_files: LiveFilesReader) -> None:
+    def __init__(self, jvm: DeltaJvm, live_files: LiveFilesReader, meter: StepMeter | None = None) -> None:
         self._jvm = jvm
         self._live_files = live_files
+        self._meter = meter or StepMeter()
         self._frames: OrderedDict[tuple[str, str, int], DataFrame] = OrderedDict()
         self._older: tuple[tuple[str, str, int], JavaObject] | None = None
         jvm.set_settings(VERSION_SETTINGS)
@@ -163,7 +165,9 @@ class DeltaVersionReader(FilesOfVersion):
         return (data_file(add, names) for add in adds)
 
     def _sizes(self, facts: TableFacts, uris: Collection[str]) -> Mapping[str, int]:
-        return {uri: file.size_bytes for uri, file in files_at(self._storage(facts), set(uris)).items()}
+        wanted = set(uris)
+        found = files_at(self._storage(facts), wanted, seen_of(wanted, self._meter.files))
+        return {uri: file.size_bytes for uri, file in found.items()}
 
 
 def by_log_and_opened(files: LiveFiles, shared: LiveFiles | None) -> tuple[int, list[AddAction]]:
@@ -212,7 +216,7 @@ def _footer(files: FileStore, file: StoredFile) -> bytes:
     return (end if length <= len(end) else files.read_end(file, length))[-length:]
 
 
-def files_at(storage: TableStorage, uris: set[str]) -> dict[str, StoredFile]:
+def files_at(storage: TableStorage, uris: set[str], listed: Listed = unheard) -> dict[str, StoredFile]:
     """Return the URIs that are on storage, by listing each folder once; a symlink's target counts as the file."""
-    listed = storage.files.children_of({uri.rpartition("/")[0] for uri in uris}).values()
-    return {uri: file for children in listed for uri, file in children.items() if uri in uris}
+    folders = storage.files.children_of({uri.rpartition("/")[0] for uri in uris}, listed).values()
+    return {uri: file for children in folders for uri, file in children.items() if uri in uris}

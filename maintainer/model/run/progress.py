@@ -33,7 +33,7 @@ class StepProgress:
     """How far a step's current batch, or its deletion, is. A total of 0 is not known.
 
     ``bytes_done`` are those of the files that are rewritten: read while they are read, else written or proven.
-    ``num_tasks`` are those of the Spark jobs that run now, ``num_files`` those that are deleted.
+    ``num_tasks`` are those of the Spark jobs that run now, ``num_files`` those that are looked at, or deleted.
     """
 
     phase: Phase = Phase.READING_LOG

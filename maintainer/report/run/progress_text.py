@@ -20,6 +20,7 @@ from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, 
 from maintainer.model.run.progress import (
     BatchStarted,
     LedgerAppending,
+    Phase,
     ProgressEvent,
     RunFinished,
     RunStarted,
@@ -315,10 +316,14 @@ class ProgressText:
             return lines if whole is None else [*lines, f"          {whole}"]
 
 
+_OF_FILES = (Phase.LOOKING, Phase.DELETING)
+
+
 def progress_words(progress: StepProgress) -> str:
     """Say what a step does, and how far it is: ``writing 82.0 MiB of 182.9 MiB, 12 of 64 tasks``."""
     text = progress.phase.value
     if progress.num_files:
+        text = text.removesuffix(" the files") if progress.phase in _OF_FILES else f"{text},"
         text += f" {progress.num_files_done:,} of {count_of(progress.num_files, 'file')}"
     elif progress.bytes_total and progress.bytes_done:
         text += f" {format_size(progress.bytes_done)} of {format_size(progress.bytes_total)}"

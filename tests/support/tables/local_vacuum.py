@@ -24,6 +24,7 @@ from maintainer.delta.vacuum.vacuum_candidates import history, look
 from maintainer.delta.vacuum.vacuum_commits import VacuumCommits
 from maintainer.delta.vacuum.vacuum_deletion import Deletion, VacuumTools
 from maintainer.engine.protocols import DeletionGuard, TablePlaces, VacuumQuestion
+from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import MaintainerError, TableError
 from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.plan.plan import TablePlan
@@ -233,6 +234,7 @@ class Vacuuming:
     record: TableRecord = TableRecord()  # noqa: RUF009 (frozen)
     reader: LocalReader = field(default_factory=LocalReader)
     run_id: str = "run-1"
+    meter: StepMeter = field(default_factory=StepMeter)
 
     def plan(self, table: AgedTable | TableRef) -> TablePlan:
         """The plan of one table."""
@@ -268,7 +270,13 @@ class Vacuuming:
             facts,
             step,
             DeletionGuard(self.tables, stop_reason, planned_version=planned_version),
-            VacuumTools(self.reader.references, self.reader, (SecondReader("plain JSON", plain_reading),), clock),
+            VacuumTools(
+                self.reader.references,
+                self.reader,
+                (SecondReader("plain JSON", plain_reading),),
+                clock,
+                meter=self.meter,
+            ),
             7 * DAY_MS,
             facts.version,
         )

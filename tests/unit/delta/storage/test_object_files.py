@@ -13,7 +13,7 @@ from obstore.store import MemoryStore
 from maintainer.delta.storage import object_files
 from maintainer.delta.storage.failures.engine_failures import as_table_error
 from maintainer.delta.storage.failures.store_answers import KeysMissing, KeysRefused, StoreAway, StoreBusy
-from maintainer.delta.storage.file_store import FileStore, StoredFile, TransferError, java_quote
+from maintainer.delta.storage.file_store import FileStore, StoredFile, TransferError, java_quote, seen_of
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.object_files import Bucket, ObjectFiles
 from maintainer.engine.store.cloud_settings import store_settings
@@ -113,7 +113,9 @@ def test_many_folders_are_listed_as_one_by_one(place: tuple[FileStore, str], num
         for name in ("a.parquet", "b.parquet", "deeper/_delta_log/0.json"):
             files.write(f"{folder}/{name}", b"rows")
     asked = [*folders, f"{root}/none", root]
-    many = files.children_of(asked)
+    listed: set[str] = set()
+    many = files.children_of(asked, listed.update)
+    assert listed >= {f"{folder}/{name}" for folder in folders for name in ("a.parquet", "b.parquet")}
     for folder in asked:
         assert {uri: file.is_dir for uri, file in many[folder].items()} == {
             uri: file.is_dir for uri, file in files.children(folder).items()
@@ -122,7 +124,9 @@ def test_many_folders_are_listed_as_one_by_one(place: tuple[FileStore, str], num
     names = {uri for folder in asked for uri in files.children(folder)}
     assert files.names_in(asked) == {uri for uri in names if not uri.endswith(".crc")}
     wanted = [f"{folder}/{name}" for folder in folders for name in ("a.parquet", "no", "deeper", "deeper/_delta_log")]
-    there = files.look_many([*wanted, *folders])
+    told: list[tuple[int, int]] = []
+    there = files.look_many([*wanted, *folders], seen_of(wanted, lambda *seen: told.append(seen)))
+    assert (told[0], told) == ((0, len(wanted)), sorted(told))
     assert {uri: file.is_dir for uri, file in there.items()} == {
         uri: status.is_dir for uri in [*wanted, *folders] if (status := files.status(uri)) is not None
     }

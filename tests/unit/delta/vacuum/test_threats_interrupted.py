@@ -18,7 +18,9 @@ from maintainer.delta.storage.file_store import DeletedMany, StoredFile
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.table_log import LogEntry
 from maintainer.delta.vacuum.file_deletion import take_away
+from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import MaintainerError, VerificationFailed
+from maintainer.model.run.progress import Phase, StepProgress
 from tests.support.tables.aged_tables import AgedTable, tree
 from tests.support.tables.local_vacuum import LocalTable, Vacuuming
 from tests.support.tables.vacuum_cases import Killed, Stubborn, assert_only, policies, vacuum, wide_table
@@ -45,6 +47,36 @@ class Bulk(LocalFiles):
         if isinstance(self._answer, OSError):
             raise self._answer
         return DeletedMany(dict.fromkeys(kept, self._answer) if self._answer else {})
+
+
+class Noted(StepMeter):
+    """A meter that keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[StepProgress] = []
+        super().__init__()
+
+    def begin(self, phase: Phase, total_bytes: int = 0) -> None:
+        super().begin(phase, total_bytes)
+        self.told.append(self.progress())
+
+    def files(self, num_done: int, num_total: int) -> None:
+        super().files(num_done, num_total)
+        self.told.append(self.progress())
+
+
+def test_what_is_waited_for_before_a_deletion_is_said_and_how_far_the_look_is(lake: Path) -> None:
+    table, _ = wide_table(lake)
+    work, meter = Vacuuming(policies()), Noted()
+    step = work.step(table)
+    assert step is not None
+    work.meter = meter
+    work.delete(table, step)
+    assert [told.phase for told in meter.told if not told.num_files] == [
+        Phase.READING_LOG, Phase.LOOKING, Phase.READING_LOG, Phase.COMMITTING,
+    ]  # fmt: skip
+    looks = [(told.num_files_done, told.num_files) for told in meter.told if told.num_files]
+    assert (looks[0], looks[-1], looks) == ((0, 20), (20, 20), sorted(looks))
 
 
 class TestA14WhatWillNotGo:

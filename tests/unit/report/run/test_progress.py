@@ -131,6 +131,8 @@ def test_what_a_step_does_and_how_far_it_is() -> None:
         StepProgress(Phase.WRITING, 82 * mib, 180 * mib, 1, 1): "writing 82 MiB of 180 MiB, 1 of 1 task",
         StepProgress(Phase.COMMITTING, 0, 180 * mib): "committing 180 MiB",
         StepProgress(Phase.LOOKING): "looking at the files",
+        StepProgress(Phase.LOOKING, num_files_done=1200, num_files=3400): "looking at 1,200 of 3,400 files",
+        StepProgress(Phase.CHECKING, num_files=1): "checking the new version, 0 of 1 file",
         StepProgress(Phase.DELETING, num_files_done=1200, num_files=3400): "deleting 1,200 of 3,400 files",
     }
     assert {progress: progress_words(progress) for progress in said} == said
