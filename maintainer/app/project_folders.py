@@ -99,12 +99,14 @@ class Project:
 
 
 def records_elsewhere(project: Project) -> Iterator[str]:
-    """Say in a line each where other environments keep their runs, if none are recorded in this one.
+    """Say in a line each where other environments keep their runs, if none that changes tables is recorded in this one.
 
     A store is not asked whether there are any.
     """
+    from maintainer.journal.memory.past_runs import PLAN_FILE
+
     settings = project.loaded.project
-    if run_folders(project.past_runs_dir):
+    if any((folder.path / PLAN_FILE).is_file() for folder in run_folders(project.past_runs_dir)):
         return
     for env in (None, *settings.environments):
         other = settings if env == project.env else load_project(project.root, env, keeps_policies=False).project

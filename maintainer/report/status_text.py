@@ -214,7 +214,7 @@ _STATUS_WORD = {
     "unknown": "UNKNOWN",
     "": "-",
 }
-_BAD = frozenset({"verify_failed", "failed", "incomplete", "unknown"})
+_BAD = frozenset({"verify_failed", "failed", "incomplete", "unknown", "error"})
 
 
 def render_history(
@@ -267,7 +267,7 @@ def no_steps(num_runs: int) -> str:
     """Return what is said where no run did a step."""
     if not num_runs:
         return "No runs are recorded yet.\n"
-    return f"No steps are recorded: {count_of(num_runs, 'run')}, and none of them had anything to do.\n"
+    return f"No steps are recorded: {count_of(num_runs, 'run')}, and none of them changed anything.\n"
 
 
 def folded(rows: Sequence[HistoryRow], *, of_tables: bool = False) -> list[HistoryRow]:

@@ -116,7 +116,9 @@ def test_runs_of_another_environment_are_pointed_to(
     )
     root = write_project(tmp_path, {"maintainer.yml": settings, "policies/t.yml": "table: lake/t\n"})
     deltalake.write_deltalake(root / "lake" / "t", pa.table({"a": [1]}))
-    (root / "there" / "runs" / "20261121T220000Z-7f3a").mkdir(parents=True)
+    other = root / "there" / "runs" / "20261121T220000Z-7f3a"
+    other.mkdir(parents=True)
+    (other / "plan.json").touch()
 
     def said(*options: str) -> list[str]:
         assert run(["--project", str(root), *options, command]) == 0
@@ -127,6 +129,9 @@ def test_runs_of_another_environment_are_pointed_to(
     assert said("--env", "new") == ["environment prod has 1 run: --env prod shows them", on_store]
     assert said("--env", "prod") == []
     assert said("-q") == []
-    (root / "here" / "runs" / "20261121T220000Z-0000").mkdir(parents=True)
+    ran = root / "here" / "runs" / "20261121T220000Z-0000"
+    ran.mkdir(parents=True)  # as `verify` does, which changes no table
+    assert said() == ["environment prod has 1 run: --env prod shows them", on_store]
+    (ran / "plan.json").touch()
     assert said() == []
     assert said("--env", "new")[0] == "the project without --env has 1 run: no --env shows them"

@@ -165,7 +165,7 @@ def test_statistics_that_lie_are_found(engine: DeltaTableEngine, table_of_one_fi
     assert findings == (
         f"{name}: numRecords says 19, it holds 20 rows",
         f"{name}: rows lie outside the bounds of d (minValues says 0.0, maxValues 19.0)",
-        f"{name}: nullCount of t says 0, it holds 1 nulls",
+        f"{name}: nullCount of t says 0, it holds 1 null",
     )
 
 

@@ -52,7 +52,7 @@ _EVENT_RESULT = {
 _ROW_STATUS = {
     CheckResult.PROVEN: StepStatus.SUCCEEDED.value,
     CheckResult.WRONG: StepStatus.VERIFY_FAILED.value,
-    CheckResult.NOT_CHECKED: StepStatus.INCOMPLETE.value,
+    CheckResult.NOT_CHECKED: "error",  # as the proof: it is no step's end
     CheckResult.SPELLED_ANEW: CheckResult.SPELLED_ANEW.value,  # it went through, and what it found is no step's end
 }
 

@@ -110,28 +110,39 @@ class TableIndex:
     def __init__(self, plans: Iterable[Plan]) -> None:
         self._tables: list[CurrentTable] = []
         self._by_id: dict[str, list[int]] = {}
+        self._by_place: dict[tuple[str, str], int] = {}
         self._by_name: dict[str, list[int]] = {}
         self._keys: dict[RecordedTable, int | None] = {}
-        places = StoragePlaces()
+        self._places = StoragePlaces()
         for plan in plans:
             for recorded in recorded_tables(plan).values():
-                key = self.key_of(recorded)
-                if key is None and recorded.table_id is not None:
+                key, then = self.key_of(recorded), recorded.location
+                if key is None and recorded.table_id is not None and then is not None:
                     key = self._keys[recorded] = len(self._tables)
                     self._by_id.setdefault(recorded.table_id, []).append(key)
-                    self._tables.append(
-                        CurrentTable(recorded.ref, recorded.location, recorded.table_id, FoundBy.ID, places)
-                    )
+                    self._by_place[recorded.table_id, place_key(self._places, then)] = key
+                    self._tables.append(CurrentTable(recorded.ref, then, recorded.table_id, FoundBy.ID, self._places))
                 if key is not None:
                     self._by_name.setdefault(identity(recorded.ref), []).append(key)
 
     def key_of(self, recorded: RecordedTable) -> int | None:
         """Return the number of the table that a record is of; None if no plan has that table with its id."""
         if recorded not in self._keys:
-            by_name = self._by_name.get(identity(recorded.ref), [])
-            keys = by_name if recorded.table_id is None else self._by_id.get(recorded.table_id, [])
-            self._keys[recorded] = next((key for key in keys if self._tables[key].was(recorded)), None)
+            self._keys[recorded] = self._found(recorded)
         return self._keys[recorded]
+
+    def _found(self, recorded: RecordedTable) -> int | None:
+        """Look by the place first: hundreds of copies share an id, and each is compared with none of the others."""
+        if recorded.table_id is None:
+            keys, then = self._by_name.get(identity(recorded.ref), []), None
+        else:
+            keys, then = self._by_id.get(recorded.table_id, []), recorded.known_location
+        if not keys or recorded.table_id is None or then is None:
+            return next((key for key in keys if self._tables[key].was(recorded)), None)
+        here = self._by_place.get((recorded.table_id, place_key(self._places, then)))
+        if here is None and not self._places.may_hold(then, recorded.table_id):
+            return keys[0]
+        return here
 
 
 def current_tables(refs: Iterable[TableRef], runs_dir: Path) -> dict[str, CurrentTable]:

@@ -17,6 +17,7 @@ from maintainer.delta.log.statistics_text import named_in, statistics_in, value_
 from maintainer.delta.proof.statistics_figures import FileFigures, Measured, StatisticsColumn
 from maintainer.model.plan.lanes import SourceStatistics
 from maintainer.model.table.statistics_writers import EXACT_WRITERS
+from maintainer.units import count_of
 
 _FOUR_DIGITS = re.compile(r"[0-9]{4}-")
 
@@ -104,8 +105,8 @@ def _findings(
         if strictness.complete:
             yield True, "numRecords is missing"
     elif records - hidden != figures.rows:
-        less = f" less {hidden} deleted" if hidden else ""
-        yield True, f"numRecords says {records}{less}, it holds {figures.rows} rows"
+        less = f" less {hidden:,} deleted" if hidden else ""
+        yield True, f"numRecords says {records:,}{less}, it holds {count_of(figures.rows, 'row')}"
     wide = stats.get("tightBounds") is False
     if wide and not vector and strictness.complete:
         yield True, "tightBounds is false, and no rows are deleted"
@@ -125,7 +126,7 @@ def _of_nulls(
     said, nulls = whole_count(value_at(stats.get("nullCount"), column.physical)), figures.nulls[number]
     if said is not None and said != nulls:
         hides = said == 0 or said >= figures.rows > nulls
-        yield strictness.exact or hides, f"nullCount of {column.name} says {said}, it holds {nulls} nulls"
+        yield strictness.exact or hides, f"nullCount of {column.name} says {said}, it holds {count_of(nulls, 'null')}"
 
 
 def _of_bounds(

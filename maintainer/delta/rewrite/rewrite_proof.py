@@ -30,6 +30,7 @@ from maintainer.errors import FileAbsent, MaintainerError, TableError, Verificat
 from maintainer.model.plan.lanes import NOTHING_JUDGED
 from maintainer.model.run.progress import Phase
 from maintainer.model.run.receipts import Fingerprint, Proof
+from maintainer.units import count_of
 
 COLLECTS_STATISTICS = "spark.databricks.delta.stats.collect"
 
@@ -155,7 +156,7 @@ def _compare_with_log(job: RewriteJob, proof: Proof) -> None:
         return
     counted = rows_by_file(job.jvm, job.log, FileSet(begin(job).snapshot, job.sources), job.batch.files)
     wrong = [
-        f"{file.path}: the log says {file.live_records} rows, it holds {rows}"
+        f"{file.path}: the log says {file.live_records or 0:,} rows, it holds {rows:,}"
         for file, rows in zip(job.batch.files, counted, strict=True)
         if file.live_records != rows
     ]
@@ -164,7 +165,7 @@ def _compare_with_log(job: RewriteJob, proof: Proof) -> None:
         code="T421",
         where=f"{job.where}@{job.read_version}",
         found=shortened(wrong),
-        allowed=f"{proof.rows_in_log} rows in {len(job.batch.files)} files",
+        allowed=f"{count_of(proof.rows_in_log, 'row')} in {count_of(len(job.batch.files), 'file')}",
         help="a file was damaged or its writer counted wrong: see `maintainer explain T421`",
     )
 
@@ -255,4 +256,4 @@ def shortened(problems: list[str]) -> str:
 
 
 def _figures(rows: int, sums: tuple[int, ...]) -> str:
-    return f"{rows} rows, fingerprint {'/'.join(f'{sum_:x}' for sum_ in sums)}"
+    return f"{count_of(rows, 'row')}, fingerprint {'/'.join(f'{sum_:x}' for sum_ in sums)}"

@@ -315,10 +315,7 @@ class ObjectFiles(FileStore):
                 return self._answered(ask)
             except StoreFailure as failure:
                 if failure.code == NO_CREDENTIALS and not self._hadoop_has_more_keys:
-                    raise KeysMissing(
-                        f"{self._base_uri}: no credentials in the settings or the environment, and this machine has no "
-                        f"role that gives it some ({failure.found})"
-                    ) from None
+                    raise KeysMissing(f"{self._base_uri}: {failure.found}") from None
                 if failure.code in (NO_CREDENTIALS, NOT_TRUSTED):
                     self._bucket.through_hadoop = True
                 elif failure.code == REFUSED:

@@ -191,7 +191,7 @@ class CommitWork:
                 yield _unchecked("rows", name, message_of(error))
                 return
         self.measured = measured
-        yield _judged("rows", name, problems, f"{measured.read.rows} rows, by {how}")
+        yield _judged("rows", name, problems, f"{count_of(measured.read.rows, 'row')}, by {how}")
         yield from self._statistics(measured)
         yield self._inputs(judged, live_rows(sources), measured)
 
@@ -234,7 +234,7 @@ class CommitWork:
     def _inputs(self, judged: Sequence[AddAction], in_log: int | None, measured: Measured) -> CommitCheck:
         """What the log said of the removed files: the commit found it so, and is right or wrong by itself."""
         rows = measured.read.rows
-        problems = [] if in_log in (None, rows) else [f"the log says {in_log} rows, the files hold {rows}"]
+        problems = [] if in_log in (None, rows) else [f"the log says {in_log:,} rows, the files hold {rows:,}"]
         problems += wrong_sources(judged, measured)
         if in_log is None:
             problems.append("the log does not count their rows")
@@ -244,7 +244,7 @@ class CommitWork:
             "inputs",
             INPUTS_FIT,
             CheckResult.NOTED if problems else CheckResult.PROVEN,
-            (shortened(problems) if problems else f"{in_log} rows") + not_judged,
+            (shortened(problems) if problems else count_of(in_log or 0, "row")) + not_judged,
         )
 
     def _files(self) -> Iterator[CommitCheck]:
@@ -265,7 +265,7 @@ class CommitWork:
             yield _judged("files", name, [f"{path} is gone, or has another size" for path in wrong])
         else:
             yield _unchecked(
-                "files", name, f"{len(missing)} files were removed later and are gone, such as {missing[0]}"
+                "files", name, f"{count_of(len(missing), 'file')} removed later, gone by now, such as {missing[0]}"
             )
 
     def _readable(self) -> Iterator[CommitCheck]:
@@ -282,10 +282,12 @@ class CommitWork:
             yield _unchecked("files", name, message_of(error))
             return
         if in_log < 0:
-            yield CommitCheck("files", name, CheckResult.PROVEN, f"{rows} rows; the log does not count them")
+            yield CommitCheck(
+                "files", name, CheckResult.PROVEN, f"{count_of(rows, 'row')}; the log does not count them"
+            )
         else:
-            problems = [] if rows == in_log else [f"the log says {in_log} rows, the files hold {rows}"]
-            yield _judged("files", name, problems, f"{rows} rows")
+            problems = [] if rows == in_log else [f"the log says {in_log:,} rows, the files hold {rows:,}"]
+            yield _judged("files", name, problems, count_of(rows, "row"))
 
     def _live(self, version: int) -> Mapping[FileKey, AddAction] | str:
         """The live files of a version; or why nobody knows them."""
@@ -323,9 +325,9 @@ def row_problems(read: Fingerprint, added: Fingerprint, differing: int) -> list[
     elif added.rows > read.rows:
         problems.append(f"{added.rows - read.rows:,} rows are new after this commit, beside {read.rows:,}")
     elif read != added:
-        problems.append(f"{read.rows} rows on both sides, and their fingerprints differ")
+        problems.append(f"{read.rows:,} rows on both sides, and their fingerprints differ")
     if differing:
-        problems.append(f"{differing} rows are on one side only")
+        problems.append(f"{differing:,} rows are on one side only")
     return problems
 
 

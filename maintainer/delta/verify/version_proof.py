@@ -31,6 +31,7 @@ from maintainer.model.plan.lanes import SourceStatistics
 from maintainer.model.run.receipts import Proof
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.model.table.table_features import keeps_row_ids
+from maintainer.units import count_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -144,7 +145,8 @@ def prove_version(
         *_unread(removed, files.removed, f"removed, at version {files.version - 1}"),
         *_unread(added, files.added, f"added, at version {files.version}"),
         *(
-            f"{file.path} (removed, at version {files.version - 1}) has {figures.rows} rows, the log says {said}"
+            f"{file.path} (removed, at version {files.version - 1}) has {count_of(figures.rows, 'row')}, "
+            f"the log says {said:,}"
             for file, figures in zip(files.removed, removed.files, strict=True)
             if (said := file.live_records) not in (None, figures.rows)
         ),

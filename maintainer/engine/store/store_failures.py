@@ -50,6 +50,7 @@ _NO_BUCKET = re.compile(
 _METADATA_SERVICE = re.compile(r"https?://(?:169\.254\.169\.254|169\.254\.170\.2|metadata\.google\.internal)\b")
 """Where a machine of a cloud gets its own credentials; asked only where there are no others."""
 
+_STATUS = re.compile(r"status code: ([0-9]{3})\b")
 _DENIED = re.compile(r"status code: 40[13]\b|Credential")
 _DENIED_CLASSES = ("UnauthenticatedError", "PermissionDeniedError", "PermissionError")
 _SKEWED = "RequestTimeTooSkewed"
@@ -134,8 +135,11 @@ def store_failure(error: Exception) -> StoreFailure:
         return missing_bucket(error)
     if untrusted := _UNTRUSTED.search(structure):
         return StoreFailure(NOT_TRUSTED, f"{said} ({untrusted[1]})")
-    if _METADATA_SERVICE.search(said):
-        return StoreFailure(NO_CREDENTIALS, said)
+    if service := _METADATA_SERVICE.search(said):
+        status = _STATUS.search(said)
+        gave = f"answered with status {status[1]}" if status else "gave no answer"
+        none = f"no credentials in the settings or the environment, and {service[0]}, where a cloud gives a machine its"
+        return StoreFailure(NO_CREDENTIALS, f"{none} role, {gave}")
     if _REGION.search(said):
         named = _EXPECTED_REGION.search(said)
         region = (named[1] or named[2]) if named else None

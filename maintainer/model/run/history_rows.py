@@ -34,7 +34,7 @@ class HistoryRow:
     ``reason`` has its parameters.
     ``status`` is a step's (``succeeded``, ``failed``, ...) or empty. Sizes are bytes; times are milliseconds since
     1970 UTC. ``num_files_removed`` counts deleted files for a vacuum. ``proof`` is ``pass``, ``fail``, ``error`` or
-    None. ``spelled_anew`` is both for what ``verify`` found of another tool's commit.
+    None. ``error`` and ``spelled_anew`` are both for what ``verify`` found, or could not find out.
     """
 
     at_ms: int

@@ -188,12 +188,16 @@ class CodeBlock:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """What is shown folded under a summary, where that can be. One with an ``anchor`` is a box that links lead to."""
+    """What is shown folded under a summary, where that can be. One with an ``anchor`` is a box that links lead to.
+
+    ``repeats`` says again, one by one, what stands above for all: a page prints it only where a reader opened it.
+    """
 
     summary: Text
     blocks: Sequence[Block]
     anchor: str = ""
     is_open: bool = False
+    repeats: bool = False
 
 
 Block = Heading | Line | Bullets | Table | Tiles | Subjects | Findings | CodeBlock | Fold

@@ -112,7 +112,7 @@ def folded_tables(table: Table, groups: Sequence[Sequence[Row]], joined: Sequenc
     rows = [row for group in groups for row in group]
     yield replace(table, rows=joined)
     if len(joined) < len(rows):
-        yield Fold(f"Each of the {len(rows):,}", (replace(table, rows=rows),))
+        yield Fold(f"Each of the {len(rows):,}", (replace(table, rows=rows),), repeats=True)
 
 
 def ended_cell(status: TableStatus, *, in_quarantine: bool, failed: int = 0) -> Text:

@@ -222,7 +222,7 @@ def _details(whole: Sequence[TableView], alike: Container[str]) -> Iterator[Bloc
         else:
             yield box
     if more:
-        yield Fold(f"{count_of(len(more), 'more table')}, each like one above", more)
+        yield Fold(f"{count_of(len(more), 'more table')}, each like one above", more, repeats=True)
 
 
 def _box(view: TableView, *, is_open: bool) -> Fold:
@@ -311,12 +311,12 @@ def _verdict(outcome: RunOutcome, code: ExitCode, held: int) -> str:
     """Say how the run ended, and how many of its tables are in quarantine now."""
     if outcome.end is not RunEnd.FINISHED:
         return END_TEXT[outcome.end]
-    if code:
-        return f"{exit_reason(code)} (exit code {code.value})"
+    said = f"{exit_reason(code)} (exit code {code.value})" if code else "nothing failed in this run"
     if held:
-        verb = "is" if held == 1 else "are"
-        return f"Nothing failed in this run, but {count_of(held, 'table')} {verb} in quarantine now."
-    return "Nothing failed."
+        said += (
+            f", {'and' if code else 'but'} {count_of(held, 'table')} {'is' if held == 1 else 'are'} in quarantine now"
+        )
+    return f"{said[0].upper()}{said[1:]}."
 
 
 def _tiles(outcome: RunOutcome, tables: Sequence[TableView]) -> tuple[Tile, ...]:

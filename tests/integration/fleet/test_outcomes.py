@@ -279,7 +279,8 @@ SCENES: dict[tuple[str, str], Scene] = {
     ("`explain`", "showed a policy"): each(healthy, ("explain", "lake/t", *JSON)),
     ("`explain`, `why`, `history TABLE`", "no policy reaches the table"): each(
         healthy, ("explain", "lake/u", *JSON), ("why", "lake/u"), ("history", "lake/u", *JSON)),
-    ("`list`, `inventory`", "listed what is there"): each(healthy, ("list", *JSON), ("inventory", *JSON)),
+    ("`list`, `inventory`", "listed what is there; where files name every table, `list` asks no store"): each(
+        healthy, ("list", *JSON), ("inventory", *JSON)),
     ("`list`, `inventory`", "a folder or a catalog could not be searched"): each(
         unsearched, ("list", *JSON), ("inventory", *JSON)),
     ("`plan`", "nothing to do, or changes"): each(healthy, ("plan", *JSON)),

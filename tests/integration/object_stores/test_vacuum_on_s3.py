@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import Counter
 from pathlib import Path
@@ -13,9 +14,20 @@ import pytest
 from deltalake import write_deltalake
 from obstore.store import S3Store
 
+from tests.support.faults.blows import Blow, victim
+from tests.support.faults.held_apply import POINTS
 from tests.support.runs.command_host import CommandHost
-from tests.support.stores.s3_projects import S3Project, project_beside, s3_host, uri
+from tests.support.stores.connector_jars import folder_with_connector
+from tests.support.stores.s3_projects import (
+    ENVIRONMENT,
+    S3Project,
+    project_beside,
+    s3_host,
+    two_minutes_later,
+    uri,
+)
 from tests.support.stores.s3_server import S3Server, s3_server
+from tests.support.stores.sick_store import Fault, FaultRule
 from tests.support.stores.store_rewrites import BEGUN, CHECKED, COMMITTED, INTENT
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
@@ -32,6 +44,10 @@ MAX_OTHERS = 40
 """Requests of all the rest: Delta opens the log and commits twice, each file is looked for before and after."""
 
 MANY_PARTITIONS, FEW_FILES = 3_000, 5
+LAST_POINT = list(POINTS)[-1]
+
+AT_ONCE = 1_000
+"""Keys that one request of S3 can delete."""
 
 
 def table(root: Path, server: S3Server, name: str) -> tuple[S3Project, set[str]]:
@@ -184,6 +200,46 @@ def test_without_versions_a_plan_says_that_a_deletion_is_final_and_undelete_that
     assert (refused.returncode, "error[T431]: no delete marker is recorded" in refused.err) == (1, True), refused.err
     unknown = project.run("undelete", uri("final"), "--run", "20200101T000000Z-ffff", "--yes")
     assert (unknown.returncode, "error[T430]: no record of this run" in unknown.err) == (1, True), unknown.err
+
+
+def test_after_a_kill_in_the_middle_another_machine_brings_back_what_was_recorded_and_names_the_rest(
+    tmp_path: Path,
+) -> None:
+    """The second of three requests is on its way when the machine dies, and is done after that."""
+    num_files, name = 2 * AT_ONCE + 100, "killed"
+    environment = {
+        **ENVIRONMENT, "MAINTAINER_HOME": str(tmp_path / "dead"), "MAINTAINER_JARS": folder_with_connector("s3"),
+    }  # fmt: skip
+    with s3_server("lake", keeps_versions=True) as server, s3_host(server, tmp_path) as host:
+        project, numbers = project_beside(tmp_path, server, name, VACUUM_NOW, host), list(range(num_files + 1))
+        write_deltalake(
+            uri(name), pa.table({"id": numbers, "p": numbers}), partition_by=["p"], storage_options=project.options,
+            configuration={"delta.deletedFileRetentionDuration": "interval 1 second"},
+        )  # fmt: skip
+        project.table(name).delete(f"p < {num_files}")
+        before, live = data_files(project, name), set(project.table(name).file_uris())
+        time.sleep(2)
+        first = server.faults.add(FaultRule(Fault.SLOW, "POST", suffix="/lake"))
+        second = server.faults.add(FaultRule(Fault.HELD, "POST", suffix="/lake", since=first))
+        with victim(project.root, LAST_POINT, 0, tmp_path / "held", environment=environment) as held:
+            assert second.met.wait(240), held.said()
+            assert held.strike(Blow.BOTH_KILLED, lambda: None) == -signal.SIGKILL
+        second.released.set()
+        assert second.done.wait(60)
+        server.faults.clear()
+        left = data_files(project, name)
+        assert len(left) == len(before) - 2 * AT_ONCE
+        two_minutes_later(project, name)
+        (run,) = {row["run_id"] for row in project.run("history", "-o", "json").document["history"]}
+        back = project.run("undelete", uri(name), "--run", run, "--yes")
+        assert back.returncode == 1, back.err
+        assert f"{AT_ONCE:,} files" in back.out, back.out
+        assert f"and {AT_ONCE - 20:,} more that were not brought back" in back.out
+        named = [line for line in back.out.splitlines() if line.startswith("  not brought back: ")]
+        assert all("hides it, and the store's tools can remove that" in line for line in named), back.out
+        there = data_files(project, name)
+        assert (len(there), there >= left, live <= there) == (len(left) + AT_ONCE, True, True)
+        assert project.rows(name) == Counter([(num_files, num_files)])
 
 
 def bucket_of(server: S3Server) -> S3Store:

@@ -156,7 +156,7 @@ def test_what_a_run_did_alike_to_many_tables_is_one_line() -> None:
     [
         ("succeeded", "pass", "ok", "proven"),
         ("verify_failed", "fail", "VERIFY FAILED", "failed"),
-        ("incomplete", "error", "INCOMPLETE", "could not check"),
+        ("error", "error", "could not check", "could not check"),
         ("spelled_anew", "spelled_anew", "SPELLED ANEW", "SPELLED ANEW"),
         ("yielded", None, "yielded", "-"),
     ],
@@ -196,7 +196,7 @@ def test_a_commit_with_changes_beside_it_is_not_called_the_policy_as_it_was() ->
 def test_no_history() -> None:
     assert render_history([]) == "No step fits.\n"
     assert no_steps(0) == "No runs are recorded yet.\n"
-    assert no_steps(5) == "No steps are recorded: 5 runs, and none of them had anything to do.\n"
+    assert no_steps(5) == "No steps are recorded: 5 runs, and none of them changed anything.\n"
 
 
 def test_history_as_csv_and_json_carry_every_field() -> None:

@@ -152,7 +152,7 @@ def _places_of_deleted(
     read = [(_rows_read(job, source), _deleted_rows(job, add)) for source, add in zip(old, now, strict=True)]
     places, num_rows = places_in_bin(read)
     if len(places) > num_rows * MAX_HIDDEN_RATIO:
-        raise CannotCarryError(f"{len(places)} of {num_rows} rows were deleted meanwhile")
+        raise CannotCarryError(f"{len(places):,} of {num_rows:,} rows were deleted meanwhile")
     deleted = places_in_files(places, row_order)
     if sum(map(_num_records, files)) != num_rows or sum(map(len, deleted)) != len(places) or len(deleted) != len(files):
         raise CannotCarryError("the new files do not hold the rows that were read, each once")

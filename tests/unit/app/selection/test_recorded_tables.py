@@ -16,6 +16,7 @@ import pytest
 
 from maintainer.app.selection.recorded_tables import RecordedTable, TableIndex
 from maintainer.cli.main import run
+from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.plan_document import to_json
@@ -279,3 +280,22 @@ class TestAnIndexOverRuns:
         index = TableIndex([plan_at(path)])
         for plan in (plan_at(other), plan_at(other, read=False), plan_at(other, name="orders")):
             assert index.key_of(RecordedTable.of_plan(plan.tables[0])) is None
+
+    def test_copies_with_one_id_are_not_compared_with_one_another(
+        self, root: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path, looked_at = table(root, "orders"), list[str]()
+        names = [f"copy{number}" for number in range(12)]
+        for name in names:
+            shutil.copytree(path, root / "lake" / name)
+        real = StoragePlaces.may_hold
+
+        def counted(places: StoragePlaces, location: str, table_id: str) -> bool:
+            looked_at.append(location)
+            return real(places, location, table_id)
+
+        monkeypatch.setattr(StoragePlaces, "may_hold", counted)
+        plans = [plan_at(root / "lake" / name) for name in names]
+        index = TableIndex([*plans, *plans])
+        assert len({index.key_of(RecordedTable.of_plan(plan.tables[0])) for plan in plans}) == len(names)
+        assert len(looked_at) == len(set(looked_at)) < len(names)

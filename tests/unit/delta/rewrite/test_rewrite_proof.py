@@ -44,7 +44,7 @@ def job(tmp_path: Path) -> Any:
             ["rows lie outside the bounds of d (minValues says 1.5, maxValues 4.73)"],
         ),
         ({**STATS, "minValues": {"d": 1.0}}, ["minValues of d says 1.0, which no row reaches"]),
-        ({**STATS, "nullCount": {"d": 0}}, ["nullCount of d says 0, it holds 1 nulls"]),
+        ({**STATS, "nullCount": {"d": 0}}, ["nullCount of d says 0, it holds 1 null"]),
         ({**STATS, "numRecords": 4}, ["numRecords says 4, it holds 3 rows"]),
         ({**STATS, "nullCount": {"d": 1, "e": 0}}, ["it has statistics of e, which is no column"]),
         (None, ["it has no statistics"]),

@@ -18,7 +18,14 @@ from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.object_files import Bucket, ObjectFiles
 from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.engine.store.object_storage import ObjectStorage
-from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, REFUSED, UNREACHABLE, StoreFailure
+from maintainer.engine.store.store_failures import (
+    BUSY,
+    NO_CREDENTIALS,
+    REFUSED,
+    UNREACHABLE,
+    StoreFailure,
+    store_failure,
+)
 from maintainer.engine.store.stored_object import ObjectBody, StoredObject
 from tests.support.stores.s3_server import S3Server, spark_keys
 from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
@@ -256,7 +263,7 @@ def test_a_store_for_which_there_are_no_credentials_is_read_through_hadoop_from_
 
 
 def test_where_hadoop_has_no_other_keys_it_is_not_asked_for_any() -> None:
-    storage = Failing(StoreFailure(NO_CREDENTIALS, "169.254.169.254"))
+    storage = Failing(store_failure(OSError("Error performing PUT http://169.254.169.254/latest/api/token in 1s")))
     files = ObjectFiles("s3a://lake", Bucket(storage), LocalFiles, hadoop_has_more_keys=False)
     with pytest.raises(KeysMissing) as raised:
         files.status("s3a://lake/t")

@@ -16,7 +16,7 @@ ROWS = Fingerprint(2_400, (1, 2))
         (ROWS, 0, []),
         (Fingerprint(1_200, (1, 2)), 0, ["1,200 of 2,400 rows are missing after this commit"]),
         (Fingerprint(3_600, (1, 2)), 0, ["1,200 rows are new after this commit, beside 2,400"]),
-        (Fingerprint(2_400, (1, 3)), 0, ["2400 rows on both sides, and their fingerprints differ"]),
+        (Fingerprint(2_400, (1, 3)), 0, ["2,400 rows on both sides, and their fingerprints differ"]),
         (ROWS, 2, ["2 rows are on one side only"]),
     ],
 )

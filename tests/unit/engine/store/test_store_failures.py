@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -110,6 +111,14 @@ def test_what_is_missing_for_a_write_is_the_bucket(
 def test_who_asks_the_machine_for_credentials_has_no_others(said: str) -> None:
     failure = store_failure(OSError(said))
     assert (failure.code, failure.what) == ("E692", "there are no credentials for the store of the state")
+    service = re.search("http://[a-z0-9.]+", said)
+    assert service is not None
+    assert failure.found == (
+        f"no credentials in the settings or the environment, and {service[0]}, where a cloud gives a machine its role, "
+        "gave no answer"
+    )
+    refused = store_failure(OSError(f"{said} - Server returned non-2xx status code: 404 Not Found: no role"))
+    assert (refused.code, refused.found.rpartition(", ")[2]) == ("E692", "answered with status 404")
 
 
 def test_a_duration_is_no_status() -> None:

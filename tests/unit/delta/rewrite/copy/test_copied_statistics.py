@@ -145,7 +145,7 @@ def test_null_counts_of_nested_columns_are_of_rows_and_not_of_leaves(tmp_path: P
     assert pq.read_metadata(path).row_group(0).column(0).statistics.null_count == 4
     text, found = computed(schema, (path, stats(3, nullCount={"a": 4, "s": {"x": 2}})))
     assert text["nullCount"] == {"a": 1, "s": {"x": 2}}
-    assert found.wrong == ("f.parquet: nullCount of a says 4, it holds 1 nulls",)
+    assert found.wrong == ("f.parquet: nullCount of a says 4, it holds 1 null",)
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", "{}", '{"stats_json": "{}"}', '{"numRecords": "2"}',
