@@ -30,7 +30,6 @@ from tests.support.product import (
     from_json,
     recheck,
     run,
-    to_document,
     to_json,
 )  # fmt: skip
 from tests.support.runs import sample_plans
@@ -50,7 +49,7 @@ def signed(document: Json) -> str:
     return json.dumps({**document, "digest": digest_of(document)})
 
 
-WHOLE = to_document(sample_plans.full_plan())
+WHOLE = json.loads(to_json(sample_plans.full_plan()))
 EDITS = [place for place, _ in leaves(WHOLE)]
 
 
@@ -181,7 +180,7 @@ def lake(tmp_path: Path) -> Lake:
     assert step is not None
     facts = work.reader.facts(table.ref)
     plan = Plan(now_ms() - 1000, now_ms() + 86_400_000, (plan_for(facts, step, policy_digest="sha256:policy"),))
-    return Lake(folder, table, work, to_document(plan))
+    return Lake(folder, table, work, json.loads(to_json(plan)))
 
 
 STEP: Place = ("tables", 0, "steps", 0)

@@ -35,6 +35,7 @@ from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.transaction.property_commit import set_properties
 from maintainer.delta.transaction.requirements import check_same_table, refuse_unsafe_store, was_planned_table
 from maintainer.delta.transaction.small_log_files import write_missing_checksum
+from maintainer.delta.vacuum.log_watch import PlannedLogs
 from maintainer.delta.vacuum.second_reader import find_name, second_readers
 from maintainer.delta.vacuum.shallow_clones import References
 from maintainer.delta.vacuum.trash import undelete
@@ -173,7 +174,7 @@ class DeltaTableWriter:
         self._meter.begin(Phase.LOOKING)
         tools = VacuumTools(
             self._reader.references, self._reader, second_readers(self._jvm), self.clock, self._reader.forget, listed,
-            self._meter,
+            self._meter, self._reader.planned_logs.take(facts.location),
         )  # fmt: skip
         return vacuum(self._jvm, facts, step, stamp, before_delete, guard, tools)
 
@@ -220,6 +221,7 @@ class DeltaTableEngine:
         *,
         between_write_and_proof: FaultHook | None = None,
         references: References | None = None,
+        planned_logs: PlannedLogs | None = None,
         stop: threading.Event | None = None,
         executors: Executors | None = None,
     ) -> None:
@@ -228,7 +230,7 @@ class DeltaTableEngine:
         self._stop = stop or threading.Event()
         # One for all three: what the writer read of a version is what its checks and the next batch look at.
         live_files = LiveFilesReader(jvm)
-        self.reader = DeltaTableReader(jvm, references, live_files)
+        self.reader = DeltaTableReader(jvm, references, live_files, planned_logs)
         self.versions = DeltaVersionReader(jvm, live_files, self.meter)
         self.writer = DeltaTableWriter(
             jvm, group, self.reader, live_files, between_write_and_proof=between_write_and_proof,
@@ -263,6 +265,7 @@ class DeltaEngine:
         self._single_writer = single_writer
         self._between = between_write_and_proof
         self._references = References()
+        self._planned_logs = PlannedLogs()
         self._stops: dict[str, threading.Event] = {}
         self._is_tested = False
 
@@ -275,8 +278,8 @@ class DeltaEngine:
         stop = self._stops[name] = threading.Event()
         try:
             yield DeltaTableEngine(
-                jvm, name, between_write_and_proof=self._between, references=self._references, stop=stop,
-                executors=self._executors,
+                jvm, name, between_write_and_proof=self._between, references=self._references,
+                planned_logs=self._planned_logs, stop=stop, executors=self._executors,
             )  # fmt: skip
         finally:
             jvm.leave_thread()

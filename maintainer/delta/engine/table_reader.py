@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from maintainer.delta.engine.catalog_names import neighbours_in_catalog, root_of_name, tables_in_catalog
 from maintainer.delta.jvm import DeltaJvm, JavaObject
@@ -22,6 +23,7 @@ from maintainer.delta.storage.log_paths import path_uri
 from maintainer.delta.storage.open_files import direct_files, files_of
 from maintainer.delta.storage.table_storage import TableStorage, storage_of_path
 from maintainer.delta.transaction.live_files import LiveFilesReader
+from maintainer.delta.vacuum.log_watch import PlannedLogs
 from maintainer.delta.vacuum.shallow_clones import References
 from maintainer.delta.vacuum.vacuum_candidates import history, look, now_ms
 from maintainer.engine.protocols import VacuumQuestion
@@ -34,11 +36,16 @@ class DeltaTableReader(LogQuestions):
     """Implements ``TableReader`` on a Spark session."""
 
     def __init__(
-        self, jvm: DeltaJvm, references: References | None = None, live_files: LiveFilesReader | None = None
+        self,
+        jvm: DeltaJvm,
+        references: References | None = None,
+        live_files: LiveFilesReader | None = None,
+        planned_logs: PlannedLogs | None = None,
     ) -> None:
         self._jvm = jvm
         self._live_files = live_files or LiveFilesReader(jvm)
         self.references = references or References()
+        self.planned_logs = planned_logs or PlannedLogs()
         self._replayed: tuple[str, LogReplay] | None = None
         self._last_read: tuple[TableRef, TableStorage] | None = None
         self._log_reader = LogReader()
@@ -58,6 +65,7 @@ class DeltaTableReader(LogQuestions):
         self._log_reader.forget(location)
         self._live_files.forget()
         self._replayed = None
+        self.planned_logs.take(location)
         self._jvm.forget_log(location)
 
     def vacuum_history(
@@ -77,7 +85,9 @@ class DeltaTableReader(LogQuestions):
         with self._reading(facts.ref.identifier):
             storage = self._log_of(facts)
             log = self._replayed[1] if self._replayed and self._replayed[0] == facts.location else None
-            return look(storage, facts, question, self.references, self, log)
+            self._replayed = None
+            keep = partial(self.planned_logs.keep, facts.location)
+            return look(storage, facts, question, self.references, self, log, keep)
 
     def location_of(self, ref: TableRef) -> str:
         """Where the table's root is; see ``TableReader.location_of``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -19,7 +19,8 @@ _UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234
 PLAIN = re.compile(r"[A-Za-z0-9_\-!.~'()*,;:$&+=/@]*")
 """Paths that are spelled the same with and without percent-encoding."""
 
-_FOLDERS_AT_ONCE = 16
+_FOLDERS_AT_ONCE = 32
+_LOOKS_AT_ONCE = 10_000
 
 _Question = TypeVar("_Question")
 _Answer = TypeVar("_Answer")
@@ -148,9 +149,9 @@ class FileSource(ABC):
         return (self.read(file.uri) for file in files)
 
 
-def data_files(children: Mapping[str, StoredFile]) -> Iterator[StoredFile]:
-    """Yield what lies in a folder, Hadoop's checksums left out."""
-    return (file for file in children.values() if not (file.name.startswith(".") and file.name.endswith(".crc")))
+def data_files(files: Iterable[StoredFile]) -> Iterator[StoredFile]:
+    """Leave Hadoop's checksums out of what lies in a folder."""
+    return (file for file in files if not (file.name.startswith(".") and file.name.endswith(".crc")))
 
 
 class FileStore(FileSource):
@@ -186,30 +187,35 @@ class FileStore(FileSource):
 
         return dict(zip(folders, self.abreast(children, folders), strict=True))
 
-    def look_many(self, uris: Collection[str], listed: Listed = unheard) -> dict[str, StoredFile]:
-        """The files and folders among the URIs that are there, symlinks not followed; as few requests as possible."""
-        by_folder: dict[str, list[str]] = defaultdict(list)
-        for uri in uris:
-            by_folder[uri.rpartition("/")[0]].append(uri)
-        folders = [folder for folder, names in by_folder.items() if len(names) >= self.list_from]
-        alone = [uri for names in by_folder.values() if len(names) < self.list_from for uri in names]
-        found = dict(zip(alone, self.abreast(self.status, alone), strict=True))
-        listed(alone)
-        for folder, children in self._folder_by_folder(folders, listed):
-            found.update((uri, children.get(uri)) for uri in by_folder[folder])
-        return {uri: file for uri, file in found.items() if file is not None}
+    def look_many(self, uris: Collection[str]) -> dict[str, StoredFile]:
+        """The files and folders among the URIs that are there, by URI; see ``there``."""
+        return {file.uri: file for file in self.there(dict.fromkeys(uris))}
 
-    def names_in(self, folders: Collection[str]) -> set[str]:
-        """The URIs of all that lies directly in folders, Hadoop's checksums left out: without statuses, for memory."""
-        return {file.uri for _, children in self._folder_by_folder(folders) for file in data_files(children)}
+    def there(self, uris: Collection[str]) -> Iterator[StoredFile]:
+        """Yield the files and folders among the URIs that are there, symlinks not followed; few requests are made.
 
-    def _folder_by_folder(
-        self, folders: Collection[str], listed: Listed = unheard
-    ) -> Iterator[tuple[str, dict[str, StoredFile]]]:
-        """Yield folders with their children; where each may be listed by itself, few are in memory at once."""
+        Few of a million are in memory at once.
+
+        Args:
+            uris: Asked quickly whether a URI is among them.
+        """
+        wanted = Counter(uri.rpartition("/")[0] for uri in uris)
+        alone = (uri for uri in uris if wanted[uri.rpartition("/")[0]] < self.list_from)
+        while part := list(islice(alone, _LOOKS_AT_ONCE)):
+            yield from (file for file in self.abreast(self.status, part) if file is not None)
+        listed = [folder for folder, number in wanted.items() if number >= self.list_from]
+        yield from (file for file in self.listed_in(listed) if file.uri in uris)
+
+    def names_in(self, folders: Collection[str]) -> Iterator[str]:
+        """Yield the URIs of all that lies directly in folders, Hadoop's checksums left out."""
+        return (file.uri for file in data_files(self.listed_in(folders)))
+
+    def listed_in(self, folders: Collection[str]) -> Iterator[StoredFile]:
+        """Yield what lies directly in folders, of which few are in memory at once."""
         waiting = iter(folders)
-        while group := list(islice(waiting, None if self.asks_by_request else _FOLDERS_AT_ONCE)):
-            yield from self.children_of(group, listed).items()
+        while group := list(islice(waiting, _FOLDERS_AT_ONCE)):
+            for children in self.abreast(self.children, group):
+                yield from children.values()
 
     @abstractmethod
     def delete(self, uri: str) -> bool:

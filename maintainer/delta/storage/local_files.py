@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from maintainer.delta.storage.file_store import FileStore, StoredFile, java_quote, local_path
 
@@ -44,21 +44,11 @@ class LocalFiles(FileStore):
 
     def children(self, uri: str, *, after: str = "") -> dict[str, StoredFile]:
         """See ``FileStore``."""
-        try:
-            with os.scandir(local_path(uri)) as entries:
-                files = {}
-                for entry in entries:
-                    if entry.name <= after:
-                        continue
-                    try:
-                        entry_stat = entry.stat(follow_symlinks=False)
-                    except FileNotFoundError:  # deleted while we listed
-                        continue
-                    child = f"{uri}/{java_quote(entry.name)}"
-                    files[child] = _of_stat(child, entry_stat)
-                return files
-        except (FileNotFoundError, NotADirectoryError):
-            return {}
+        return {file.uri: file for file in _scanned(uri, after)}
+
+    def listed_in(self, folders: Collection[str]) -> Iterator[StoredFile]:
+        """See ``FileStore``."""
+        return (file for folder in folders for file in _scanned(folder))
 
     def status(self, uri: str) -> StoredFile | None:
         """See ``FileStore``."""
@@ -141,6 +131,23 @@ class LocalFiles(FileStore):
             return os.fstat(file).st_mtime_ns // 1_000_000
         finally:
             os.close(file)
+
+
+def _scanned(uri: str, after: str = "") -> Iterator[StoredFile]:
+    """Yield the children of a folder with names behind ``after``."""
+    try:
+        with os.scandir(local_path(uri)) as entries:
+            for entry in entries:
+                if entry.name <= after:
+                    continue
+                try:
+                    entry_stat = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:  # deleted while we listed
+                    continue
+                child = f"{uri}/{java_quote(entry.name)}"
+                yield _of_stat(child, entry_stat)
+    except (FileNotFoundError, NotADirectoryError):
+        return
 
 
 def _of_stat(uri: str, file_stat: os.stat_result) -> StoredFile:

@@ -59,6 +59,17 @@ def log_readings(root_uri: str, path: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(readings))
 
 
+def short_uri(root_uri: str, uri: str) -> str:
+    """A URI without the table's root, if it lies below it: what is kept of a million of them, see ``whole_uri``."""
+    below = uri[len(root_uri) + 1 :]
+    return below if uri.startswith(f"{root_uri}/") and not is_absolute(below) else uri
+
+
+def whole_uri(root_uri: str, short: str) -> str:
+    """The URI that ``short_uri`` made shorter."""
+    return short if is_absolute(short) else f"{root_uri}/{short}"
+
+
 def _store_and_path(uri: str) -> tuple[str, str]:
     """Scheme and authority, and the path after them as it is written. This machine's own name is no authority."""
     scheme, _, rest = uri.partition(":")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -147,18 +148,17 @@ class TableLog:
     ) -> Iterator[tuple[LogEntry, Iterator[dict[str, Any]]]]:
         """Commits in the order given, each with its ``actions``; see ``bodies``."""
         for entry, body in self.bodies(entries):
-            lines = body.decode("utf-8").split("\n")
-            wanted = (line for line in lines if line.strip() and (with_adds or not line.startswith(_DATA_ACTIONS)))
+            wanted = (line for line in lines_of(body) if with_adds or not line.startswith(_DATA_ACTIONS))
             yield entry, map(json.loads, wanted)
 
-    def brief_commits(self, entries: Sequence[LogEntry]) -> Iterator[tuple[LogEntry, list[dict[str, Any]]]]:
+    def brief_commits(self, entries: Sequence[LogEntry]) -> Iterator[tuple[LogEntry, BriefActions]]:
         """Commits in order, each with its actions as dicts.
 
         Of adds at least path, modification time and deletion vector; of removes at least path, time, size, deletion
         vector and whether they change data.
         """
         for entry, body in self.bodies(entries):
-            yield entry, list(brief_actions(body.decode("utf-8")))
+            yield entry, BriefActions(body)
 
     def deletion_vector_uri(self, action: dict[str, Any]) -> str | None:
         """The URI of the deletion vector file of an add or remove; None without one, or if it is inline."""
@@ -195,26 +195,39 @@ def commits_among(listed: Iterable[StoredFile], *, after_version: int = -1) -> l
     return sorted(commits, key=lambda entry: entry.version)
 
 
-def brief_actions(text: str) -> Iterator[dict[str, Any]]:
-    """The actions in a commit's text, with what ``brief_commits`` says of adds and removes."""
-    for line in text.split("\n"):
-        if '"deletionVector"' not in line:
-            if match := _BRIEF_ADD.match(line):
-                yield {"add": {"path": match[1], "modificationTime": int(match[2])}}
-                continue
-            if match := _BRIEF_REMOVE.match(line):
-                size, changes = int(match[4]), match[3] == "true"
-                body = {"path": match[1], "deletionTimestamp": int(match[2]), "dataChange": changes, "size": size}
-                yield {"remove": body}
-                continue
-        if line.strip():
+def lines_of(body: bytes) -> Iterator[str]:
+    """The lines of a commit that hold an action, one after the other: there may be a million of them.
+
+    Raises:
+        UnicodeDecodeError: It is no UTF-8.
+    """
+    return (line.decode("utf-8") for line in io.BytesIO(body) if line.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class BriefActions:
+    """The actions in a commit's body, read anew by each loop over them; see ``TableLog.brief_commits``."""
+
+    body: bytes
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for line in lines_of(self.body):
+            if '"deletionVector"' not in line:
+                if match := _BRIEF_ADD.match(line):
+                    yield {"add": {"path": match[1], "modificationTime": int(match[2])}}
+                    continue
+                if match := _BRIEF_REMOVE.match(line):
+                    size, changes = int(match[4]), match[3] == "true"
+                    body = {"path": match[1], "deletionTimestamp": int(match[2]), "dataChange": changes, "size": size}
+                    yield {"remove": body}
+                    continue
             yield json.loads(line)
 
 
 def _info_in(start: bytes) -> dict[str, Any]:
-    for line in start.decode("utf-8", "replace").split("\n"):
-        if '"commitInfo"' in line[:40]:
-            info: dict[str, Any] = json.loads(line)["commitInfo"]
+    for line in io.BytesIO(start):
+        if b'"commitInfo"' in line[:40]:
+            info: dict[str, Any] = json.loads(line.decode("utf-8", "replace"))["commitInfo"]
             return info
     return {}
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain, islice
 
 from maintainer.delta.storage.failures.engine_failures import first_line_of
 from maintainer.delta.storage.file_store import DeletedMany, StoredFile
@@ -34,10 +35,11 @@ class FileChanged(Exception):
 class Taken:
     """The result of a deletion. ``errors`` are by URI; ``stopped`` or ``error`` says why not all were tried.
 
-    For ``num_marked`` files the store named the delete marker that hides them.
+    The first ``num_tried`` of the files were. For ``num_marked`` files the store named the delete marker that hides
+    them.
     """
 
-    tried: list[str] = field(default_factory=list)
+    num_tried: int = 0
     errors: dict[str, str] = field(default_factory=dict)
     num_marked: int = 0
     stopped: str | None = None
@@ -66,7 +68,7 @@ class Progress:
 
 
 def take_away(
-    uris: list[str],
+    uris: Collection[str],
     remove: Callable[[str], object],
     *,
     stop_reason: Callable[[], str | None],
@@ -90,9 +92,8 @@ def take_away(
     counter = Progress(progress)
     counter.add(0)
     with ThreadPoolExecutor(min(MAX_THREADS, len(uris)), thread_name_prefix="maintainer-vacuum") as pool:
-        start, size = 0, AT_ONCE
-        while start < len(uris):
-            part = uris[start : start + size]
+        waiting, size = iter(uris), AT_ONCE
+        while part := list(islice(waiting, size)):
             done.stopped = stop_reason()
             if done.stopped is not None:
                 break
@@ -103,18 +104,15 @@ def take_away(
                 break
             at_once = _deleted_by(remove_many, part)
             if at_once is None:  # none is deleted yet
-                size = CHUNK
-                part = part[:size]
-            start += len(part)
+                size, waiting, part = CHUNK, chain(part[CHUNK:], waiting), part[:CHUNK]
+            done.num_tried += len(part)
             if at_once is not None:
-                done.tried.extend(part)
                 done.errors.update(at_once.kept)
                 done.num_marked += len(at_once.markers)
                 counter.add(len(part) - len(at_once.kept), at_once.markers)
                 continue
             # A thread takes every eighth file of the chunk: a task for each file would cost more than its deletion.
-            for tried, errors in pool.map(lambda share: _take_share(remove, share, counter), _shares(part)):
-                done.tried.extend(tried)
+            for errors in pool.map(lambda share: _take_share(remove, share, counter), _shares(part)):
                 done.errors.update(errors)
     return done
 
@@ -123,9 +121,7 @@ def _shares(part: list[str]) -> list[list[str]]:
     return [part[first::MAX_THREADS] for first in range(min(MAX_THREADS, len(part)))]
 
 
-def _take_share(
-    remove: Callable[[str], object], share: list[str], counter: Progress
-) -> tuple[list[str], dict[str, str]]:
+def _take_share(remove: Callable[[str], object], share: list[str], counter: Progress) -> dict[str, str]:
     errors: dict[str, str] = {}
     for uri in share:
         problem = _problem(remove, uri)
@@ -133,7 +129,7 @@ def _take_share(
             counter.add(1)
         else:
             errors[uri] = problem
-    return share, errors
+    return errors
 
 
 def _deleted_by(remove_many: Callable[[list[str]], DeletedMany | None], part: list[str]) -> DeletedMany | None:

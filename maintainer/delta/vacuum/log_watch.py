@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Mapping
 
+from maintainer.delta.log.replay.log_replay import LogReplay, replay
 from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.known_versions import KnownVersion, KnownVersions
 from maintainer.delta.storage.table_log import LogEntry, commits_among
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import CommitConflict
@@ -12,16 +15,74 @@ from maintainer.model.table.log_names import LOG_FOLDER, SIDECAR_FOLDER, is_of_l
 
 MAX_NAMED = 5
 
+MAX_REMOVALS_KEPT, MAX_LOGS_KEPT = 1_500_000, 1_000
+"""Of all logs that were read for a plan, until the deletion: a file that is to go costs 100 bytes, one that was removed
+lately 300.
+"""
+
+
+class PlannedLogs:
+    """What plans of this process read of logs, for the deletions that follow; used by several threads."""
+
+    def __init__(self) -> None:
+        self._known = KnownVersions[LogReplay](MAX_REMOVALS_KEPT, MAX_LOGS_KEPT)
+        self._lock = threading.Lock()
+
+    def keep(self, location: str, log: LogReplay) -> None:
+        """Keep what was read of a table's log, while there is room."""
+        with self._lock:
+            self._known.keep(location, KnownVersion(log, log.planned_version, None, len(log.named)))
+
+    def take(self, location: str) -> LogReplay | None:
+        """Return what was read of a table's log last, and keep it no longer: a deletion takes it on."""
+        with self._lock:
+            known = self._known.kept(location)
+            self._known.forget(location)
+            return None if known is None else known.read
+
 
 class LogWatch:
-    """The commits and checkpoints of a table as its log's folder was listed, and what came since."""
+    """The commits and checkpoints of a table as its log's folder was listed, and what came since.
 
-    def __init__(self, storage: TableStorage, where: str, listed: Mapping[str, StoredFile]) -> None:
+    ``planned`` is what the plan read of them; None where that is not known here.
+
+    Raises:
+        CommitConflict: C701, a commit that the plan read is not as it was, by size, time and tag.
+    """
+
+    def __init__(
+        self,
+        storage: TableStorage,
+        where: str,
+        listed: Mapping[str, StoredFile],
+        planned: LogReplay | None = None,
+    ) -> None:
         self._storage = storage
         self._where = where
-        self._listed: dict[str, StoredFile] | None = _of_log(storage, listed)
-        self.entries = commits_among(self._listed.values())
+        self._planned = planned
+        now = _of_log(storage, listed)
+        if planned is not None:
+            self._check_same({entry.uri: entry.file for entry in planned.entries}, now)
+        self._listed: dict[str, StoredFile] | None = now
+        self.entries = commits_among(now.values())
         self._seen = self.entries[-1].version if self.entries else -1
+
+    def replay(self, version: int, going: Iterable[str], removed_before_ms: int) -> LogReplay:
+        """Read the listed commits but for those that the plan read: what it found is taken on.
+
+        Where the plan is another one, or an older commit is gone by now, all are read.
+
+        Args:
+            version: The version that was planned on.
+            going: The URIs of what is to be deleted.
+            removed_before_ms: Before when it was removed.
+        """
+        log, self._planned = self._planned, None
+        if log is not None and log.planned_version == version and log.whole_since_ms <= removed_before_ms:
+            known = len(log.entries)
+            if self.entries[:known] == log.entries and all(map(log.is_named, going)):
+                return replay(self._storage, version, self.entries[known:], log)
+        return replay(self._storage, version, self.entries)
 
     def newer(self) -> list[LogEntry]:
         """Return commits that came since the last call; the first call lists all anew.

@@ -103,7 +103,7 @@ def check_second_reading(
 ) -> None:
     """Let a second reader confirm the live files, and that none of the files that go is live or was removed later.
 
-    One pass over the log, piece by piece. Of each of our files a number is kept: about 100 bytes.
+    One pass over the log, piece by piece. Of each of our files and of each that goes a number is kept: about 100 bytes.
 
     Args:
         readers: The first that can read the version is asked.
@@ -143,7 +143,7 @@ def _asked(readers: Sequence[SecondReader], ask: Callable[[SecondReader], _Answe
 
 
 def _compare(reader: SecondReader, storage: TableStorage, ours: LiveVersion, going: Going) -> None:
-    names = frozenset(file.name for files in (going.files, going.copies) for file in files.values())
+    names = frozenset(hash(file.name) for files in (going.files, going.copies) for file in files.values())
     here, there, only_here, only_there = _Files(), _Files(), _Files(), _Files()
     unseen: set[int] = set()
     for file in ours.files():
@@ -193,13 +193,13 @@ def _live_file(add: Mapping[str, Any]) -> LiveFile:
     return str(add["path"]), identity, int(add["size"])
 
 
-def _places(storage: TableStorage, body: Mapping[str, Any], names: frozenset[str]) -> set[str]:
+def _places(storage: TableStorage, body: Mapping[str, Any], names: frozenset[int]) -> set[str]:
     """Where an action's files lie, if their last names are among those: data file and deletion vector."""
     path, vector = str(body["path"]), body.get("deletionVector")
-    found = set(storage.readings(path)) if "?" in path or "#" in path or _last_name(path) in names else set()
+    found = set(storage.readings(path)) if "?" in path or "#" in path or hash(_last_name(path)) in names else set()
     if vector and vector["storageType"] != "i":
         found.add(storage.vector_uri(vector["storageType"], vector["pathOrInlineDv"]))
-    return {uri for uri in found if _last_name(uri) in names}
+    return {uri for uri in found if hash(_last_name(uri)) in names}
 
 
 def _last_name(path: str) -> str:

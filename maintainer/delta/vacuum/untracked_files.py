@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from maintainer.delta.storage.file_store import FileStore, Listed, StoredFile, data_files, unheard
 from maintainer.delta.storage.table_storage import TableStorage
@@ -17,6 +18,11 @@ MAX_LISTED = 5_000_000
 
 PAGE = 1000
 """Entries that one LIST request of an object store returns."""
+
+PART, MOST_KEPT, FOLDERS_AT_ONCE = 10_000, 200_000, 32
+"""Files that are looked at together; and where each look is a request, so many that listings of all are kept at once,
+and of how many folders else.
+"""
 
 _OF_A_TABLE, _METADATA = (LOG_FOLDER, ".hoodie"), "metadata"
 _SHOWN = 3
@@ -35,17 +41,39 @@ class ListedFolders:
             self._listed |= self.files.children_of(unknown, listed)
         return self._listed
 
-    def take_names(self, folders: Collection[str]) -> set[str]:
+    def take_names(self, folders: Collection[str]) -> Iterator[str]:
         """The URIs of what lies in folders; what was listed is not kept any longer."""
         known, self._listed = self._listed, {}
         if not known.keys() >= set(folders):
             return self.files.names_in(folders)
-        return {file.uri for folder in folders for file in data_files(known[folder])}
+        return (file.uri for folder in folders for file in data_files(known[folder].values()))
+
+    def parts_there(self, uris: Collection[str], listed: Listed = unheard) -> Iterator[dict[str, StoredFile]]:
+        """Yield the entries among many URIs that are there, by URI, part by part: so few are in memory at once.
+
+        Args:
+            uris: Asked quickly whether a URI is among them.
+            listed: Told the URIs of what was listed, part by part, from any thread.
+        """
+        if not self.files.asks_by_request:
+            found = self.files.there(uris)
+            while part := {file.uri: file for file in islice(found, PART)}:
+                listed(part)
+                yield part
+        elif len(uris) <= MOST_KEPT:
+            yield self.look_many(uris, listed)
+        else:
+            folders = iter(sorted({uri.rpartition("/")[0] for uri in uris}))
+            while group := list(islice(folders, FOLDERS_AT_ONCE)):
+                self._listed = self.files.children_of(group, listed)
+                children = (entry for folder in self._listed.values() for entry in folder.items())
+                yield {uri: file for uri, file in children if uri in uris}
+            self._listed = {}
 
     def look_many(self, uris: Collection[str], listed: Listed = unheard) -> dict[str, StoredFile]:
         """The entries among the URIs that are there; each is looked at alone where that costs no request."""
         if not self.files.asks_by_request:
-            return self.files.look_many(uris, listed)
+            return self.files.look_many(uris)
         children = self.children_of((uri.rpartition("/")[0] for uri in uris), listed)
         found = ((uri, children[uri.rpartition("/")[0]].get(uri)) for uri in uris)
         return {uri: file for uri, file in found if file is not None}
@@ -111,7 +139,7 @@ class Untracked:
 
 def list_untracked(
     storage: TableStorage,
-    known_uris: set[str],
+    is_known: Callable[[str], bool],
     *,
     partition_columns: tuple[str, ...],
     changed_before_ms: int,
@@ -124,7 +152,7 @@ def list_untracked(
 
     Args:
         storage: The table.
-        known_uris: URIs of all files that the log names.
+        is_known: Tells whether the log names a file, by its URI.
         partition_columns: Folders of partitions may begin with ``_``, if the column does.
         changed_before_ms: Files changed later are too young.
         max_listed: Bound; beyond it the listing is given up and names nothing.
@@ -152,7 +180,7 @@ def list_untracked(
                 continue
             elif child.is_dir:
                 folders.append(uri)
-            elif uri not in known_uris and child.modification_time_ms < changed_before_ms:
+            elif not is_known(uri) and child.modification_time_ms < changed_before_ms:
                 untracked.files.append(child)
     untracked.protections = [_protection_of(foreign, paths) for foreign, paths in sorted(by_reason.items())]
     untracked.listing = Listing(num_folders, num_files, num_requests)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import chain, islice
 
 from maintainer.delta.log.replay.log_replay import LogReplay, replay
 from maintainer.delta.storage.file_identity import Claim, NeededFiles
 from maintainer.delta.storage.file_store import FileStore, StoredFile
+from maintainer.delta.storage.log_paths import short_uri
 from maintainer.delta.storage.table_log import commits_among
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.vacuum.shallow_clones import Locator, References
 from maintainer.delta.vacuum.stream_checkpoint import position
-from maintainer.delta.vacuum.tombstones import as_removed_files, expired, nothing_left, protected_uris
+from maintainer.delta.vacuum.tombstones import Expired, as_removed_file, nothing_left, protected_uris
 from maintainer.delta.vacuum.trash import expired_trash
 from maintainer.delta.vacuum.untracked_files import Fences, ListedFolders, list_untracked
 from maintainer.engine.protocols import VacuumQuestion
@@ -28,9 +30,9 @@ from maintainer.model.table.storage_facts import (
     VacuumHistory,
 )
 from maintainer.model.table.store_kinds import store_kind
-from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRef
+from maintainer.model.table.table_facts import RemovedFile, TableFacts
 from maintainer.planning.vacuum.deletion_limits import rename_is_cheap
-from maintainer.units import format_duration, format_size
+from maintainer.units import count_of, format_duration, format_size
 
 MAX_CLOCK_SKEW_MS = 5 * 60_000
 """Allowed difference of this machine's clock and the storage's; ages of files depend on both."""
@@ -78,46 +80,64 @@ def look(
     references: References,
     locator: Locator,
     log: LogReplay | None = None,
+    keep: Callable[[LogReplay], None] = lambda log: None,
 ) -> TableFacts:
-    """Find what may be deleted; see ``TableReader.vacuum_look``. ``log`` is given where it was just read."""
+    """Find what may be deleted; see ``TableReader.vacuum_look``.
+
+    ``log`` is given where it was just read. ``keep`` is given what a deletion of just these files looks at again.
+    """
     trash = expired_trash(storage, question.now_ms)
     if question.untracked_before_ms is None and not trash and _known_to_be_gone(facts, question):
         return replace(facts, removed_files=(), storage=StorageLook())
     if log is None or log.head < facts.version:
         log = replay(storage, facts.version)
     protected = protected_uris(storage, facts, log, question.removed_before_ms)
-    old = expired(storage, log, protected, removed_before_ms=question.removed_before_ms)
     listed = ListedFolders(storage.files)
-    present = listed.look_many(old)
+
+    def own() -> NeededFiles:
+        needed = NeededFiles()
+        needed.add(protected, root_uri=storage.root_uri)
+        return needed
+
+    sieve = Sieve(storage, listed, own, lambda: references.into(storage.root_uri, question.tables, locator))
     protections: list[Protection] = []
     untracked: list[StoredFile] = []
     listing: Listing | None = None
     if question.untracked_before_ms is not None:
         untracked, listing = _untracked(storage, facts, question, log, protected, protections)
-    if present or untracked or trash:
+    removed, first, is_any = list[RemovedFile](), list[StoredFile](), bool(untracked)
+    for present in listed.parts_there(Expired(storage, log, protected, question.removed_before_ms)):
+        is_any = is_any or bool(present)
+        free = sieve.free(present)
+        removed.extend(as_removed_file(log, file) for file in free.values())
+        first = _first_written([*first, *free.values()])
+    if is_any or trash:
         protections.extend(clocks_apart(storage, log))
-    if not present and not untracked:
+    if not is_any:
         return replace(facts, removed_files=(), storage=StorageLook(tuple(protections), listing, trash))
-    own = NeededFiles()
-    own.add(protected, root_uri=storage.root_uri)
-    free = unclaimed(_fenced_off(storage, listed, present, protections), own, protections)
-    needed, problems = references.into(storage.root_uri, question.tables, locator)
-    protections.extend(Protection(ProtectionReason.UNKNOWN_REFERENCE, problem, 0) for problem in problems)
-    free = _unneeded(free, needed, protections)
-    fresh = _unneeded({file.uri: file for file in untracked}, needed, protections)
-    removed = (*as_removed_files(old, free), *_as_untracked(storage, fresh.values()))
-    after = _after_deletion(storage, (*free.values(), *fresh.values()))
-    return replace(facts, removed_files=removed, storage=StorageLook(tuple(protections), listing, trash, after))
+    fresh = sieve.unneeded({file.uri: file for file in untracked})
+    protections.extend(sieve.protections())
+    removed.sort(key=lambda file: (file.removed_at_ms, file.path))
+    if removed and not fresh:  # that nothing names an untracked file needs all of the log
+        log.shorten((storage.uri(file.path) for file in removed), question.removed_before_ms)
+        keep(log)
+    removed.extend(_as_untracked(storage, fresh.values()))
+    after = _after_deletion(storage, _first_written([*first, *fresh.values()]))
+    return replace(facts, removed_files=tuple(removed), storage=StorageLook(tuple(protections), listing, trash, after))
 
 
-def _after_deletion(storage: TableStorage, files: Collection[StoredFile]) -> AfterDeletion | None:
+def _first_written(files: list[StoredFile]) -> list[StoredFile]:
+    return [min(files, key=lambda file: file.modification_time_ms)] if files else []
+
+
+def _after_deletion(storage: TableStorage, first: Sequence[StoredFile]) -> AfterDeletion | None:
     """Ask the store about the file that was written first: S3 says with each object which version of it this is.
 
     It says none in a bucket that never kept versions, and ``null`` of what was written while it kept none.
     """
-    if rename_is_cheap(storage.root_uri) or not files:
+    if rename_is_cheap(storage.root_uri) or not first:
         return None
-    asked = storage.status(min(files, key=lambda file: file.modification_time_ms).uri)
+    asked = storage.status(first[0].uri)
     if asked is None or not asked.tag or store_kind(storage.root_uri).connector != "s3":
         return AfterDeletion.UNKNOWN
     known = {"": AfterDeletion.FINAL, "null": AfterDeletion.UNKNOWN}
@@ -145,23 +165,6 @@ def _known_to_be_gone(facts: TableFacts, question: VacuumQuestion) -> bool:
     return moment is not None and question.removed_before_ms <= moment
 
 
-def still_free(
-    listed: ListedFolders,
-    storage: TableStorage,
-    present: dict[str, StoredFile],
-    own: NeededFiles,
-    tables: tuple[TableRef, ...],
-    references: References,
-    locator: Locator,
-) -> tuple[dict[str, StoredFile], tuple[Protection, ...]]:
-    """Return which of the planned files that are there may still be deleted, and why others must stay."""
-    protections: list[Protection] = []
-    free = unclaimed(_fenced_off(storage, listed, present, protections), own, protections)
-    needed, problems = references.into(storage.root_uri, tables, locator)
-    protections.extend(Protection(ProtectionReason.UNKNOWN_REFERENCE, problem, 0) for problem in problems)
-    return _unneeded(free, needed, protections), tuple(protections)
-
-
 def _untracked(
     storage: TableStorage,
     facts: TableFacts,
@@ -172,20 +175,23 @@ def _untracked(
 ) -> tuple[list[StoredFile], Listing]:
     """Return old files that the log does not mention; none if the log does not reach back far enough."""
     assert question.untracked_before_ms is not None
-    named = log.named_uris | protected
     untracked = list_untracked(
-        storage, named, partition_columns=facts.partition_columns, changed_before_ms=question.untracked_before_ms
+        storage,
+        lambda uri: log.is_named(uri) or uri in protected,
+        partition_columns=facts.partition_columns,
+        changed_before_ms=question.untracked_before_ms,
     )
     protections.extend(untracked.protections)
     known_files = NeededFiles()
-    known_files.add(named, root_uri=storage.root_uri)
+    if untracked.files:
+        known_files.add(chain(log.named_uris(), protected), root_uri=storage.root_uri)
     # The log may name a file under another spelling: then it is known.
     files = [file for file in untracked.files if known_files.claim_on(file) is None]
     first = log.times[0] if log.times else (facts.version + 1, question.now_ms)
     if first[0] == 0 or first[1] <= question.removed_before_ms:
         return files, untracked.listing
     stopped = f"the log begins at version {first[0]}, later than what must be kept" + (
-        f"; {_count_text(files)} that it does not mention may still be needed" if files else ""
+        f"; {_Held.of(files)} that it does not mention may still be needed" if files else ""
     )
     return [], replace(untracked.listing, stopped=untracked.listing.stopped or stopped)
 
@@ -196,69 +202,108 @@ def _as_untracked(storage: TableStorage, files: Iterable[StoredFile]) -> list[Re
     return sorted(removed, key=lambda file: (file.removed_at_ms, file.path))
 
 
-def _fenced_off(
-    storage: TableStorage, listed: ListedFolders, present: dict[str, StoredFile], protections: list[Protection]
-) -> dict[str, StoredFile]:
-    """Leave out links, what lies behind one, and what lies in another table's folder."""
-    fences = Fences(storage, listed)
-    fences.look_at({uri.rpartition("/")[0] for uri in present})
-    behind: dict[tuple[ProtectionReason, str], list[StoredFile]] = defaultdict(list)
-    free: dict[str, StoredFile] = {}
-    for uri, file in present.items():
-        why = (ProtectionReason.SYMLINK, uri) if file.is_symlink else fences.why(uri.rpartition("/")[0])
-        if why is not None:
-            behind[why].append(file)
-        elif not file.is_dir:
-            free[uri] = file
-    for (why_code, place), files in sorted(behind.items()):
-        words = (
-            "reached through the link" if why_code is ProtectionReason.SYMLINK else "in the folder of another table,"
-        )
-        protections.append(_protection(why_code, files, f"{words} {place[len(storage.root_uri) + 1 :]}"))
-    return free
+@dataclass(slots=True)
+class _Held:
+    """Files that must stay: how many, and their bytes."""
+
+    num_files: int = 0
+    size_bytes: int = 0
+
+    def add(self, file: StoredFile) -> None:
+        self.num_files += 1
+        self.size_bytes += file.size_bytes
+
+    @staticmethod
+    def of(files: Iterable[StoredFile]) -> _Held:
+        held = _Held()
+        for file in files:
+            held.add(file)
+        return held
+
+    def protection(self, why: ProtectionReason, text: str) -> Protection:
+        return Protection(why, f"{self} {text}", self.num_files, self.size_bytes)
+
+    def __str__(self) -> str:
+        return f"{count_of(self.num_files, 'file')} ({format_size(self.size_bytes)})"
 
 
-def unclaimed(files: dict[str, StoredFile], own: NeededFiles, protections: list[Protection]) -> dict[str, StoredFile]:
-    """Leave out what the table's own log needs under another spelling, or may need."""
-    files_by_claim: dict[Claim, list[StoredFile]] = defaultdict(list)
-    free: dict[str, StoredFile] = {}
-    for uri, file in files.items():
-        claim = own.claim_on(file)
-        if claim is None:
-            free[uri] = file
-        else:
-            files_by_claim[claim].append(file)
-    for claim, files_held in islice(files_by_claim.items(), _SHOWN):
-        text = f"may be what the log names as {claim.uri}, which cannot be checked from here"
-        text = f"removed once and needed again as {claim.uri}" if claim.certain else text
-        protections.append(_protection(ProtectionReason.NEEDED, files_held, text))
-    if (num_more := len(files_by_claim) - _SHOWN) > 0:
-        text = f"{num_more:,} more are needed under another spelling"
-        protections.append(Protection(ProtectionReason.NEEDED, text, num_more))
-    return free
+class Sieve:
+    """Leaves out what must stay of files that lie there, a part of them at a time, and says at the end why it must.
 
+    Args:
+        storage: The table's.
+        listed: Where folders are looked at.
+        own: Gives what the table's own log needs; asked once, if there is anything to leave out.
+        referred: Gives what other tables need, by table, and what cannot be known of them; asked once.
+    """
 
-def _unneeded(
-    files: dict[str, StoredFile], needed: dict[str, NeededFiles], protections: list[Protection]
-) -> dict[str, StoredFile]:
-    """Leave out what another table's log refers to, or may refer to."""
-    files_by_claim: dict[tuple[str, bool], list[StoredFile]] = defaultdict(list)
-    free = dict(files)
-    for table, references in sorted(needed.items()):
+    def __init__(
+        self,
+        storage: TableStorage,
+        listed: ListedFolders,
+        own: Callable[[], NeededFiles],
+        referred: Callable[[], tuple[dict[str, NeededFiles], list[str]]],
+    ) -> None:
+        self._storage = storage
+        self._fences = Fences(storage, listed)
+        self._own, self._referred = cache(own), cache(referred)
+        self._behind = defaultdict[tuple[ProtectionReason, str], _Held](_Held)
+        self._by_claim = defaultdict[Claim, _Held](_Held)
+        self._by_table = defaultdict[tuple[str, bool], _Held](_Held)
+
+    def free(self, present: dict[str, StoredFile]) -> dict[str, StoredFile]:
+        """Return the files that nothing needs."""
+        return self.unneeded(self._unclaimed(self._fenced_off(present))) if present else {}
+
+    def _fenced_off(self, present: dict[str, StoredFile]) -> dict[str, StoredFile]:
+        """Leave out links, what lies behind one, and what lies in another table's folder."""
+        self._fences.look_at({uri.rpartition("/")[0] for uri in present})
+        free: dict[str, StoredFile] = {}
+        for uri, file in present.items():
+            why = (ProtectionReason.SYMLINK, uri) if file.is_symlink else self._fences.why(uri.rpartition("/")[0])
+            if why is not None:
+                self._behind[why].add(file)
+            elif not file.is_dir:
+                free[uri] = file
+        return free
+
+    def _unclaimed(self, files: dict[str, StoredFile]) -> dict[str, StoredFile]:
+        """Leave out what the table's own log needs under another spelling, or may need."""
+        own, free = self._own(), dict[str, StoredFile]()
         for uri, file in files.items():
-            claim = references.claim_on(file) if uri in free else None
-            if claim is not None:
-                files_by_claim[table, claim.certain].append(free.pop(uri))
-    for (table, certain), files_held in sorted(files_by_claim.items()):
-        words = "refers to, as a shallow clone does" if certain else "may refer to: it names a file of the same name"
-        protections.append(_protection(ProtectionReason.CLONE, files_held, f"that {table} {words}"))
-    return free
+            claim = own.claim_on(file)
+            if claim is None:
+                free[uri] = file
+            else:
+                self._by_claim[claim].add(file)
+        return free
 
+    def unneeded(self, files: dict[str, StoredFile]) -> dict[str, StoredFile]:
+        """Leave out what another table's log refers to, or may refer to."""
+        free = dict(files)
+        for table, references in sorted(self._referred()[0].items()):
+            for uri, file in files.items():
+                claim = references.claim_on(file) if uri in free else None
+                if claim is not None:
+                    self._by_table[table, claim.certain].add(free.pop(uri))
+        return free
 
-def _protection(why: ProtectionReason, files: list[StoredFile], text: str) -> Protection:
-    return Protection(why, f"{_count_text(files)} {text}", len(files), sum(file.size_bytes for file in files))
-
-
-def _count_text(files: list[StoredFile]) -> str:
-    noun = "file" if len(files) == 1 else "files"
-    return f"{len(files):,} {noun} ({format_size(sum(file.size_bytes for file in files))})"
+    def protections(self) -> Iterator[Protection]:
+        """Yield why files were left out, or why none may go at all."""
+        for (why, place), held in sorted(self._behind.items()):
+            is_link = why is ProtectionReason.SYMLINK
+            words = "reached through the link" if is_link else "in the folder of another table,"
+            yield held.protection(why, f"{words} {short_uri(self._storage.root_uri, place)}")
+        for claim, held in islice(self._by_claim.items(), _SHOWN):
+            text = f"may be what the log names as {claim.uri}, which cannot be checked from here"
+            text = f"removed once and needed again as {claim.uri}" if claim.certain else text
+            yield held.protection(ProtectionReason.NEEDED, text)
+        if (num_more := len(self._by_claim) - _SHOWN) > 0:
+            text = f"{num_more:,} more are needed under another spelling"
+            yield Protection(ProtectionReason.NEEDED, text, num_more)
+        for problem in self._referred()[1]:
+            yield Protection(ProtectionReason.UNKNOWN_REFERENCE, problem, 0)
+        for (table, certain), held in sorted(self._by_table.items()):
+            words = "may refer to: it names a file of the same name"
+            words = "refers to, as a shallow clone does" if certain else words
+            yield held.protection(ProtectionReason.CLONE, f"that {table} {words}")

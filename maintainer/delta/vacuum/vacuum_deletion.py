@@ -11,10 +11,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.conflicting_commit import read_conflicting_commit, removed_key
-from maintainer.delta.log.replay.log_replay import LogReplay, replay, uris_of
+from maintainer.delta.log.replay.log_replay import LogReplay, uris_of
 from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.file_identity import NeededFiles, is_really_below
 from maintainer.delta.storage.file_store import StoredFile, seen_of
@@ -23,12 +25,13 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.requirements import check_same_table
 from maintainer.delta.vacuum.file_deletion import Taken, check_unchanged, take_away
 from maintainer.delta.vacuum.log_watch import LogWatch
+from maintainer.delta.vacuum.planned_files import FilesSeen, NamesSeen, PlannedFiles
 from maintainer.delta.vacuum.second_reader import Going, LiveFile, LiveVersion, SecondReader, check_second_reading
 from maintainer.delta.vacuum.shallow_clones import Locator, References
-from maintainer.delta.vacuum.tombstones import expired, protected_uris
+from maintainer.delta.vacuum.tombstones import Expired, protected_uris
 from maintainer.delta.vacuum.trash import Manifest, TrashedFile, empty, only_in_trash, trash_target, write_manifest
 from maintainer.delta.vacuum.untracked_files import ListedFolders
-from maintainer.delta.vacuum.vacuum_candidates import MAX_CLOCK_SKEW_MS, clocks_apart, now_ms, still_free
+from maintainer.delta.vacuum.vacuum_candidates import MAX_CLOCK_SKEW_MS, Sieve, clocks_apart, now_ms
 from maintainer.delta.vacuum.vacuum_commits import VacuumCommits
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard
 from maintainer.engine.step_meter import StepMeter
@@ -50,7 +53,8 @@ class VacuumTools:
     """What a deletion needs besides the table: the fleet's references, second readers of the log, and a clock.
 
     ``forget`` drops what is kept of a table's log: it may be another one now. ``listed`` is what lay in the log's
-    folder when the deletion began; None lists it. ``meter`` shows what the last look is at.
+    folder when the deletion began; None lists it. ``meter`` shows what the last look is at. ``planned_log`` is what the
+    plan read of the log; None reads all.
     """
 
     references: References
@@ -60,6 +64,7 @@ class VacuumTools:
     forget: Callable[[str], None] = lambda location: None
     listed: Mapping[str, StoredFile] | None = None
     meter: StepMeter = field(default_factory=StepMeter)
+    planned_log: LogReplay | None = None
 
 
 def vacuum(
@@ -113,12 +118,12 @@ class Deletion:
     _read_version: int
 
     def __post_init__(self) -> None:
-        self._planned = {self._storage.uri(file.path): file for file in self._step.files}
+        self._planned = PlannedFiles(self._storage, self._step.files)
         self._started = time.monotonic()
         planned, read = self._guard.planned_version, self._facts.version
         self._since = read if planned is None else min(read, planned)
         self._newer: dict[tuple[str, str], int | None] = {}  # bytes of what newer commits add, None for removals
-        self._present: dict[str, StoredFile] = {}
+        self._present = FilesSeen(self._planned)
         self._watch: LogWatch | None = None
         self._look = ListedFolders(self._storage.files)
         self._meter = self._tools.meter
@@ -134,16 +139,16 @@ class Deletion:
             self._check_places()
             listed = self._storage.log_files() if self._tools.listed is None else self._tools.listed
             self._meter.begin(Phase.READING_LOG)
-            watch = self._watch = LogWatch(self._storage, where, listed)
-            log = replay(self._storage, self._since, watch.entries)
+            watch = self._watch = LogWatch(self._storage, where, listed, self._tools.planned_log)
+            log = watch.replay(self._since, self._planned, step.removed_before_ms)
             if log.head < self._facts.version:
                 raise self._conflict("the log no longer has the version that was read", f"it ends at {log.head}")
             self._check_commits([entry for entry in watch.entries if entry.version > self._since])
             needed = NeededFiles()
             protected = protected_uris(self._storage, self._facts, log, step.removed_before_ms)
             needed.add(protected, root_uri=self._storage.root_uri)
-            present = self._last_look(log, protected, needed)
-            going = Going(present, step.removed_before_ms, only_in_trash(self._storage, step.emptied))
+            self._last_look(log, protected, needed)
+            going = Going(self._present, step.removed_before_ms, only_in_trash(self._storage, step.emptied))
             if going.files or going.copies:
                 self._meter.begin(Phase.READING_LOG)
                 ours = LiveVersion(where, self._facts.table_id, log.head, self._live_files)
@@ -152,20 +157,20 @@ class Deletion:
             return VacuumReceipt(0, 0, version_before=self._read_version)
         before_delete(self._read_version, None)  # the caller's: what it raises says nothing about the table
         with table_errors(where):
-            return self._delete(log, needed, present)
+            return self._delete(log, needed)
 
-    def _delete(self, log: LogReplay, needed: NeededFiles, present: dict[str, StoredFile]) -> VacuumReceipt:
+    def _delete(self, log: LogReplay, needed: NeededFiles) -> VacuumReceipt:
         if not self._planned:
             for apart in clocks_apart(self._storage, log):  # as far as is known without a commit
                 raise self._clocks_apart(apart.text)
             return self._with_trash_emptied(VacuumReceipt(0, 0, version_before=self._read_version))
         folders = sorted({uri.rpartition("/")[0] for uri in self._planned})
-        before = self._look.take_names(folders)
-        trash = self._make_trash(self._run_id, present)
+        before = self._planned.among(self._look.take_names(folders))
+        trash = self._make_trash(self._run_id)
         self._meter.begin(Phase.COMMITTING)
         first = self._commits.start(self._step, self._table_retention_ms, after_version=self._read_version)
-        attempt = self._take(first, present, trash)
-        after = self._storage.files.names_in(folders)
+        attempt = self._take(first, trash)
+        after = self._planned.among(self._storage.files.names_in(folders))
         # Last: what earlier runs moved away must not go where this deletion does not land, or takes what had to stay.
         return self._with_trash_emptied(self._finish(first, needed, before, after, attempt, trash, log))
 
@@ -248,8 +253,8 @@ class Deletion:
         way_out = "nothing needed was deleted; plan again"
         return CommitConflict(what, where=self._facts.ref.identifier, found=found, help=way_out)
 
-    def _last_look(self, log: LogReplay, protected: set[str], needed: NeededFiles) -> dict[str, StoredFile]:
-        """Check the planned files again at the head of the log; return those that exist and may be deleted.
+    def _last_look(self, log: LogReplay, protected: set[str], needed: NeededFiles) -> None:
+        """Check the planned files again at the head of the log; keep how those are that exist and may be deleted.
 
         Raises:
             CommitConflict: A planned file is live, needed by a promised version, or not what the plan says.
@@ -257,43 +262,45 @@ class Deletion:
         """
         if again := sorted(uri for uri in self._planned if needed.is_known_as(uri)):
             raise self._conflict(f"{len(again)} planned files are live again, or a version still needs them", again[0])
-        old = expired(self._storage, log, protected, removed_before_ms=self._step.removed_before_ms)
+        old = Expired(self._storage, log, protected, self._step.removed_before_ms)
         for uri, file in self._planned.items():
-            in_log = uri in log.named_uris
-            if in_log if file.kind == "untracked" else uri not in old:
+            if log.is_named(uri) if file.kind == "untracked" else uri not in old:
                 raise self._conflict("a planned file is not what the plan says", uri)
+        sieve = Sieve(
+            self._storage, self._look, lambda: needed,
+            lambda: self._tools.references.into(self._storage.root_uri, self._guard.tables, self._tools.locator),
+        )  # fmt: skip
         self._meter.begin(Phase.LOOKING)
-        found = self._look.look_many(self._planned, seen_of(self._planned, self._meter.files))
-        present, protections = still_free(
-            self._look, self._storage, found, needed, self._guard.tables, self._tools.references, self._tools.locator
-        )
+        for part in self._look.parts_there(self._planned, seen_of(self._planned, self._meter.files)):
+            for uri, file_now in sieve.free(part).items():
+                if _unchanged(self._planned[uri], file_now):
+                    self._present.add(file_now)
+        protections = tuple(sieve.protections())
         if protections:
             raise self._refused(
                 "nothing was deleted: something else needs these files, or may need them", "A450",
                 "\n".join(protection.text for protection in protections), None,
                 "plan again: the next plan leaves them alone",
             )  # fmt: skip
-        self._present = {uri: file for uri, file in present.items() if _unchanged(self._planned[uri], file)}
-        return self._present
 
-    def _make_trash(self, run_id: str, present: dict[str, StoredFile]) -> str | None:
+    def _make_trash(self, run_id: str) -> str | None:
         """Write the manifest of the files to move; return the folder in the trash, None if files are deleted."""
         if not self._step.trash_seconds:
             return None
         start = len(self._storage.root_uri) + 1
         files = tuple(
-            TrashedFile(uri[start:], file.size_bytes, file.modification_time_ms) for uri, file in present.items()
+            TrashedFile(uri[start:], file.size_bytes, file.modification_time_ms) for uri, file in self._present.items()
         )
         keep_until_ms = self._tools.clock() + self._step.trash_seconds * 1000
         manifest = Manifest(run_id, self._storage.root_uri, self._facts.table_id, keep_until_ms, files)
         return write_manifest(self._storage, manifest, self._facts.ref.identifier)
 
-    def _take(self, first: int, present: dict[str, StoredFile], trash: str | None) -> Taken:
+    def _take(self, first: int, trash: str | None) -> Taken:
         """Delete or move the files, unless the clock is wrong or another commit forbids it."""
         start = len(self._storage.root_uri) + 1
 
         def take(uri: str) -> None:
-            check_unchanged(self._storage, present[uri])
+            check_unchanged(self._storage, self._present[uri])
             if trash is None:
                 self._storage.delete(uri)
             else:
@@ -304,7 +311,7 @@ class Deletion:
             self._guard.progress(num_deleted, named)
 
         return take_away(
-            list(present),
+            self._present,
             take,
             stop_reason=self._guard.stop_reason,
             check=lambda: self._check_newer_commits(first),
@@ -343,16 +350,16 @@ class Deletion:
         self,
         first: int,
         needed: NeededFiles,
-        before: set[str],
-        after: set[str],
+        before: NamesSeen,
+        after: NamesSeen,
         attempt: Taken,
         trash: str | None,
         log: LogReplay,
     ) -> VacuumReceipt:
-        remaining = [uri for uri in attempt.tried if uri in after]
-        tried = set(attempt.tried)
-        deleted = [file for uri, file in self._planned.items() if uri in before and uri in tried and uri not in after]
-        missing_files = needed.gone_since(before, after)
+        tried = partial(islice, self._present, attempt.num_tried)
+        remaining = [uri for uri in tried() if uri in after]
+        deleted = [self._planned[uri] for uri in tried() if uri in before and uri not in after]
+        missing_files = needed.gone_since(before.others, after.others)
         completed = not missing_files and not remaining and attempt.error is None and attempt.stopped is None
         last = self._commits.end(completed=completed, num_deleted=len(deleted), after_version=first)
         identifier = self._facts.ref.identifier
@@ -376,7 +383,7 @@ class Deletion:
             stopped=attempt.stopped,
             trash=trash,
             oldest_version=log.oldest_promised(self._step.removed_before_ms),
-            num_vanished=sum(uri not in after and uri not in self._planned for uri in before),
+            num_vanished=len(before.others - after.others),
             num_marked=attempt.num_marked,
         )
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from maintainer.errors import Refused
@@ -32,13 +33,11 @@ MAX_PLAN_CHARACTERS = 512 * 1024 * 1024
 """A longer text is refused unread; a million files are about half of it."""
 
 
-PIECES_AT_ONCE = 1000
-"""So many short pieces of text are written to a file at once."""
+FILES_AT_ONCE = 1000
+"""So many files are one piece of text."""
 
-
-def to_document(plan: Plan) -> dict[str, Any]:
-    """Turn a plan into the JSON document, digest included."""
-    return {**_head(plan), "tables": list(_tables(plan))}
+CHARACTERS_AT_ONCE = 1 << 15
+"""So much text is written to a file at once."""
 
 
 def to_json(plan: Plan, *, indent: int | None = None) -> str:
@@ -47,21 +46,24 @@ def to_json(plan: Plan, *, indent: int | None = None) -> str:
 
 
 def json_pieces(plan: Plan, *, indent: int | None = None) -> Iterator[str]:
-    """Yield the same text in pieces, a table at a time: those of thousands of tables are many times their plans."""
+    """Yield the same text in pieces: that of thousands of tables, or of a million files, is many times their plans."""
     head = _head(plan)
     if indent is None:
         return _canonical(head, _tables(plan))
-    return _indented({**head, "tables": _tables(plan) if plan.tables else []}, indent, "\n")
+    return _pieces({**head, "tables": _tables(plan) if plan.tables else []}, _spell, indent, "\n")
 
 
 def plan_bytes(plan: Plan) -> Iterator[bytes]:
-    """Yield what is written into a file: the indented text in UTF-8, in pieces of about a table."""
+    """Yield what is written into a file: the indented text in UTF-8, in pieces."""
     lines: list[str] = []
+    length = 0
     for piece in json_pieces(plan, indent=2):
         lines.append(piece)
-        if len(lines) == PIECES_AT_ONCE:
+        length += len(piece)
+        if length >= CHARACTERS_AT_ONCE:
             yield "".join(lines).encode("utf-8", "surrogatepass")
             lines.clear()
+            length = 0
     yield ("".join(lines) + "\n").encode("utf-8", "surrogatepass")
 
 
@@ -79,17 +81,27 @@ def _canonical(head: dict[str, Any], tables: Iterable[dict[str, Any]]) -> Iterat
     # The name of the tables is the last in order, so they are added to the rest.
     yield f'{canonical_json(head)[:-1]},"tables":['
     for number, table in enumerate(tables):
-        yield "," * bool(number) + canonical_json(table)
+        yield "," * bool(number)
+        if any(isinstance(step.get("files"), Iterator) for step in table["steps"]):
+            yield from _pieces(table, canonical_json, None)
+        else:
+            yield canonical_json(table)
     yield "]}"
 
 
 def _tables(plan: Plan) -> Iterator[dict[str, Any]]:
-    """Files of rewrites, of which a plan may have a million, are written without what they do not have."""
+    """Files of rewrites, of which a plan may have a million, are written without what they do not have.
+
+    Those of a vacuum are not made before they are written.
+    """
     for table in plan.tables:
-        written = encode(table)
+        steps = (replace(step, files=()) if isinstance(step, VacuumStep) else step for step in table.steps)
+        written = encode(replace(table, steps=tuple(steps)))
         written["state"] = table.state
         for step, written_step in zip(table.steps, written["steps"], strict=True):
             written_step["totals"] = totals(step)
+            if isinstance(step, VacuumStep) and step.files:
+                written_step["files"] = map(encode, step.files)
             for batch in written_step.get("batches", ()):
                 for written_bin in batch["bins"]:
                     written_bin["files"] = [
@@ -102,24 +114,33 @@ def _tables(plan: Plan) -> Iterator[dict[str, Any]]:
 _spell = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False).encode
 
 
-def _indented(value: object, indent: int, margin: str) -> Iterator[str]:
-    inner = margin + " " * indent
+def _pieces(value: object, spell: Callable[[object], str], indent: int | None, margin: str = "") -> Iterator[str]:
+    """Yield a value as text: indented, each file on a line, or without an indent in the canonical way."""
+    inner, colon = ("", ":") if indent is None else (margin + " " * indent, ": ")
     match value:
         case dict() if value:
             for number, key in enumerate(sorted(value)):
-                yield f"{',' if number else '{'}{inner}{_spell(key)}: "
-                if key == "files" and isinstance(value[key], list) and value[key]:
-                    yield "[" + ",".join(f"{inner}{' ' * indent}{_spell(file)}" for file in value[key]) + f"{inner}]"
+                yield f"{',' if number else '{'}{inner}{spell(key)}{colon}"
+                if key == "files" and isinstance(value[key], list | Iterator) and value[key]:
+                    yield from _lines(value[key], spell, inner + " " * (indent or 0))
+                    yield f"{inner}]"
                 else:
-                    yield from _indented(value[key], indent, inner)
+                    yield from _pieces(value[key], spell, indent, inner)
             yield f"{margin}}}"
         case list() | Iterator() if value:
             for number, element in enumerate(value):
                 yield f"{',' if number else '['}{inner}"
-                yield from _indented(element, indent, inner)
+                yield from _pieces(element, spell, indent, inner)
             yield f"{margin}]"
         case _:
-            yield _spell(value)
+            yield spell(value)
+
+
+def _lines(files: Iterable[object], spell: Callable[[object], str], margin: str) -> Iterator[str]:
+    waiting, before = iter(files), "["
+    while part := list(islice(waiting, FILES_AT_ONCE)):
+        yield before + ",".join(margin + spell(file) for file in part)
+        before = ","
 
 
 def from_json(text: str, *, where: str | None = None) -> Plan:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from maintainer.delta.storage.file_store import FileStore, java_quote, local_pat
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.table_log import TableLog
 from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.vacuum.log_watch import PlannedLogs
 from maintainer.delta.vacuum.second_reader import SecondReader
 from maintainer.delta.vacuum.shallow_clones import References
 from maintainer.delta.vacuum.vacuum_candidates import history, look
@@ -65,6 +67,7 @@ class LocalReader:
 
     def __init__(self) -> None:
         self.references = References()
+        self.planned_logs = PlannedLogs()
         self.beside: Sequence[TableRef] | MaintainerError = ()
 
     def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
@@ -124,7 +127,8 @@ class LocalReader:
 
     def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
         """See ``TableReader``."""
-        return look(self.storage(facts), facts, question, self.references, self)
+        keep = partial(self.planned_logs.keep, facts.location)
+        return look(self.storage(facts), facts, question, self.references, self, None, keep)
 
     def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
         return frozenset()
@@ -227,7 +231,10 @@ class PlainCommits(VacuumCommits):
 
 @dataclass
 class Vacuuming:
-    """Plans and deletes, as a run does. ``tables`` are all tables of the project."""
+    """Plans and deletes, as a run does, or as one run that plans and a later one that deletes.
+
+    ``tables`` are all tables of the project.
+    """
 
     policy: Callable[[TableRef], ResolvedPolicy]
     tables: tuple[TableRef, ...] = ()
@@ -235,6 +242,7 @@ class Vacuuming:
     reader: LocalReader = field(default_factory=LocalReader)
     run_id: str = "run-1"
     meter: StepMeter = field(default_factory=StepMeter)
+    is_one_run: bool = True
 
     def plan(self, table: AgedTable | TableRef) -> TablePlan:
         """The plan of one table."""
@@ -276,6 +284,7 @@ class Vacuuming:
                 (SecondReader("plain JSON", plain_reading),),
                 clock,
                 meter=self.meter,
+                planned_log=self.reader.planned_logs.take(facts.location) if self.is_one_run else None,
             ),
             7 * DAY_MS,
             facts.version,

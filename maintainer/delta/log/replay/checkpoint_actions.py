@@ -14,6 +14,7 @@ from typing import Any
 
 from maintainer.delta.log.actions import LoggedFile
 from maintainer.delta.log.statistics_text import RECORDS_FIRST, num_records
+from maintainer.delta.storage.table_log import lines_of
 
 _ADD = (
     *("path", "partitionValues", "size", "modificationTime", "dataChange", "tags", "deletionVector", "stats"),
@@ -75,13 +76,11 @@ def json_actions(
     Raises:
         ValueError: It is no JSON, or no UTF-8.
     """
-    for line in data.decode("utf-8").split("\n"):
-        if line.strip():
-            action = json.loads(line)
-            if "add" in action:
-                whole = _is_wanted(action["add"]["path"], with_statistics)
-                action["add"] = LoggedFile.of(action["add"], shared, with_statistics=whole)
-            yield action
+    for action in map(json.loads, lines_of(data)):
+        if "add" in action:
+            whole = _is_wanted(action["add"]["path"], with_statistics)
+            action["add"] = LoggedFile.of(action["add"], shared, with_statistics=whole)
+        yield action
 
 
 def _is_wanted(path: str, wanted: StatisticsWanted) -> bool:

@@ -7,12 +7,12 @@ the version before it need the file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from maintainer.delta.log.commit_history import info_of
-from maintainer.delta.storage.log_paths import is_absolute
+from maintainer.delta.storage.log_paths import is_absolute, short_uri, whole_uri
 from maintainer.delta.storage.table_log import LogEntry
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.table_facts import RemovedFile, TableFacts
@@ -26,15 +26,21 @@ LONGEST_WRITE_BELIEVED_MS = 30 * 86_400_000
 
 @dataclass(slots=True)
 class LogReplay:
-    """What the commits still in the log say, up to ``head``. Keys are qualified URIs.
+    """What the commits still in the log say, up to ``head``.
 
-    ``removals`` holds every file or deletion vector that was removed, and the change files of each commit, wherever
-    they lie, with sizes as the log says; ``named_uris`` every file that any commit names. ``times`` are (version, when
-    committed).
+    ``named`` has every file or deletion vector that any commit names, and the change files of each commit, wherever
+    they lie, by short URI: its last removal, with the size that the log says, or None where it was never removed. A
+    file costs some 300 bytes: its path is its key, too. ``times`` are (version, when committed).
+
+    ``entries`` are the commits that were read, and what those above ``planned_version`` add or remove is in ``late``:
+    needed, whatever its time. After ``shorten`` all removals since ``whole_since_ms`` are in it, and some older ones.
     """
 
-    removals: dict[str, RemovedFile] = field(default_factory=dict)
-    named_uris: set[str] = field(default_factory=set)
+    root_uri: str = ""
+    planned_version: int = -1
+    entries: list[LogEntry] = field(default_factory=list)
+    whole_since_ms: int = 0
+    named: dict[str, RemovedFile | None] = field(default_factory=dict)
     times: list[tuple[int, int]] = field(default_factory=list)
     late: set[str] = field(default_factory=set)
     newest_file_ms: int = 0
@@ -62,37 +68,84 @@ class LogReplay:
 
     def needed_since(self, horizon_ms: int) -> set[str]:
         """Return files that are not live and that a version needs which was current at or after the horizon."""
-        return self.late | {uri for uri, removal in self.removals.items() if removal.removed_at_ms >= horizon_ms}
+        return self.late | {uri for uri, removal in self.removals() if removal.removed_at_ms >= horizon_ms}
+
+    def shorten(self, lying_there: Iterable[str], whole_since_ms: int) -> None:
+        """Keep what a deletion looks at again: removals since a moment, and of older ones those of some URIs."""
+        named, self.named = self.named, {}
+        for key, removal in named.items():
+            if removal is not None and removal.removed_at_ms >= whole_since_ms:
+                self.named[key] = removal
+        for uri in lying_there:
+            removal = named[short_uri(self.root_uri, uri)]
+            assert removal is not None, uri
+            self.remove(uri, removal)
+        self.whole_since_ms = whole_since_ms
+
+    def removals(self) -> Iterator[tuple[str, RemovedFile]]:
+        """All removals by URI."""
+        return ((whole_uri(self.root_uri, key), removal) for key, removal in self.named.items() if removal is not None)
+
+    def removal_of(self, uri: str) -> RemovedFile | None:
+        """Return the last removal of a file by its URI; None where no commit removed it."""
+        return self.named.get(short_uri(self.root_uri, uri))
+
+    def named_uris(self) -> Iterator[str]:
+        """The URIs of all files that a commit names."""
+        return (whole_uri(self.root_uri, key) for key in self.named)
+
+    def is_named(self, uri: str) -> bool:
+        """Whether any commit names a file."""
+        return short_uri(self.root_uri, uri) in self.named
+
+    def name(self, uri: str) -> None:
+        """Take in that a commit names a file."""
+        self.named.setdefault(short_uri(self.root_uri, uri))
+
+    def remove(self, uri: str, removal: RemovedFile) -> None:
+        """Take in a removal: where the path is the key, one text is kept."""
+        key = short_uri(self.root_uri, uri)
+        self.named.pop(key, None)
+        self.named[removal.path if removal.path == key else key] = removal
 
 
-def replay(storage: TableStorage, version: int, entries: Sequence[LogEntry] | None = None) -> LogReplay:
+def replay(
+    storage: TableStorage, version: int, entries: Sequence[LogEntry] | None = None, read: LogReplay | None = None
+) -> LogReplay:
     """Read every commit that the log still has.
 
-    What commits above ``version`` add or remove is in ``late``: needed, whatever its time. ``entries`` are the commits
-    in the log where they were listed already.
+    Args:
+        storage: The table's.
+        version: What was planned on.
+        entries: The commits in the log where they were listed already.
+        read: What was read of commits before them; it is taken on.
     """
-    log = LogReplay()
-    committed_at_ms = 0
+    log = LogReplay(storage.root_uri, version) if read is None else read
+    committed_at_ms = log.times[-1][1] if log.times else 0
     for entry, actions in storage.brief_commits(storage.commits() if entries is None else entries):
+        log.entries.append(entry)
         # A writer whose clock is behind must not make its removals look old: neither older than the commit file
         # is on storage, nor older than the commit before.
-        said_ms = commit_time_ms(entry, actions)
+        info = info_of(actions)
+        said_ms = commit_time_ms(entry, info)
         committed_at_ms = max(committed_at_ms, said_ms, entry.modification_time_ms)
         log.times.append((entry.version, committed_at_ms))
         log.newest_file_ms = entry.modification_time_ms
-        adds = [(action["add"], storage.uri(action["add"]["path"])) for action in actions if "add" in action]
-        new = [body for body, uri in adds if uri not in log.named_uris]
-        took_ms = write_time_ms(info_of(actions), new, said_ms)
-        if log.longest_write_ms < took_ms <= LONGEST_WRITE_BELIEVED_MS:
-            log.longest_write_ms, log.longest_write_version = took_ms, entry.version
-        late = entry.version > version
-        for body, uri in adds:
-            _record(log, storage, body, uri, late=late)
+        late, first_ms = entry.version > version, None
         for action in actions:
-            if "remove" in action:
+            if "add" in action:
+                body, uri = action["add"], storage.uri(action["add"]["path"])
+                if "deletionVector" not in body and not log.is_named(uri):
+                    written_ms = int(body["modificationTime"])
+                    first_ms = written_ms if first_ms is None else min(first_ms, written_ms)
+                _record(log, storage, body, uri, late=late)
+            elif "remove" in action:
                 _take_remove(log, storage, action["remove"], entry.version, committed_at_ms, late=late)
             elif "cdc" in action:
                 _take_change_data(log, storage, action["cdc"], entry.version, committed_at_ms)
+        took_ms = write_time_ms(info, first_ms, said_ms)
+        if log.longest_write_ms < took_ms <= LONGEST_WRITE_BELIEVED_MS:
+            log.longest_write_ms, log.longest_write_version = took_ms, entry.version
     return log
 
 
@@ -100,7 +153,7 @@ def _record(log: LogReplay, storage: TableStorage, body: dict[str, Any], uri: st
     """Record a data file and the file of its deletion vector; return the latter."""
     vector = storage.deletion_vector_uri({"any": body}) if "deletionVector" in body else None
     for named_uri in (uri, vector) if vector is not None else (uri,):
-        log.named_uris.add(named_uri)
+        log.name(named_uri)
         if late:
             log.late.add(named_uri)
     if late:
@@ -112,11 +165,10 @@ def _take_change_data(
     log: LogReplay, storage: TableStorage, body: dict[str, Any], version: int, committed_at_ms: int
 ) -> None:
     uri = storage.uri(body["path"])
-    log.named_uris.add(uri)
     size = int(body.get("size") or 0)
     # The feed of a version is deleted, when its time has come, and never added back.
     path = _path_below(storage, body["path"], uri)
-    log.removals[uri] = RemovedFile(path, size, committed_at_ms, "change_data", version, True)
+    log.remove(uri, RemovedFile(path, size, committed_at_ms, "change_data", version, True))
 
 
 def _take_remove(
@@ -127,11 +179,11 @@ def _take_remove(
     removed_at_ms = max(committed_at_ms, int(body.get("deletionTimestamp") or 0))
     replaced = body.get("dataChange") is False
     size = int(body.get("size") or 0)
-    log.removals[uri] = RemovedFile(_path_below(storage, path, uri), size, removed_at_ms, "data", version, replaced)
+    log.remove(uri, RemovedFile(_path_below(storage, path, uri), size, removed_at_ms, "data", version, replaced))
     if vector is not None:
         size = int(body["deletionVector"].get("sizeInBytes") or 0)
         below = _path_below(storage, vector, vector)
-        log.removals[vector] = RemovedFile(below, size, removed_at_ms, "deletion_vector", version, replaced)
+        log.remove(vector, RemovedFile(below, size, removed_at_ms, "deletion_vector", version, replaced))
 
 
 def _path_below(storage: TableStorage, path: str, uri: str) -> str:
@@ -154,14 +206,13 @@ def live_uris(storage: TableStorage, facts: TableFacts) -> set[str]:
     return {uri for file in facts.files for uri in storage.readings(file.path)} | vectors
 
 
-def commit_time_ms(entry: LogEntry, actions: list[dict[str, Any]]) -> int:
+def commit_time_ms(entry: LogEntry, info: Mapping[str, Any]) -> int:
     """Return when a commit happened: its own timestamp, or else the time of its file."""
-    info = info_of(actions)
     timestamp = info.get("inCommitTimestamp") or info.get("timestamp")
     return int(timestamp) if timestamp else entry.modification_time_ms
 
 
-def write_time_ms(info: Mapping[str, Any], new_adds: list[dict[str, Any]], committed_at_ms: int) -> int:
+def write_time_ms(info: Mapping[str, Any], first_file_ms: int | None, committed_at_ms: int) -> int:
     """Estimate how long a commit's writing took: since its first new file, or by its own metrics.
 
     Old files that a commit brings back (RESTORE, CLONE, a new deletion vector on an old file) do not count.
@@ -171,7 +222,6 @@ def write_time_ms(info: Mapping[str, Any], new_adds: list[dict[str, Any]], commi
         took = int(metrics.get("executionTimeMs") or 0)
     except (TypeError, ValueError):
         took = 0
-    if any(word in str(info.get("operation") or "").upper() for word in REVIVING):
+    if first_file_ms is None or any(word in str(info.get("operation") or "").upper() for word in REVIVING):
         return took
-    written = [int(new_add["modificationTime"]) for new_add in new_adds if "deletionVector" not in new_add]
-    return max(took, committed_at_ms - min(written)) if written else took
+    return max(took, committed_at_ms - first_file_ms)

@@ -57,7 +57,7 @@ def test_brief_and_whole_agree(
 
 def _brief(folder: Path, entry: LogEntry) -> list[dict[str, Any]]:
     ((_, actions),) = LocalTable(folder).brief_commits([entry])
-    return actions
+    return list(actions)
 
 
 def _entry(folder: Path, text: str) -> Any:

@@ -129,10 +129,11 @@ def test_many_folders_are_listed_as_one_by_one(place: tuple[FileStore, str], num
         }
     files.write(f"{root}/.a.parquet.crc", b"sum")
     names = {uri for folder in asked for uri in files.children(folder)}
-    assert files.names_in(asked) == {uri for uri in names if not uri.endswith(".crc")}
+    assert set(files.names_in(asked)) == {uri for uri in names if not uri.endswith(".crc")}
     wanted = [f"{folder}/{name}" for folder in folders for name in ("a.parquet", "no", "deeper", "deeper/_delta_log")]
     told: list[tuple[int, int]] = []
-    there = files.look_many([*wanted, *folders], seen_of(wanted, lambda *seen: told.append(seen)))
+    files.children_of(asked, seen_of(wanted, lambda *seen: told.append(seen)))
+    there = files.look_many([*wanted, *folders])
     assert (told[0], told) == ((0, len(wanted)), sorted(told))
     assert {uri: file.is_dir for uri, file in there.items()} == {
         uri: status.is_dir for uri in [*wanted, *folders] if (status := files.status(uri)) is not None

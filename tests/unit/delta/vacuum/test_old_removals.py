@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from maintainer.delta.log.replay.log_replay import replay
-from maintainer.delta.storage.table_log import TableLog, brief_actions
-from maintainer.delta.vacuum.tombstones import expired, nothing_left, protected_uris, removed_paths
+from maintainer.delta.storage.table_log import BriefActions, TableLog
+from maintainer.delta.vacuum.tombstones import Expired, nothing_left, protected_uris, removed_paths
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.table.log_names import vector_path
 from maintainer.model.table.table_facts import TableFacts
@@ -127,14 +127,14 @@ class TestRemovedPaths:
         expected = {str(remove["path"]) for remove in removes}
         if odd in ("no offset", "one of several"):
             expected.add(f"deletion_vector_{UUID}.bin")
-        assert set(removed_paths(Plain(lake), brief_actions(commit.decode()))) == expected
+        assert set(removed_paths(Plain(lake), BriefActions(commit))) == expected
 
     def test_paths_outside_the_table_are_nobodys(self, lake: Path) -> None:
         commit = b"\n".join(
             json.dumps({"remove": {"path": path}}, separators=(",", ":")).encode()
             for path in ("file:/elsewhere/a", "/elsewhere/b", "s3a://x/c", "here/d:e", "p=x:y/f")
         )
-        assert list(removed_paths(LocalTable(lake), brief_actions(commit.decode()))) == ["here/d:e", "p=x:y/f"]
+        assert list(removed_paths(LocalTable(lake), BriefActions(commit))) == ["here/d:e", "p=x:y/f"]
 
     @pytest.mark.parametrize("left", [0, 9])
     def test_one_of_many_in_a_folder_is_found(self, lake: Path, left: int) -> None:
@@ -186,7 +186,7 @@ class TestAgainstAProperLook:
         storage, facts = LocalTable(table.path), Vacuuming(policies()).reader.facts(table.ref)
         before_ms = table.at(chance.choice([5, 7, 30]))
         log = replay(storage, facts.version)
-        old = expired(storage, log, protected_uris(storage, facts, log, before_ms), removed_before_ms=before_ms)
+        old = Expired(storage, log, protected_uris(storage, facts, log, before_ms), before_ms)
         assert nothing_left(storage, facts, before_ms) == (not storage.files.look_many(old))
 
 

@@ -230,7 +230,7 @@ class TestA09ForeignFiles:
     def test_a_listing_has_a_bound(self, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         table = self.table(lake)
         listed = surroundings.list_untracked(
-            LocalTable(table.path), set(), partition_columns=(), changed_before_ms=now_ms(), max_listed=5
+            LocalTable(table.path), lambda uri: False, partition_columns=(), changed_before_ms=now_ms(), max_listed=5
         )
         assert listed.files == []
         assert listed.listing.stopped == "the listing was given up after 5 entries"

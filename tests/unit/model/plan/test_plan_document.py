@@ -14,7 +14,7 @@ from maintainer.errors import ExitCode, Refused, TableError
 from maintainer.model.codec import DecodeError, canonical_json, decode, encode
 from maintainer.model.plan import plan_document
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
-from maintainer.model.plan.plan_document import digest_of, from_json, json_pieces, plan_bytes, to_document, to_json
+from maintainer.model.plan.plan_document import digest_of, from_json, json_pieces, plan_bytes, to_json
 from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.steps import (
     Batch,
@@ -53,6 +53,12 @@ from tests.support.tables.builders import (
 from tools.wire_schema import DOCUMENTS, SCHEMAS, text_of
 
 TODAY = date(2026, 11, 21)
+
+
+def document_of(plan: Plan) -> dict[str, Any]:
+    """The plan as it is written."""
+    document: dict[str, Any] = json.loads(to_json(plan))
+    return document
 
 
 def whole_plan() -> Plan:
@@ -222,7 +228,7 @@ def test_sums_beyond_what_json_readers_hold_are_text() -> None:
 
 
 def test_what_people_want_to_see_is_counted() -> None:
-    table = to_document(whole_plan())["tables"][0]
+    table = document_of(whole_plan())["tables"][0]
     assert table["state"] == "changes"
     assert [step["totals"] for step in table["steps"]] == [
         {"num_properties": 1},
@@ -233,22 +239,22 @@ def test_what_people_want_to_see_is_counted() -> None:
 
 def test_the_digest_does_not_depend_on_layout_and_changes_with_content() -> None:
     plan = whole_plan()
-    digest = to_document(plan)["digest"]
+    digest = document_of(plan)["digest"]
     assert json.loads(to_json(plan, indent=4))["digest"] == digest
-    assert to_document(replace(plan, git_commit="0000000"))["digest"] != digest
+    assert document_of(replace(plan, git_commit="0000000"))["digest"] != digest
 
 
 def test_a_plan_holds_no_sql_but_what_a_reason_quotes() -> None:
     text = to_json(whole_plan())
     assert "p = 'x'" in text  # the reason quotes the policy
-    document = to_document(whole_plan())
+    document = document_of(whole_plan())
     for table in document["tables"]:
         for step in table["steps"]:
             assert "p = 'x'" not in canonical_json({**step, "reasons": []})
 
 
 def edited(**changes: Any) -> str:
-    document = {**to_document(whole_plan()), **changes}
+    document = {**document_of(whole_plan()), **changes}
     return json.dumps({key: value for key, value in document.items() if value is not ...})
 
 
@@ -276,7 +282,7 @@ def test_what_is_no_plan_is_refused_with_a_way_out(text: str, what: str) -> None
 
 
 def test_a_right_digest_over_a_wrong_model_is_still_refused() -> None:
-    document = to_document(whole_plan())
+    document = document_of(whole_plan())
     document["tables"][0]["steps"][1]["batches"] = [{"bins": []}]
     document["digest"] = digest_of(document)
     with pytest.raises(Refused) as refused:
