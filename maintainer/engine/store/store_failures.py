@@ -63,6 +63,12 @@ _EXPECTED_REGION = re.compile(r"expecting '([a-z0-9-]+)'|<Region>([a-z0-9-]+)</R
 _ANSWER = re.compile(r": <(?:\?xml .*?\?>)?.*?<Code>(\w+)</Code>(?:<Message>([^<]*)</Message>)?.*", re.DOTALL)
 """The document of an answer, at the end of obstore's message."""
 
+_REQUEST = re.compile(
+    r"(?:Generic \w+ error: )?(?:Error performing token request: )?Error performing (\w+) (\S+) in \S+?"
+    r"(?:, after (\d+) retries, max_retries: \d+, retry_timeout: \S+)? - (?:HTTP error: )?"
+)
+"""How obstore begins to say what it asked for, how often, and for how long."""
+
 _UNTRUSTED = re.compile(r"InvalidCertificate\(\s*(\w+)")
 _NO_ANSWER = re.compile(r"HttpError \{\s*kind: (?:Connect|Timeout|Interrupted|Request)\b")
 _CAUSE = re.compile(r'message: "([^"]+)"|error: "([^"]+)"')
@@ -82,7 +88,8 @@ class StoreFailure(OSError):
     def __init__(self, code: str, said: str, help: str | None = None, *, gave_no_answer: bool = False) -> None:
         self.code = code
         self.gave_no_answer = gave_no_answer
-        self.found = without_secrets(_ANSWER.sub(_in_words, said).split("\n")[0][:MAX_MESSAGE_CHARACTERS])
+        plain = _REQUEST.sub(_asked_for, _ANSWER.sub(_in_words, said), count=1)
+        self.found = without_secrets(plain.split("\n")[0][:MAX_MESSAGE_CHARACTERS])
         self._help = help
         super().__init__(0, f"{_WHAT[code]}: {self.found}")
 
@@ -103,6 +110,11 @@ class StoreFailure(OSError):
 
 def _in_words(answer: re.Match[str]) -> str:
     return f", {answer[1]}: {answer[2]}" if answer[2] else f", {answer[1]}"
+
+
+def _asked_for(request: re.Match[str]) -> str:
+    often = f", asked {int(request[3]) + 1} times" if request[3] and request[3] != "0" else ""
+    return f"{request[1]} {request[2]}{often}: "
 
 
 @contextmanager

@@ -101,7 +101,8 @@ class ResolvedPolicy:
         (), items={"description": "One reader of old versions.", "examples": [_CONSUMER]}, maxItems=100,
         example=[_CONSUMER],
     )  # fmt: skip
-    """Readers of old versions of the table. Vacuum keeps the files that they need."""
+    """Readers of old versions of the table. Vacuum keeps the files that they need: also for a change feed the data
+    files, from which it reads rows that were appended."""
     windows: tuple[Window, ...] = setting(
         (), key="window", items={
             "description": "Days and times. If `to` is before `from`, the window ends the next day.",

@@ -125,6 +125,25 @@ def test_a_duration_is_no_status() -> None:
     assert store_failure(OSError("Error performing PUT http://store/a in 1.403401ms - timed out")).code == "E681"
 
 
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        (
+            "Generic S3 error: Error performing PUT http://s/b/a in 5.9s, after 6 retries, max_retries: 6, "
+            "retry_timeout: 20s - HTTP error: error sending request",
+            "PUT http://s/b/a, asked 7 times: error sending request",
+        ),
+        (
+            "Error performing GET http://s/b in 3ms, after 0 retries, max_retries: 1, retry_timeout: 2s  - "
+            "Server returned non-2xx status code: 503 Slow Down: <Error><Code>SlowDown</Code></Error>",
+            "GET http://s/b: Server returned non-2xx status code: 503 Slow Down, SlowDown",
+        ),
+    ],
+)
+def test_what_was_asked_for_is_said_without_the_words_of_the_client(said: str, found: str) -> None:
+    assert store_failure(OSError(said)).found == found
+
+
 def test_an_error_without_words_has_the_name_of_its_class() -> None:
     assert store_failure(TimeoutError()).found == "TimeoutError"
 
