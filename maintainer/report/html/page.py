@@ -103,12 +103,17 @@ def templates() -> jinja2.Environment:
 
 
 def _subject_table(block: Subjects) -> Table:
-    """Return what is said of tables as rows; of one table without its name."""
+    """Return what is said of tables as rows, each with its table first; of one table without its name."""
     table = subject_table(block.subjects)
-    if not block.is_one:
-        return table
-    rows = [replace(row, cells=(row.cells[0], *row.cells[2:])) for row in table.rows]
-    return replace(table, heading=(table.heading[0], *table.heading[2:]), rows=rows)
+    symbol, name, step, *others = table.heading
+    if block.is_one:
+        rows = [replace(row, cells=(row.cells[0], *row.cells[2:])) for row in table.rows]
+        return replace(table, heading=(symbol, step, *others), rows=rows)
+    rows = [
+        replace(row, cells=(row.cells[1], (*spans(row.cells[0]), " ", *spans(row.cells[2])), *row.cells[3:]))
+        for row in table.rows
+    ]
+    return replace(table, heading=(name, step, *others), rows=rows, caption="What is done to each table, and why")
 
 
 def _printable(value: object) -> object:

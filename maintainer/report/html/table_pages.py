@@ -107,7 +107,10 @@ def state_page(project: ReportProject, why: str, plan: Plan, rows: Sequence[Stat
 
 def _next_step(plan: Plan) -> str:
     if not plan.tables:
-        return "No table has a policy: `maintainer inventory` finds tables, `maintainer init` shows how a policy looks."
+        return (
+            "No policy names a table, and no rule finds one below `roots:` or in `databases:` of maintainer.yml: "
+            "`maintainer inventory` finds tables."
+        )
     if not plan.has_changes:
         return "A run now would change nothing."
     return (
@@ -122,3 +125,6 @@ def _findings(plan: Plan, quarantined: Mapping[str, str]) -> Iterator[Finding]:
             yield held_finding(name, quarantined[name], table.policy_file)
         elif table.problem is not None and table.state is TableState.PROBLEM:
             yield problem_finding(table.problem, Severity.ERROR, table=name)
+        elif table.blocked:
+            said, place = "; ".join(reason.text for reason in table.blocked), table.blocked[0].origin or ""
+            yield Finding(Severity.WARNING, "", said, table=name, file=table.policy_file, where=place, rank=3)

@@ -14,8 +14,9 @@ from maintainer.report.document.blocks import Findings
 from maintainer.report.findings import Finding
 from maintainer.report.html.fleet_view import MAX_RUNS_LISTED, fleet_tables, fleet_view
 from maintainer.report.html.page import Page, render_page
-from maintainer.report.html.run_view import ReportProject, run_view
+from maintainer.report.html.run_view import NO_PROJECT, ReportProject, run_view
 from maintainer.report.html.step_view import verified_words
+from maintainer.report.html.table_pages import state_page
 from maintainer.report.html.table_past import PastPoint, past_of
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
@@ -235,3 +236,14 @@ def test_a_page_says_what_verify_found_in_its_own_words() -> None:
         (sentence,) = verified_words([replace(found, proof=proof)])
         expected = f"checked version 9 of t, OPTIMIZE by other: {said_of_it}: p was 'a' (run r1)."
         assert sentence == f"`maintainer verify` {expected}"
+
+
+def test_a_page_before_the_first_run_names_tables_over_a_limit_and_has_each_table_as_a_card() -> None:
+    page = render_page(state_page(NO_PROJECT, "no apply ran yet", sample_plans.full_plan(), [], UTC))
+    attention = said(page).partition("What needs attention")[2].partition("What a run would do")[0]
+    assert "No apply ran yet, and 2 tables need a person." in said(page)
+    assert "warning crm.leads: would rewrite 812 GiB, limits.maxBytes is 500 GiB" in attention
+    assert '<caption class="unseen">What is done to each table, and why</caption>' in page
+    heading = re.search(r"<thead><tr>(.*?)</tr></thead>", page)
+    assert heading is not None
+    assert re.findall(r">([a-z]+)<", heading[1]) == ["table", "step", "what", "why"]
