@@ -311,7 +311,9 @@ def _verdict(outcome: RunOutcome, code: ExitCode, held: int) -> str:
     """Say how the run ended, and how many of its tables are in quarantine now."""
     if outcome.end is not RunEnd.FINISHED:
         return END_TEXT[outcome.end]
-    said = f"{exit_reason(code)} (exit code {code.value})" if code else "nothing failed in this run"
+    failed = sum(map(outcome.count, BAD)) if code is ExitCode.FINDINGS else 0
+    reason = f"{count_of(failed, 'table')} failed" if failed else exit_reason(code)
+    said = f"{reason} (exit code {code.value})" if code else "nothing failed in this run"
     if held:
         said += (
             f", {'and' if code else 'but'} {count_of(held, 'table')} {'is' if held == 1 else 'are'} in quarantine now"
