@@ -108,8 +108,12 @@ class _Writer:
         aside = [subject for subject in subjects if any(statement.is_aside for statement in subject.statements)]
         if aside:
             number = count_of(sum(len(subject.names) for subject in aside), "table")
-            rows = [Row((row.cells[1], *row.cells[3:])) for row in subject_table(aside, is_aside=True).rows]
-            inner = self.lines(Table(("table", "left alone", "why"), rows))
+            rows = subject_table(aside, is_aside=True).rows
+            columns = {1: "table", 3: "left alone", 4: "why"}
+            if not any(span.text for row in rows for span in spans(row.cells[3])):  # no file is left alone
+                del columns[3]
+            shown = [Row(tuple(row.cells[place] for place in columns)) for row in rows]
+            inner = self.lines(Table(tuple(columns.values()), shown))
             lines += ["", *folded(f"Left alone in {number}", inner)]
         return lines
 

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from maintainer.report.document.markdown_writer import code, code_block, escaped, fitting, folded, table
+from maintainer.report.document.blocks import Statement, Subject, Subjects
+from maintainer.report.document.markdown_writer import (
+    code,
+    code_block,
+    escaped,
+    fitting,
+    folded,
+    markdown_text,
+    table,
+)
 from maintainer.report.text_layout import printable
 
 READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -84,3 +94,12 @@ def test_what_does_not_fit_is_left_out_from_the_first_on() -> None:
 
 def test_folded() -> None:
     assert folded("2 tables", ["x"]) == ["<details>", "<summary>2 tables</summary>", "", "x", "", "</details>"]
+
+
+def test_a_column_that_says_nothing_is_left_out() -> None:
+    left = Statement(".", "left alone", reasons=(("suspended", "p.yml:3"),), is_aside=True)
+    some = replace(left, facts=("2 files, 4 KiB",))
+    alone = markdown_text([Subjects([Subject(".", ("a",), (left,))])])
+    both = markdown_text([Subjects([Subject(".", ("a",), (left, some))])])
+    assert ("| table | why |" in alone, "| table | left alone | why |" in both) == (True, True)
+    assert "| `a` | suspended `p.yml:3` |" in alone
