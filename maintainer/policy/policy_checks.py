@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TypeVar
 
 from maintainer.model.run.auto_compaction import DEFAULT_MAX_FILE_SIZE_BYTES
@@ -29,7 +28,6 @@ from maintainer.policy.resolve.merge import (
     spelled,
 )
 from maintainer.policy.resolve.resolve import ProfileSource, Resolution, RuleSource, TableSource
-from maintainer.policy.resolve.resolved import Origin
 from maintainer.policy.schema.schema_check import DocumentKind, check_schema, kind_of
 from maintainer.policy.schema.schema_keys import dotted
 from maintainer.policy.setting_rules import Finding, Settings, check_settings
@@ -64,12 +62,9 @@ def check_file(document: Document) -> list[Diagnostic]:
     kind = kind_of(document)
     findings = check_schema(document, kind)
     if kind is DocumentKind.RULE:
-        findings.extend(_reach(document))
-        findings.extend(_not_by_size(document))
-        findings.extend(_manages(document))
+        findings.extend(_diagnostic(document, finding, ()) for finding in _reach(document))
     for base in _bases(document, kind):
-        findings.extend(_empty_switches(document, base))
-        for finding in check_settings(_settings(document, base)):
+        for finding in (*_empty_switches(document, base), *check_settings(_settings(document, base))):
             findings.append(_diagnostic(document, finding, base))
     return sorted(findings)
 
@@ -116,7 +111,7 @@ def _settings(document: Document, base: Path) -> Settings:
     return Settings(values, maps)
 
 
-def _empty_switches(document: Document, base: Path) -> Iterator[Diagnostic]:
+def _empty_switches(document: Document, base: Path) -> Iterator[Finding]:
     """Warn of a switch without a value: whoever wrote it expects that something begins or ends with it."""
     for keys, (message, help) in _SWITCHES.items():
         if base[:1] == ("environments",) and keys != ("suspend",):
@@ -124,44 +119,33 @@ def _empty_switches(document: Document, base: Path) -> Iterator[Diagnostic]:
         *above, last = keys
         data = document.value_at((*base, *above))
         if isinstance(data, dict) and last in data and data[last] is None:
-            finding = Finding("P323", keys, message, help, severity=Severity.WARNING, at_key=True)
-            yield _diagnostic(document, finding, base)
+            yield Finding("P323", keys, message, help, severity=Severity.WARNING, at_key=True)
 
 
-def _reach(document: Document) -> Iterator[Diagnostic]:
-    """A rule must say what it reaches: one with exclusions only would reach every table there is."""
+def _reach(document: Document) -> Iterator[Finding]:
+    """Check what a rule matches: one with exclusions only would reach every table there is."""
     match = document.data.get("match")
+    if not isinstance(match, dict):
+        return
     refused = any(("match", key) in document.unreadable for key in ("tables", "tags"))
-    if isinstance(match, dict) and match and not refused and not {"tables", "tags", "minSize"} & match.keys():
+    if match and not refused and not {"tables", "tags", "minSize"} & match.keys():
         message = "names neither `tables` nor `tags`, so it would reach every table"
-        help = 'if that is meant, write `tables: ["*"]`'
-        yield _diagnostic(document, Finding("P307", ("match",), message, help, at_key=True), ())
-
-
-def _not_by_size(document: Document) -> Iterator[Diagnostic]:
-    """What tables are selected by must be known before any table is read."""
-    match = document.data.get("match")
-    if isinstance(match, dict) and match.get("minSize") is not None:
-        for key in ("tags", "owner"):
-            if document.data.get(key) is not None:
-                message = "a rule with `match.minSize` cannot set this: tables are selected by it before they are read"
-                help = f"write `{key}` in a rule without `minSize`, or in the files of the tables"
-                yield _diagnostic(document, Finding("P324", (key,), message, help, at_key=True), ())
-
-
-def _manages(document: Document) -> Iterator[Diagnostic]:
-    """A rule that manages chooses by name: a table without a file has no tags of its own."""
-    match = document.data.get("match")
-    if document.data.get("manage") is not True or not isinstance(match, dict) or ("match",) in document.unreadable:
+        yield Finding("P307", ("match",), message, 'if that is meant, write `tables: ["*"]`', at_key=True)
+    for key in ("tags", "owner"):
+        if match.get("minSize") is not None and document.data.get(key) is not None:
+            message = "a rule with `match.minSize` cannot set this: tables are selected by it before they are read"
+            help = f"write `{key}` in a rule without `minSize`, or in the files of the tables"
+            yield Finding("P324", (key,), message, help, at_key=True)
+    if document.data.get("manage") is not True or ("match",) in document.unreadable:
         return
     if "tags" in match:
         message = "a rule with `manage: true` chooses tables by name: a table without a file has no tags to match"
         help = "remove `tags` here; the tags that this rule gives are what other rules match"
-        yield _diagnostic(document, Finding("P385", ("match", "tags"), message, help, at_key=True), ())
+        yield Finding("P385", ("match", "tags"), message, help, at_key=True)
     elif "tables" not in match:
         message = "a rule with `manage: true` needs `match.tables`"
         help = 'write `tables: ["*"]` for all tables in the declared places'
-        yield _diagnostic(document, Finding("P385", ("match",), message, help, at_key=True), ())
+        yield Finding("P385", ("match",), message, help, at_key=True)
 
 
 def _diagnostic(document: Document, finding: Finding, base: Path) -> Diagnostic:
@@ -170,9 +154,7 @@ def _diagnostic(document: Document, finding: Finding, base: Path) -> Diagnostic:
         other = (*base, *finding.other)
         help = f"{dotted(other)} is on line {document.key_span_of(other).line}; {help}"
     message = f"{dotted(path)}: {finding.message}"
-    return replace(
-        document.error_at(path, finding.code, message, help, at_key=finding.at_key), severity=finding.severity
-    )
+    return document.error_at(path, finding.code, message, help, at_key=finding.at_key, severity=finding.severity)
 
 
 def _between(finding: Finding, message: str, other: Path, resolution: Resolution) -> Iterator[Diagnostic]:
@@ -212,7 +194,7 @@ def _incomplete(resolution: Resolution) -> Iterator[Diagnostic]:
 
 def _at(setting: Setting, code: str, message: str, help: str, severity: Severity = Severity.ERROR) -> Diagnostic:
     assert setting.document is not None
-    return replace(setting.document.error_at(setting.path, code, message, help), severity=severity)
+    return setting.document.error_at(setting.path, code, message, help, severity=severity)
 
 
 def check_tables(tables: Iterable[TableSource]) -> Iterator[Diagnostic]:
@@ -289,18 +271,9 @@ def conflicts(first: Layer, second: Layer) -> list[Keys]:
 
 def _conflict(keys: Keys, first: RuleSource, second: RuleSource, tables: Sequence[str]) -> Diagnostic:
     name = ".".join(keys)
-    place = _place(keys, first.layer)
+    low, high = first.layer.leaves.get(keys), second.layer.leaves.get(keys)
+    place = low.origin if low else first.layer.maps[keys]
     more = f" and {len(tables) - 1} more" if len(tables) > 1 else ""
     message = f"{place} sets `{name}` differently, with the same priority {first.priority}, for `{min(tables)}`{more}"
     help = "give one rule a higher `priority`, or make them reach different tables"
-    return second.document.error_at(_data_path(keys, second.layer), "P353", message, help)
-
-
-def _place(keys: Keys, layer: Layer) -> Origin:
-    setting = layer.leaves.get(keys)
-    return setting.origin if setting else layer.maps[keys]
-
-
-def _data_path(keys: Keys, layer: Layer) -> Path:
-    setting = layer.leaves.get(keys)
-    return setting.path if setting else keys
+    return second.document.error_at(high.path if high else keys, "P353", message, help)

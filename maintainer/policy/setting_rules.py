@@ -10,6 +10,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from maintainer.model.run.auto_compaction import AUTO_COMPACT, OWN_PREFIX, OWN_PROPERTIES
 from maintainer.policy.diagnostics import Severity, did_you_mean, nearest
 from maintainer.policy.predicate.predicate_lex import read_timestamp
 from maintainer.policy.property_names import DELTA, KNOWN_PROPERTIES, PropertyKind, kind_of, refused_value
@@ -61,14 +62,9 @@ class Finding:
     across: str | None = None
 
 
-_AUTO_COMPACT = ("minNumFiles", "minFileSize", "maxFileSize", "modifiedPartitionsOnly")
 _MANAGED = {
-    "delta.autoOptimize.autoCompact": "write `autoCompact:` at the top level",
-    **{
-        f"maintainer.autoCompact.{key}": f"write `autoCompact: {{{key}: ...}}` at the top level"
-        for key in _AUTO_COMPACT
-    },
-}
+    name: f"write `autoCompact: {{{name.removeprefix(OWN_PREFIX)}: ...}}` at the top level" for name in OWN_PROPERTIES
+} | {AUTO_COMPACT: "write `autoCompact:` at the top level"}
 _PROTOCOL = ("delta.minReaderVersion", "delta.minWriterVersion", "delta.feature.")
 DELETED_FILES = "delta.deletedfileretentionduration"
 _LOST_AT_ZERO = {
@@ -318,8 +314,9 @@ def _expectations(settings: Settings) -> Iterator[Finding]:
         if missing:
             needs = " and ".join(f"`{key}`" for key in missing)
             yield Finding("P316", (*path, "type"), f"needs {needs}", f"add `{missing[0]}:`")
-        for problem in argument_problems(name, {key: value for key, value in expectation.items() if key in known}):
-            yield Finding("P316", (*path, problem.argument), problem.message, problem.help)
+        given = {key: value for key, value in expectation.items() if key in known}
+        for argument, message, help in argument_problems(name, given):
+            yield Finding("P316", (*path, argument), message, help)
         mostly = expectation.get("mostly")
         if "mostly" in known and mostly is not None and not (type(mostly) in (int, float) and 0 <= mostly <= 1):
             yield Finding("P316", (*path, "mostly"), "must be a number from 0 to 1", "write it like `0.99`")

@@ -27,7 +27,7 @@ from maintainer.delta.spark.start_conf import machine_memory_bytes
 from maintainer.engine.protocols import SignOfLife
 from maintainer.model.table.store_kinds import store_kind
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.project.table_search import SearchPlaces, TableProblem, may_be_meant
+from maintainer.policy.project.table_search import Meant, SearchPlaces, TableProblem
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.table_names import identity, table_ref, whole_name_needed
 from maintainer.units import count_of
@@ -98,14 +98,10 @@ def _unsearched(project: Project, spec: RunSpec, command: str) -> tuple[TablePro
         return ()
     tables = [policy.table for policy in project.policies]
     include, leave_out = spec.selection.selectors(tables, project.root, command)
-    by_end = spec.selection.by_end(command)
     known = frozenset(map(identity, tables))
-    rules = project.loaded.rules
-    return tuple(
-        place
-        for place in search.problems
-        if may_be_meant(place, include, leave_out, rules=rules, known=known, root=project.root, by_end=by_end)
-    )
+    by_end = spec.selection.by_end(command)
+    meant = Meant(include, leave_out, project.loaded.rules, known, project.root, by_end)
+    return tuple(filter(meant.may_be_in, search.problems))
 
 
 def searched(project: Project, spec: RunSpec, engine: EngineOptions | OpenedEngine) -> Project:

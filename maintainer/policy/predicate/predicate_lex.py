@@ -128,7 +128,9 @@ def unquoted(token: Token) -> str:
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
 _TIMESTAMP = re.compile(
-    r"(\d{4}-\d{2}-\d{2})(?:[ T]([01]\d|2[0-3]):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(Z|[+-]\d{2}:\d{2})?)?\Z", re.ASCII
+    r"(\d{4}-\d{2}-\d{2})(?:[ T]([01]\d|2[0-3]):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?"
+    r"(Z|[+-](?:0\d|1[0-8]):[0-5]\d)?)?\Z",
+    re.ASCII,
 )
 
 
@@ -156,19 +158,10 @@ def read_timestamp(text: str) -> datetime | None:
         return None
     try:
         clock = f"{hour or '00'}:{minute or '00'}:{second or '00'}.{fraction:0<6.6}"
-        return datetime.fromisoformat(f"{day}T{clock}").replace(tzinfo=timezone.utc) - _offset(zone)
+        offset = "+00:00" if zone in ("", "Z") else zone
+        return datetime.fromisoformat(f"{day}T{clock}{offset}").astimezone(timezone.utc)
     except (ValueError, OverflowError):
         return None
-
-
-def _offset(zone: str) -> timedelta:
-    if zone in ("", "Z"):
-        return timedelta(0)
-    hours, minutes = int(zone[1:3]), int(zone[4:6])
-    if hours > 18 or minutes > 59:
-        raise ValueError(zone)
-    distance = timedelta(hours=hours, minutes=minutes)
-    return -distance if zone[0] == "-" else distance
 
 
 ZONE_REACH = timedelta(hours=18)

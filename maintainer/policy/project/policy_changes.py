@@ -118,12 +118,12 @@ def _at_commit(root: Path, ref: str) -> Iterator[Path]:
 def _extract(root: Path, ref: str, target: Path) -> None:
     if not ref or ref.startswith("-"):
         raise _git_error(f"`{ref}` is not a git commit", ref)
-    commit = _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", ref=ref)
-    listed = _git(root, "ls-tree", "-z", "--name-only", commit.decode().strip(), ref=ref)
+    commit = git_output(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", ref=ref)
+    listed = git_output(root, "ls-tree", "-z", "--name-only", commit.decode().strip(), ref=ref)
     wanted = [name for name in listed.decode().split("\0") if name in (PROJECT_FILE, POLICY_FOLDER)]
     if not wanted:
         return
-    archive = _git(root, "archive", "--format=tar", commit.decode().strip(), "--", *wanted, ref=ref)
+    archive = git_output(root, "archive", "--format=tar", commit.decode().strip(), "--", *wanted, ref=ref)
     if len(archive) > MAX_ARCHIVE_BYTES:
         raise _git_error("the policies of that commit are larger than 512 MiB", ref)
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
@@ -138,7 +138,12 @@ def _extract(root: Path, ref: str, target: Path) -> None:
             path.write_bytes(content.read())
 
 
-def _git(root: Path, *arguments: str, ref: str) -> bytes:
+def git_output(root: Path, *arguments: str, ref: str = "HEAD") -> bytes:
+    """Return what git prints.
+
+    Raises:
+        ProjectError: E625, git is not there or refuses; ``ref`` is what it was asked about.
+    """
     try:
         done = subprocess.run(
             ["git", "-C", os.fspath(root), *arguments],
@@ -147,8 +152,9 @@ def _git(root: Path, *arguments: str, ref: str) -> bytes:
             check=False,
             stdin=subprocess.DEVNULL,
         )
-    except FileNotFoundError as error:
-        raise _git_error("git is not installed", ref) from error
+    except OSError as error:
+        is_there = not isinstance(error, FileNotFoundError)
+        raise _git_error(f"git cannot be run: {error.strerror}" if is_there else "git is not installed", ref) from error
     except subprocess.TimeoutExpired as error:
         raise _git_error(f"git did not answer in {GIT_TIMEOUT_SECONDS} s", ref) from error
     if done.returncode != 0:

@@ -33,11 +33,14 @@ class PolicyLoader:
         self.findings: list[Diagnostic] = []
         self.broken: set[str] = set()
         self.documents: dict[str, Document] = {}
-        self.tables: list[TableSource] = []
         self.rules: list[RuleSource] = []
-        self.profiles: list[ProfileSource] = []
         self.named_tables: list[TableSource] = []
         self.named_profiles: list[ProfileSource] = []
+
+    @property
+    def tables(self) -> list[TableSource]:
+        """The files of tables without errors of their own."""
+        return [table for table in self.named_tables if table.document.file not in self.broken]
 
     def read_project(self, path: Path | None, environ: Mapping[str, str]) -> Document | None:
         """Read maintainer.yml and put environment variables into it; None where it cannot be read, or is not there."""
@@ -58,18 +61,11 @@ class PolicyLoader:
         if document is None:
             return
         kind = kind_of(document)
-        good = document.file not in self.broken
         if kind is DocumentKind.POLICY and isinstance(document.data.get("table"), str):
-            table = table_source(document, self._paths_from)
-            self.named_tables.append(table)
-            if good:
-                self.tables.append(table)
+            self.named_tables.append(table_source(document, self._paths_from))
         elif kind is DocumentKind.PROFILE:
-            profile = ProfileSource(document)
-            self.named_profiles.append(profile)
-            if good:
-                self.profiles.append(profile)
-        elif kind is DocumentKind.RULE and good:
+            self.named_profiles.append(ProfileSource(document))
+        elif kind is DocumentKind.RULE and document.file not in self.broken:
             self.rules.append(rule_source(document, self._paths_from))
 
     def _other_table(self, path: Path) -> str | None:

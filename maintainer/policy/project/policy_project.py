@@ -271,7 +271,7 @@ class LoadedProject:
     @cached_property
     def rules_by_file(self) -> Mapping[str, tuple[RuleSource, ...]]:
         """The rules that reach the table of each table file, by the file."""
-        return {table.document.file: self._rules_of(table) for table in self.tables}
+        return {table.document.file: self.match_rules_for(table.ref, self._tags_of(table)) for table in self.tables}
 
     @property
     def _reach(self) -> Reach:
@@ -283,9 +283,6 @@ class LoadedProject:
         given = (rule.tags for _, rules in reaching for rule in rules)
         tags = own_tags([*map(self._tags_of, self.tables), *self._default_tags, *given])
         return Reach(self.rules, tuple(reaching), tags, unknown=unknown)
-
-    def _rules_of(self, table: TableSource) -> tuple[RuleSource, ...]:
-        return self.match_rules_for(table.ref, self._tags_of(table))
 
     def _tags_of(self, table: TableSource) -> frozenset[str]:
         profiles = [self.profiles[name].tags for name in table.extends if name in self.profiles]
@@ -375,22 +372,23 @@ def load_project(
     good = None if project_document is None or project_document.file in loader.broken else project_document
     if good is None and project_document is not None:
         env = None  # what the environment says cannot be read; the errors of the file are reported
+    tables, profiles = loader.tables, loader.named_profiles
     return LoadedProject(
         root=paths_from,
-        project=project_settings(good, paths_from, env, (table.ref.location for table in loader.tables)),
-        tables=tuple(sorted(loader.tables, key=lambda table: table.document.file)),
+        project=project_settings(good, paths_from, env, (table.ref.location for table in tables)),
+        tables=tuple(sorted(tables, key=lambda table: table.document.file)),
         rules=tuple(sorted(loader.rules, key=lambda rule: rule.sort_key)),
-        profiles={profile.name: profile for profile in reversed(loader.profiles)},
+        profiles={each.name: each for each in reversed(profiles) if each.document.file not in loader.broken},
         defaults=document_layer(good, Level.DEFAULTS, ("defaults",)) if good else None,
         overrides=document_layer(good, Level.ENVIRONMENT, ("environments", env, "overrides")) if good and env else None,
         file_findings=(
             *loader.findings,
             *check_tables(loader.named_tables),
-            *check_table_names(loader.tables),
+            *check_table_names(tables),
             *check_letters(loader.documents),
             *check_addresses(loader.documents),
-            *check_profiles(loader.named_profiles),
-            *check_extends(loader.named_tables, (profile.name for profile in loader.named_profiles)),
+            *check_profiles(profiles),
+            *check_extends(loader.named_tables, (profile.name for profile in profiles)),
         ),
         files_read=len(files.policies) + len(files.profiles) + (files.project_file is not None),
         policy_count=len(files.policies),

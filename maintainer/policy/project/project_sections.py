@@ -179,7 +179,8 @@ def spark_problems(document: Document) -> Iterator[Diagnostic]:
     Args:
         document: maintainer.yml as it was written, before environment variables are put in.
     """
-    for key, value in _conf(document.data).items():
+    conf, packages = (document.value_at(("spark", key)) for key in ("conf", "packages"))
+    for key, value in conf.items() if isinstance(conf, dict) else ():
         path = ("spark", "conf", key)
         # Of maps in maps the schema has said that names are one piece.
         if not (f"{key}." if isinstance(value, dict) else key).startswith(PREFIX):
@@ -188,22 +189,10 @@ def spark_problems(document: Document) -> Iterator[Diagnostic]:
         elif SECRET_KEY.search(key) and isinstance(value, str) and value and FROM_OUTSIDE not in value:
             help = "write `${env:NAME}` and set that variable where maintainer runs; change the secret, Git has seen it"
             yield document.error_at(path, "P371", f"the secret of `{key}` is written out", help)
-    for at, package in enumerate(_packages(document.data)):
-        if not _PACKAGE.fullmatch(package):
+    for at, package in enumerate(packages if isinstance(packages, list) else ()):
+        if not _PACKAGE.fullmatch(str(package)):
             help = f"write `group:artifact:version`, as in `{_DYNAMODB}`"
             yield document.error_at(("spark", "packages", at), "P372", "this is not a Maven package", help)
-
-
-def _conf(data: Mapping[str, object]) -> Mapping[str, object]:
-    spark = data.get("spark")
-    conf = spark.get("conf") if isinstance(spark, dict) else None
-    return conf if isinstance(conf, dict) else {}
-
-
-def _packages(data: Mapping[str, object]) -> tuple[str, ...]:
-    spark = data.get("spark")
-    packages = spark.get("packages") if isinstance(spark, dict) else None
-    return tuple(str(package) for package in packages) if isinstance(packages, list) else ()
 
 
 DEFAULT_STATE = ".maintainer"

@@ -117,12 +117,8 @@ class Budgets:
 
     def with_run(self, given: Budget) -> Budgets:
         """These budgets with the run's bounds replaced where others are given."""
-        run = Budget(
-            self.run.size_bytes if given.size_bytes is None else given.size_bytes,
-            self.run.num_files if given.num_files is None else given.num_files,
-            self.run.seconds if given.seconds is None else given.seconds,
-        )
-        return replace(self, run=run)
+        bounds = {name: value for name, value in dataclasses.asdict(given).items() if value is not None}
+        return replace(self, run=replace(self.run, **bounds))
 
 
 _VARIABLE = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}")

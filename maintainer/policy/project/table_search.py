@@ -142,7 +142,7 @@ class FoundTable:
 class TableProblem:
     """A place that could not be searched to its end, or a table that has no policy because rules disagree about it.
 
-    A table with a problem is selected like any other, a place by `may_be_meant`. ``table`` is the place as messages
+    A table with a problem is selected like any other, a place by `Meant`. ``table`` is the place as messages
     call it, ``file`` is maintainer.yml or the rule's file.
     """
 
@@ -252,73 +252,69 @@ def places_text(places: SearchPlaces) -> str:
     return named(texts, 3)
 
 
-def may_be_meant(
-    place: TableProblem,
-    include: Selector,
-    leave_out: Selector,
-    *,
-    rules: Sequence[RuleSource],
-    known: frozenset[str],
-    root: Path,
-    by_end: bool = False,
-) -> bool:
-    """Return whether a place that was not searched may hold tables that are selected and not excluded.
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What a selection means, asked of places that could not be searched.
 
     Args:
-        place: The place; one that is no path stands for a catalog.
         include: What is selected.
-        leave_out: What is excluded; only names and globs that leave out all of the place count.
-        rules: All rules: tables there may get their tags and owners from any of them.
+        leave_out: What is excluded; only names and globs that leave out all of a place count.
+        rules: All rules: tables in a place may get their tags and owners from any of them.
         known: The identities of the tables that are known all the same, because a file or a record names them.
         root: The project's folder, where relative paths start.
         by_end: Whether a name may be the end of a table's name.
     """
-    if any(all(_leaves_out(term, place.table, root) for term in terms) for terms in leave_out.alternatives):
-        return False
-    return not include.alternatives or any(
-        all(_may_match(term, place, rules, known, root, by_end) for term in terms) for terms in include.alternatives
-    )
 
+    include: Selector
+    leave_out: Selector
+    rules: Sequence[RuleSource]
+    known: frozenset[str]
+    root: Path
+    by_end: bool = False
 
-def _may_match(
-    term: Term, place: TableProblem, rules: Sequence[RuleSource], known: frozenset[str], root: Path, by_end: bool
-) -> bool:
-    match term.method:
-        case Method.TABLE:
-            return _may_lie_in(term.value, place, known, root, by_end)
-        case Method.TAG:
-            return any(term.value in (rule.tags or ()) for rule in rules)
-        case Method.OWNER:
-            return any(rule.document.data.get("owner") == term.value for rule in rules)
-        case Method.PATH:
-            files = [place.file, *(rule.document.file for rule in rules if rule.manages)]
-            return any(in_path(file, term.value, root) for file in files)
-        case Method.RESULT:
-            return False  # a table of an earlier run is known by its record
-        case Method.STATE | Method.DUE | Method.DRIFTED | Method.UNMANAGED:
-            return True  # nobody can know
-        case _:
-            assert_never(term.method)
+    def may_be_in(self, place: TableProblem) -> bool:
+        """Tell whether a place may hold tables that are selected and not excluded."""
+        if any(all(self._leaves_out(term, place.table) for term in terms) for terms in self.leave_out.alternatives):
+            return False
+        return not self.include.alternatives or any(
+            all(self._may_match(term, place) for term in terms) for terms in self.include.alternatives
+        )
 
+    def _may_match(self, term: Term, place: TableProblem) -> bool:
+        match term.method:
+            case Method.TABLE:
+                return self._may_lie_in(term.value, place)
+            case Method.TAG:
+                return any(term.value in (rule.tags or ()) for rule in self.rules)
+            case Method.OWNER:
+                return any(rule.document.data.get("owner") == term.value for rule in self.rules)
+            case Method.PATH:
+                files = [place.file, *(rule.document.file for rule in self.rules if rule.manages)]
+                return any(in_path(file, term.value, self.root) for file in files)
+            case Method.RESULT:
+                return False  # a table of an earlier run is known by its record
+            case Method.STATE | Method.DUE | Method.DRIFTED | Method.UNMANAGED:
+                return True  # nobody can know
+            case _:
+                assert_never(term.method)
 
-def _may_lie_in(written: str, place: TableProblem, known: frozenset[str], root: Path, by_end: bool) -> bool:
-    if is_glob(written):
-        glob = absolute_glob(written, root)
-        if place.table.is_path:
-            return SearchPlaces((place.table.location,)).may_hold(glob)
-        return glob.startswith("*") or "/" not in glob
-    ref = table_ref(written, root)
-    if identity(ref) in known:
-        return False
-    if by_end and not written.startswith("/") and not is_uri(written):
-        return True
-    return place.may_hold(ref)
+    def _may_lie_in(self, written: str, place: TableProblem) -> bool:
+        if is_glob(written):
+            glob = absolute_glob(written, self.root)
+            if place.table.is_path:
+                return SearchPlaces((place.table.location,)).may_hold(glob)
+            return glob.startswith("*") or "/" not in glob
+        ref = table_ref(written, self.root)
+        if identity(ref) in self.known:
+            return False
+        if self.by_end and not written.startswith("/") and not is_uri(written):
+            return True
+        return place.may_hold(ref)
 
-
-def _leaves_out(term: Term, place: TableRef, root: Path) -> bool:
-    if term.method is not Method.TABLE:
-        return False
-    if identity(table_ref(term.value, root)) == identity(place):
-        return True
-    below = f"{plain_name(place).rstrip('/')}/"
-    return is_glob(term.value) and name_matches(below, [absolute_glob(term.value, root)])
+    def _leaves_out(self, term: Term, place: TableRef) -> bool:
+        if term.method is not Method.TABLE:
+            return False
+        if identity(table_ref(term.value, self.root)) == identity(place):
+            return True
+        below = f"{plain_name(place).rstrip('/')}/"
+        return is_glob(term.value) and name_matches(below, [absolute_glob(term.value, self.root)])

@@ -165,7 +165,5 @@ def _seconds(value: str | int) -> int:
 _QUANTITIES: dict[str, Callable[[Any], object]] = {"size": parse_size, "duration": _seconds}
 
 
-@lru_cache(maxsize=1024)
-def _predicate(text: str) -> Predicate:
-    """Read a predicate; equal texts share one, they are frozen."""
-    return parse_predicate(text)
+_predicate = lru_cache(maxsize=1024)(parse_predicate)
+"""Reads a predicate; equal texts share one, they are frozen."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from maintainer.policy.predicate.partition_predicate import parse_predicate
 from maintainer.policy.predicate.predicate_lex import PredicateError
 from maintainer.policy.schema.known_expectations import EXPECTATIONS, REFUSED_EXPECTATIONS, WITHOUT_SPARK
 from maintainer.policy.schema.schema_keys import MANY_TABLES, JsonObject, load_schema, meant_time, resolve_reference
+from maintainer.policy.yaml.yaml_document import Refusal
 from maintainer.units import UnitError, parse_duration, parse_size, spelled_size
 
 if TYPE_CHECKING:
@@ -28,19 +28,7 @@ if TYPE_CHECKING:
 _LONGEST_REMEMBERED = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What is wrong with a text. ``offset`` and ``length`` narrow it to a part of the text, in characters."""
-
-    code: str
-    message: str
-    help: str | None
-    severity: Severity = Severity.ERROR
-    offset: int | None = None
-    length: int = 1
-
-
-def check_format(format: str, value: str | int | float) -> Problem | None:
+def check_format(format: str, value: str | int | float) -> Refusal | None:
     """Return what is wrong with a value of this ``x-format``, None if nothing is.
 
     The message begins with a lower-case sentence that stands behind the dotted name of the key.
@@ -51,7 +39,7 @@ def check_format(format: str, value: str | int | float) -> Problem | None:
 
 
 @lru_cache(maxsize=4096, typed=True)
-def _remembered(format: str, value: str | int | float) -> Problem | None:
+def _remembered(format: str, value: str | int | float) -> Refusal | None:
     """Files of one project repeat a few values: `7d`, `256MiB`, the same predicate."""
     return _CHECKS[format](value)
 
@@ -60,31 +48,31 @@ _TINY_BYTES = 1 << 20
 """A number without a unit below this was hardly meant as bytes."""
 
 
-def _check_size(value: str | int | float) -> Problem | None:
+def _check_size(value: str | int | float) -> Refusal | None:
     try:
         parse_size(value if isinstance(value, (str, int)) else str(value))
     except UnitError as error:
-        return Problem("P205", error.message, error.help)
+        return Refusal("P205", error.message, error.help)
     text = str(value)
     if text.isdecimal() and 0 < int(text) < _TINY_BYTES:
         help = f"write `{text}MiB`, or `{text}B` if bytes are meant"
-        return Problem("P322", f"`{text}` is read as {text} bytes", help, Severity.WARNING)
+        return Refusal("P322", f"`{text}` is read as {text} bytes", help, Severity.WARNING)
     meant = spelled_size(value) if isinstance(value, str) else None
     if meant is None:
         return None
     message = f"`{value}` is read as `{meant}`, as Spark does"
-    return Problem("P301", message, f"write `{meant}` to say so", Severity.WARNING)
+    return Refusal("P301", message, f"write `{meant}` to say so", Severity.WARNING)
 
 
-def _check_duration(value: str | int | float) -> Problem | None:
+def _check_duration(value: str | int | float) -> Refusal | None:
     try:
         parse_duration(str(value))
     except UnitError as error:
-        return Problem("P205", error.message, error.help)
+        return Refusal("P205", error.message, error.help)
     return None
 
 
-def _check_time(value: str | int | float) -> Problem | None:
+def _check_time(value: str | int | float) -> Refusal | None:
     text = str(value)
     if re.fullmatch(r"([01][0-9]|2[0-3]):[0-5][0-9]", text):
         return None
@@ -93,24 +81,24 @@ def _check_time(value: str | int | float) -> Problem | None:
         help = "write `00:00`; a window from `22:00` to `00:00` ends at midnight"
     elif meant := meant_time(text):
         help = f"write `{meant}`"
-    return Problem("P205", f"{_quoted(text)} is not a time of day", help)
+    return Refusal("P205", f"{_quoted(text)} is not a time of day", help)
 
 
-def _check_date(value: str | int | float) -> Problem | None:
+def _check_date(value: str | int | float) -> Refusal | None:
     text = str(value)
     if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-        return Problem("P205", f"{_quoted(text)} is not a date", "write year, month and day, like `2026-12-01`")
+        return Refusal("P205", f"{_quoted(text)} is not a date", "write year, month and day, like `2026-12-01`")
     try:
         date.fromisoformat(text)
     except ValueError:
-        return Problem("P313", f"{_quoted(text)} is not in the calendar", "check the month and the day")
+        return Refusal("P313", f"{_quoted(text)} is not in the calendar", "check the month and the day")
     return None
 
 
 _ABBREVIATION = re.compile(r"[A-Z]{2,5}([+-][0-9:]+)?")
 
 
-def _check_timezone(value: str | int | float) -> Problem | None:
+def _check_timezone(value: str | int | float) -> Refusal | None:
     name = str(value)
     if name == "UTC":
         return None
@@ -127,7 +115,7 @@ def _check_timezone(value: str | int | float) -> Problem | None:
         help = did_you_mean(name, near)
     else:
         help = "write an IANA name, like `Europe/Berlin` or `UTC`"
-    return Problem("P314", f"{_quoted(name)} is not a time zone", help)
+    return Refusal("P314", f"{_quoted(name)} is not a time zone", help)
 
 
 @lru_cache(maxsize=1)
@@ -136,31 +124,31 @@ def _timezones() -> frozenset[str]:
     return frozenset(available_timezones())
 
 
-def _check_predicate(value: str | int | float) -> Problem | None:
+def _check_predicate(value: str | int | float) -> Refusal | None:
     try:
         parse_predicate(str(value))
     except PredicateError as error:
-        return Problem("P310", error.message, error.help, Severity.ERROR, error.offset, error.length)
+        return Refusal("P310", error.message, error.help, Severity.ERROR, error.offset, error.length)
     return None
 
 
 _WHOLE_NAME = re.compile(r"(?:`(?:[^`]|``)+`|[^.`]+)(?:\.(?:`(?:[^`]|``)+`|[^.`]+))*")
 
 
-def _check_table(value: str | int | float) -> Problem | None:
+def _check_table(value: str | int | float) -> Refusal | None:
     text = str(value)
     if not text.isprintable():
-        return Problem("P205", "a table's name or path has a character that cannot be shown", "remove it")
+        return Refusal("P205", "a table's name or path has a character that cannot be shown", "remove it")
     if text != text.strip():
-        return Problem("P205", "a table's name or path begins or ends with a blank", f"write {_quoted(text.strip())}")
+        return Refusal("P205", "a table's name or path begins or ends with a blank", f"write {_quoted(text.strip())}")
     if "/" not in text and not _WHOLE_NAME.fullmatch(text):
         help = (
             "join the parts with dots; put a part with a dot or a back-tick in back-ticks, its own back-ticks doubled"
         )
-        return Problem("P205", f"{_quoted(text)} is not a table's name", help)
+        return Refusal("P205", f"{_quoted(text)} is not a table's name", help)
     if "/" not in text and re.search(r"[*?\[]", text):
         help = f'for many tables write `match: {{tables: ["{text[:60]}"]}}`; {MANY_TABLES}'
-        return Problem("P205", f"{_quoted(text)} is a pattern, and `table` names one table", help)
+        return Refusal("P205", f"{_quoted(text)} is a pattern, and `table` names one table", help)
     return None
 
 
@@ -175,24 +163,24 @@ def _nearest_expectation(name: str) -> str | None:
     return same_words[0] if same_words else nearest(name, same_sense)
 
 
-def _check_expectation(value: str | int | float) -> Problem | None:
+def _check_expectation(value: str | int | float) -> Refusal | None:
     name = str(value)
     if name in REFUSED_EXPECTATIONS:
-        return Problem("P316", f"`{name}` cannot be used: {REFUSED_EXPECTATIONS[name]}", _EXPECTATION_HELP)
+        return Refusal("P316", f"`{name}` cannot be used: {REFUSED_EXPECTATIONS[name]}", _EXPECTATION_HELP)
     if name in WITHOUT_SPARK:
-        return Problem(
+        return Refusal(
             "P316", f"`{name}` cannot be used: Great Expectations has it, but not for Spark", WITHOUT_SPARK[name]
         )
     if name in EXPECTATIONS:
         return None
     near = _nearest_expectation(name)
     help = did_you_mean(name, near) if near else _EXPECTATION_HELP
-    return Problem("P311", f"Great Expectations has no {_quoted(name)}", help)
+    return Refusal("P311", f"Great Expectations has no {_quoted(name)}", help)
 
 
 _EXPECTATION_HELP = "write a registered name, like `expect_column_values_to_not_be_null`"
 
-_CHECKS: dict[str, Callable[[str | int | float], Problem | None]] = {
+_CHECKS: dict[str, Callable[[str | int | float], Refusal | None]] = {
     "size": _check_size,
     "duration": _check_duration,
     "time": _check_time,

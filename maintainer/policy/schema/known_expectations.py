@@ -86,13 +86,8 @@ _filters_lock = threading.Lock()
 """Python's warning filters are of the whole process: two threads that overlap would put back each other's."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentProblem:
-    """What is wrong with one argument, behind its dotted name; ``argument`` is the expectation itself as ``type``."""
-
-    argument: str
-    message: str
-    help: str
+ArgumentProblem = tuple[str, str, str]
+"""An argument (``type`` is the expectation itself), what is wrong with it, and what to write instead."""
 
 
 def argument_problems(name: str, arguments: Mapping[str, object]) -> Iterator[ArgumentProblem]:
@@ -101,27 +96,28 @@ def argument_problems(name: str, arguments: Mapping[str, object]) -> Iterator[Ar
         if value is None:
             continue
         if argument.endswith(("_set", "_list")) and not isinstance(value, list):
-            yield ArgumentProblem(argument, f"must be a list, not {shown(value)}", f"write a list: {_as_list(value)}")
+            yield argument, f"must be a list, not {shown(value)}", f"write a list: {_as_list(value)}"
         elif argument in _TEXTS and not isinstance(value, str):
-            yield ArgumentProblem(
-                argument, f"must be text, not {shown(value)}", "write text, in quotes if it is a number"
-            )
+            yield argument, f"must be text, not {shown(value)}", "write text, in quotes if it is a number"
         elif _NUMBERS.get(name) == argument and type(value) is not int:
-            yield ArgumentProblem(argument, f"must be a whole number, not {shown(value)}", "write it like `1000`")
+            yield argument, f"must be a whole number, not {shown(value)}", "write it like `1000`"
         elif argument in ("regex", "regex_list"):
             for pattern in value if isinstance(value, list) else [value]:
                 yield from _regex_problem(argument, pattern)
     low, high = arguments.get("min_value"), arguments.get("max_value")
     if name.endswith("_to_be_between") and "quantile_ranges" not in arguments and low is None and high is None:
-        yield ArgumentProblem("type", "has no bounds", "add `min_value:`, `max_value:` or both")
+        yield "type", "has no bounds", "add `min_value:`, `max_value:` or both"
     if _is_above(low, high):
-        message = f"{shown(low)} is above max_value, {shown(high)}: no value is between them"
-        yield ArgumentProblem("min_value", message, "exchange the two")
+        yield (
+            "min_value",
+            f"{shown(low)} is above max_value, {shown(high)}: no value is between them",
+            "exchange the two",
+        )
 
 
 def _regex_problem(argument: str, pattern: object) -> Iterator[ArgumentProblem]:
     if not isinstance(pattern, str):
-        yield ArgumentProblem(argument, f"must be text, not {shown(pattern)}", "write a regular expression in quotes")
+        yield argument, f"must be text, not {shown(pattern)}", "write a regular expression in quotes"
         return
     try:
         with _filters_lock, warnings.catch_warnings():
@@ -131,9 +127,7 @@ def _regex_problem(argument: str, pattern: object) -> Iterator[ArgumentProblem]:
         if _BROKEN_EVERYWHERE.search(error.msg):
             place = "" if error.pos is None else f" at character {error.pos + 1}"
             message = f"{shown(pattern)} is not a regular expression: {error.msg}{place}"
-            yield ArgumentProblem(
-                argument, message, "close what is open, or put a backslash before a sign that is text"
-            )
+            yield argument, message, "close what is open, or put a backslash before a sign that is text"
 
 
 def _is_above(low: object, high: object) -> bool:

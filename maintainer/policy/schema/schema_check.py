@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from maintainer.policy.diagnostics import Diagnostic, Span
-from maintainer.policy.schema.formats import Problem, check_format, schema_validator
+from maintainer.policy.schema.formats import check_format, schema_validator
 from maintainer.policy.schema.key_homes import unknown_key_help
 from maintainer.policy.schema.schema_keys import (
     POLICY_SCHEMA,
@@ -29,7 +29,7 @@ from maintainer.policy.schema.schema_keys import (
     written,
 )
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROFILE_FOLDER, PROJECT_FILE, TEST_FOLDER
-from maintainer.policy.yaml.yaml_document import Document, Path, named_texts, plain_scalar
+from maintainer.policy.yaml.yaml_document import Document, Path, Refusal, named_texts, plain_scalar
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -305,7 +305,7 @@ class _SchemaCheck:
             help = f"rename `{former}` to `{key}`{arguments}"
         return self._document.error_at(path, "P202", f"`{key}` is missing {_where(path)}", help, at_key=True)
 
-    def _format_problem(self, problem: Problem, value: object, path: Path) -> Diagnostic:
+    def _format_problem(self, problem: Refusal, value: object, path: Path) -> Diagnostic:
         span = self._document.span_of(path)
         if problem.offset is not None:
             span = self._part_of(span, str(value), problem.offset, problem.length)

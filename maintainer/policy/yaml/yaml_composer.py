@@ -245,7 +245,7 @@ class Composer:
     def _end(self, mark: int, event: yaml.Event) -> None:
         self._marks[mark + 2 : mark + 4] = array("I", _marks_of(event)[2:])
 
-    def _report(self, code: str, message: str, event: yaml.Event, help: str) -> None:
+    def _report(self, code: str, message: str, event: yaml.Event, help: str | None) -> None:
         line, column, end_line, end_column = _marks_of(event)
         if not isinstance(event, (ScalarEvent, AliasEvent)) or end_line != line or end_column <= column:
             end_line, end_column = line, column + 1

@@ -34,11 +34,14 @@ _INT64 = range(-(2**63), 2**63)
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A scalar that is refused: the code, what is wrong, and how to write it."""
+    """What is wrong with a text, and how to write it. ``offset`` and ``length`` narrow it to a part, in characters."""
 
     code: str
     message: str
-    help: str
+    help: str | None
+    severity: Severity = Severity.ERROR
+    offset: int | None = None
+    length: int = 1
 
 
 def refused_character(text: str) -> Refusal | None:
@@ -203,14 +206,17 @@ class Document:
         """Return the span of the key that names ``path``; for a list item or the whole, that of the value."""
         return self.key_spans.get(path) or self.span_of(path)
 
-    def error_at(self, path: Path, code: str, message: str, help: str | None, *, at_key: bool = False) -> Diagnostic:
+    def error_at(
+        self, path: Path, code: str, message: str, help: str | None, *, at_key: bool = False,
+        severity: Severity = Severity.ERROR,
+    ) -> Diagnostic:  # fmt: skip
         """Return an error about the value at ``path``, or about the key that names it."""
         span = self.key_span_of(path) if at_key else self.span_of(path)
-        return Diagnostic(code, Severity.ERROR, message, self.file, span, help)
+        return Diagnostic(code, severity, message, self.file, span, help)
 
     def warning_at(self, path: Path, code: str, message: str, help: str, *, at_key: bool = False) -> Diagnostic:
         """Return a warning about the value at ``path``, or about the key that names it."""
-        return replace(self.error_at(path, code, message, help, at_key=at_key), severity=Severity.WARNING)
+        return self.error_at(path, code, message, help, at_key=at_key, severity=Severity.WARNING)
 
 
 def named_texts(data: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:

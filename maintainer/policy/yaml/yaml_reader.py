@@ -309,7 +309,7 @@ def _unresolved_conflict(text: str, file: str) -> Diagnostic | None:
     return _at(text, opening.start(), "Y107", "a conflict of Git that was not resolved", file, help)
 
 
-def _at(text: str, offset: int, code: str, message: str, file: str, help: str) -> Diagnostic:
+def _at(text: str, offset: int, code: str, message: str, file: str, help: str | None) -> Diagnostic:
     line = text.count("\n", 0, offset) + 1
     column = offset - (text.rfind("\n", 0, offset) + 1) + 1
     return Diagnostic(code, Severity.ERROR, message, file, Span(line, column, line, column + 1), help)

@@ -9,7 +9,7 @@ import pytest
 from maintainer.errors import TableError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.policy_project import load_project
-from maintainer.policy.project.table_search import TableProblem, may_be_meant
+from maintainer.policy.project.table_search import Meant, TableProblem
 from maintainer.policy.selectors import parse_selector
 from maintainer.policy.table_names import identity, table_ref
 from tests.support.policies.projects import write_project
@@ -26,14 +26,13 @@ FILES = {
 def meant(root: Path, place: str, select: str = "", exclude: str = "") -> bool:
     project = load_project(write_project(root, FILES))
     problem = TableProblem(TableRef(place), "maintainer.yml", TableError("away", code="T435"))
-    return may_be_meant(
-        problem,
+    return Meant(
         parse_selector([select], project.root),
         parse_selector([exclude], project.root),
         rules=project.rules,
         known=frozenset({identity(table_ref("s3://lake/bronze/known", project.root))}),
         root=project.root,
-    )
+    ).may_be_in(problem)
 
 
 @pytest.mark.parametrize(
