@@ -27,7 +27,7 @@ from maintainer.journal.memory.table_records import remembered
 from maintainer.journal.store.state_access import shared_documents
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
-from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.plan.reasons import STILL_WRITTEN, ReasonCode
 from maintainer.model.plan.steps import REWRITE_KINDS, BatchedStep, SetPropertiesStep, Step, VacuumStep
 from maintainer.model.run.auto_compaction import SESSION_ENABLED, AutoCompactSwitch, try_switch_of
 from maintainer.model.run.history_rows import NOTHING_TO_DO, UNDELETE, VERIFY, HistoryRow, StatusRow
@@ -195,7 +195,7 @@ def _deleted_rows_ratio(facts: TableFacts) -> float | None:
 def _is_hot(plan: TablePlan, small: Sequence[DataFile]) -> bool:
     """Whether small files would be compacted, were they not in a partition that is still being written."""
     for entry in plan.left_alone:
-        if entry.reason.code in _WRITTEN_STILL or entry.reason.code is ReasonCode.NEWEST_PARTITION:
+        if entry.reason.code in STILL_WRITTEN or entry.reason.code is ReasonCode.NEWEST_PARTITION:
             affected = [file for file in small if entry.partition_values in (None, file.partition_values)]
             if len(affected) > 1 and entry.num_files > 1:
                 return True
@@ -250,28 +250,14 @@ _NEEDS_A_LOOK = frozenset({"failed", "verify_failed", "unknown", "incomplete"})
 """Ends of a step that a person should know of even when nothing is left to do; what was only stopped is made up for."""
 
 
-_WRITTEN_STILL = frozenset(
-    {
-        ReasonCode.HOT,
-        ReasonCode.RESTING,
-        ReasonCode.HOT_PARTITION,
-        ReasonCode.UPDATED_PARTITION,
-        ReasonCode.LOST_TO_WRITER,
-    }
-)
-"""Why files are left to their writers for a while."""
-
-_WAITING = frozenset(
-    {
-        *_WRITTEN_STILL,
-        ReasonCode.SUSPENDED,
-        ReasonCode.BELOW_MIN_SIZE,
-        ReasonCode.OUTSIDE_WINDOW,
-        ReasonCode.NOT_DUE,
-        ReasonCode.NOT_WORTH_IT,
-        ReasonCode.OVER_BUDGET,
-    }
-)
+_WAITING = STILL_WRITTEN | {
+    ReasonCode.SUSPENDED,
+    ReasonCode.BELOW_MIN_SIZE,
+    ReasonCode.OUTSIDE_WINDOW,
+    ReasonCode.NOT_DUE,
+    ReasonCode.NOT_WORTH_IT,
+    ReasonCode.OVER_BUDGET,
+}
 """Why something is not done now and will be later: what ``next`` says of a table without a step."""
 
 

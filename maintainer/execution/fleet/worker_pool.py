@@ -29,6 +29,7 @@ from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import BatchStarted, RunStopping, StepFinished, StepHeartbeat, TableStarted
 from maintainer.model.table.table_facts import TableRef
+from maintainer.units import count_of
 
 MAX_GIVEN_UP = 8
 """Threads that may be given up in one run; after that something is wrong with the engine and nothing new is started."""
@@ -166,7 +167,7 @@ class WorkerPool:
             else:
                 opened = num_tables = 0
         if not opened:
-            tables = "1 table" if failed == 1 else f"{failed} tables"
+            tables = count_of(failed, "table")
             self.context.switch.halt(f"{tables} failed before batch {number} of {self._num_batches}")
         elif self._num_batches > 1:
             self.context.tell(BatchStarted(self.context.clock.now_ms(), number, self._num_batches, num_tables))
@@ -206,8 +207,7 @@ class WorkerPool:
                 self._failed.add(outcome.ref)  # one that was given up may still end by itself
                 failed, allowed = len(self._failed), self.bounds.failures_allowed
             if allowed is not None and failed >= allowed:
-                tables = "1 table" if failed == 1 else f"{failed} tables"
-                self.context.switch.halt(f"{tables} failed, and --max-failures is {allowed}")
+                self.context.switch.halt(f"{count_of(failed, 'table')} failed, and --max-failures is {allowed}")
         self._ended.put(outcome)
 
     def _take(self, pooled: _PoolThread, engine: TableEngine) -> _Running | None:

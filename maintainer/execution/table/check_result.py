@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
@@ -17,23 +18,23 @@ _FIGURES = {field.name for field in fields(Verification)} & {field.name for fiel
 _NEXT_APPLY_HELP = "the files that it replaced are not deleted until this check was made; the next apply makes it"
 
 
-def take_verification(
+def check_change(
     worker: TableWorker,
     work: StepWork,
     facts: TableFacts,
-    verification: Verification,
-    event: Verified,
     receipt: CommitReceipt | VacuumReceipt,
+    check: Callable[[], Verification | None],
+    on_event: Callable[[Verified], None] = lambda event: None,
 ) -> None:
-    """Keep what a check found, in the run folder first; then let it decide.
+    """Make a check after a change, and keep what it found, in the run folder first; then let it decide.
 
     Args:
         worker: The table's worker.
         work: The step; assertions, notes and verdicts are added to it.
         facts: The table.
-        verification: What was found.
-        event: The same as an event.
-        receipt: The commit or deletion that was checked; without a proof where this run has made none.
+        receipt: The commit or deletion that is checked; without a proof where this run has made none.
+        check: Makes the check; None where the policy asks for none.
+        on_event: Called with what was found, before anything is kept.
 
     Raises:
         VerificationFailed: V503, checked and wrong; V505, a live file is gone after a deletion.
@@ -41,17 +42,40 @@ def take_verification(
         Interrupted: It could not be checked because the table must end.
         FolderUnwritable: The result could not be kept, so the version counts as not proven.
     """
-    version, deletion = (receipt.version, None) if isinstance(receipt, CommitReceipt) else (None, receipt)
+    context, started = worker.context, worker.context.clock.monotonic()
+    verification = check()
+    if verification is None:
+        return
+    version = receipt.version if isinstance(receipt, CommitReceipt) else None
+    figures: dict[str, Any] = {name: getattr(verification, name) for name in _FIGURES}
+    figures["detail"] = verification.detail or verification.note
+    event = Verified(
+        context.clock.now_ms(), worker.plan.ref.identifier, work.step_id, verification.verdict.value,
+        context.clock.monotonic() - started,
+        version=version, table_id=facts.table_id, location=facts.location, **figures,
+    )  # fmt: skip
+    on_event(event)
     for document in verification.documents:
-        worker.context.journal.folder.write_assertions(document.name, document.content)
+        context.journal.folder.write_assertions(document.name, document.content)
     work.assertions.extend(verification.assertions)
     if verification.note:
         work.notes.append(verification.note)
-    worker.context.record(event)
+    context.record(event)
     work.commits[:] = [
         replace(commit, verdict=verification.verdict) if commit.version == version else commit
         for commit in work.commits
     ]
+    _decide(worker, work, facts, verification, receipt)
+
+
+def _decide(
+    worker: TableWorker,
+    work: StepWork,
+    facts: TableFacts,
+    verification: Verification,
+    receipt: CommitReceipt | VacuumReceipt,
+) -> None:
+    version, deletion = (receipt.version, None) if isinstance(receipt, CommitReceipt) else (None, receipt)
     where = f"{facts.ref.identifier}@{verification.version_after if version is None else version}"
     match verification.verdict:
         case Verdict.FAIL if deletion is not None:
@@ -82,29 +106,6 @@ def take_verification(
             raise CheckImpossible(_unchecked(verification.detail, receipt), where=where, help=help_text)
         case Verdict.PASS:
             return
-
-
-def check_event(
-    worker: TableWorker,
-    work: StepWork,
-    facts: TableFacts,
-    verification: Verification,
-    started: float,
-    version: int | None,
-) -> Verified:
-    """What a check found as an event, made when it ends; ``started`` is when it began, by the monotonic clock."""
-    figures: dict[str, Any] = {name: getattr(verification, name) for name in _FIGURES}
-    return Verified(
-        worker.context.clock.now_ms(),
-        worker.plan.ref.identifier,
-        work.step_id,
-        verification.verdict.value,
-        worker.context.clock.monotonic() - started,
-        version=version,
-        table_id=facts.table_id,
-        location=facts.location,
-        **{**figures, "detail": verification.detail or verification.note},
-    )
 
 
 def _unchecked(detail: str | None, receipt: CommitReceipt | VacuumReceipt) -> str:

@@ -98,7 +98,7 @@ class CommitAttempt:
         if self.read_version is None:
             self.work.unsettled = False
             return
-        fate, landed = _what_landed(self.worker, self.work, self.facts, self.stamp, self.read_version, error)
+        fate, landed = self._what_landed(self.read_version, error)
         self.work.unsettled = fate is Fate.UNKNOWN
         self._record(fate, landed, problem_of(error))
 
@@ -123,47 +123,36 @@ class CommitAttempt:
         at_ms = context.clock.now_ms()
         context.journal.record(Result(at_ms, *named(self.facts), self.stamp, self.work.kind, fate, receipt, problem))
 
-
-def _what_landed(
-    worker: TableWorker, work: StepWork, facts: TableFacts, stamp: CommitStamp, read_version: int, error: Exception
-) -> tuple[Fate, CommitReceipt | VacuumReceipt | None]:
-    """Settle an attempt that raised after INTENT; a landed commit is added to the step's work."""
-    if work.deletion is not None:
-        if work.num_deleted is None and isinstance(error, CommitNotLanded):
-            return Fate.NOT_LANDED, None  # VACUUM START did not land
-        try:
-            files = () if work.num_deleted is None else work.deletion.files
-            work.vacuum = deletion_receipt(worker.engine, facts, files, stamp, read_version)
-        except Exception:  # the engine is gone: the next run looks
-            return Fate.UNKNOWN, None
-        return fate_of(work.vacuum), work.vacuum
-    fate, version = _fate(worker, facts, stamp, read_version, error)
-    if version is None:
-        return fate, None
-    landed = CommitReceipt(version=version, read_version=read_version)
-    with contextlib.suppress(Exception):  # without figures it has landed all the same
-        landed = receipt_from_log(worker.engine, facts, version, read_version)
-    work.commits.append(landed)
-    work.notes.append(f"version {version} is ours, but its receipt was lost; it counts as not proven")
-    return fate, landed
-
-
-def _fate(
-    worker: TableWorker, facts: TableFacts, stamp: CommitStamp, read_version: int, error: Exception
-) -> tuple[Fate, int | None]:
-    """Find out whether a commit that raised after INTENT landed, and its version."""
-    match error:
-        case CommitUnknown():
-            return Fate.UNKNOWN, None
-        case CommitConflict() | CommitNotLanded():
-            return Fate.NOT_LANDED, None
-        # A proof may fail before the commit and after it (V503: it landed in another table), so the log is asked.
-        case _:
+    def _what_landed(self, read_version: int, error: Exception) -> tuple[Fate, CommitReceipt | VacuumReceipt | None]:
+        """Settle an attempt that raised after INTENT; a landed commit is added to the step's work."""
+        engine, work = self.worker.engine, self.work
+        if work.deletion is not None:
+            if work.num_deleted is None and isinstance(error, CommitNotLanded):
+                return Fate.NOT_LANDED, None  # VACUUM START did not land
             try:
-                version = worker.engine.reader.find_commit(facts, stamp, after_version=read_version)
-            except Exception:  # the engine is gone: the next run asks again
+                files = () if work.num_deleted is None else work.deletion.files
+                work.vacuum = deletion_receipt(engine, self.facts, files, self.stamp, read_version)
+            except Exception:  # the engine is gone: the next run looks
                 return Fate.UNKNOWN, None
-            return (Fate.NOT_LANDED, None) if version is None else (Fate.LANDED, version)
+            return fate_of(work.vacuum), work.vacuum
+        match error:
+            case CommitUnknown():
+                return Fate.UNKNOWN, None
+            case CommitConflict() | CommitNotLanded():
+                return Fate.NOT_LANDED, None
+        # A proof may fail before the commit and after it (V503: it landed in another table), so the log is asked.
+        try:
+            version = engine.reader.find_commit(self.facts, self.stamp, after_version=read_version)
+        except Exception:  # the engine is gone: the next run asks again
+            return Fate.UNKNOWN, None
+        if version is None:
+            return Fate.NOT_LANDED, None
+        landed = CommitReceipt(version=version, read_version=read_version)
+        with contextlib.suppress(Exception):  # without figures it has landed all the same
+            landed = receipt_from_log(engine, self.facts, version, read_version)
+        work.commits.append(landed)
+        work.notes.append(f"version {version} is ours, but its receipt was lost; it counts as not proven")
+        return Fate.LANDED, landed
 
 
 @contextmanager

@@ -8,12 +8,13 @@ the version before them can be read. Files that a killed run was writing, and ne
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import partial
 
-from maintainer.engine.protocols import TablePlaces, is_one_place
+from maintainer.engine.protocols import is_one_place
 from maintainer.errors import CheckImpossible
-from maintainer.execution.table.check_result import check_event, take_verification
+from maintainer.execution.table.check_result import check_change
 from maintainer.execution.table.deletion_record import fate_of, receipt_from_log, settled_deletion
 from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.model.run.receipts import CommitReceipt
@@ -49,25 +50,34 @@ def settle(
         MaintainerError: The log could not be asked, or the answer not be recorded; the table must not be touched.
     """
     work = StepWork(step_id=f"{worker.plan.ref.identifier}/settle", kind="settle", facts=facts)
-    journal, places = worker.context.journal, worker.context.places
+    settling = _Settling(worker, work, record, facts)
     intents = [intent for intent in intents if intent.table_id == facts.table_id]
     # While nobody had asked the log, the record assumed the next version.
     debt = set(record.unproven_versions) - {intent.read_version + 1 for intent in intents}
-    unproven = set(debt)
+    unproven = {version for intent in intents if (version := settling.unproven_version(intent)) is not None}
+    unproven = (unproven | debt) - settling.proven_now(debt)
+    return replace(record, unproven_versions=tuple(sorted(unproven))), work
 
-    def is_here(location: str) -> bool:
-        return is_one_place(places, location, facts.location) or _was_moved(places, record, facts, location)
 
-    for intent in intents:
-        in_place = is_one_place(places, intent.location, facts.location)
+@dataclass(slots=True)
+class _Settling:
+    worker: TableWorker
+    work: StepWork
+    record: TableRecord
+    facts: TableFacts
+
+    def unproven_version(self, intent: Intent) -> int | None:
+        """Settle an intent; returns the version that it became, where that could not be checked."""
+        facts, work, journal = self.facts, self.work, self.worker.context.journal
+        in_place = is_one_place(self.worker.context.places, intent.location, facts.location)
         # An older copy, whose original is gone, knows nothing of what the original came to.
-        is_own = in_place or (facts.version >= intent.read_version and is_here(intent.location))
+        is_own = in_place or (facts.version >= intent.read_version and self._is_here(intent.location))
         moved = None if in_place else f"the table was at {intent.location}, and is now at {facts.location}"
         if intent.kind == "vacuum":
             if is_own:
-                work.notes.append(_settle_deletion(worker, facts, intent, moved))
-            continue
-        version = worker.engine.reader.find_commit(facts, intent.stamp, after_version=intent.read_version)
+                self._settle_deletion(intent, moved)
+            return None
+        version = self.worker.engine.reader.find_commit(facts, intent.stamp, after_version=intent.read_version)
         how = "did not land" if version is None else f"landed as version {version}"
         where = "" if is_own else f" at {intent.location}, which has the same table id; here it {how}"
         work.notes.append(f"run {intent.stamp.run_id} ended in the middle of a commit{where or f', which {how}'}")
@@ -77,37 +87,59 @@ def settle(
                 work.notes[-1] += f"; {stay}" if stay else ""
                 detail = "; ".join(part for part in (stay, moved) if part) or None
                 journal.settled(intent, Fate.NOT_LANDED, None, detail=detail)
-            continue
+            return None
         if is_own:
             # Recorded before it is checked: a version that landed counts as not proven until the check has passed, and
             # one that fails its check must be known all the same.
-            receipt = receipt_from_log(worker.engine, facts, version, intent.read_version)
+            receipt = receipt_from_log(self.worker.engine, facts, version, intent.read_version)
             journal.settled(intent, Fate.LANDED, receipt, detail=moved)
-        if intent.kind != "set_properties" and not _check(worker, work, facts, intent.stamp, version, is_here):
-            unproven.add(version)
-    unproven -= _proven_now(worker, work, facts, debt, is_here)
-    return replace(record, unproven_versions=tuple(sorted(unproven))), work
+        return None if intent.kind == "set_properties" or self._check(intent.stamp, version) else version
 
+    def proven_now(self, debt: set[int]) -> set[int]:
+        """Check again what earlier runs left unproven, as many versions as have their turn; return those proven now."""
+        proven: set[int] = set()
+        notes, turn = self.work.notes, versions_in_turn(debt, self.worker.context.run_id)
+        for version in turn:
+            # The record guesses the version of what another run is just trying. An append that came first must not be
+            # accused of changing rows.
+            stamp = self.worker.engine.reader.stamp_of(self.facts, version)
+            if stamp is None:
+                notes.append(f"version {version} is not known to be ours; it still counts as not proven")
+            elif self._check(stamp, version):
+                proven.add(version)
+                notes.append(f"version {version} of an earlier run is proven now")
+        if len(debt) > len(turn):
+            waiting = count_of(len(debt) - len(turn), "more version")
+            notes.append(f"{waiting} of earlier runs not proven; a later run checks them")
+        return proven
 
-def _proven_now(
-    worker: TableWorker, work: StepWork, facts: TableFacts, debt: set[int], is_here: Callable[[str], bool]
-) -> set[int]:
-    """Check again what earlier runs left unproven, as many versions as have their turn; return those proven now."""
-    proven: set[int] = set()
-    turn = versions_in_turn(debt, worker.context.run_id)
-    for version in turn:
-        # The record guesses the version of what another run is just trying. An append that came first must not be
-        # accused of changing rows.
-        stamp = worker.engine.reader.stamp_of(facts, version)
-        if stamp is None:
-            work.notes.append(f"version {version} is not known to be ours; it still counts as not proven")
-        elif _check(worker, work, facts, stamp, version, is_here):
-            proven.add(version)
-            work.notes.append(f"version {version} of an earlier run is proven now")
-    if len(debt) > len(turn):
-        waiting = count_of(len(debt) - len(turn), "more version")
-        work.notes.append(f"{waiting} of earlier runs not proven; a later run checks them")
-    return proven
+    def _is_here(self, location: str) -> bool:
+        """Whether it is the table at a location, or was: it is no longer there, nor at any known place."""
+        places, facts = self.worker.context.places, self.facts
+        in_place = is_one_place(places, location, facts.location)
+        return in_place or not (self.record.copies or places.may_hold(location, facts.table_id))
+
+    def _settle_deletion(self, intent: Intent, moved: str | None) -> None:
+        """Look on storage which files a dead run's deletion deleted, record it, and describe it in a sentence."""
+        journal = self.worker.context.journal
+        receipt, text = settled_deletion(self.worker.engine, self.facts, intent, journal.runs_dir)
+        text = "; ".join(part for part in (text, moved) if part)
+        journal.settled(intent, fate_of(receipt), receipt, detail=text)
+        self.work.notes.append(f"run {intent.stamp.run_id} ended in the middle of a deletion: {text}")
+
+    def _check(self, stamp: CommitStamp, version: int) -> bool:
+        """Check one version against the one before it; False when it could not be checked."""
+        worker, context = self.worker, self.worker.context
+        check = partial(context.verifier.version_pair, worker.engine.versions, self.facts, version, worker.plan.checks)
+        try:
+            check_change(
+                worker, self.work, self.facts, CommitReceipt(version, version - 1), check,
+                lambda event: context.journal.verified_earlier(stamp, event, self._is_here),
+            )  # fmt: skip
+        except CheckImpossible as error:
+            self.work.notes.append(f"version {version} is still not proven: {error.what}")
+            return False
+        return True
 
 
 def versions_in_turn(versions: Iterable[int], run_id: str) -> tuple[int, ...]:
@@ -134,41 +166,6 @@ def _what_stays(intent: Intent) -> str | None:
         f"data files whose names begin with part-{intent.stamp.run_id}- and that no version names may be left of it: "
         "`vacuum.deleteUntracked` deletes them"
     )
-
-
-def _was_moved(places: TablePlaces, record: TableRecord, facts: TableFacts, location: str) -> bool:
-    """Return whether this is the table that was at another location: it is no longer there, nor at any known place."""
-    return not record.copies and not places.may_hold(location, facts.table_id)
-
-
-def _settle_deletion(worker: TableWorker, facts: TableFacts, intent: Intent, moved: str | None) -> str:
-    """Look on storage which files a dead run's deletion deleted, record it, and describe it in a sentence."""
-    journal = worker.context.journal
-    receipt, text = settled_deletion(worker.engine, facts, intent, journal.runs_dir)
-    text = "; ".join(part for part in (text, moved) if part)
-    journal.settled(intent, fate_of(receipt), receipt, detail=text)
-    return f"run {intent.stamp.run_id} ended in the middle of a deletion: {text}"
-
-
-def _check(
-    worker: TableWorker,
-    work: StepWork,
-    facts: TableFacts,
-    stamp: CommitStamp,
-    version: int,
-    is_here: Callable[[str], bool],
-) -> bool:
-    """Check one version against the one before it; False when it could not be checked."""
-    started = worker.context.clock.monotonic()
-    try:
-        verification = worker.context.verifier.version_pair(worker.engine.versions, facts, version, worker.plan.checks)
-        event = check_event(worker, work, facts, verification, started, version)
-        worker.context.journal.verified_earlier(stamp, event, is_here)
-        take_verification(worker, work, facts, verification, event, CommitReceipt(version, version - 1))
-    except CheckImpossible as error:
-        work.notes.append(f"version {version} is still not proven: {error.what}")
-        return False
-    return True
 
 
 def remove_unfinished(worker: TableWorker, writings: Iterable[Writing], facts: TableFacts) -> list[str]:

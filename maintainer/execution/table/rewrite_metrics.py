@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from maintainer.execution.table.table_worker import StepWork
 from maintainer.model.plan.layout_tags import ZORDER_TAG, zorder_tag_value
 from maintainer.model.plan.plan import TablePlan
-from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.plan.reasons import STILL_WRITTEN, ReasonCode
 from maintainer.model.plan.steps import REWRITE_KINDS, Batch, ClusterStep, RewriteStep, ZOrderStep
 from maintainer.model.run.optimize_metrics import (
     NO_FILES,
@@ -25,19 +25,12 @@ from maintainer.planning.operations.clustering import cube_of
 NUM_INDEXED_COLS = "delta.dataSkippingNumIndexedCols"
 DEFAULT_NUM_INDEXED_COLS = 32
 
-_NOT_CONSIDERED = frozenset(
-    {
-        ReasonCode.OUTSIDE_WHERE,
-        ReasonCode.NEWEST_PARTITION,
-        ReasonCode.HOT,
-        ReasonCode.RESTING,
-        ReasonCode.HOT_PARTITION,
-        ReasonCode.UPDATED_PARTITION,
-        ReasonCode.LOST_TO_WRITER,
-        ReasonCode.LOST_VALUE,
-        ReasonCode.SPELLING_CHANGES,
-    }
-)
+_NOT_CONSIDERED = STILL_WRITTEN | {
+    ReasonCode.OUTSIDE_WHERE,
+    ReasonCode.NEWEST_PARTITION,
+    ReasonCode.LOST_VALUE,
+    ReasonCode.SPELLING_CHANGES,
+}
 """Reasons that rule out whole partitions, as OPTIMIZE's WHERE does: their files are not even considered."""
 
 

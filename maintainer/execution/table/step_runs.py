@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 
 from maintainer.engine.protocols import DeletionGuard
 from maintainer.errors import CommitConflict, DeletionWaits, Interrupted, Refused, TableAltered, TableHot
 from maintainer.errors.missing_files import missing_before
 from maintainer.execution.run.cancellation import RETRY_THE_REST
-from maintainer.execution.table.check_result import check_event, take_verification
+from maintainer.execution.table.check_result import check_change
 from maintainer.execution.table.commit_attempt import CommitAttempt, recorded_writing
 from maintainer.execution.table.commit_conditions import check_quiet, check_window, step_now
 from maintainer.execution.table.table_worker import StepWork, TableWorker
@@ -129,13 +130,9 @@ def run_batch(worker: TableWorker, work: StepWork, step: RewriteStep, number: in
         if dropped:
             work.notes.append(f"batch {number}: {dropped} of {len(planned.bins)} bins are no longer live")
         work.meter.begin(Phase.CHECKING)
-        started = worker.context.clock.monotonic()
-        verification = worker.context.verifier.after_rewrite(
-            worker.engine.versions, facts, batch, receipt, worker.plan.checks
-        )
-        event = check_event(worker, work, facts, verification, started, receipt.version)
-        take_verification(worker, work, facts, verification, event, receipt)
-        return
+        verify, checks = worker.context.verifier.after_rewrite, worker.plan.checks
+        check = partial(verify, worker.engine.versions, facts, batch, receipt, checks)
+        return check_change(worker, work, facts, receipt, check)
 
 
 def _check_not_replaced(worker: TableWorker, facts: TableFacts) -> None:
@@ -202,11 +199,8 @@ def run_vacuum(worker: TableWorker, work: StepWork, step: VacuumStep, record: Ta
         work.notes.append(f"moved to {receipt.trash}, from where `maintainer undelete` brings them back")
     work.meter.begin(Phase.CHECKING)
     after = work.facts = worker.engine.reader.facts(worker.plan.ref)
-    started = worker.context.clock.monotonic()
-    verification = worker.context.verifier.after_vacuum(worker.engine.versions, after, receipt, worker.plan.checks)
-    if verification is not None:
-        event = check_event(worker, work, after, verification, started, None)
-        take_verification(worker, work, after, verification, event, receipt)
+    verify, checks = worker.context.verifier.after_vacuum, worker.plan.checks
+    check_change(worker, work, after, receipt, partial(verify, worker.engine.versions, after, receipt, checks))
     if receipt.stopped is not None:
         done = f"{receipt.num_files_deleted} of {len(current.files)} files deleted"
         raise Interrupted(f"stopped in the middle of a deletion, {done}: {receipt.stopped}", help=RETRY_THE_REST)

@@ -78,6 +78,18 @@ class ReasonCode(TextEnum):
     COPIED_TABLE = "copied_table"
 
 
+STILL_WRITTEN = frozenset(
+    {
+        ReasonCode.HOT,
+        ReasonCode.RESTING,
+        ReasonCode.HOT_PARTITION,
+        ReasonCode.UPDATED_PARTITION,
+        ReasonCode.LOST_TO_WRITER,
+    }
+)
+"""Why files are left to their writers for a while."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
     """Why, in a code for machines and a sentence for people, and the policy line behind it (``file:line``)."""

@@ -211,35 +211,41 @@ class CompactStep(OneFileABin):
 
 
 @dataclass(frozen=True, slots=True)
-class ZOrderStep(BatchedStep):
-    """Write the files of each bin (one partition) in Z-order, as files of about ``max_file_size_bytes``.
-
-    With ``turn`` and ``settings`` it is incremental: the batch is the first turn's, and others follow it, planned from
-    the table as it is then. Without, each bin is a whole partition.
-    """
+class CurveStep(BatchedStep):
+    """A step that spreads the rows of each bin along a curve of Delta's over some columns."""
 
     columns: tuple[str, ...]
     max_file_size_bytes: int
-    max_threads: int
-    reasons: tuple[Reason, ...]
-    turn: Turn | None = None
-    settings: ZOrderSettings | None = None
-    kind: Literal[StepKind.ZORDER] = StepKind.ZORDER
     on_curve: ClassVar[bool] = True
 
-    @property
-    def num_files_added(self) -> int:
-        """As many as OPTIMIZE would write, or those of the turn."""
-        return sum(map(self.num_files_of, self.bins) if self.turn is None else self.turn.num_files)
-
     def num_files_of(self, bin_: Bin) -> int:
-        """As OPTIMIZE cuts a bin along a curve, without a turn."""
+        """As OPTIMIZE cuts a bin along a curve."""
         return max(1, bin_.size_bytes // self.max_file_size_bytes)
 
     @property
     def order_columns(self) -> tuple[str, ...]:
         """The columns of the curve."""
         return self.columns
+
+
+@dataclass(frozen=True, slots=True)
+class ZOrderStep(CurveStep):
+    """Write the files of each bin (one partition) in Z-order, as files of about ``max_file_size_bytes``.
+
+    With ``turn`` and ``settings`` it is incremental: the batch is the first turn's, and others follow it, planned from
+    the table as it is then. Without, each bin is a whole partition.
+    """
+
+    max_threads: int
+    reasons: tuple[Reason, ...]
+    turn: Turn | None = None
+    settings: ZOrderSettings | None = None
+    kind: Literal[StepKind.ZORDER] = StepKind.ZORDER
+
+    @property
+    def num_files_added(self) -> int:
+        """As many as OPTIMIZE would write, or those of the turn."""
+        return sum(map(self.num_files_of, self.bins) if self.turn is None else self.turn.num_files)
 
     @property
     def file_tags(self) -> tuple[tuple[str, str], ...]:
@@ -279,30 +285,18 @@ class PartitionRewriteStep(BatchedStep):
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterStep(BatchedStep):
+class ClusterStep(CurveStep):
     """Write the files of each bin along the curve of the table's clustering columns: each bin becomes a cube.
 
     ``full`` is whether files clustered by other columns are taken as well, as ``OPTIMIZE FULL`` does.
     """
 
-    columns: tuple[str, ...]
     min_cube_size_bytes: int
     target_cube_size_bytes: int
-    max_file_size_bytes: int
     max_threads: int
     full: bool
     reasons: tuple[Reason, ...]
     kind: Literal[StepKind.CLUSTER] = StepKind.CLUSTER
-    on_curve: ClassVar[bool] = True
-
-    def num_files_of(self, bin_: Bin) -> int:
-        """As many as OPTIMIZE would write."""
-        return max(1, bin_.size_bytes // self.max_file_size_bytes)
-
-    @property
-    def order_columns(self) -> tuple[str, ...]:
-        """The clustering columns."""
-        return self.columns
 
     @property
     def file_tags(self) -> tuple[tuple[str, str], ...]:

@@ -130,6 +130,10 @@ class TableStatus(TextEnum):
     INTERRUPTED = "interrupted"
 
 
+ENDED_WELL = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING})
+"""What waits is meant to wait."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableOutcome:
     """One table's end: its steps in order, or why there were none."""
