@@ -62,7 +62,7 @@ def pages_of(root: Path) -> dict[bool, str]:
         raise SystemExit(f"{root} has no run: make some with `maintainer demo`")
     largest = max(runs, key=lambda run: WorkDone.of_run(run.outcome).bytes_removed)
     page = run_page(project, largest.folder.name, timezone.utc)[1].replace(str(root.resolve()), "/srv/lake")
-    fleet = fleet_runs(project, since_ms=0, most_runs=len(runs))
+    fleet = fleet_runs(project, since_ms=0)
     first, *rest = page.partition('<h2 id="details">')
     unfolded = "".join(rest).replace("<details>", "<details open>", 1)
     return {False: first + unfolded, True: fleet_page(fleet, timezone.utc, {})}

@@ -21,6 +21,7 @@ from maintainer.app.auto_compact_run import HookRequest, run_hook
 from maintainer.engine.side_call import side_call
 from maintainer.errors import CommitNotLanded, Interrupted, MaintainerError
 from maintainer.model.codec import encode
+from maintainer.model.plan.plan import as_problem
 from maintainer.model.run.auto_compaction import OPERATION, RUN_PREFIX, AutoCompactResult, AutoCompactStatus
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.auto_compact_plan import AutoCompactArguments
@@ -118,8 +119,7 @@ def _guarded(run: Callable[[], AutoCompactResult], name: str) -> AutoCompactResu
 def _failure(name: str, error: BaseException) -> AutoCompactResult:
     try:
         if isinstance(error, MaintainerError):
-            text, code = error.what + (f" (found: {error.found})" if error.found else ""), error.code
-            return AutoCompactResult(AutoCompactStatus.FAILED, name, text, error_code=code)
+            return AutoCompactResult(AutoCompactStatus.FAILED, name, as_problem(error).what, error_code=error.code)
         reason = f"{type(error).__name__}: {str(error).splitlines()[0][:300] if str(error) else 'no message'}"
     except Exception:  # an exception that cannot even be put into words
         reason = type(error).__name__

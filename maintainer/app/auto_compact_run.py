@@ -5,16 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from maintainer.engine.protocols import BeforeCommit, Engine, TableEngine, TableReader
+from maintainer.engine.protocols import Engine
 from maintainer.errors import CommitConflict, Interrupted, MaintainerError, TableError, TableHot
 from maintainer.execution.table.commit_conditions import check_no_update
 from maintainer.execution.table.rewrite_metrics import rewrite_metrics
-from maintainer.model.plan.plan import TablePlan
+from maintainer.model.plan.plan import TablePlan, as_problem
 from maintainer.model.plan.steps import Batch, CompactStep
 from maintainer.model.run.auto_compaction import (
     SESSION_ENABLED,
@@ -27,10 +28,9 @@ from maintainer.model.run.auto_compaction import (
     SwitchSource,
     switch_of,
 )
-from maintainer.model.run.optimize_metrics import OptimizeMetrics
 from maintainer.model.run.receipts import CommitReceipt, Proof
 from maintainer.model.table.commit_records import CommitStamp, CommitsWanted
-from maintainer.model.table.table_facts import TableFacts, TableRef
+from maintainer.model.table.table_facts import PartitionValues, TableFacts, TableRef
 from maintainer.planning.auto_compact_plan import AutoCompactArguments, plan_auto_compact, settings_of
 from maintainer.planning.budget.other_writers import LOOK_BACK_MS, MAX_COMMITS, own_rewrites_of
 
@@ -120,11 +120,15 @@ def run_hook(request: HookRequest) -> AutoCompactResult:
         facts = engine.reader.facts(request.ref)
         place = StoragePlaces().place_at(facts.location) or facts.location
         own = _versions_of_callers(f"{facts.table_id}@{place}", request.spark.conf.get(SESSION_LAST_COMMIT, None))
+        result = AutoCompactResult(AutoCompactStatus.NOT_QUALIFIED, name, "", switch)
         with _alone(place) as alone:
             if not alone:
-                reason = "another auto compaction of this table is running in this process"
-                return AutoCompactResult(AutoCompactStatus.NOT_QUALIFIED, name, reason, switch)
-            return _decide(request, engine, facts, switch, own)
+                return replace(result, reason="another auto compaction of this table is running in this process")
+            try:
+                settings = settings_of(request.arguments, facts, lambda key: request.spark.conf.get(key, None))
+            except ValueError as error:
+                return replace(result, status=AutoCompactStatus.FAILED, reason=str(error))
+            return _Attempt(request, engine, facts, settings, own).run(replace(result, settings=settings))
 
 
 def _disabled(name: str, switch: AutoCompactSwitch) -> AutoCompactResult:
@@ -158,119 +162,82 @@ def _versions_of_callers(table: str, last_commit: str | None) -> frozenset[int]:
         return frozenset(version for written, version in _own_versions if written == table)
 
 
-def _with_updates(
-    reader: TableReader, facts: TableFacts, settings: AutoCompactSettings, own: Collection[int], now_ms: int
-) -> TableFacts:
-    """Add what others updated lately, and our own rewrites where they update the table at all.
+@dataclass(slots=True)
+class _Attempt:
+    """An attempt that nothing keeps from being made. ``own`` are the versions of callers of this process."""
 
-    A stream that only appends calls for each batch, and its log seldom reaches back a week: it never rests.
-    """
-    quiet_seconds = settings.quiet_after_updates_seconds
-    if not quiet_seconds:
-        return facts
-    updates = reader.updates(facts, since_ms=now_ms - quiet_seconds * 1000, after_version=facts.version)
-    read = reader.commits(facts.ref, CommitsWanted(MAX_COMMITS, now_ms - LOOK_BACK_MS))
-    others = any(commit.takes_files and commit.stamp is None and commit.version not in own for commit in read.commits)
-    return replace(
-        facts,
-        updates=tuple(update for update in updates if update.version not in own),
-        own_rewrites=own_rewrites_of(read, now_ms) if others else None,
-    )
+    request: HookRequest
+    engine: DeltaTableEngine
+    facts: TableFacts
+    settings: AutoCompactSettings
+    own: frozenset[int]
+    started_at_ms: int = field(default_factory=lambda: int(time.time() * 1000))
 
+    def run(self, result: AutoCompactResult) -> AutoCompactResult:
+        """Decide and compact; ``result`` is what is known so far."""
+        from maintainer.delta.log.write_history import partitions_written
 
-def _decide(
-    request: HookRequest, engine: DeltaTableEngine, facts: TableFacts, switch: AutoCompactSwitch, own: frozenset[int]
-) -> AutoCompactResult:
-    from maintainer.delta.log.write_history import partitions_written
-
-    name = request.ref.identifier
-    try:
-        settings = settings_of(request.arguments, facts, lambda key: request.spark.conf.get(key, None))
-    except ValueError as error:
-        return AutoCompactResult(AutoCompactStatus.FAILED, name, str(error), switch)
-    written = partitions_written(engine.jvm, facts) if settings.modified_partitions_only else None
-    started_at_ms = int(time.time() * 1000)
-    try:
-        decision = plan_auto_compact(facts, settings, written, now_ms=started_at_ms)
-        if decision.step is not None:  # only now: a look at the log costs the writer time
-            facts = _with_updates(engine.reader, facts, settings, own, started_at_ms)
-            decision = plan_auto_compact(facts, settings, written, now_ms=started_at_ms)
-    except TableError as error:
-        # A table that cannot be maintained is not a failure of this attempt.
-        return AutoCompactResult(
-            AutoCompactStatus.NOT_QUALIFIED, name, error.what, switch, settings, error_code=error.code
-        )
-    result = AutoCompactResult(
-        AutoCompactStatus.NOT_QUALIFIED, name, decision.reason, switch, settings, decision.partitions
-    )
-    if decision.step is None:
-        return replace(result, error_code=TableHot.default_code) if decision.hot else result
-    return _compact(request, engine, facts, decision.step, result, started_at_ms, own)
-
-
-def _compact(
-    request: HookRequest,
-    engine: TableEngine,
-    facts: TableFacts,
-    step: CompactStep,
-    result: AutoCompactResult,
-    started_at_ms: int,
-    own: frozenset[int],
-) -> AutoCompactResult:
-    """Rewrite batch by batch; what landed stays, also when a later batch does not."""
-    landed: list[tuple[Batch, CommitReceipt]] = []
-    problem: MaintainerError | None = None
-    for number, batch in enumerate(step.batches):
-        stamp = CommitStamp(request.group, f"{request.ref.identifier}/{STEP_KIND}", number, "")
-        look = _last_look(request.control, engine.reader, facts, batch, result.settings, own)
+        modified_only = self.settings.modified_partitions_only
+        written = partitions_written(self.engine.jvm, self.facts) if modified_only else None
         try:
-            request.control.check()
-            landed.append((batch, engine.writer.rewrite(facts, step, batch, stamp, look)))
-        except MaintainerError as error:
-            problem = error
-            break
-    status = AutoCompactStatus.COMPACTED
-    reason, code = result.reason, None
-    if problem is not None:
-        status = AutoCompactStatus.YIELDED if isinstance(problem, CommitConflict) else AutoCompactStatus.FAILED
-        reason = problem.what + (f" (found: {problem.found})" if problem.found else "")
-        code = problem.code
-    return replace(
-        result,
-        status=status,
-        reason=reason,
-        error_code=code,
-        version=landed[-1][1].version if landed else None,
-        metrics=_metrics(facts, step, landed, started_at_ms),
-    )
+            decision = plan_auto_compact(self.facts, self.settings, written, now_ms=self.started_at_ms)
+            if decision.step is not None:  # only now: a look at the log costs the writer time
+                self._look_at_updates()
+                decision = plan_auto_compact(self.facts, self.settings, written, now_ms=self.started_at_ms)
+        except TableError as error:
+            # A table that cannot be maintained is not a failure of this attempt.
+            return replace(result, reason=error.what, error_code=error.code)
+        result = replace(result, reason=decision.reason, partitions=decision.partitions)
+        if decision.step is not None:
+            return self._compact(decision.step, result)
+        return replace(result, error_code=TableHot.default_code) if decision.hot else result
 
+    def _look_at_updates(self) -> None:
+        """Take in what others updated lately, and our own rewrites where they update the table at all.
 
-def _last_look(
-    control: AttemptControl,
-    reader: TableReader,
-    facts: TableFacts,
-    batch: Batch,
-    settings: AutoCompactSettings | None,
-    own: frozenset[int],
-) -> BeforeCommit:
-    """Make the check before each try of the commit: whether others updated the batch's partitions, or it is too late.
+        A stream that only appends calls for each batch, and its log seldom reaches back a week: it never rests.
+        """
+        quiet_seconds, now_ms, facts = self.settings.quiet_after_updates_seconds, self.started_at_ms, self.facts
+        if not quiet_seconds:
+            return
+        reader, own = self.engine.reader, self.own
+        updates = reader.updates(facts, since_ms=now_ms - quiet_seconds * 1000, after_version=facts.version)
+        read = reader.commits(facts.ref, CommitsWanted(MAX_COMMITS, now_ms - LOOK_BACK_MS))
+        others = any(each.takes_files and each.stamp is None and each.version not in own for each in read.commits)
+        self.facts = replace(
+            facts,
+            updates=tuple(update for update in updates if update.version not in own),
+            own_rewrites=own_rewrites_of(read, now_ms) if others else None,
+        )
 
-    There is no run folder to write INTENT into; an attempt that dies leaves at most files that nobody refers to.
-    """
-    partitions = frozenset(file.partition_values for file in batch.files)
-    quiet_seconds = 0 if settings is None else settings.quiet_after_updates_seconds
+    def _compact(self, step: CompactStep, result: AutoCompactResult) -> AutoCompactResult:
+        """Rewrite batch by batch; what landed stays, also when a later batch does not."""
+        request, facts = self.request, self.facts
+        landed: list[tuple[Batch, CommitReceipt]] = []
+        result = replace(result, status=AutoCompactStatus.COMPACTED)
+        for number, batch in enumerate(step.batches):
+            stamp = CommitStamp(request.group, f"{request.ref.identifier}/{STEP_KIND}", number, "")
+            look = partial(self._last_look, frozenset(file.partition_values for file in batch.files))
+            try:
+                request.control.check()
+                landed.append((batch, self.engine.writer.rewrite(facts, step, batch, stamp, look)))
+            except MaintainerError as error:
+                yielded = isinstance(error, CommitConflict)
+                status = AutoCompactStatus.YIELDED if yielded else AutoCompactStatus.FAILED
+                result = replace(result, status=status, reason=as_problem(error).what, error_code=error.code)
+                break
+        plan, ended_at_ms = TablePlan(facts.ref, "", ""), int(time.time() * 1000)
+        metrics = rewrite_metrics(plan, step, facts, landed, started_at_ms=self.started_at_ms, ended_at_ms=ended_at_ms)
+        return replace(result, version=landed[-1][1].version if landed else None, metrics=metrics)
 
-    def look(read_version: int, proof: Proof | None) -> None:
-        now_ms = int(time.time() * 1000)
-        check_no_update(reader, facts, partitions, quiet_seconds=quiet_seconds, now_ms=now_ms, own_versions=own)
-        control.check()  # last, for the look itself may take long
+    def _last_look(self, partitions: frozenset[PartitionValues], read_version: int, proof: Proof | None) -> None:
+        """Check before each try of the commit whether others updated the partitions, or it is too late.
 
-    return look
-
-
-def _metrics(
-    facts: TableFacts, step: CompactStep, landed: list[tuple[Batch, CommitReceipt]], started_at_ms: int
-) -> OptimizeMetrics:
-    ended_at_ms = int(time.time() * 1000)
-    plan = TablePlan(facts.ref, "", "")
-    return rewrite_metrics(plan, step, facts, landed, started_at_ms=started_at_ms, ended_at_ms=ended_at_ms)
+        There is no run folder to write INTENT into; an attempt that dies leaves at most files that nobody refers to.
+        """
+        quiet_seconds, now_ms = self.settings.quiet_after_updates_seconds, int(time.time() * 1000)
+        check_no_update(
+            self.engine.reader, self.facts, partitions,
+            quiet_seconds=quiet_seconds, now_ms=now_ms, own_versions=self.own,
+        )  # fmt: skip
+        self.request.control.check()  # last, for the look itself may take long

@@ -29,7 +29,6 @@ from maintainer.model.run.store_requests import StoreRequests
 from maintainer.model.table.table_facts import TableRef
 
 if TYPE_CHECKING:
-    from maintainer.delta.engine.table_reader import DeltaTableReader
     from maintainer.policy.project.project_settings import ProjectSettings
 
 
@@ -143,8 +142,12 @@ def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
         NotSupportedYet: E620, the transaction engine over Spark Connect.
     """
     options = options or EngineOptions()
+    from maintainer.delta.spark.session_settings import unsafe_settings
+
     try:
         with _open(options) as opened:
+            for text in unsafe_settings(opened.session_setting):
+                options.on_warning(text)
             yield opened
     except (MaintainerError, BrokenPipeError):
         # A pipe that broke is our own output's: py4j has a name of its own for the engine's.
@@ -155,16 +158,7 @@ def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
         raise
 
 
-def _warned(opened: OpenedEngine, options: EngineOptions) -> OpenedEngine:
-    from maintainer.delta.spark.session_settings import unsafe_settings
-
-    for text in unsafe_settings(opened.session_setting):
-        options.on_warning(text)
-    return opened
-
-
-@contextmanager
-def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
+def _open(options: EngineOptions) -> AbstractContextManager[OpenedEngine]:
     from maintainer.delta.commands.connect_session import active_connect_session, remote_of
 
     connected_one = active_connect_session()
@@ -177,32 +171,33 @@ def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
             "bins are written on executors by the transaction engine alone; Delta's commands are Spark's own jobs",
             help="leave out --spread, and `spread` in maintainer.yml; or use --engine transaction with --master",
         )
-    if remote and options.engine != TRANSACTION:
-        from maintainer.delta.commands.command_engine import CommandEngine
-        from maintainer.delta.commands.connect_session import open_connect
+    return _open_connect(options) if remote and options.engine != TRANSACTION else _open_classic(options)
 
-        with ExitStack() as connection:
-            with options.stages.waiting("connecting to Spark Connect"):
-                connected = connection.enter_context(open_connect(options))
-            over_connect = CommandEngine(connected.sessions(), single_writer=options.single_writer)
 
-            @contextmanager
-            def connect_history() -> Iterator[HistoryReader]:
-                with over_connect.worker(worker_name("history")) as worker:
-                    yield worker.reader
+@contextmanager
+def _reader(engine: Engine, name: str) -> Iterator[Any]:
+    """A worker that reads tables and their histories, and finds them where the engine can."""
+    with engine.worker(worker_name(name)) as worker:
+        yield worker.reader
 
-            remote_engine = OpenedEngine(
-                over_connect,
-                lambda location: None,
-                lambda: _not_over_connect("`maintainer verify` reads single files of a version"),
-                connect_history,
-                lambda: _not_over_connect("`maintainer inventory` looks through folders"),
-                session_setting=lambda key: connected.spark.conf.get(key, None),
-            )
-            yield _warned(remote_engine, options)
-        return
-    with _open_classic(options) as opened:
-        yield opened
+
+@contextmanager
+def _open_connect(options: EngineOptions) -> Iterator[OpenedEngine]:
+    from maintainer.delta.commands.command_engine import CommandEngine
+    from maintainer.delta.commands.connect_session import open_connect
+
+    with ExitStack() as connection:
+        with options.stages.waiting("connecting to Spark Connect"):
+            connected = connection.enter_context(open_connect(options))
+        engine = CommandEngine(connected.sessions(), single_writer=options.single_writer)
+        yield OpenedEngine(
+            engine,
+            lambda location: None,
+            lambda: _not_over_connect("`maintainer verify` reads single files of a version"),
+            partial(_reader, engine, "history"),
+            lambda: _not_over_connect("`maintainer inventory` looks through folders"),
+            session_setting=lambda key: connected.spark.conf.get(key, None),
+        )
 
 
 @contextmanager
@@ -235,25 +230,22 @@ def _open_classic(options: EngineOptions) -> Iterator[OpenedEngine]:
             executors = Executors(options.spread, options.on_warning)
             chosen = DeltaEngine(lease, single_writer=options.single_writer, executors=executors)
 
+        reading = DeltaEngine(lease)
+
         @contextmanager
         def proving() -> Iterator[ProvingWorker]:
             from maintainer.delta.verify.commit_proof import DeltaCommitProver
 
-            with DeltaEngine(lease).worker(worker_name("verify")) as worker:
+            with reading.worker(worker_name("verify")) as worker:
                 yield ProvingWorker(worker.reader, DeltaCommitProver(worker.jvm), DeltaEngine.places)
 
-        @contextmanager
-        def reader(name: str) -> Iterator[DeltaTableReader]:
-            with DeltaEngine(lease).worker(worker_name(name)) as worker:
-                yield worker.reader
-
         own_session = partial(worker_session, lease)
-        classic = OpenedEngine(
+        yield OpenedEngine(
             chosen,
             lambda location: LedgerTable(lease.unstarted(own_session) or own_session(), location),
             proving,
-            partial(reader, "history"),
-            partial(reader, "inventory"),
+            partial(_reader, reading, "history"),
+            partial(_reader, reading, "inventory"),
             start_java=lease.start_java,
             start=lease.start,
             kill=lease.kill,
@@ -261,4 +253,3 @@ def _open_classic(options: EngineOptions) -> Iterator[OpenedEngine]:
             signs_of_life=partial(signs_of_life, setting=lease.setting, environ=os.environ),
             session_setting=lease.setting,
         )
-        yield _warned(classic, options)

@@ -7,7 +7,7 @@ loaded project and a ``RunSpec``, opens the engine for as long as it needs it, a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -57,7 +57,7 @@ from maintainer.app.selection.managed_search import with_recorded_tables
 from maintainer.app.selection.run_spec import RunSpec, narrowed
 from maintainer.app.status.status_look import StatusLook, look_at_all
 from maintainer.engine.process_loss import is_engine_lost
-from maintainer.engine.protocols import Engine, SignOfLife, worker_name
+from maintainer.engine.protocols import Engine, worker_name
 from maintainer.engine.session_options import SILENT
 from maintainer.execution.run.cancellation import TERMINATED, StopSwitch, signals_stop
 from maintainer.execution.run.run_context import Clock
@@ -123,7 +123,7 @@ def plan(
     with opened_tables(project, spec, "plan") as (project, opened, chosen):
         before = () if ref is None else policies_at(project.loaded, ref)
         new = None if ref is None else new_policies(project, before, ref)
-        request = replace(_plan_request(spec, chosen, on_table), new=new, away=_out_of_reach(opened, chosen))
+        request = replace(_plan_request(spec, opened, chosen, on_table), new=new)
         made = narrowed(make_plan(project, opened.engine, request), project.loaded, spec.selection, command="plan")
         comparison = None if compare is None else compare_plan(project, opened.engine, request, made, before, compare)
     return PlannedTables(fit(project, made, spec.budget), project, comparison)
@@ -177,8 +177,8 @@ def apply(
                 )  # fmt: skip
             else:
                 assert chosen is not None
-                request = replace(_plan_request(spec, chosen, listener.table_planned), on_first_step=start)
-                made = make_plan(project, opened.engine, replace(request, away=_out_of_reach(opened, chosen)))
+                request = replace(_plan_request(spec, opened, chosen, listener.table_planned), on_first_step=start)
+                made = make_plan(project, opened.engine, request)
                 to_do = fit(project, narrowed(made, project.loaded, spec.selection, command="apply"), spec.budget)
             check_run_limits(project, to_do)
             preparation = clock.planned()
@@ -227,10 +227,8 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
             nonlocal clock
             clock = PreparationClock()
             tables = replace(watched.chosen, policies=due)
-            request = replace(
-                _plan_request(spec, tables, listener.table_planned), selection=("watch",), stages=SILENT,
-                away=_out_of_reach(opened, tables, ends=False),
-            )  # fmt: skip
+            request = _plan_request(spec, opened, tables, listener.table_planned, ends=False)
+            request = replace(request, selection=("watch",), stages=SILENT)
             return fit(watched.project, make_plan(watched.project, opened.engine, request), spec.budget)
 
         def apply_due(due: Plan) -> RunOutcome:
@@ -328,22 +326,21 @@ def undelete(project: Project, spec: RunSpec, policy: ResolvedPolicy, run_id: st
         return undelete_run(project, worker, journal, policy, run_id)
 
 
-def _out_of_reach(opened: OpenedEngine, chosen: ChosenTables, *, ends: bool = True) -> Mapping[str, SignOfLife]:
-    # A plan that also has problems with places says those, too.
-    tables = (policy.table for policy in chosen.policies if not policy.is_ledger)
-    return tables_out_of_reach(opened, tables, ends=ends and not chosen.problems)
-
-
 def _warn_of_state(project: Project, on_problem: OnProblem) -> None:
     problem = lasting_state_problem(project)
     if problem is not None:
         on_problem(problem)
 
 
-def _plan_request(spec: RunSpec, chosen: ChosenTables, on_table: OnTable | None) -> PlanRequest:
+def _plan_request(
+    spec: RunSpec, opened: OpenedEngine, chosen: ChosenTables, on_table: OnTable | None, *, ends: bool = True
+) -> PlanRequest:
+    tables = (policy.table for policy in chosen.policies if not policy.is_ledger)
+    # A plan that also has problems with places says those, too.
+    away = tables_out_of_reach(opened, tables, ends=ends and not chosen.problems)
     return PlanRequest(
         chosen.policies, Clock().now_ms(), spec.described, spec.plan_jobs or spec.jobs, spec.planning, on_table,
-        problems=chosen.problems, stages=spec.engine.stages,
+        problems=chosen.problems, stages=spec.engine.stages, away=away,
     )  # fmt: skip
 
 

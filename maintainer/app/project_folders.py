@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +11,12 @@ from maintainer.errors import ProjectError
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.store.state_access import local_runs_dir, runs_dir_of
 from maintainer.model.plan.plan import DIRTY
+from maintainer.policy.project.policy_changes import git_output
 from maintainer.policy.project.policy_project import LoadedProject, load_project
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.table_names import is_uri
+from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE
 from maintainer.units import count_of
-
-_GIT_TIMEOUT_SECONDS = 10
 
 
 class PolicyProblems(ProjectError):
@@ -27,9 +26,8 @@ class PolicyProblems(ProjectError):
 
     def __init__(self, loaded: LoadedProject) -> None:
         self.loaded = loaded
-        errors = sum(diagnostic.is_error for diagnostic in loaded.diagnostics)
-        noun = "error" if errors == 1 else "errors"
-        super().__init__(f"{errors} {noun} in the policies; nothing was run", help="maintainer validate")
+        errors = count_of(sum(diagnostic.is_error for diagnostic in loaded.diagnostics), "error")
+        super().__init__(f"{errors} in the policies; nothing was run", help="maintainer validate")
 
 
 @dataclass(frozen=True)
@@ -79,21 +77,10 @@ class Project:
 
     def git_commit(self) -> str | None:
         """Return the commit that the policies are at, with ``+dirty`` when files differ; None outside a repository."""
-
-        def ask(*args: str) -> str:
-            done = subprocess.run(
-                ["git", "-C", str(self.root), *args],
-                capture_output=True,
-                text=True,
-                timeout=_GIT_TIMEOUT_SECONDS,
-                check=True,
-            )
-            return done.stdout.strip()
-
         try:
-            commit = ask("rev-parse", "HEAD")
-            dirty = ask("status", "--porcelain", "--", "maintainer.yml", "policies")
-        except (OSError, subprocess.SubprocessError):
+            commit = git_output(self.root, "rev-parse", "HEAD").decode().strip()
+            dirty = git_output(self.root, "status", "--porcelain", "--", PROJECT_FILE, POLICY_FOLDER)
+        except ProjectError:
             return None
         return f"{commit}{DIRTY}" if dirty else commit
 

@@ -262,7 +262,7 @@ def run(args: list[str]) -> int:
         return int(result) if isinstance(result, int) else ExitCode.OK
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return ExitCode.INTERRUPTED
     except click.ClickException as error:
@@ -275,9 +275,6 @@ def run(args: list[str]) -> int:
     except MaintainerError as error:
         click.echo(error.render(), err=True)
         return error.exit_code
-    except KeyboardInterrupt:
-        click.echo("interrupted", err=True)
-        return ExitCode.INTERRUPTED
     except BrokenPipeError:
         # The reader of a pipe went away (`maintainer plan | head`): not an error of anybody.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

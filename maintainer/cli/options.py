@@ -63,6 +63,13 @@ DURATION = ReadBy("duration", parse_duration)
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
+def _key_and_value(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise ValueError(f"{text!r} is not KEY=VALUE")
+    return key.strip(), value
+
+
 def pause(at_most_seconds: int) -> ReadBy:
     """Return the type of a pause between two looks: from one second to ``at_most_seconds``."""
 
@@ -170,7 +177,13 @@ SHARD: Options = (
 )
 ENGINE: Options = (
     click.option("--master", metavar="URL", help="The Spark master. Default: local[*], in this process."),
-    click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting for the Spark session. Repeatable."),
+    click.option(
+        "--conf",
+        multiple=True,
+        metavar="KEY=VALUE",
+        type=ReadBy("setting", _key_and_value),
+        help="A setting for the Spark session. Repeatable.",
+    ),
     click.option(
         "--engine",
         type=click.Choice(ENGINES),
@@ -263,7 +276,6 @@ def _spec(values: dict[str, Any]) -> RunSpec:
 
     Raises:
         click.UsageError: Options that exclude each other.
-        click.BadParameter: A Spark setting without ``=``.
     """
 
     def taken(*names: str) -> dict[str, Any]:
@@ -282,29 +294,11 @@ def _spec(values: dict[str, Any]) -> RunSpec:
     return RunSpec(selection, engine=engine, budget=budget, planning=planning, **values)
 
 
-def _engine(
-    master: str | None = None,
-    conf: tuple[str, ...] = (),
-    engine: str | None = None,
-    remote: str | None = None,
-    spread: bool | None = None,
-) -> EngineOptions:
-    pairs = []
-    for setting in conf:
-        key, equals, value = setting.partition("=")
-        if not equals or not key.strip():
-            raise click.BadParameter(f"{setting!r} is not KEY=VALUE", param_hint="--conf")
-        pairs.append((key.strip(), value))
-    if remote is not None and master is not None:
+def _engine(**given: Any) -> EngineOptions:  # noqa: ANN401
+    if given.get("remote") is not None and given.get("master") is not None:
         raise click.UsageError("--master starts Spark and --remote connects to a server: use one of them")
     return EngineOptions(
-        master,
-        tuple(pairs),
-        engine=engine,
-        remote=remote,
-        spread=spread,
-        stages=stage_lines(),
-        on_warning=lambda text: click.echo(f"warning: {printable(text)}", err=True),
+        **given, stages=stage_lines(), on_warning=lambda text: click.echo(f"warning: {printable(text)}", err=True)
     )
 
 

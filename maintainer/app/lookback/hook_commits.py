@@ -27,7 +27,7 @@ from maintainer.journal.ledger.ledger_rebuild import LedgerStore, fill_up
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.model.plan.plan import Observed, Plan, Problem, TablePlan
 from maintainer.model.run.auto_compaction import STEP_KIND
-from maintainer.model.table.commit_records import CommitsRead, CommitsWanted
+from maintainer.model.table.commit_records import MAX_COMMITS_READ, CommitsRead, CommitsWanted
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
@@ -35,8 +35,6 @@ LOOKED_FILE = "hook_commits.json"
 FIRST_LOOK_MS = 7 * 86_400_000
 """How far back the first look at a table goes; `ledger rebuild` reads the whole log."""
 
-MAX_COMMITS_READ = 10_000
-"""Commits of one table that one look reads at most."""
 
 MAX_SECONDS = 300.0
 """How long one run looks; the tables that are left are for the next one."""

@@ -23,7 +23,7 @@ from maintainer.journal.ledger.ledger_pending import PENDING_FILE, check_mark, r
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore, Rebuilt, fill_up, recorded_rows, rows_from_history
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.journal.memory.past_runs import PastRun, RunRecord, past_runs, read_record
-from maintainer.model.plan.plan import Problem
+from maintainer.model.plan.plan import Problem, as_problem
 from maintainer.model.run.auto_compaction import STEP_KIND
 from maintainer.model.table.commit_records import CommitsRead, CommitsWanted
 from maintainer.policy.resolve.resolved import ResolvedPolicy
@@ -83,6 +83,18 @@ def open_ledger(project: Project, opened: OpenedEngine, on_problem: Callable[[Pr
     return ledger
 
 
+def required_ledger(project: Project, opened: OpenedEngine, instead: str) -> LedgerStore:
+    """Open the project's ledger, for what cannot be done without it.
+
+    Raises:
+        NotSupportedYet: E620, over Spark Connect; with what to do instead.
+    """
+    ledger = opened.ledger_at(project.ledger_location)
+    if ledger is None:
+        raise NotSupportedYet("over Spark Connect there is no ledger: its path would be on the server", help=instead)
+    return ledger
+
+
 def ledger_problem(project: Project, ledger: LedgerStore | None) -> Problem | None:
     """Look at the ledger as it lies there: what is wrong with it; None where nothing is, or where there is none yet."""
     if ledger is None:
@@ -90,13 +102,8 @@ def ledger_problem(project: Project, ledger: LedgerStore | None) -> Problem | No
     try:
         check_mark(read_mark(project.past_runs_dir), ledger.mark(), ledger.location)
     except MaintainerError as error:
-        value = f" ({error.found})" if error.found else ""
-        return Problem(error.code, f"{error.what}{value}", error.where, error.help)
+        return as_problem(error)
     return None
-
-
-MAX_COMMITS_READ = 10_000
-"""So many of a table's newest commits are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +142,7 @@ def rebuild_ledger(project: Project, opened: OpenedEngine, request: RebuildReque
         NotSupportedYet: E620, over Spark Connect there is no ledger.
         MaintainerError: The ledger, or the folder of runs, cannot be read or written.
     """
-    store = opened.ledger_at(project.ledger_location)
-    if store is None:
-        raise NotSupportedYet(
-            "over Spark Connect the ledger table is not written: its path would be on the server",
-            help="rebuild it where the session is in this process",
-        )
+    store = required_ledger(project, opened, "rebuild it where the session is in this process")
     unread: list[str] = []
     runs, waiting = _runs_that_are_over(project.past_runs_dir, unread)
     of_folders = (row for record in runs.values() for row in recorded_rows(record))  # first, for they know more
@@ -179,7 +181,7 @@ def _histories(opened: OpenedEngine, request: RebuildRequest, unread: list[str])
         for policy in request.policies:
             request.on_table(policy)
             try:
-                histories.append((policy, reader.commits(policy.table, CommitsWanted(MAX_COMMITS_READ, counted=True))))
+                histories.append((policy, reader.commits(policy.table, CommitsWanted(counted=True))))
             except MaintainerError as error:
                 unread.append(f"table {policy.table.identifier}: {error.what}")
     return histories

@@ -16,7 +16,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from maintainer.app.lookback.report_files import MAX_FLEET_RUNS
 from maintainer.app.lookback.report_pages import (
     NothingRan,
     fleet_page,
@@ -120,8 +119,7 @@ class PageServer(ThreadingHTTPServer):
         served = Served("/", "/live" if running else "", LOOK_SECONDS)
         now_ms = time.time_ns() // 1_000_000
         if path == "/" or path.startswith("/table/"):
-            since_ms = now_ms - self._since_seconds * 1000
-            fleet = fleet_runs(self._project, since_ms=since_ms, most_runs=MAX_FLEET_RUNS)
+            fleet = fleet_runs(self._project, now_ms - self._since_seconds * 1000)
             pages = table_names(fleet)
             links = {name: f"/table/{page}" for page, name in pages.items()}
             if path == "/":

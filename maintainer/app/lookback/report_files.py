@@ -24,9 +24,6 @@ from maintainer.model.run.history_rows import StatusRow
 from maintainer.report.html.page import Served
 from maintainer.report.run.run_findings import render_junit
 
-MAX_FLEET_RUNS = 400
-"""Runs that the report of the fleet looks back on, the newest."""
-
 
 def write_run_pages(project: Project, run: PastRun) -> Iterator[Problem]:
     """Write ``junit.xml`` and ``report.html`` into a run's folder, and yield what could not be written.
@@ -85,10 +82,7 @@ def write_fleet_report(project: Project, since_ms: int, out: Path | None = None)
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
     path, tz = out or _fleet_path(project), local_zone()
-    fleet, folder = (
-        fleet_runs(project, since_ms=since_ms, most_runs=MAX_FLEET_RUNS),
-        path.parent / f"{path.stem}-tables",
-    )
+    fleet, folder = fleet_runs(project, since_ms), path.parent / f"{path.stem}-tables"
     pages = table_names(fleet)
     links = {name: quote(f"{folder.name}/{page}.html") for page, name in pages.items()}
     for run in fleet.runs:

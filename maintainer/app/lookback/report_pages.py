@@ -14,16 +14,16 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from maintainer.app.lookback.run_history import HistoryQuery, history_row, recorded_rows
+from maintainer.app.lookback.run_history import HistoryQuery, history_row, recorded_rows, rows_in_documents
 from maintainer.app.project_folders import Project
-from maintainer.app.running.verify_commits import past_verifications
+from maintainer.app.running.verify_commits import VERIFICATION_FILE
 from maintainer.app.selection.managed_search import with_recorded_tables
 from maintainer.app.selection.recorded_tables import RecordedTable, TableIndex
 from maintainer.errors import MaintainerError, ProjectError
 from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_event
 from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.folder.run_folder import run_folders
-from maintainer.journal.memory.past_runs import MAX_RUNS_READ, PLAN_FILE, RESULTS_FILE, PastRun, past_runs, read_record
+from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE, PastRun, past_runs, read_record
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 MAX_STEPS_READ, MAX_STEPS_SHOWN = 100_000, 100
 """Steps that pages of tables look through, and those that one shows, the newest."""
 
+MAX_FLEET_RUNS = 400
+"""Runs that the report of the fleet looks back on."""
 MAX_RUNS_BEHIND = 30
 """Earlier runs that a run's curves reach back over."""
 
@@ -130,8 +132,8 @@ class FleetRuns:
         return [(run.plan, run.outcome) for run in reversed(self.runs)]
 
 
-def fleet_runs(project: Project, *, since_ms: int, most_runs: int) -> FleetRuns:
-    """Read all runs since a time, at most so many, the newest.
+def fleet_runs(project: Project, since_ms: int) -> FleetRuns:
+    """Read all runs since a time, milliseconds since 1970 UTC: the newest, at most ``MAX_FLEET_RUNS``.
 
     Raises:
         NothingRan: No run of this time has a plan and results.
@@ -144,7 +146,7 @@ def fleet_runs(project: Project, *, since_ms: int, most_runs: int) -> FleetRuns:
     for run in past_runs(runs_dir):
         if isinstance(run, tuple):
             unread.append(f"{run[0].name}: {run[1]}")
-        elif run.outcome.started_at_ms < since_ms or len(runs) >= most_runs:
+        elif run.outcome.started_at_ms < since_ms or len(runs) >= MAX_FLEET_RUNS:
             break
         else:
             runs.append(run)
@@ -265,7 +267,7 @@ def _about(
     index = TableIndex(plans)
     found: list[HistoryRow] = []
     unread: list[str] = []
-    for row in past_verifications(runs_dir, most=MAX_RUNS_READ):
+    for row in rows_in_documents(runs_dir, VERIFICATION_FILE):
         if isinstance(row, tuple):
             unread.append(f"{row[0].parent.name}: {row[1]}")
         elif row.started_at_ms >= since_ms and index.key_of(RecordedTable.of_row(row, project.root)) is not None:

@@ -5,16 +5,17 @@ Neither Spark nor a network is needed.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from urllib.parse import unquote
 
-from maintainer.app.running.restore_files import past_undeletes
-from maintainer.app.running.verify_commits import past_verifications
+from maintainer.app.running.restore_files import UNDELETE_FILE, undelete_rows
+from maintainer.app.running.verify_commits import VERIFICATION_FILE, verification_rows
 from maintainer.app.selection.recorded_tables import CurrentTable, RecordedTable
 from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.journal.folder.atomic_files import read_document, reading_runs
+from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.ledger.ledger_rows import LedgerRow, rows_of
 from maintainer.journal.memory.past_runs import MAX_RUNS_READ, PastRun, past_runs
 from maintainer.journal.memory.table_records import remembered
@@ -149,9 +150,7 @@ def recorded_rows(
         rows += wanted
         if len(rows) >= query.limit:
             break
-    without_plan = itertools.chain(
-        past_undeletes(runs_dir, most=MAX_RUNS_READ), past_verifications(runs_dir, most=MAX_RUNS_READ)
-    )
+    without_plan = (row for name in ROWS_WITHOUT_PLAN for row in rows_in_documents(runs_dir, name))
     for row_or_unread in without_plan if query.file is None else ():
         if isinstance(row_or_unread, tuple):
             unread.append(_unread(*row_or_unread))
@@ -160,6 +159,29 @@ def recorded_rows(
     # Run ids begin with their time; within a run the order stays.
     rows.sort(key=lambda row: row.run_id, reverse=True)
     return rows[: query.limit], unread
+
+
+ROWS_WITHOUT_PLAN: Mapping[str, Callable[[str], Iterable[LedgerRow]]] = {
+    UNDELETE_FILE: undelete_rows,
+    VERIFICATION_FILE: verification_rows,
+}
+"""What runs leave that carry out no plan, and the rows in it."""
+
+
+def rows_in_documents(runs_dir: Path, name: str) -> Iterator[LedgerRow | tuple[Path, str]]:
+    """Yield the rows of one kind of document, of the newest run first; for one that cannot be read its path, and why.
+
+    Raises:
+        EnvironmentUnfit: E641, the folder of runs cannot be listed.
+    """
+    with reading_runs(runs_dir):
+        folders = run_folders(runs_dir)[-MAX_RUNS_READ:]
+    for path in (folder.path / name for folder in reversed(folders)):
+        if path.is_file():
+            try:
+                yield from tuple(ROWS_WITHOUT_PLAN[name](read_document(path)))
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                yield path, str(error)
 
 
 def _fate_of(file: str, run: PastRun, row: LedgerRow) -> str | None:

@@ -8,12 +8,12 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 
 from maintainer.app.engine_access import EngineOptions, open_engine, project_engine
-from maintainer.app.lookback.hook_commits import MAX_COMMITS_READ
+from maintainer.app.lookback.ledger_access import required_ledger
 from maintainer.app.lookback.run_history import HistoryQuery, history_row, recorded_rows, rows_of_table
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.chosen_tables import named_policy
 from maintainer.app.selection.recorded_tables import CurrentTable, current_tables
-from maintainer.errors import MaintainerError, NotSupportedYet
+from maintainer.errors import MaintainerError
 from maintainer.journal.folder.run_folder import is_run_id
 from maintainer.journal.ledger.ledger_pending import check_mark, read_mark
 from maintainer.journal.ledger.ledger_rebuild import end_in_log, is_half_known
@@ -102,7 +102,11 @@ def _log_unread(error: MaintainerError | OSError | ValueError) -> Problem:
 def _with_others(
     project: Project, table: CurrentTable, rows: list[HistoryRow], query: HistoryQuery, engine: EngineOptions
 ) -> list[HistoryRow]:
-    others = table_commits(table, since_ms=query.since_ms, limit=query.limit, options=engine)
+    wanted = CommitsWanted(query.limit, query.since_ms)
+    others = _commits_on_disk(table, wanted)
+    if others is None:
+        with open_engine(engine) as opened, opened.history() as reader:
+            others = reader.commits(table.ref, wanted)
     return beside_ours(
         rows,
         others.commits,
@@ -118,23 +122,19 @@ MAX_LEDGER_ROWS = 100_000
 NO_VACUUM_END = "VACUUM START without VACUUM END: the log does not say what was deleted"
 
 
-def table_commits(table: CurrentTable, *, since_ms: int | None, limit: int, options: EngineOptions) -> CommitsRead:
-    """Read a table's commits, newest first: from its folder if it lies on this machine, else through the engine.
+def _commits_on_disk(table: CurrentTable, wanted: CommitsWanted) -> CommitsRead | None:
+    """Read a table's commits from its folder; None where it does not lie on this machine.
 
     Raises:
-        MaintainerError: The log cannot be read, or there is no engine to read it with.
-        OSError: A local log cannot be read.
-        ValueError: A commit of a local log is damaged.
+        MaintainerError, OSError: The log cannot be read.
+        ValueError: A commit is damaged.
     """
     from maintainer.delta.log.commit_history import read_commits
     from maintainer.delta.storage.table_log import log_on_disk
 
     location = table.location
     log = None if location is None else log_on_disk(location)
-    if log is not None and location is not None:
-        return read_commits(log, location, CommitsWanted(limit=limit, since_ms=since_ms))
-    with open_engine(options) as opened, opened.history() as reader:
-        return reader.commits(table.ref, CommitsWanted(limit, since_ms))
+    return None if log is None or location is None else read_commits(log, location, wanted)
 
 
 def ledger_rows(
@@ -153,12 +153,7 @@ def ledger_rows(
         NotSupportedYet: E620, over Spark Connect.
     """
     with open_engine(options) as opened:
-        store = opened.ledger_at(project.ledger_location)
-        if store is None:
-            raise NotSupportedYet(
-                "over Spark Connect the ledger is not read: its path would be one of the server's",
-                help="leave --ledger out: the run folders hold the runs of this machine",
-            )
+        store = required_ledger(project, opened, "leave --ledger out: the run folders hold the runs of this machine")
         check_mark(read_mark(project.past_runs_dir), store.mark(), store.location)
         name, table_id = (table.ref.identifier, table.table_id) if table else (None, None)
         rows = store.rows(table=name, table_id=table_id, limit=MAX_LEDGER_ROWS)
@@ -176,20 +171,16 @@ def hook_rows(project: Project, run_id: str, options: EngineOptions) -> list[His
     Raises:
         MaintainerError: The ledger cannot be read.
     """
-    from maintainer.delta.log.commit_history import read_commits
-    from maintainer.delta.storage.table_log import local_folder, log_on_disk
+    from maintainer.delta.storage.table_log import local_folder
 
     for name, table in current_tables((policy.table for policy in project.policies), project.past_runs_dir).items():
         # A log that cannot be read here leaves the ledger to be asked.
         with suppress(MaintainerError, OSError, ValueError):
-            log = None if table.location is None else log_on_disk(table.location)
-            if log is not None and table.location is not None:
-                read = read_commits(log, table.location, CommitsWanted(limit=MAX_COMMITS_READ))
-                of_run = [
-                    commit for commit in read.commits if commit.stamp is not None and commit.stamp.run_id == run_id
-                ]
-                if of_run:
-                    return [_row(commit, name, lambda _run_id: False) for commit in of_run]
+            read = _commits_on_disk(table, CommitsWanted())
+            commits = () if read is None else read.commits
+            of_run = [commit for commit in commits if commit.stamp is not None and commit.stamp.run_id == run_id]
+            if of_run:
+                return [_row(commit, name, lambda _run_id: False) for commit in of_run]
     ledger = local_folder(project.ledger_location)
     if ledger is not None and not ledger.is_dir():
         return []

@@ -1,4 +1,4 @@
-"""Find policies that reach the same physical table, tables that no policy names, and tables that rules lost sight of.
+"""Find policies that reach the same physical table, and tables that no policy names.
 
 Nothing may be done to a table with two policies. Two spellings of one name are found without reading anything
 (``identity``). Otherwise the storage is asked: a path on this machine's disks for every policy, a catalog's name and a
@@ -6,10 +6,6 @@ URI only where files are to be deleted, because each of them costs a request.
 
 ``status`` shows tables without a policy, and they are read before files are deleted: a shallow clone is often made
 beside its source, and its source's log does not name it. Tables of a catalog and on other storage are not searched.
-
-``found_tables.json`` beside the run folders holds what the rules of the newest run found, so that the next plan can
-name what is not there any more. Without it, as on a machine without lasting state, nothing is said: it decides about
-nothing else.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.steps import Step
 from maintainer.model.run.exit_codes import exit_reason, plan_exit_code
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
-from maintainer.model.run.outcome import RunOutcome, TableStatus
+from maintainer.model.run.outcome import ENDED_WELL, RunOutcome, TableStatus
 from maintainer.report.document.blocks import Table, subject_table
 from maintainer.report.document.markdown_writer import markdown_text
 from maintainer.report.html.page import notebook_html, notebook_text
@@ -195,9 +195,6 @@ class Text:
         return notebook_text(self._text)
 
 
-_GOOD = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING})
-
-
 class RunFailed(MaintainerError):
     """A run ended with something that needs a person; ``run`` holds every outcome."""
 
@@ -205,7 +202,7 @@ class RunFailed(MaintainerError):
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        bad = [table for table in run.outcome.user_tables if table.status not in _GOOD]
+        bad = [table for table in run.outcome.user_tables if table.status not in ENDED_WELL]
         super().__init__(
             f"the run did not end well: {exit_reason(run.exit_code)}",
             where=str(run.run_folder),

@@ -14,24 +14,24 @@ from maintainer.app.planning.run_statistics import keep_lessons
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.chosen_tables import worked_on_at_once
 from maintainer.app.selection.run_spec import RunSpec
-from maintainer.engine.protocols import Engine, SignOfLife, TableReader, worker_name
+from maintainer.engine.protocols import Engine, SignOfLife, worker_name
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.errors import MaintainerError, Refused
 from maintainer.execution.fleet.fleet import Fleet
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.cancellation import StopSwitch
-from maintainer.execution.run.run_context import Clock, Emitter, RunContext, number_steps, problem_of
+from maintainer.execution.run.run_context import Clock, Emitter, RunContext, number_steps
 from maintainer.journal.folder.run_folder import new_run_id
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import LedgerSink
 from maintainer.journal.store.state_access import begin_run
-from maintainer.model.plan.plan import Plan, Problem, TablePlan
+from maintainer.model.plan.plan import Plan, Problem, TablePlan, as_problem
 from maintainer.model.plan.plan_document import plan_bytes
 from maintainer.model.product_version import __version__
 from maintainer.model.run.outcome import Preparation, RunOutcome
 from maintainer.model.run.progress import ProgressSink
 from maintainer.model.run.store_requests import RunRequests
-from maintainer.model.table.table_facts import FilesSeen, TableRef
+from maintainer.model.table.table_facts import FilesSeen, TableFacts
 from maintainer.planning.recheck.policy_bounds import beyond_policy
 from maintainer.planning.recheck.staleness import StaleReasons, check_age, recheck, refusal, refused_alone
 from maintainer.policy.resolve.policy_values import policy_values
@@ -122,13 +122,16 @@ def check_saved_plan(
         # What waits for a store or a metastore comes last: then others wait for it.
         for number in sorted(range(len(plan.tables)), key=lambda number: plan.tables[number].ref.identifier in away):
             table = plan.tables[number]
-            checked = (
-                _check(table, policies, worker.reader, buckets, now_ms=now_ms, exact=exact) if table.steps else table
-            )
-            if isinstance(checked, MaintainerError):
-                stale.append(StaleReasons(table.ref, (f"it cannot be read: {checked.what} [{checked.code}]",)))
-                checked = replace(table, steps=(), problem=problem_of(checked))
-            elif isinstance(checked, StaleReasons):
+            checked: TablePlan | StaleReasons = table
+            try:
+                if table.steps:
+                    facts = buckets.facts(worker.reader, table.ref)
+                    checked = _check(table, policies.get(table.ref), facts, now_ms=now_ms, exact=exact)
+            except MaintainerError as error:
+                stale.append(StaleReasons(table.ref, (f"it cannot be read: {error.what} [{error.code}]",)))
+                by_number[number] = replace(table, steps=(), problem=as_problem(error))
+                continue
+            if isinstance(checked, StaleReasons):
                 stale.append(checked)
                 checked = refused_alone(table, checked)
             else:
@@ -145,28 +148,17 @@ def check_saved_plan(
 
 
 def _check(
-    table: TablePlan,
-    policies: Mapping[TableRef, ResolvedPolicy],
-    reader: TableReader,
-    buckets: RefusingBuckets,
-    *,
-    now_ms: int,
-    exact: bool,
-) -> TablePlan | StaleReasons | MaintainerError:
-    try:
-        policy = policies.get(table.ref)
-        facts = buckets.facts(reader, table.ref)
-        table = replace(table, checked=FilesSeen.of(facts, now_ms))
-        if policy is None:
-            return recheck(table, facts, None, exact=exact)
-        policy = policy.planned(table.policy_digest, facts.size_bytes)
-        checked = recheck(table, facts, policy.digest, policy_values_now=policy_values(policy), exact=exact)
-        if isinstance(checked, StaleReasons):
-            return checked
-        reasons = beyond_policy(checked, policy, facts)
-        return StaleReasons(table.ref, reasons) if reasons else checked
-    except MaintainerError as error:
-        return error
+    table: TablePlan, policy: ResolvedPolicy | None, facts: TableFacts, *, now_ms: int, exact: bool
+) -> TablePlan | StaleReasons:
+    table = replace(table, checked=FilesSeen.of(facts, now_ms))
+    if policy is None:
+        return recheck(table, facts, None, exact=exact)
+    policy = policy.planned(table.policy_digest, facts.size_bytes)
+    checked = recheck(table, facts, policy.digest, policy_values_now=policy_values(policy), exact=exact)
+    if isinstance(checked, StaleReasons):
+        return checked
+    reasons = beyond_policy(checked, policy, facts)
+    return StaleReasons(table.ref, reasons) if reasons else checked
 
 
 def check_run_limits(project: Project, plan: Plan) -> None:

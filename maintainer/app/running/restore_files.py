@@ -7,15 +7,13 @@ its own, because a Spark append would take longer than the restore.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 from maintainer.app.project_folders import Project
 from maintainer.engine.protocols import TableEngine
 from maintainer.errors import MaintainerError
-from maintainer.journal.folder.atomic_files import read_document, reading_runs, recording
+from maintainer.journal.folder.atomic_files import reading_runs, recording
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_pending import keep_pending
@@ -131,18 +129,10 @@ def _keep(journal: Journal, row: LedgerRow, receipt: UndeleteReceipt | None) -> 
         keep_pending(journal.folder, (row,), by=journal.run_id)
 
 
-def past_undeletes(runs_dir: Path, *, most: int) -> Iterator[LedgerRow | tuple[Path, str]]:
-    """Read what past runs restored, newest first; an unreadable record gives its path and the reason.
+def undelete_rows(text: str) -> tuple[LedgerRow, ...]:
+    """Return the one row of the record of an undelete.
 
     Raises:
-        OSError: The folder of runs cannot be listed.
+        ValueError: It is something else; as KeyError and TypeError are.
     """
-    for folder in reversed(run_folders(runs_dir)[-most:]):
-        path = folder.path / UNDELETE_FILE
-        if not path.is_file():
-            continue
-        try:
-            document: dict[str, Any] = json.loads(read_document(path))
-            yield LedgerRow.from_document(document["step"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            yield path, str(error)
+    return (LedgerRow.from_document(json.loads(text)["step"]),)

@@ -8,7 +8,6 @@ import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from maintainer.app.engine_access import ProvingWorker
@@ -17,8 +16,7 @@ from maintainer.engine.protocols import SignOfLife
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.errors import EnvironmentUnfit, MaintainerError, Refused
 from maintainer.errors.foreign_text import visible_json
-from maintainer.journal.folder.atomic_files import read_document, reading_runs
-from maintainer.journal.folder.run_folder import run_folders
+from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.journal.memory.table_records import Remembered, remembered
@@ -116,9 +114,9 @@ def verify_tables(project: Project, worker: ProvingWorker, journal: Journal, req
     ]
     for place in answers:
         request.on_table(place)
-    buckets = RefusingBuckets(request.away)
+    verifying = _Verifying(request, worker, journal, records, RefusingBuckets(request.away))
     for target in request.targets:
-        answer = replace(_verify(worker, journal, records, target, request, buckets), is_ledger=target.is_ledger)
+        answer = verifying.table(target)
         answers.append(answer)
         request.on_table(answer)
     run = VerifyRun(journal.run_id, started_at_ms, (clock() - started_at_ms) / 1000, tuple(answers))
@@ -169,60 +167,86 @@ def wrong_text(commit: CommitVerification) -> str:
     return f"version {commit.version} was verified and is wrong{check_text}"
 
 
-def _verify(
-    worker: ProvingWorker,
-    journal: Journal,
-    records: Remembered,
-    target: VerifyTarget,
-    request: VerifyRequest,
-    buckets: RefusingBuckets,
-) -> TableVerification:
-    try:
-        facts = buckets.facts(worker.reader, target.ref)
-        version = target.version if target.version is not None else worker.prover.newest_maintenance(facts)
-        commit = worker.prover.prove(facts, version, exact=request.exact)
-    except MaintainerError as error:
-        if request.accept is not None:
-            raise
-        problem = Problem(error.code, error.what, error.where, error.help)
-        journal.note("not_verified", table=target.ref.identifier, code=error.code, what=error.what)
-        return TableVerification(target.ref, problem=problem)
-    record = records.record_of(facts.table_id, facts.location, worker.places)
-    quarantine_id = _record(journal, facts, commit)
-    answer = TableVerification(
-        target.ref, commit, quarantined=record.quarantined, table_id=facts.table_id, location=facts.location
-    )
-    if request.accept is not None:
-        if quarantine_id is not None:  # what was just found is accepted, too, by a person who knew that it is wrong
-            _refuse_unseen(record, commit, target)
-            record = replace(record, quarantines=(*record.quarantines, (quarantine_id, commit.version)))
-        return _accept(journal, facts, record, answer, request.accept)
-    unverified = [
-        unproven_version
-        for unproven_version in record.unproven_versions
-        if unproven_version != version or commit.result is not CheckResult.PROVEN
-    ]
-    if unverified:
-        listed = ", ".join(map(str, unverified))
-        answer = replace(answer, note=f"not proven yet: version {listed}")
-    return answer
+@dataclass(frozen=True, slots=True)
+class _Verifying:
+    """Verifies one table after the other and keeps what was found of each in the run folder."""
 
+    request: VerifyRequest
+    worker: ProvingWorker
+    journal: Journal
+    records: Remembered
+    buckets: RefusingBuckets
 
-def _record(journal: Journal, facts: TableFacts, commit: CommitVerification) -> str | None:
-    """Durably record the verdict: a proven version allows deletions, a wrong one quarantines the table.
+    def table(self, target: VerifyTarget) -> TableVerification:
+        accept, prover = self.request.accept, self.worker.prover
+        try:
+            facts = self.buckets.facts(self.worker.reader, target.ref)
+            version = target.version if target.version is not None else prover.newest_maintenance(facts)
+            commit = prover.prove(facts, version, exact=self.request.exact)
+        except MaintainerError as error:
+            if accept is not None:
+                raise
+            self.journal.note("not_verified", table=target.ref.identifier, code=error.code, what=error.what)
+            return TableVerification(target.ref, problem=as_problem(error), is_ledger=target.is_ledger)
+        record = self.records.record_of(facts.table_id, facts.location, self.worker.places)
+        quarantine_id = self._record(facts, commit)
+        answer = TableVerification(
+            target.ref,
+            commit,
+            quarantined=record.quarantined,
+            table_id=facts.table_id,
+            location=facts.location,
+            is_ledger=target.is_ledger,
+        )
+        if accept is not None:
+            if quarantine_id is not None:  # what was just found is accepted, too, by a person who knew that it is wrong
+                _refuse_unseen(record, commit, target)
+                record = replace(record, quarantines=(*record.quarantines, (quarantine_id, commit.version)))
+            return self._accept(facts, record, answer, accept)
+        proven_now = {version} if commit.result is CheckResult.PROVEN else set()
+        unverified = [str(number) for number in record.unproven_versions if number not in proven_now]
+        return replace(answer, note=f"not proven yet: version {', '.join(unverified)}") if unverified else answer
 
-    Returns:
-        The id of the quarantine; None where there is none.
-    """
-    if commit.kind == "rewrite":
-        finding = None if commit.result is CheckResult.PROVEN else commit.worst(commit.result)
-        detail = None if finding is None else f"{finding.name}: {finding.finding}"
-        result, seconds = _EVENT_RESULT[commit.result], commit.duration_seconds
-        about = Verified(journal.now_ms(), facts.ref.identifier, "verify", result, seconds, detail=detail)
-        journal.record(replace(about, version=commit.version, table_id=facts.table_id, location=facts.location))
-    if not commit.content_is_wrong:
-        return None
-    return journal.quarantine(facts, f"{WRONG_CODE}: {wrong_text(commit)}", commit.version)
+    def _record(self, facts: TableFacts, commit: CommitVerification) -> str | None:
+        """Durably record the verdict: a proven version allows deletions, a wrong one quarantines the table.
+
+        Returns:
+            The id of the quarantine; None where there is none.
+        """
+        if commit.kind == "rewrite":
+            finding = None if commit.result is CheckResult.PROVEN else commit.worst(commit.result)
+            detail = None if finding is None else f"{finding.name}: {finding.finding}"
+            result, seconds = _EVENT_RESULT[commit.result], commit.duration_seconds
+            about = Verified(self.journal.now_ms(), facts.ref.identifier, "verify", result, seconds, detail=detail)
+            about = replace(about, version=commit.version, table_id=facts.table_id, location=facts.location)
+            self.journal.record(about)
+        if not commit.content_is_wrong:
+            return None
+        return self.journal.quarantine(facts, f"{WRONG_CODE}: {wrong_text(commit)}", commit.version)
+
+    def _accept(
+        self, facts: TableFacts, record: TableRecord, answer: TableVerification, reason: str
+    ) -> TableVerification:
+        """Record that a person accepts the table.
+
+        Raises:
+            Refused: A412.
+        """
+        if record.quarantined is None and not record.unproven_versions:
+            raise Refused(
+                "there is nothing to accept: the table is not in quarantine, and no rewrite of it is unproven",
+                code="A412",
+                where=facts.ref.identifier,
+                help="run `maintainer verify` without --accept to look at it",
+            )
+        self.journal.accept(facts, record, reason=reason, by=getpass.getuser())
+        listed = ", ".join(map(str, record.unproven_versions))
+        notes = []
+        if record.quarantined:
+            notes.append(f"the quarantine is lifted ({record.quarantined})")
+        if listed:
+            notes.append(f"version {listed} counts as proven")
+        return replace(answer, quarantined=None, note=ACCEPTED + "; ".join(notes))
 
 
 def _refuse_unseen(record: TableRecord, commit: CommitVerification, target: VerifyTarget) -> None:
@@ -240,34 +264,6 @@ def _refuse_unseen(record: TableRecord, commit: CommitVerification, target: Veri
             found=None if wrong is None else f"version {commit.version}: {wrong.name}: {wrong.finding}",
             help="look at the table; the same command accepts it after that",
         )
-
-
-def _accept(
-    journal: Journal, facts: TableFacts, record: TableRecord, answer: TableVerification, reason: str
-) -> TableVerification:
-    """Record that a person accepts the table.
-
-    Raises:
-        Refused: A412.
-    """
-    if record.quarantined is None and not record.unproven_versions:
-        raise Refused(
-            "there is nothing to accept: the table is not in quarantine, and no rewrite of it is unproven",
-            code="A412",
-            where=facts.ref.identifier,
-            help="run `maintainer verify` without --accept to look at it",
-        )
-    journal.accept(facts, record, reason=reason, by=getpass.getuser())
-    listed = ", ".join(map(str, record.unproven_versions))
-    note = ACCEPTED + "; ".join(
-        part
-        for part in (
-            f"the quarantine is lifted ({record.quarantined})" if record.quarantined else "",
-            f"version {listed} counts as proven" if listed else "",
-        )
-        if part
-    )
-    return replace(answer, quarantined=None, note=note)
 
 
 def verification_document(run: VerifyRun) -> dict[str, Any]:
@@ -298,46 +294,22 @@ def verification_from_json(text: str) -> VerifyRun:
     Raises:
         ValueError: It is something else.
     """
-    document = json.loads(text)
-    try:
-        tables = [{name: value for name, value in table.items() if name != "result"} for table in document["tables"]]
-        for table in tables:
-            if table["commit"] is not None:
-                table["commit"] = {name: value for name, value in table["commit"].items() if name != "result"}
-        return decode(
-            VerifyRun,
-            {
-                **{name: value for name, value in document.items() if name not in ("format_version", "counts")},
-                "tables": tables,
-            },
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"not the record of a verification: {error!r}") from error
+    return decode(VerifyRun, json.loads(text), ignore_unknown=True)
 
 
-def past_verifications(runs_dir: Path, *, most: int) -> Iterator[LedgerRow | tuple[Path, str]]:
-    """Read what `verify` found in the past, newest first; an unreadable record gives its path and the reason.
+def verification_rows(text: str) -> Iterator[LedgerRow]:
+    """Yield what the record of a verification says of each commit, the last first.
 
     A commit that changes data has a row only where something was found: no rows of it were compared.
 
     Raises:
-        EnvironmentUnfit: E641, the folder of runs cannot be listed.
+        ValueError: It is something else.
     """
-    with reading_runs(runs_dir):
-        folders = run_folders(runs_dir)[-most:]
-    for folder in reversed(folders):
-        path = folder.path / VERIFICATION_FILE
-        if not path.is_file():
-            continue
-        try:
-            run = verification_from_json(read_document(path))
-        except (OSError, ValueError) as error:
-            yield path, str(error)
-            continue
-        for table in reversed(run.tables):
-            commit = table.commit
-            if commit is not None and (commit.kind == "rewrite" or commit.result is not CheckResult.PROVEN):
-                yield _row(run, table, commit)
+    run = verification_from_json(text)
+    for table in reversed(run.tables):
+        commit = table.commit
+        if commit is not None and (commit.kind == "rewrite" or commit.result is not CheckResult.PROVEN):
+            yield _row(run, table, commit)
 
 
 def _row(run: VerifyRun, table: TableVerification, commit: CommitVerification) -> LedgerRow:

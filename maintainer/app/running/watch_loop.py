@@ -18,7 +18,7 @@ from maintainer.execution.table.tables_without_steps import problem_without_step
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.exit_codes import exit_code, gravest, plan_exit_code
-from maintainer.model.run.outcome import RunOutcome, TableStatus
+from maintainer.model.run.outcome import ENDED_WELL, RunOutcome, TableStatus
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
 FIRST_PAUSE_SECONDS = 60.0
@@ -28,8 +28,6 @@ PlanTables = Callable[[tuple[ResolvedPolicy, ...]], Plan]
 OnRefusal = Callable[[TablePlan], None]
 OnFailure = Callable[[Exception], None]
 ApplyPlan = Callable[[Plan], RunOutcome]
-
-_WELL = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +166,7 @@ class _Tables:
         for table in outcome.tables:
             name = table.ref.identifier
             self._codes[name] = exit_code(replace(outcome, tables=(table,)))
-            if table.status in _WELL:
+            if table.status in ENDED_WELL:
                 self.aside.clear(name)
             elif name in with_work and (table.status is not TableStatus.NOT_REACHED or not tried):
                 # Also where somebody else was first: no failure, and still no table to ask again at once. What others

@@ -13,12 +13,12 @@ from pathlib import Path
 from maintainer.app.selection.recorded_tables import CurrentTable, RecordedTable, current_tables, recorded_tables
 from maintainer.errors import ProjectError
 from maintainer.journal.memory.past_runs import PastRun, past_runs
-from maintainer.model.run.outcome import RunEnd, TableStatus
+from maintainer.model.run.outcome import ENDED_WELL, RunEnd, TableStatus
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.table_names import identity
 
-_ENDED_WELL = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING, TableStatus.UNSUPPORTED})
-"""Not for another try: a table that is not supported stays so, and what waits is meant to wait."""
+_NOT_AGAIN = ENDED_WELL | {TableStatus.UNSUPPORTED}
+"""Not for another try: a table that is not supported stays so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def left_undone(refs: Iterable[TableRef], runs_dir: Path) -> LeftUndone:
         undone: set[str] = set()
         for recorded, status in _ends(run):
             for table in _same(recorded, by_name, open_tables):
-                if open_tables.pop(table.ref.identifier, None) is not None and status not in _ENDED_WELL:
+                if open_tables.pop(table.ref.identifier, None) is not None and status not in _NOT_AGAIN:
                     undone.add(table.ref.identifier)
         if undone:
             still = run.outcome.end is RunEnd.RUNNING
@@ -165,7 +165,7 @@ def unfinished_tables(runs_dir: Path, run_id: str | None) -> Unfinished:
         if run_id is not None and folder.name != Path(run_id).name:
             continue
         if isinstance(run, PastRun):
-            return Unfinished(folder.name, tuple(table for table, status in _ends(run) if status not in _ENDED_WELL))
+            return Unfinished(folder.name, tuple(table for table, status in _ends(run) if status not in _NOT_AGAIN))
         raise ProjectError(
             f"the run cannot be read: {run[1]}",
             code="E643",

@@ -130,8 +130,6 @@ def choose(
         changed = cache(partial(modified_tables, project, options.since))  # git is asked once, and only if need be
         methods[Method.STATE] = lambda identifier, _value: identifier in changed() or identifier in broken
     if include.needs(Method.RESULT) or leave_out.needs(Method.RESULT):
-        from maintainer.app.selection.run_spec import ended_as  # planning is loaded only when it is asked for
-
         methods[Method.RESULT] = ended_as(tables, runs_dir_of(project.project, every_run=True))
     if look is Look.COMES:
         methods.update(dict.fromkeys(_BY_LOOKING, lambda _identifier, _value: True))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from maintainer.errors import ProjectError
-from maintainer.journal.folder.atomic_files import write_atomically
+from maintainer.journal.folder.atomic_files import write_atomically, writing
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.project_settings import LEDGER_POLICY
 from maintainer.policy.table_names import absolute_path, identity, table_ref
@@ -80,28 +80,29 @@ def inventory(
         key = next((key for key in keys if key in named), reached.get(place))
         if key is not None:
             met.add(key)
-            own = named[key]
-            entries[place] = Entry(own.ref, Care.MANAGED, tables[0].location, own.document.file)
-            continue
-        if project.ledger is not None and identity(project.ledger) in keys:
+            entries[place] = Entry(named[key].ref, Care.MANAGED, tables[0].location, named[key].document.file)
+        elif project.ledger is not None and identity(project.ledger) in keys:
             # It has a policy of its own, which a file of two lines would only take the place of.
             entries[place] = Entry(project.ledger, Care.MANAGED, tables[0].location, LEDGER_POLICY)
-            continue
-        by_name = min(tables, key=lambda table: table.table.is_path)
-        manager = next((rule for rule in map(project.manager_of, (table.table for table in tables)) if rule), None)
-        if manager is not None:
-            source = f"{manager.document.file}:{manager.line}"
-            managers = [rule for rule in project.match_rules_for(by_name.table) if rule.manages]
-            care = Care.BY_SIZE if all(rule.match.min_size_bytes for rule in managers) else Care.MANAGED
-            entries[place] = Entry(by_name.table, care, by_name.location, source)
-            continue
-        rules = project.match_rules_for(by_name.table)
-        care = Care.RULED if rules else Care.UNMANAGED
-        entries[place] = Entry(by_name.table, care, by_name.location, rules[-1].document.file if rules else None)
+        else:
+            entries[place] = _by_rules(project, tables)
     for key, own in named.items():
         if key not in met and not own.ref.is_path and whole_catalog:
             entries[key] = Entry(own.ref, Care.MISSING, None, own.document.file)
     return tuple(sorted(entries.values(), key=lambda entry: entry.table))
+
+
+def _by_rules(project: LoadedProject, tables: Sequence[LocatedTable]) -> Entry:
+    """Return the entry of a table that no file names, by the names under which it was found."""
+    by_name = min(tables, key=lambda table: table.table.is_path)
+    rules = project.match_rules_for(by_name.table)
+    manager = next((rule for rule in map(project.manager_of, (table.table for table in tables)) if rule), None)
+    if manager is None:
+        care, source = (Care.RULED, rules[-1].document.file) if rules else (Care.UNMANAGED, None)
+    else:
+        by_size = all(rule.match.min_size_bytes for rule in rules if rule.manages)
+        care, source = Care.BY_SIZE if by_size else Care.MANAGED, f"{manager.document.file}:{manager.line}"
+    return Entry(by_name.table, care, by_name.location, source)
 
 
 def located_at(location: str, root: Path) -> LocatedTable:
@@ -136,16 +137,9 @@ def write_stubs(root: Path, entries: Iterable[Entry]) -> tuple[Path, ...]:
         path = root / STUB_FOLDER / f"{name}.yml"
         if path.exists():
             continue
-        try:
+        with writing(path, "a policy"):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, stub(entry.table).encode("utf-8"))
-        except OSError as error:
-            raise ProjectError(
-                f"a policy cannot be written: {error.strerror or error}",
-                code="E640",
-                where=str(path),
-                help="make the folder policies/inventory writable",
-            ) from error
         written.append(path)
     return tuple(written)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from maintainer.app.project_folders import Project
-from maintainer.app.running.observers.extra_packages import require_extra
+from maintainer.app.running.observers.event_thread import require_extra
 from maintainer.errors import ProjectError
 
 if TYPE_CHECKING:

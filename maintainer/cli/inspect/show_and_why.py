@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -16,16 +15,14 @@ from maintainer.app.lookback.run_history import history_row
 from maintainer.app.lookback.table_history import hook_rows
 from maintainer.app.planning.plan_output import decisions_text
 from maintainer.app.project_folders import local_zone
-from maintainer.app.running.restore_files import UNDELETE_FILE
+from maintainer.app.running.restore_files import UNDELETE_FILE, undelete_rows
 from maintainer.app.running.verify_commits import VERIFICATION_FILE, verification_from_json, verification_json
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.status_look import auto_compact_of
-from maintainer.cli.context import CliContext, open_project, print_as, print_document
+from maintainer.cli.context import CliContext, open_project, print_as
 from maintainer.cli.options import ENGINE, TableName, output_option, spec_options
 from maintainer.errors import MaintainerError, ProjectError
-from maintainer.errors.foreign_text import visible_json
 from maintainer.journal.folder.atomic_files import read_document
-from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE, read_run
 from maintainer.journal.store.state_access import runs_dir_of
 from maintainer.model.plan.plan import Plan
@@ -126,12 +123,9 @@ def _show_hook(context: CliContext, run_id: str, output: str) -> None:
 
 def _show_undelete(context: CliContext, path: Path, output: str) -> None:
     text = _read(path)
-    if output == "json":
-        print_document(visible_json(text))
-        return
     with _checked(path, "not the record of an undelete"):
-        row = LedgerRow.from_document(json.loads(text)["step"])
-    click.echo(_history(context, [history_row(row)]), nl=False)
+        rows = [history_row(row) for row in undelete_rows(text)]
+    _show(output, "an undelete", json=lambda: text, text=lambda: _history(context, rows))
 
 
 def _history(context: CliContext, rows: Sequence[HistoryRow]) -> str:

@@ -144,9 +144,8 @@ def _state(project: Project, say: Callable[[str], None]) -> list[Check]:
 
 def _test_message(project: Project, say: Callable[[str], None]) -> list[Check]:
     """Send a message that somebody wants to see arrive: no address, or one that does not take it, is a failure."""
-    from maintainer.app.running.observers.event_thread import NOT_DELIVERED
+    from maintainer.app.running.observers.event_thread import NOT_DELIVERED, NotDelivered
     from maintainer.app.running.observers.observed_run import webhook_of
-    from maintainer.app.running.observers.webhook import NotDelivered
 
     webhook = webhook_of(project)
     if webhook is None:

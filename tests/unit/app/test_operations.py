@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -61,8 +62,8 @@ def test_a_session_that_is_dead_already() -> None:
 )
 def test_what_is_raised_within(error: Exception, expected: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
-    def opened(options: EngineOptions) -> Iterator[None]:
-        yield
+    def opened(options: EngineOptions) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(session_setting={}.get)
 
     monkeypatch.setattr(engine_access, "_open", opened)
     with pytest.raises(expected) as caught, open_engine():

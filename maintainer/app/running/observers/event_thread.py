@@ -12,9 +12,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from maintainer.errors import EnvironmentUnfit
 from maintainer.errors.foreign_text import without_secrets
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.progress import ProgressEvent, RunFinished, StepHeartbeat
@@ -26,6 +28,29 @@ CLOSE_SECONDS = 15.0
 """How long all observers together have at the end of a run."""
 
 NOT_DELIVERED = "E657"
+
+
+class NotDelivered(Exception):
+    """The server did not take what was sent; the text says why or how much, without its address."""
+
+
+def require_extra(extra: str, module: str, what: str) -> None:
+    """Check that a library is there.
+
+    Raises:
+        EnvironmentUnfit: E629, with the command that installs it.
+    """
+    try:
+        spec = find_spec(module)
+    except ModuleNotFoundError:  # of a package that the module lies in
+        spec = None
+    if spec is None:
+        raise EnvironmentUnfit(
+            f"{what} needs a package that is not installed",
+            code="E629",
+            found=f"missing: {module}",
+            help=f"pip install 'maintainer[{extra}]'",
+        )
 
 
 @dataclass(frozen=True, slots=True)

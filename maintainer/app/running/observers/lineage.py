@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from maintainer.app.running.observers.event_thread import ObservedRun
-from maintainer.app.running.observers.extra_packages import require_extra
+from maintainer.app.running.observers.event_thread import ObservedRun, require_extra
 from maintainer.model.plan.steps import REWRITE_KINDS
 from maintainer.model.product_version import __version__
 from maintainer.model.run.amounts import Amounts
@@ -176,19 +176,17 @@ class Lineage:
         after: dict[str, Any] = {}
         read: dict[str, Any] = {}
         written: dict[str, Any] = {}
+        version = partial(dataset_version_dataset.DatasetVersionDatasetFacet, producer=PRODUCER)
         if commits:
-            version = dataset_version_dataset.DatasetVersionDatasetFacet
-            before["version"] = version(str(commits[0].version - 1), producer=PRODUCER)
-            after["version"] = version(str(commits[-1].version), producer=PRODUCER)
+            before["version"] = version(str(commits[0].version - 1))
+            after["version"] = version(str(commits[-1].version))
             changes = lifecycle_state_change_dataset.LifecycleStateChange
             change = changes.OVERWRITE if rewrites else changes.ALTER
             after["lifecycleStateChange"] = lifecycle_state_change_dataset.LifecycleStateChangeDatasetFacet(
                 change, producer=PRODUCER
             )
-        elif step is not None and step.vacuum is not None and step.vacuum.version_after is not None:
-            after["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(
-                str(step.vacuum.version_after), producer=PRODUCER
-            )
+        elif step is not None and step.version_after is not None:
+            after["version"] = version(str(step.version_after))
         if commits and rewrites:
             proofs, done = [commit.proof for commit in commits], Amounts.of(commits)
             rows_read = None if None in proofs else sum(proof.read.rows for proof in proofs if proof is not None)

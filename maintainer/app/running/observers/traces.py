@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from maintainer.app.running.observers.event_thread import ObservedRun
-from maintainer.app.running.observers.extra_packages import require_extra
+from maintainer.app.running.observers.event_thread import NotDelivered, ObservedRun, require_extra
 from maintainer.model.product_version import __version__
 from maintainer.model.run.amounts import Amounts, proofs_of
 from maintainer.model.run.exit_codes import exit_code
@@ -38,10 +37,6 @@ Attributes = dict[str, str | int | float | bool | Sequence[str]]
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _FAILED_STEPS = frozenset({StepStatus.FAILED, StepStatus.VERIFY_FAILED, StepStatus.UNKNOWN, StepStatus.INCOMPLETE})
 _FAILED_TABLES = frozenset({TableStatus.FAILED, TableStatus.VERIFY_FAILED})
-
-
-class NotDelivered(Exception):
-    """The server did not take spans; the text says how many."""
 
 
 def traces_endpoint(environ: Mapping[str, str]) -> str | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from http.client import HTTPException, HTTPMessage
 from typing import IO, Any
 
+from maintainer.app.running.observers.event_thread import NotDelivered
 from maintainer.errors import ExitCode
 from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import exit_code
@@ -29,10 +30,6 @@ MAX_QUARANTINES = 20
 
 _NO_FAILURE = frozenset({ExitCode.OK, ExitCode.INTERRUPTED, ExitCode.TERMINATED})
 _WORTH_ANOTHER_TRY = frozenset({408, 425, 429, 500, 502, 503, 504})
-
-
-class NotDelivered(Exception):
-    """The server did not take a message; the text says why, without the address."""
 
 
 class Webhook:

@@ -141,7 +141,7 @@ def test_a_receiver_that_is_down_or_slow_holds_the_run_within_a_bound(
 
 
 def test_without_the_package_it_is_said_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("maintainer.app.running.observers.extra_packages.find_spec", lambda name: None)
+    monkeypatch.setattr("maintainer.app.running.observers.event_thread.find_spec", lambda name: None)
     (problem,) = observed(tmp_path, monkeypatch, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"})
     assert (problem.code, problem.help) == ("E629", "pip install 'maintainer[otel]'")
 

@@ -14,9 +14,9 @@ import pytest
 
 from maintainer.app.project_folders import Project
 from maintainer.app.running.observers import webhook
-from maintainer.app.running.observers.event_thread import EventThread
+from maintainer.app.running.observers.event_thread import EventThread, NotDelivered
 from maintainer.app.running.observers.observed_run import observed_run
-from maintainer.app.running.observers.webhook import MAX_QUARANTINES, NotDelivered, Webhook
+from maintainer.app.running.observers.webhook import MAX_QUARANTINES, Webhook
 from maintainer.app.running.run_listener import RunListener
 from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import Plan, Problem
