@@ -4,9 +4,16 @@ The server is versitygw on loopback (`make stores` builds it). Before it, each m
 own: 20 ms for each request and 10 MB/s (``process_relay``). All of them share the processors of the one real machine:
 where these are the bound, and not the ways, seconds say nothing of a cluster, and the driver's own figures do.
 
-The driver's CPU is that of its Python and of its JVM. What of it goes into reading, writing and proving bins is
-measured in runs of one table at a time (``--alone-tables``), as the CPU of both processes while they do that; the first
-table, within which the JVM starts, is left out.
+The driver's CPU is that of its Python and of its JVM, start and commits included. What of it goes into reading, writing
+and proving bins is, with executors, that of the run's own threads:
+
+* of Python, the threads of tables while they ask for bins and judge the answers, those of the jobs, and the one that
+  takes answers;
+* of the JVM, the threads of the jobs and all of Spark's own: scheduler, messages, results, files for executors;
+* of Java's compilers and collector, the part that these are of the JVM's other CPU.
+
+Of one driver alone it is the CPU of both processes while bins are written and proven in a run of one table at a time
+(``--alone-tables``): its libraries have threads of their own. The first table, in which the JVM starts, is left out.
 
     python benchmarks/executors.py --tables 40 --out benchmarks/results/executors.md
 """
@@ -21,12 +28,12 @@ import sys
 import tempfile
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,11 +57,20 @@ MASTERS = {
     "1 executor": "local-cluster[1,1,1024]",
     "2 executors": "local-cluster[2,1,1024]",
     "4 executors": "local-cluster[4,1,1024]",
+    "standalone master, 1 worker": STANDALONE,
     "standalone master, 2 workers": STANDALONE,
+    "standalone master, 4 workers": STANDALONE,
 }
 PYTHON, JVM, EXECUTORS = "driver's Python", "driver's JVM", "executors"
 BY_BINS = ("write_bins", "prove_rewrite")
 """What of the driver reads, writes and proves bins, or lets executors do it."""
+COMPILERS = ("C1 CompilerThre", "C2 CompilerThre", "GC Thread", "G1 ", "VM Thread", "Sweeper thread", "VM Periodic")
+SPARKS = (
+    "dag-scheduler", "dispatcher", "task-result", "rpc-", "netty", "shuffle", "block-manager", "driver-heartb",
+    "heartbeat", "context-cleaner", "Spark", "spark", "broadcast", "files-", "map-output", "element-track", "serve",
+    "appclient", "executor-", "kill-executor", "task-scheduler", "Timer-", "task-starvation",
+)  # fmt: skip
+"""How the names of the JVM's threads begin, as far as Linux keeps them."""
 
 
 @dataclass(slots=True)
@@ -66,7 +82,10 @@ class Ran:
     seconds: float = 0.0
     cpu_seconds: dict[str, float] = field(default_factory=dict)
     peak_bytes: dict[str, int] = field(default_factory=dict)
-    cpu_of_bins: float = 0.0
+    of_threads: dict[int, tuple[str, float]] = field(default_factory=dict)
+    """Of the driver's JVM: name and CPU."""
+    spent: dict[str, float] = field(default_factory=dict)
+    """What ``run_arm`` wrote down."""
     jobs: int = 0
     passed: Passed = field(default_factory=lambda: Passed(0))
 
@@ -74,6 +93,24 @@ class Ran:
     def driver_cpu(self) -> float:
         """Of the driver in all."""
         return sum(seconds for kind, seconds in self.cpu_seconds.items() if kind.startswith("driver"))
+
+    @property
+    def of_bins(self) -> dict[str, float]:
+        """Seconds of the driver's CPU for bins, a table, and what they are of."""
+        if self.master == "one driver alone":
+            return {"both processes": self.spent["windows"] / max(1, self.spent["measured"])}
+        compilers, sparks, others = 0.0, 0.0, 0.0
+        for name, seconds in self.of_threads.values():
+            if name.startswith(COMPILERS):
+                compilers += seconds
+            elif name.startswith(SPARKS):
+                sparks += seconds
+            else:
+                others += seconds
+        own = sparks + self.spent["jvm's jobs"]
+        parts = {"Python": self.spent["python"], "jobs": self.spent["jvm's jobs"], "Spark": sparks}
+        parts["compilers"] = compilers * own / max(sparks + others, 0.01)
+        return {name: seconds / self.tables for name, seconds in parts.items()}
 
 
 def cpu_of(process: int) -> tuple[float, int]:
@@ -116,6 +153,15 @@ def kind_of(process: int, driver: int) -> str:
     return JVM if b"SparkSubmit" in command else EXECUTORS
 
 
+def threads_of(process: int) -> Iterator[tuple[int, tuple[str, float]]]:
+    """Yield the threads of a process, with name and CPU."""
+    for folder in Path(f"/proc/{process}/task").iterdir():
+        with suppress(OSError):
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            name = (folder / "comm").read_text().rstrip("\n")
+            yield int(folder.name), (name, (int(fields[11]) + int(fields[12])) / TICKS)
+
+
 @contextmanager
 def watched(ran: Ran, driver: int, others: Sequence[int]) -> Iterator[None]:
     """Take the CPU and the peaks of a driver and of executors for the time of a block."""
@@ -128,6 +174,9 @@ def watched(ran: Ran, driver: int, others: Sequence[int]) -> Iterator[None]:
                     kinds[process] = kind_of(process, driver) or kinds.get(process, "")  # a script becomes its JVM
                     cpu[process] = seconds
                     peaks[process] = max(peaks.get(process, 0), peak_bytes(process))
+                    if kinds[process] == JVM:
+                        with suppress(OSError):
+                            ran.of_threads.update(threads_of(process))
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
@@ -194,7 +243,7 @@ def run(bench: StoreBench, lake: Path, name: str, ways: tuple[float, float], tab
         }  # fmt: skip
         master, workers = MASTERS[name], list[int]()
         if master == STANDALONE:
-            master, workers = stack.enter_context(standalone(home, env, 2))
+            master, workers = stack.enter_context(standalone(home, env, int(name.split()[-2])))
         ran.passed = stack.enter_context(process_relay(bench.port, *ways))
         files = {f"policies/{one}.yml": f"table: s3://{BUCKET}/{prefix}/{one}\n{POLICY}\n" for one in names}
         settings = SETTINGS.format(url=f"http://127.0.0.1:{ran.passed.port}")
@@ -214,9 +263,18 @@ def run(bench: StoreBench, lake: Path, name: str, ways: tuple[float, float], tab
         if process.returncode:
             raise SystemExit(f"{name} ended with exit code {process.returncode}:\n{output[-2000:]}\n{errors[-3000:]}")
         _check_spread(name, json.loads(output))
-        ran.cpu_of_bins = json.loads(taken.read_text())
+        ran.spent = json.loads(taken.read_text())
     bench.remove(prefix)
-    progress(f"{name}, {ran.tables} tables, -j {jobs}: {ran.seconds:.1f} s, {ran.cpu_seconds}, {ran.passed.ways}")
+    progress(f"{name}, {ran.tables} tables, -j {jobs}: {ran.seconds:.1f} s, {ran.cpu_seconds}, {ran.peak_bytes}")
+    progress(f"{ran.passed.ways}, {ran.spent}, {ran.of_bins}")
+    by_name = defaultdict[str, float](float)
+    for thread, seconds in ran.of_threads.values():
+        by_name[thread.rstrip("0123456789-")] += seconds
+    progress(
+        ", ".join(
+            f"{thread}: {seconds:.1f}" for thread, seconds in sorted(by_name.items(), key=lambda named: -named[1])[:24]
+        )
+    )
     return ran
 
 
@@ -232,27 +290,53 @@ def _check_spread(name: str, results: dict[str, Any]) -> None:
 
 
 def run_arm(taken: Path, arguments: list[str]) -> int:
-    """Run ``maintainer`` in this process, and write down the CPU of the driver while it is busy with bins."""
+    """Run ``maintainer`` in this process, and write down the CPU of the driver for bins."""
     from maintainer.cli.main import run
     from maintainer.delta.engine import table_engine
+    from maintainer.delta.rewrite.executors.shared_jobs import SharedJobs
 
-    spent: dict[str, list[float]] = {name: [] for name in BY_BINS}
+    adding, spent = threading.Lock(), defaultdict[str, float](float)
+    windows: dict[str, list[float]] = {name: [] for name in BY_BINS}
+
+    def add(name: str, seconds: float) -> None:
+        with adding:
+            spent[name] += seconds
 
     def measured(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def called(*of_job: Any) -> Any:  # noqa: ANN401
-            before = _driver_cpu()
+            before, own = _driver_cpu(), time.thread_time()
             try:
                 return function(*of_job)
             finally:
-                spent[name].append(_driver_cpu() - before)
+                windows[name].append(_driver_cpu() - before)
+                add("python", time.thread_time() - own)
 
         return called
 
+    run_job = SharedJobs._run
+
+    def job_run(jobs: SharedJobs, context: Any, job: Any) -> None:  # noqa: ANN401
+        own = time.thread_time()
+        threads = context._jvm.java.lang.management.ManagementFactory.getThreadMXBean()
+        before = threads.getCurrentThreadCpuTime()
+        run_job(jobs, context, job)
+        add("jvm's jobs", (threads.getCurrentThreadCpuTime() - before) / 1e9)
+        add("python", time.thread_time() - own)
+        add("jobs", 1)
+        add("tasks", len(job.bins))
+        for thread in threading.enumerate():
+            if "serve_forever" in thread.name and thread.native_id is not None:
+                spent["answers"] = dict(threads_of(os.getpid()))[thread.native_id][1]
+
     for name in BY_BINS:
         setattr(table_engine, name, measured(name, getattr(table_engine, name)))
+    SharedJobs._run = job_run  # type: ignore[method-assign, assignment]
     code = run(arguments)
+    spent["python"] += spent["answers"]
     # Within the first table the JVM and the executors start.
-    taken.write_text(json.dumps(sum(fmean(each[1:] or each) for each in spent.values())), encoding="utf-8")
+    spent["windows"] = sum(sum(each[1:]) for each in windows.values())
+    spent["measured"] = len(windows[BY_BINS[0]]) - 1
+    taken.write_text(json.dumps(spent), encoding="utf-8")
     return code
 
 
@@ -262,7 +346,7 @@ def _driver_cpu(jvms: list[int] = []) -> float:  # noqa: B006 (found once: a loo
     return time.process_time() + sum(cpu_of(one)[0] for one in jvms)
 
 
-def render(rows: Sequence[Ran], alone: Sequence[Ran], lake_bytes: int, options: argparse.Namespace) -> str:
+def render(rows: Sequence[Ran], alone: Ran, lake_bytes: int, options: argparse.Namespace) -> str:
     """Return the report as Markdown."""
     base = rows[0]
     lines = [
@@ -286,12 +370,15 @@ def render(rows: Sequence[Ran], alone: Sequence[Ran], lake_bytes: int, options: 
             f"| {own / whole:.1%} | {ran.passed.total('requests', of_driver=True):,}, "
             f"{ran.passed.total('requests', of_driver=False):,} |"
         )
-    lines += ["", f"One table at a time, {options.alone_tables} tables:", ""]
-    lines += ["| | driver's CPU for bins, a table | of one driver's | driver's CPU in all |", "|" + "---|" * 4]
-    for ran in alone:
+    whole_bins = sum(alone.of_bins.values())
+    lines += ["", "| | driver's CPU for bins, a table | of one driver's | of it | bins a job |", "|" + "---|" * 5]
+    for ran in (alone, *rows[1:]):
+        parts, spent = ran.of_bins, ran.spent
         lines.append(
-            f"| {ran.master} | {1000 * ran.cpu_of_bins:.0f} ms | {ran.cpu_of_bins / alone[0].cpu_of_bins:.1%} "
-            f"| {ran.driver_cpu:.1f} s |"
+            f"| {ran.master}{', one table at a time' * (ran is alone)} | {1000 * sum(parts.values()):.0f} ms "
+            f"| {sum(parts.values()) / whole_bins:.1%} "
+            f"| {', '.join(f'{name} {1000 * seconds:.1f}' for name, seconds in parts.items())} ms "
+            f"| {spent.get('tasks', 0) / max(1, spent.get('jobs', 0)):.1f} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -305,7 +392,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=small_tables.ROWS_A_FILE)
     parser.add_argument("--delay-ms", type=float, default=20.0)
     parser.add_argument("--rate", type=float, default=10.0, help="MB/s of each machine")
-    parser.add_argument("--jobs", type=int, default=8)
+    parser.add_argument("--jobs", type=int, default=16)
     parser.add_argument("--master", action="append", choices=MASTERS, help="beside the driver alone; more than once")
     parser.add_argument("--out", type=Path, help="write the report here as well")
     parser.add_argument("--seed", type=int, default=20261129)
@@ -326,7 +413,7 @@ def main() -> None:
         lake_bytes = sum(path.stat().st_size for path in lake.rglob("*.parquet"))
         bench.warm_up()
         rows = [run(bench, lake, name, ways, None, options.jobs) for name in chosen]
-        alone = [run(bench, lake, name, ways, options.alone_tables, 1) for name in chosen[:2]]
+        alone = run(bench, lake, first, ways, options.alone_tables, 1)
     report = render(rows, alone, lake_bytes, options)
     print(report)
     if options.out:

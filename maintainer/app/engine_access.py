@@ -215,7 +215,7 @@ def _open_classic(options: EngineOptions) -> Iterator[OpenedEngine]:
     from maintainer.delta.engine.hadoop_requests import HadoopRequests
     from maintainer.delta.engine.ledger_table import LedgerTable
     from maintainer.delta.engine.table_engine import DeltaEngine
-    from maintainer.delta.rewrite.executor_bins import Executors
+    from maintainer.delta.rewrite.executors.executor_bins import Executors
     from maintainer.delta.spark.spark_session import lend_session, open_session, worker_session
     from maintainer.delta.storage.fetched_files import SCRATCH_ROOM
 

@@ -47,8 +47,8 @@ class MaintainerError(Exception):
     exit_code: ClassVar[ExitCode] = ExitCode.FINDINGS
     left_over: tuple[str, ...] = ()
     """Files that were written, not committed, and could not be removed."""
-    may_write_yet: bool = False
-    """Whether somebody may still write files that nobody will commit."""
+    late_paths: tuple[str, ...] = ()
+    """Files that attempts for which nobody waits may yet write, and nobody commits."""
 
     def __init__(
         self,

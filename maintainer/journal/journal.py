@@ -176,7 +176,7 @@ class Journal:
             FolderUnwritable: E651. The next run looks for the files once more.
         """
         place = (writing.table, writing.table_id, writing.location)
-        event = WrittenOff(self.now_ms(), *place, writing.run_id, writing.step_id, writing.batch)
+        event = WrittenOff(self.now_ms(), *place, writing.run_id, writing.step_id, writing.batch, writing.paths)
         if writing.run_id == self.run_id:
             self.record(event)
         else:

@@ -14,12 +14,12 @@ import pyspark
 import pytest
 
 from tests.support.tables.sick_tables import make_table, rows_and_files
-from tests.support.writers.executor_faults import plant
+from tests.support.writers.executor_faults import jobs_of, plant
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLES = ("again", "clean", "forged", "full", "killed", "lost")
+TABLES = ("again", "clean", "forged", "full", "killed", "lost", "slow")
 
 
 def spark_home(folder: Path) -> Path:
@@ -38,14 +38,16 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "maintainer.yml").write_text(f"version: 1\n{checks}", encoding="utf-8")
     for name in TABLES:
         make_table(tmp_path / "lake" / name, 4)
-        (tmp_path / "policies" / f"{name}.yml").write_text(f"version: 1\ntable: ./lake/{name}\n", encoding="utf-8")
+        limit = "limits: {timeout: 90s}\n" if name == "slow" else ""
+        policy = f"version: 1\ntable: ./lake/{name}\n{limit}"
+        (tmp_path / "policies" / f"{name}.yml").write_text(policy, encoding="utf-8")
     return tmp_path
 
 
 def apply(project: Path, home: Path, *options: str, **environment: str) -> tuple[int, dict[str, Any], str]:
     """``maintainer apply`` on two executors; returns the exit code, the results by table, and what was said."""
     sizes = ("--conf", "spark.executor.memory=600m", "--conf", "spark.driver.memory=1g")
-    command = (sys.executable, "-m", "maintainer", "apply", "--yes", "-j", "1", "-o", "json", *sizes, *options)
+    command = (sys.executable, "-m", "maintainer", "apply", "--yes", "-j", "7", "-o", "json", *sizes, *options)
     variables = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
     ran = subprocess.run(
         command, cwd=project, capture_output=True, text=True, timeout=580, env={**variables, **environment}, check=False
@@ -70,19 +72,23 @@ def strays(table: Path) -> set[str]:
 
 
 def test_each_fault_costs_its_bin_and_no_row_and_leaves_no_file(project: Path, tmp_path: Path) -> None:
-    home = spark_home(tmp_path / "spark")
-    path = os.pathsep.join([str(plant(tmp_path / "faults")), str(ROOT)])
+    """All bins in one job: one kills its executor, one its worker each time, one never ends, one finds a full disk."""
+    home, faults = spark_home(tmp_path / "spark"), plant(tmp_path / "faults", len(TABLES))
+    path = os.pathsep.join([str(faults), str(ROOT)])
     lake = project / "lake"
     code, tables, said = apply(project, home, "--master", "local-cluster[2,1,1024]", PYTHONPATH=path)
     assert code == 5, said
     assert {name: table["status"] for name, table in tables.items()} == {
-        **dict.fromkeys(TABLES, "done"), "forged": "verify_failed",
+        **dict.fromkeys(TABLES, "done"), "forged": "verify_failed", "slow": "failed",
     }, said  # fmt: skip
+    assert jobs_of(faults)[0] == len(TABLES)
+    assert set(jobs_of(faults)[1:]) == {1}, "what the lost one's job did not answer goes alone"
+    assert tables["slow"]["steps"][-1]["error"]["code"] == "C711"
     assert tables["forged"]["steps"][-1]["error"]["code"] == "V501"
     assert {name: rows_and_files(lake / name) for name in TABLES} == {
-        **dict.fromkeys(TABLES, (list(range(40)), 1)), "forged": (list(range(40)), 4),
+        **dict.fromkeys(TABLES, (list(range(40)), 1)), **dict.fromkeys(("forged", "slow"), (list(range(40)), 4)),
     }  # fmt: skip
-    used = {name: lanes(tables[name]) for name in TABLES if name != "forged"}
+    used = {name: lanes(tables[name]) for name in TABLES if name not in ("forged", "slow")}
     for name in ("again", "clean", "killed"):
         ((lane, prover, reason),) = used[name]
         assert (lane, prover, reason.endswith("; on an executor")) == ("local", "DuckDB", True), name
@@ -91,8 +97,9 @@ def test_each_fault_costs_its_bin_and_no_row_and_leaves_no_file(project: Path, t
     assert full[::2] == ("spark", "an executor could not write it: [Errno 28] No space left on device")
     for name in ("again", "killed"):
         (live,) = deltalake.DeltaTable(str(lake / name)).file_uris()
-        assert "-a1-c000." in live, "the second attempt counts, under a name of its own"
-    assert {name: strays(lake / name) for name in TABLES} == {name: set() for name in TABLES}
+        assert "-a0-" not in live, "a later attempt counts, under a name of its own"
+    left = {name: strays(lake / name) for name in TABLES}
+    assert {name for name in TABLES if left[name]} <= {"slow"}, "its attempt may end after it was given up"
 
     # An attempt that nobody waits for any more writes after all: the next run finds it by its recorded name alone.
     (commit,) = tables["lost"]["steps"][0]["commits"]
@@ -100,8 +107,11 @@ def test_each_fault_costs_its_bin_and_no_row_and_leaves_no_file(project: Path, t
     late = lake / "lost" / commit["late_paths"][0]
     for path in (late, bystander := late.with_name(f"{late.name}.of-somebody-else.parquet")):
         path.write_bytes(b"late")
-    code, tables, said = apply(project, Path(pyspark.__file__).parent, "--master", "local[2]", "-s", "lake/lost")
+    code, tables, said = apply(
+        project, Path(pyspark.__file__).parent, "--master", "local[2]", "-s", "lake/lost", "-s", "lake/slow"
+    )
     assert (code, tables["lost"]["status"], strays(lake / "lost")) == (0, "up_to_date", {bystander.name}), said
+    assert (tables["slow"]["status"], strays(lake / "slow")) == ("done", set())
     events = "".join(path.read_text(encoding="utf-8") for path in project.glob(".maintainer/runs/*/events.jsonl"))
     assert f"wrote is gone: 1 file, such as {late.name}" in events
     bystander.unlink()

@@ -17,7 +17,7 @@ from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.rewrite.bin_writer import write_bins
 from maintainer.delta.rewrite.commit.rewrite_commit import commit_rewrite
-from maintainer.delta.rewrite.executor_bins import Executors, SpreadBins
+from maintainer.delta.rewrite.executors.executor_bins import Executors, SpreadBins
 from maintainer.delta.rewrite.rewrite_job import RewriteJob, RewriteTimings
 from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
 from maintainer.delta.rewrite.unfinished_files import (

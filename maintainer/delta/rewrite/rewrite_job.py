@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from maintainer.delta.rewrite.commit.carried_deletes import Carried
-    from maintainer.delta.rewrite.executor_bins import SpreadBins
+    from maintainer.delta.rewrite.executors.executor_bins import SpreadBins
 
 _LOG = logging.getLogger(__name__)
 
@@ -193,7 +193,7 @@ class RewriteJob:
             if not self.is_kept:
                 self.discard()
             if isinstance(error, MaintainerError) and self.spread is not None:
-                error.may_write_yet = bool(self.spread.other_paths)
+                error.late_paths = tuple(self.spread.other_paths)
             if isinstance(error, MaintainerError) and self.left_over:
                 error.left_over = self.left_over
                 named = ", ".join(self.left_over[:MAX_LEFT_OVER_NAMED])

@@ -65,7 +65,7 @@ def start_conf(
     user = options.conf_map
     settings = {**defaults, **user}
     master = options.master or user.get("spark.master") or defaults.get("spark.master") or DEFAULT_MASTER
-    quick = is_one_process(master) and not options.long_work
+    quick = not options.long_work
     conf = {
         _DELTA_ALONE[0]: settings.get(_DELTA_ALONE[0], DELTA_CATALOG),
         "spark.sql.session.timeZone": "UTC",

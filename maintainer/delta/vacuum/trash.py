@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -49,23 +48,19 @@ class TrashedFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What one run moved. The files of one that is written are gone through once."""
+    """What one run moved."""
 
     run_id: str
     location: str
     table_id: str
     keep_until_ms: int
-    files: Iterable[TrashedFile]
+    files: tuple[TrashedFile, ...]
 
     def to_bytes(self) -> bytes:
         """As JSON."""
+        files = [[file.path, file.size_bytes, file.modification_time_ms] for file in self.files]
         document = {"run": self.run_id, "location": self.location, "table_id": self.table_id}
-        written = io.BytesIO()
-        written.write(json.dumps({**document, "keep_until_ms": self.keep_until_ms}).encode()[:-1] + b', "files": [')
-        for number, file in enumerate(self.files):
-            fields = [file.path, file.size_bytes, file.modification_time_ms]
-            written.write(b", " * bool(number) + json.dumps(fields).encode())
-        return written.getvalue() + b"]}"
+        return json.dumps({**document, "keep_until_ms": self.keep_until_ms, "files": files}).encode()
 
     @staticmethod
     def from_bytes(data: bytes) -> Manifest | None:

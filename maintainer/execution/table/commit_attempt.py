@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from maintainer.errors import (
@@ -159,7 +159,7 @@ class CommitAttempt:
 def recorded_writing(
     worker: TableWorker, work: StepWork, facts: TableFacts, number: int, partitions: Iterable[PartitionValues]
 ) -> Iterator[None]:
-    """Record that a batch's files are written within the block; and, where it fails, that they were removed.
+    """Record that a batch's files are written within the block; where it fails, what of them is gone or may come late.
 
     Raises:
         FolderUnwritable: E651, before anything was written, or after all of it was removed.
@@ -171,7 +171,9 @@ def recorded_writing(
     try:
         yield
     except MaintainerError as error:
+        if error.late_paths:
+            journal.record(replace(writing, partitions=(), paths=error.late_paths))
         # Where the engine is gone, nobody could remove anything.
-        if not (error.left_over or error.may_write_yet or isinstance(error, EngineGone)):
+        if not (error.left_over or isinstance(error, EngineGone)):
             journal.written_off(writing)
         raise

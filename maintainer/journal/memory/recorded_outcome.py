@@ -65,8 +65,8 @@ class StepRecord:
 
     started_at_ms: int
     last_at_ms: int
-    writings: dict[int, Writing] = field(default_factory=dict)
-    """What it began to write, and neither tried to commit nor removed; and what may come late of what was committed."""
+    writings: dict[tuple[int, tuple[str, ...]], Writing] = field(default_factory=dict)
+    """By batch and names: what it began to write, and neither tried to commit nor removed; and what may come late."""
     intents: dict[int, Intent] = field(default_factory=dict)
     fates: dict[int, Result] = field(default_factory=dict)
     num_deleted: int | None = None
@@ -82,12 +82,12 @@ class StepRecord:
             if isinstance(event, Verified):
                 self.assertions.extend(event.assertions)
         match event:
-            case Writing(batch=batch):
-                self.writings[batch] = event
-            case WrittenOff(batch=batch):
-                self.writings.pop(batch, None)
+            case Writing(batch=batch, paths=paths):
+                self.writings[batch, paths] = event
+            case WrittenOff(batch=batch, paths=paths):
+                self.writings.pop((batch, paths), None)
             case Intent(stamp=stamp):
-                self.writings.pop(stamp.batch, None)
+                self.writings.pop((stamp.batch, ()), None)
                 self.intents[stamp.batch] = event
                 self.fates.pop(stamp.batch, None)
             case Result(stamp=stamp, fate=fate) if fate is not Fate.UNKNOWN or stamp.batch not in self.fates:
@@ -96,7 +96,7 @@ class StepRecord:
                     case CommitReceipt(late_paths=(_, *_) as paths):
                         place = (event.at_ms, event.table, event.table_id, event.location)
                         of_batch = (stamp.run_id, stamp.step_id, stamp.batch)
-                        self.writings[stamp.batch] = Writing(*place, *of_batch, (), paths)
+                        self.writings[stamp.batch, paths] = Writing(*place, *of_batch, (), paths)
             case Deleting(num_deleted=num_deleted):
                 self.num_deleted = max(self.num_deleted or 0, num_deleted)
             case Turned(turn=turn):

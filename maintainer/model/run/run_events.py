@@ -110,7 +110,7 @@ class TableEvent(OfTable):
 class Writing(TableEvent):
     """A rewrite begins to write the files of a batch, into these partitions. Recorded before the first one.
 
-    With ``paths`` the batch was committed, and attempts that do not count may have written these and no others.
+    With ``paths`` it has ended, and attempts that do not count may have written these and no others.
     """
 
     run_id: str
@@ -122,11 +122,12 @@ class Writing(TableEvent):
 
 @dataclass(frozen=True, slots=True)
 class WrittenOff(TableEvent):
-    """What was written is gone; ``by`` is the later run that removed it."""
+    """What was written is gone: ``paths``, or all that the batch wrote; ``by`` is the later run that removed it."""
 
     run_id: str
     step_id: str
     batch: int
+    paths: tuple[str, ...] = ()
     by: str | None = None
 
 

@@ -1,7 +1,7 @@
-"""Faults of bins that executors write, by the name of a table: planted in the Python of executors, and nowhere else.
+"""Faults of bins that executors write, by the name of a table: planted in the Python of executors.
 
 ``plant`` makes a folder for ``PYTHONPATH`` whose ``sitecustomize`` changes the module of the tasks as it is imported
-there; the driver's Python leaves it alone.
+there. In the driver's Python it holds bins back until so many of them wait, and writes down how many each job has.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from pathlib import Path
 SITECUSTOMIZE = '''
 import importlib.abc, importlib.util, os, signal, sys, time
 
-MODULE = "maintainer.delta.rewrite.executor_bins"
+TASKS = "maintainer.delta.rewrite.executors.executor_tasks"
+JOBS = "maintainer.delta.rewrite.executors.shared_jobs"
+FOLDER = os.path.dirname(__file__)
 
 
 def executor_of(process):
@@ -48,34 +50,62 @@ def plant(module):
             time.sleep(60)
         if work.where.endswith("/again") and attempt == 0 or work.where.endswith("/lost"):
             os._exit(3)
+        if work.where.endswith("/slow"):
+            time.sleep(500)
         return found
 
     local_lane.write_local, module.write_in_process, module._answer = local, in_process, answered
 
 
+def gather(module):
+    with open(os.path.join(FOLDER, "together")) as file:
+        together = int(file.read())
+    send, run = module.SharedJobs._send, module.SharedJobs._run
+
+    def sent(jobs, context):
+        if jobs._jobs or jobs._sent or len(jobs._waiting) >= together or gather.done:
+            gather.done = True
+            send(jobs, context)
+
+    def ran(jobs, context, job):
+        with open(os.path.join(FOLDER, "jobs"), "a") as file:
+            file.write(f"{len(job.bins)}\\n")
+        run(jobs, context, job)
+
+    module.SharedJobs._send, module.SharedJobs._run = sent, ran
+
+
+gather.done = False
+PLANTED = {TASKS: plant} if "pyspark.daemon" in sys.orig_argv else {JOBS: gather}
+
+
 class Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if name != MODULE:
+        if (planted := PLANTED.pop(name, None)) is None:
             return None
-        sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         execute = spec.loader.exec_module
 
         def executed(module):
             execute(module)
-            plant(module)
+            planted(module)
 
         spec.loader.exec_module = executed
         return spec
 
 
-if "pyspark.daemon" in sys.orig_argv:
-    sys.meta_path.insert(0, Finder())
+sys.meta_path.insert(0, Finder())
 '''
 
 
-def plant(folder: Path) -> Path:
-    """Write the module that plants the faults, and return its folder."""
+def plant(folder: Path, together: int) -> Path:
+    """Write the module that plants the faults and waits for so many bins, and return its folder."""
     folder.mkdir()
+    (folder / "together").write_text(str(together), encoding="utf-8")
     (folder / "sitecustomize.py").write_text(SITECUSTOMIZE, encoding="utf-8")
     return folder
+
+
+def jobs_of(folder: Path) -> list[int]:
+    """How many bins each job had."""
+    return [int(line) for line in (folder / "jobs").read_text(encoding="utf-8").split()]

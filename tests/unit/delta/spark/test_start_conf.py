@@ -205,9 +205,10 @@ def test_a_short_run_starts_fast_and_a_long_one_compiles(tmp_path: Path) -> None
     own = java_options(("spark.driver.extraJavaOptions", "-XX:ReservedCodeCacheSize=99m"))
     assert own.count("ReservedCodeCacheSize") == 1
     assert '"-XX:SharedArchiveFile=/a b"' in java_options()
-    for options in (java_options(long_work=True), java_options(master="spark://host:7077")):
-        assert "-XX:TieredStopAtLevel" not in options
-        assert "-XX:+UseSerialGC" not in options
+    # Executors have options of their own: the driver's JVM plans and commits there, and reads no rows.
+    assert "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" in java_options(master="spark://host:7077")
+    assert "-XX:TieredStopAtLevel" not in java_options(long_work=True)
+    assert "-XX:+UseSerialGC" not in java_options(long_work=True)
     # A JVM with two collectors does not start.
     assert "-XX:+UseSerialGC" not in java_options((JAVA_OPTIONS, "-XX:+UseParallelGC"))
     assert java_options((JAVA_OPTIONS, "-XX:+UseParallelGC")).endswith(" -XX:+UseParallelGC")

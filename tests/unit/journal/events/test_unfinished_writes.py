@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.errors import CommitNotLanded, EngineGone, MaintainerError
+from maintainer.errors import CommitConflict, CommitNotLanded, EngineGone, MaintainerError
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.events.event_log import EVENTS_FILE, read_events
@@ -89,21 +89,29 @@ def test_what_an_attempt_may_write_after_its_batch_was_committed_is_looked_for_o
     assert len(lake.looked_for) == 1
 
 
-@pytest.mark.parametrize("may_write_yet", [False, True])
-def test_where_an_attempt_may_write_yet_the_next_run_looks_for_what_a_failure_removed(
-    tmp_path: Path, may_write_yet: bool
+@pytest.mark.parametrize("conflicts", [False, True])
+@pytest.mark.parametrize("station", ["write", "commit"])
+def test_what_an_attempt_may_write_after_its_batch_failed_is_looked_for_once_by_its_names(
+    tmp_path: Path, station: str, conflicts: bool
 ) -> None:
-    lake, runs = FakeLake(), tmp_path / "runs"
+    """Also where the commit was tried, and where a second try of the batch in the same run commits other files."""
+    lake, runs, late = FakeLake(), tmp_path / "runs", ("part-x-a0-c000", "part-x-a1-c000")
     table = lake.table("a", (1, 2), (3,))
 
     def fails(at: Station) -> None:
-        error: MaintainerError = CommitNotLanded("writing failed", help="look")
-        error.may_write_yet = may_write_yet
+        error: MaintainerError = (CommitConflict if conflicts else CommitNotLanded)("it failed", help="look")
+        error.late_paths = late
         raise error
 
-    lake.at("write", fails, table="a", times=1)
-    start(lake, runs, FIRST, plan_all(plan_of(table, compact(table))))
-    assert bool(unfinished_writings(runs)) is may_write_yet
+    lake.at(station, fails, table="a", times=1)
+    status = start(lake, runs, FIRST, plan_all(plan_of(table, compact(table)))).tables[0].status
+    assert status is (TableStatus.DONE if conflicts else TableStatus.FAILED)
+    (writing,) = unfinished_writings(runs)
+    assert (writing.run_id, writing.paths) == (FIRST, late)
+
+    start(lake, runs, SECOND, plan_all(plan_of(table)))
+    assert (lake.looked_for, lake.cleaned) == ([("a", *late)], [])
+    assert unfinished_writings(runs) == ()
 
 
 @pytest.mark.parametrize("left_over", [(), ("mem:/lake/a/part-x",)])

@@ -26,10 +26,12 @@ import pytest
 from maintainer.delta.engine import table_engine
 from maintainer.delta.engine.table_engine import DeltaTableEngine
 from maintainer.delta.jvm import DeltaJvm, DirectAccess, UnstartedSession, parquet_calls
-from maintainer.delta.rewrite import bin_writer, executor_bins
+from maintainer.delta.rewrite import bin_writer
 from maintainer.delta.rewrite.bin_writer import write_bins
 from maintainer.delta.rewrite.commit.carried_deletes import Carried
-from maintainer.delta.rewrite.executor_bins import MAX_ATTEMPTS, Executors, SpreadBins
+from maintainer.delta.rewrite.executors import executor_tasks
+from maintainer.delta.rewrite.executors.executor_bins import Executors, SpreadBins
+from maintainer.delta.rewrite.executors.executor_tasks import MAX_ATTEMPTS
 from maintainer.delta.rewrite.local.local_writer import write_local
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
@@ -43,32 +45,7 @@ from maintainer.model.plan.lanes import Codec, Lane, LaneChoice
 from maintainer.model.plan.steps import Batch, Bin, CompactStep
 from maintainer.model.run.receipts import Proof
 from maintainer.model.table.table_facts import TableRef
-
-Answers = Callable[[Iterable[int]], Iterator[Any]]
-
-
-def once(answers: Answers) -> list[Any]:
-    """What one attempt answers."""
-    return pickle.loads(pickle.dumps(list(pickle.loads(pickle.dumps(answers))([0]))))  # type: ignore[no-any-return]
-
-
-@dataclass
-class Tasks:
-    """A Spark context whose tasks run here, one after the other."""
-
-    run: Callable[[Answers], list[Any]] = once
-    defaultParallelism: int = 1
-    answers: Answers = field(default=lambda of_partition: iter(()))
-
-    def parallelize(self, rows: Iterable[int], num_tasks: int) -> Tasks:
-        return self
-
-    def mapPartitions(self, answers: Answers) -> Tasks:
-        return Tasks(self.run, self.defaultParallelism, answers)
-
-    def collect(self) -> list[Any]:
-        is_probe = "_lack" in getattr(self.answers, "__qualname__", "")  # pickled by value, by Spark's own pickle
-        return list(self.answers([0])) if is_probe else self.run(self.answers)
+from tests.support.writers.tasks_here import Attempt, Tasks, once
 
 
 def never(*anything: object) -> Any:
@@ -242,12 +219,12 @@ def test_a_second_attempt_has_names_of_its_own_and_the_first_ones_file_goes_by_i
 ) -> None:
     left: set[str] = set()
 
-    def twice(answers: Answers) -> list[Any]:
+    def twice(attempt: Attempt) -> Any:
         attempts(monkeypatch, 0)
-        once(answers)
+        once(attempt)
         left.update(rewrite.new_files)
         attempts(monkeypatch, 1)
-        return once(answers)
+        return once(attempt)
 
     bystander = rewrite.path / "part=c" / "part-run-10-of-somebody-else.parquet"
     bystander.write_bytes(b"x")
@@ -262,11 +239,11 @@ def test_a_second_attempt_has_names_of_its_own_and_the_first_ones_file_goes_by_i
 def test_a_task_that_is_lost_costs_its_bin_and_what_it_left_goes_by_its_name(
     rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    late: list[Answers] = []
+    late: list[Attempt] = []
 
-    def lost(answers: Answers) -> list[Any]:
-        late.append(answers)
-        once(answers)
+    def lost(attempt: Attempt) -> Any:
+        late.append(attempt)
+        once(attempt)
         raise RuntimeError("ExecutorLostFailure (executor 1 exited)")
 
     monkeypatch.setattr(bin_writer, "write_by_spark", lambda job, number, bin_, sources: [])
@@ -335,7 +312,7 @@ def test_a_disk_that_is_full_there_costs_the_bin(rewrite: Rewrite, monkeypatch: 
         Path(place.path(work.table.uri(work.path()))).write_bytes(b"half")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(executor_bins, "write_in_process", full)
+    monkeypatch.setattr(executor_tasks, "write_in_process", full)
     monkeypatch.setattr(bin_writer, "write_by_spark", lambda job, number, bin_, sources: [])
     with rewrite.job(Tasks()) as job:
         write_bins(job)
@@ -346,8 +323,8 @@ def test_a_disk_that_is_full_there_costs_the_bin(rewrite: Rewrite, monkeypatch: 
 
 
 def test_a_file_on_the_disk_of_another_machine_costs_the_bin(rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch) -> None:
-    def elsewhere(answers: Answers) -> list[Any]:
-        found = once(answers)
+    def elsewhere(attempt: Attempt) -> Any:
+        found = once(attempt)
         for path in rewrite.path.rglob("part-run-*"):
             path.unlink()
         return found
@@ -363,8 +340,7 @@ def test_a_file_on_the_disk_of_another_machine_costs_the_bin(rewrite: Rewrite, m
 def test_where_executors_lack_the_package_it_is_said_once_and_this_process_writes(
     rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    versions = iter(["maintainer 0.0.1", "here"])
-    monkeypatch.setattr(executor_bins, "version_here", lambda: next(versions))
+    monkeypatch.setattr(executor_tasks, "version_here", lambda: "maintainer 0.0.1")
     with rewrite.job(Tasks(never)) as job:
         write_bins(job)
         assert [choice.reason for choice in job.lanes.values()] == ["small", "small"]
