@@ -198,6 +198,6 @@ def _described(spark: SparkSession, name: str, location: str, causes: _Causes) -
         causes.add(location, error)
         return
     if row["format"] == "delta":
-        yield Check(name, Status.OK, f"can be read: {row['numFiles']} files")
+        yield Check(name, Status.OK, f"can be read: {count_of(row['numFiles'], 'file')}")
     else:
         yield Check(name, Status.FAIL, f"is not a Delta table but {row['format']}", "correct `table:` in its policy")

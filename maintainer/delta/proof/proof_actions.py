@@ -176,7 +176,7 @@ def spelled_anew(removed: Sequence[Mapping[str, Any]], added: Sequence[Mapping[s
         )
         if old_texts != new_texts:
             num_files = sum(_text_of(add) in gone for add in removed)
-            rows = f" with {sum(count or 0 for count in gone.values()):,} rows" if is_counted else ""
+            rows = f" with {count_of(sum(count or 0 for count in gone.values()), 'row')}" if is_counted else ""
             was, now = named(old_texts, _TEXTS_NAMED), named(new_texts, _TEXTS_NAMED)
             sentences.append(f"{column} of {count_of(num_files, 'file')}{rows} was {was} and is {now} now")
     return sentences

@@ -323,11 +323,11 @@ def row_problems(read: Fingerprint, added: Fingerprint, differing: int) -> list[
     if added.rows < read.rows:
         problems.append(f"{read.rows - added.rows:,} of {read.rows:,} rows are missing after this commit")
     elif added.rows > read.rows:
-        problems.append(f"{added.rows - read.rows:,} rows are new after this commit, beside {read.rows:,}")
+        problems.append(f"{count_of(added.rows - read.rows, 'new row')} after this commit, beside {read.rows:,}")
     elif read != added:
         problems.append(f"{read.rows:,} rows on both sides, and their fingerprints differ")
     if differing:
-        problems.append(f"{differing:,} rows are on one side only")
+        problems.append(f"{count_of(differing, 'row')} on one side only")
     return problems
 
 

@@ -198,7 +198,7 @@ WALL, INSTANT = "2020-05-05 00:00:00", "2020-05-05T00:00:00.000000Z"
             [_add(10, ts=INSTANT)],
             [f"ts of 2 files with 10 rows was '{WALL}', '{INSTANT}' and is '{INSTANT}' now"],
         ),
-        ([_add(1, p=None)], [_add(1, p="")], ["p of 1 file with 1 rows was None and is '' now"]),
+        ([_add(1, p=None)], [_add(1, p="")], ["p of 1 file with 1 row was None and is '' now"]),
         ([_add(3, p="7")], [_add(3)], ["p of 1 file with 3 rows was '7' and is 'missing' now"]),
         # Without counts the texts alone are compared.
         ([_add(None, p="01")], [_add(None, p="1")], ["p of 1 file was '01' and is '1' now"]),
