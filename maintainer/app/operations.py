@@ -63,6 +63,7 @@ from maintainer.execution.run.cancellation import TERMINATED, StopSwitch, signal
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore
+from maintainer.journal.memory.past_runs import PastRun
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.auto_compaction import SESSION_ENABLED
 from maintainer.model.run.commit_verdict import VerifyRun
@@ -367,7 +368,7 @@ def _finish(
     listener: RunListener,
 ) -> RunResult:
     """Write what people read beside the results, show the result, and name tables in trouble for several runs."""
-    for problem in write_run_pages(project, outcome, journal.folder.path):
+    for problem in write_run_pages(project, PastRun(journal.folder.path, to_do, outcome)):
         problems.append(problem)
         listener.problem(problem)
     result = RunResult(outcome, to_do, journal.folder.path, (*problems, *outcome.problems))

@@ -12,8 +12,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from maintainer.app.lookback.report_files import write_run_pages
+from maintainer.app.project_folders import Project
 from maintainer.app.running.verify_commits import verification_json
 from maintainer.cli.main import run
+from maintainer.journal.memory import past_runs
+from maintainer.journal.memory.past_runs import PastRun
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.commit_verdict import (
     CheckResult,
@@ -59,6 +63,19 @@ def test_the_fleet_leads_to_the_report_of_each_run(root: Path, capsys: pytest.Ca
         assert run([*everything, "--out", str(out)]) == 0
         (link,) = links(out)
         assert (out.parent / unquote(link)).resolve() == report
+
+
+def test_a_run_that_just_ended_is_drawn_without_its_plan_being_read_and_looks_the_same_later(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = root / ".maintainer" / "runs" / samples.RUN
+    ended = PastRun(folder, sample_plans.full_plan(), samples.good_run())
+    with monkeypatch.context() as patch:
+        patch.setattr(past_runs, "from_json", None)
+        assert list(write_run_pages(Project.load(root), ended)) == []
+    later = root / "later.html"
+    assert run(["--project", str(root), "report", "--out", str(later)]) == 0
+    assert (folder / "report.html").read_text() == later.read_text()
 
 
 def test_the_fleet_leads_to_a_page_of_each_table_and_back(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

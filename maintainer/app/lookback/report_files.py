@@ -18,28 +18,28 @@ from maintainer.app.lookback.report_pages import (
 from maintainer.app.project_folders import Project, local_zone
 from maintainer.errors import MaintainerError
 from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, write_atomically, writing
+from maintainer.journal.memory.past_runs import PastRun
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.history_rows import StatusRow
-from maintainer.model.run.outcome import RunOutcome
 from maintainer.report.html.page import Served
 from maintainer.report.run.run_findings import render_junit
 
 
-def write_run_pages(project: Project, outcome: RunOutcome, folder: Path) -> Iterator[Problem]:
+def write_run_pages(project: Project, run: PastRun) -> Iterator[Problem]:
     """Write ``junit.xml`` and ``report.html`` into a run's folder, and yield what could not be written.
 
     The run is over and its results are written: a file that is missing beside them (E651) does not make it fail.
 
     Args:
         project: The project.
-        outcome: What came of the run.
-        folder: The run's folder.
+        run: What was carried out, and what came of it.
     """
 
     def page() -> str:
-        return run_page(project, outcome.run_id, local_zone())[1]
+        return run_page(project, run.outcome.run_id, local_zone(), known=run)[1]
 
-    drawings: Mapping[str, Callable[[], str]] = {"junit.xml": lambda: render_junit(outcome), "report.html": page}
+    folder = run.folder
+    drawings: Mapping[str, Callable[[], str]] = {"junit.xml": lambda: render_junit(run.outcome), "report.html": page}
     for name, draw in drawings.items():
         try:
             write_atomically(folder / name, draw().encode("utf-8", "replace"))

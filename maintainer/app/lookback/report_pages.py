@@ -62,7 +62,9 @@ class NothingRan(NoReport):
         self.reason = what
 
 
-def run_page(project: Project, run_id: str | None, tz: tzinfo, *, served: Served | None = None) -> tuple[Path, str]:
+def run_page(
+    project: Project, run_id: str | None, tz: tzinfo, *, served: Served | None = None, known: PastRun | None = None
+) -> tuple[Path, str]:
     """Draw one run.
 
     Args:
@@ -70,6 +72,7 @@ def run_page(project: Project, run_id: str | None, tz: tzinfo, *, served: Served
         run_id: Which one; the newest if None.
         tz: For times.
         served: What the page has beside its figures where it is served; None for a file.
+        known: The run, where it was carried out by this process; None reads it.
 
     Returns:
         The run's folder, and the page.
@@ -88,7 +91,7 @@ def run_page(project: Project, run_id: str | None, tz: tzinfo, *, served: Served
     runs_dir = project.runs_dir if is_here else project.past_runs_dir
     chosen: PastRun | None = None
     earlier: list[tuple[Plan, RunOutcome]] = []
-    for run in past_runs(runs_dir):
+    for run in past_runs(runs_dir, known):
         if isinstance(run, tuple):
             if chosen is None and run_id in (None, run[0].name):
                 raise NoReport(f"it cannot be read: {run[1]}", runs_dir / (run_id or ""))

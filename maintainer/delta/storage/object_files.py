@@ -14,6 +14,8 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from typing import TypeVar
 from urllib.parse import unquote
 
@@ -38,7 +40,7 @@ from maintainer.delta.storage.file_store import (
 from maintainer.engine.store.object_storage import PROBE, REQUESTS_ABREAST, ObjectStorage
 from maintainer.engine.store.request_count import LISTED_AT_ONCE
 from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, NOT_TRUSTED, REFUSED, StoreFailure
-from maintainer.engine.store.stored_object import StoredObject
+from maintainer.engine.store.stored_object import StoredObject, right_below
 
 MOST_LISTED = 200_000
 """More objects are not kept in memory to spare requests."""
@@ -164,9 +166,23 @@ class ObjectFiles(FileStore):
     def listed_in(self, folders: Collection[str]) -> Iterator[StoredFile]:
         """See ``FileStore``. By one listing, as ``children_of``."""
         tree = self._asked(lambda: self._tree(folders, unheard), lambda files: None)
-        if tree is None:
-            return super().listed_in(folders)
-        return (file for folder in folders for file in tree.get(folder, {}).values())
+        if tree is not None:
+            yield from (file for folder in folders for file in tree.get(folder, {}).values())
+            return
+        waiting = iter(folders)
+        while group := list(islice(waiting, REQUESTS_ABREAST)):
+            for page, more in self.abreast(self._first_page, group):
+                yield from page
+                while page := self._answered(partial(_page_of, more)):
+                    yield from page
+
+    def _first_page(self, folder: str) -> tuple[list[StoredFile], Iterator[StoredFile]]:
+        """Return the first files in a folder, and what yields the others."""
+        name = self._name(folder)
+        more = map(self._stored, right_below(f"{name}/" if name else "", self._bucket.storage.below))
+        return self._asked(
+            lambda: (_page_of(more), more), lambda files: (list(files.children(folder).values()), iter(()))
+        )
 
     def _tree(self, folders: Collection[str], listed: Listed) -> dict[str, dict[str, StoredFile]] | None:
         """Return what lies in each folder below the one that holds them all; None where that is too much to list."""
@@ -362,9 +378,12 @@ class ObjectFiles(FileStore):
         return f"{self._base_uri}/{java_quote(name)}"
 
     def _stored(self, stored: StoredObject) -> StoredFile:
-        return StoredFile(
-            self._uri(stored.name), stored.size_bytes, stored.modified_ms, False, False, tag=stored.tag.strip()
-        )
+        uri, is_dir = self._uri(stored.name.rstrip("/")), stored.name.endswith("/")
+        return StoredFile(uri, stored.size_bytes, stored.modified_ms, is_dir, False, tag=stored.tag.strip())
+
+
+def _page_of(files: Iterator[StoredFile]) -> list[StoredFile]:
+    return list(islice(files, LISTED_AT_ONCE))
 
 
 def _without_hadoop(base_uri: str, reopen: Callable[[], Bucket]) -> ObjectFiles:

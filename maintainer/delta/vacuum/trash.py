@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -48,19 +49,23 @@ class TrashedFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What one run moved."""
+    """What one run moved. The files of one that is written are gone through once."""
 
     run_id: str
     location: str
     table_id: str
     keep_until_ms: int
-    files: tuple[TrashedFile, ...]
+    files: Iterable[TrashedFile]
 
     def to_bytes(self) -> bytes:
         """As JSON."""
-        files = [[file.path, file.size_bytes, file.modification_time_ms] for file in self.files]
         document = {"run": self.run_id, "location": self.location, "table_id": self.table_id}
-        return json.dumps({**document, "keep_until_ms": self.keep_until_ms, "files": files}).encode()
+        written = io.BytesIO()
+        written.write(json.dumps({**document, "keep_until_ms": self.keep_until_ms}).encode()[:-1] + b', "files": [')
+        for number, file in enumerate(self.files):
+            fields = [file.path, file.size_bytes, file.modification_time_ms]
+            written.write(b", " * bool(number) + json.dumps(fields).encode())
+        return written.getvalue() + b"]}"
 
     @staticmethod
     def from_bytes(data: bytes) -> Manifest | None:

@@ -19,10 +19,8 @@ MAX_LISTED = 5_000_000
 PAGE = 1000
 """Entries that one LIST request of an object store returns."""
 
-PART, MOST_KEPT, FOLDERS_AT_ONCE = 10_000, 200_000, 32
-"""Files that are looked at together; and where each look is a request, so many that listings of all are kept at once,
-and of how many folders else.
-"""
+PART, MOST_KEPT = 10_000, 200_000
+"""Files that are looked at together; and up to how many listings are kept where each look is a request."""
 
 _OF_A_TABLE, _METADATA = (LOG_FOLDER, ".hoodie"), "metadata"
 _SHOWN = 3
@@ -34,6 +32,7 @@ class ListedFolders:
     def __init__(self, files: FileStore) -> None:
         self.files = files
         self._listed: dict[str, dict[str, StoredFile]] = {}
+        self._keeps = True
 
     def children_of(self, folders: Iterable[str], listed: Listed = unheard) -> dict[str, dict[str, StoredFile]]:
         """The children of the folders, and of all that were asked for before; see ``FileStore.children_of``."""
@@ -55,25 +54,21 @@ class ListedFolders:
             uris: Asked quickly whether a URI is among them.
             listed: Told the URIs of what was listed, part by part, from any thread.
         """
-        if not self.files.asks_by_request:
-            found = self.files.there(uris)
-            while part := {file.uri: file for file in islice(found, PART)}:
-                listed(part)
-                yield part
-        elif len(uris) <= MOST_KEPT:
+        if self.files.asks_by_request and len(uris) <= MOST_KEPT:
             yield self.look_many(uris, listed)
-        else:
-            folders = iter(sorted({uri.rpartition("/")[0] for uri in uris}))
-            while group := list(islice(folders, FOLDERS_AT_ONCE)):
-                self._listed = self.files.children_of(group, listed)
-                children = (entry for folder in self._listed.values() for entry in folder.items())
-                yield {uri: file for uri, file in children if uri in uris}
-            self._listed = {}
+            return
+        self._keeps = False
+        found = self.files.there(uris)
+        while part := {file.uri: file for file in islice(found, PART)}:
+            listed(part)
+            yield part
 
     def look_many(self, uris: Collection[str], listed: Listed = unheard) -> dict[str, StoredFile]:
         """The entries among the URIs that are there; each is looked at alone where that costs no request."""
         if not self.files.asks_by_request:
             return self.files.look_many(uris)
+        if not self._keeps:  # what is in a folder of very many files is asked for one by one
+            return {file.uri: file for file in self.files.abreast(self.files.status, list(uris)) if file is not None}
         children = self.children_of((uri.rpartition("/")[0] for uri in uris), listed)
         found = ((uri, children[uri.rpartition("/")[0]].get(uri)) for uri in uris)
         return {uri: file for uri, file in found if file is not None}

@@ -288,7 +288,7 @@ class Deletion:
         if not self._step.trash_seconds:
             return None
         start = len(self._storage.root_uri) + 1
-        files = tuple(
+        files = (
             TrashedFile(uri[start:], file.size_bytes, file.modification_time_ms) for uri, file in self._present.items()
         )
         keep_until_ms = self._tools.clock() + self._step.trash_seconds * 1000

@@ -69,10 +69,14 @@ class RunRecord:
         return recorded_outcome(self.plan, self.events[:num_events], self.end)
 
 
-def past_runs(runs_dir: Path) -> Iterator[PastRun | tuple[Path, str]]:
+def past_runs(runs_dir: Path, known: PastRun | None = None) -> Iterator[PastRun | tuple[Path, str]]:
     """Read run folders, newest first; one that cannot be read gives its path and why, and stops nothing.
 
     A folder without ``results.json`` is a run that never came to a step; it is passed over.
+
+    Args:
+        runs_dir: The folder of all runs.
+        known: A run that need not be read: its plan may name a million files.
 
     Raises:
         EnvironmentUnfit: E641, the folder of runs cannot be listed.
@@ -83,7 +87,7 @@ def past_runs(runs_dir: Path) -> Iterator[PastRun | tuple[Path, str]]:
         if not (folder.path / RESULTS_FILE).is_file() or not (folder.path / PLAN_FILE).is_file():
             continue
         try:
-            yield read_run(folder.path)
+            yield known if known is not None and known.folder.name == folder.run_id else read_run(folder.path)
         except (OSError, ValueError, MaintainerError) as error:
             yield folder.path, str(error)
 

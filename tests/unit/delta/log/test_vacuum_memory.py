@@ -20,11 +20,11 @@ from tests.support.tables.aged_tables import AgedTable
 from tests.support.tables.local_vacuum import Vacuuming
 from tests.support.tables.vacuum_cases import policies
 
-SMALL, LARGE, COMMITS, FOLDERS = 1_000, 5_000, 10, 5
+SMALL, LARGE, COMMITS, FOLDERS = 500, 2_500, 10, 5
 NAME = "p={}/part-{:05}-3f2c1a9e-7d64-4b0e-9f1a-0123456789ab.c000.snappy.parquet"
 """As long as Delta's own, so a path is a text of some 125 bytes."""
 
-PLANNED_BYTES, WRITTEN_BYTES, DELETED_BYTES = 700, 50, 800
+PLANNED_BYTES, WRITTEN_BYTES, DELETED_BYTES = 400, 10, 750
 """At most, of each file, at the peak: while it is planned, while the plan is written, while it is deleted."""
 
 _Result = TypeVar("_Result")
@@ -69,9 +69,9 @@ def peak_of(work: Callable[[], _Result]) -> tuple[int, _Result]:
     return tracemalloc.get_traced_memory()[1] - before, result
 
 
-def peaks(folder: Path, num_files: int) -> tuple[int, int, int]:
+def peaks(folder: Path, num_files: int, trash_seconds: int) -> tuple[int, int, int]:
     """The peaks of planning, of writing the plan and of the deletion, which begins with what the plan holds."""
-    table, work = expired_table(folder / "t", num_files), Vacuuming(policies())
+    table, work = expired_table(folder / "t", num_files), Vacuuming(policies(trash_seconds=trash_seconds))
 
     def written(plan: TablePlan) -> None:
         with (folder / "plan.json").open("wb") as file:
@@ -92,7 +92,10 @@ def peaks(folder: Path, num_files: int) -> tuple[int, int, int]:
     return while_planned, while_written, held + while_deleted
 
 
-def test_what_is_kept_of_a_file_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("trash_seconds", [0, 7 * 86_400], ids=["deleted", "moved"])
+def test_what_is_kept_of_a_file_has_a_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trash_seconds: int
+) -> None:
     for constant in ("untracked_files.PART", "tombstones.NAMES_AT_ONCE", "file_deletion.CHUNK"):
         monkeypatch.setattr(f"maintainer.delta.vacuum.{constant}", 100)
     monkeypatch.setattr("maintainer.model.plan.plan_document.FILES_AT_ONCE", 100)
@@ -100,7 +103,7 @@ def test_what_is_kept_of_a_file_has_a_bound(tmp_path: Path, monkeypatch: pytest.
     sizes = (
         (tmp_path / str(number), size) for number, size in enumerate((SMALL, SMALL, LARGE))
     )  # the first one loads what is loaded once
-    _, small, large = (peaks(folder, size) for folder, size in sizes)
+    _, small, large = (peaks(folder, size, trash_seconds) for folder, size in sizes)
     growth = [(more - less) / (LARGE - SMALL) for less, more in zip(small, large, strict=True)]
     bounds = (PLANNED_BYTES, WRITTEN_BYTES, DELETED_BYTES)
     assert all(each <= bound for each, bound in zip(growth, bounds, strict=True)), growth

@@ -166,6 +166,21 @@ def test_many_folders_cost_one_request_and_at_most_one_each_more(monkeypatch: py
     assert storage.listings == ["all", "all", *["one"] * 40]
 
 
+def test_folders_of_many_pages_are_listed_page_by_page_without_what_lies_below(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one listing of all is too long, each folder is listed by itself."""
+    numbers = [(folder, number) for folder in ("", "p=1/", "p=2/") for number in range(25)]
+    storage = Asked(stored(*(f"t/{folder}f{number}" for folder, number in numbers), "t/p=1/deep/x", "t/p=1/deeper/y"))
+    monkeypatch.setattr(object_files, "LISTED_AT_ONCE", 10)
+    found = list(files_on(storage).listed_in([f"s3a://lake/t{folder}" for folder in ("", "/p=1", "/p=2", "/no")]))
+    names = {f"t/{folder}f{number}": False for folder, number in numbers}
+    names |= dict.fromkeys(["t/p=1", "t/p=2", "t/p=1/deep", "t/p=1/deeper"], True)
+    assert {file.uri.removeprefix("s3a://lake/"): file.is_dir for file in found} == names
+    assert len(found) == len(names)
+    assert all(file.size_bytes == len(file.uri.removeprefix("s3a://lake/")) for file in found if not file.is_dir)
+    tree, lists = 1, 4
+    assert storage.listings == ["all"] * (tree + lists + 2 + 2), "t has two folders below it, and so has p=1"
+
+
 def test_an_empty_object_that_marks_a_folder_is_no_file() -> None:
     storage = stored("t/p=1/f")
     storage.write("t/p=1", b"")

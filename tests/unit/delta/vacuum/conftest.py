@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.delta.storage.local_files import LocalFiles
+from maintainer.delta.vacuum import untracked_files
 from tests.support.tables.bind_mounts import BindMount, bind_mounts
 
 
@@ -26,7 +27,9 @@ def bind() -> Iterator[BindMount]:
         yield mount
 
 
-@pytest.fixture(params=[False, True], ids=["on a disk", "by requests"])
+@pytest.fixture(params=["on a disk", "by requests", "by requests, too many to keep"])
 def asks_by_request(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same files on a disk, and where each look is a request but folders may be links, as on HDFS."""
-    monkeypatch.setattr(LocalFiles, "asks_by_request", request.param)
+    monkeypatch.setattr(LocalFiles, "asks_by_request", request.param != "on a disk")
+    if request.param == "by requests, too many to keep":
+        monkeypatch.setattr(untracked_files, "MOST_KEPT", 0)
