@@ -40,7 +40,7 @@ from maintainer.delta.storage.file_store import (
 from maintainer.engine.store.object_storage import PROBE, REQUESTS_ABREAST, ObjectStorage
 from maintainer.engine.store.request_count import LISTED_AT_ONCE
 from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, NOT_TRUSTED, REFUSED, StoreFailure
-from maintainer.engine.store.stored_object import StoredObject, right_below
+from maintainer.engine.store.stored_object import StoredObject
 
 MOST_LISTED = 200_000
 """More objects are not kept in memory to spare requests."""
@@ -159,30 +159,35 @@ class ObjectFiles(FileStore):
     def children_of(self, folders: Collection[str], listed: Listed = unheard) -> dict[str, dict[str, StoredFile]]:
         """See ``FileStore``. By one listing of all that lies below them, while that takes no more requests."""
         tree = self._asked(lambda: self._tree(folders, listed), lambda files: None)
-        if tree is None:
-            return super().children_of(folders, listed)
-        return {folder: tree.get(folder, {}) for folder in folders}
+        found = super().children_of(folders, listed) if tree is None else tree
+        return {folder: found.get(folder, {}) for folder in folders}
 
     def listed_in(self, folders: Collection[str]) -> Iterator[StoredFile]:
         """See ``FileStore``. By one listing, as ``children_of``."""
         tree = self._asked(lambda: self._tree(folders, unheard), lambda files: None)
-        if tree is not None:
-            yield from (file for folder in folders for file in tree.get(folder, {}).values())
-            return
-        waiting = iter(folders)
+        yield from (file for folder in folders for file in (tree or {}).get(folder, {}).values())
+        waiting = iter(folders if tree is None else ())
         while group := list(islice(waiting, REQUESTS_ABREAST)):
             for page, more in self.abreast(self._first_page, group):
-                yield from page
-                while page := self._answered(partial(_page_of, more)):
+                while page:
                     yield from page
+                    page = self._answered(partial(_page_of, more))
 
     def _first_page(self, folder: str) -> tuple[list[StoredFile], Iterator[StoredFile]]:
         """Return the first files in a folder, and what yields the others."""
-        name = self._name(folder)
-        more = map(self._stored, right_below(f"{name}/" if name else "", self._bucket.storage.below))
-        return self._asked(
-            lambda: (_page_of(more), more), lambda files: (list(files.children(folder).values()), iter(()))
-        )
+        more = self._entries(folder)
+        page = self._asked(partial(_page_of, more), lambda files: list(files.children(folder).values()))
+        return page, iter(()) if self._bucket.through_hadoop else more
+
+    def _entries(self, uri: str) -> Iterator[StoredFile]:
+        """Yield what lies in a folder, page by page; where folders lie there, too, all the rest by one listing."""
+        prefix, last = f"{self._name(uri)}/".lstrip("/"), ""
+        for stored in self._bucket.storage.below(prefix):
+            if "/" in stored.name[len(prefix) :]:
+                yield from (file for file in self.children(uri).values() if file.is_dir or self._name(file.uri) > last)
+                return
+            last = stored.name
+            yield self._stored(stored)
 
     def _tree(self, folders: Collection[str], listed: Listed) -> dict[str, dict[str, StoredFile]] | None:
         """Return what lies in each folder below the one that holds them all; None where that is too much to list."""
@@ -378,8 +383,9 @@ class ObjectFiles(FileStore):
         return f"{self._base_uri}/{java_quote(name)}"
 
     def _stored(self, stored: StoredObject) -> StoredFile:
-        uri, is_dir = self._uri(stored.name.rstrip("/")), stored.name.endswith("/")
-        return StoredFile(uri, stored.size_bytes, stored.modified_ms, is_dir, False, tag=stored.tag.strip())
+        return StoredFile(
+            self._uri(stored.name), stored.size_bytes, stored.modified_ms, False, False, tag=stored.tag.strip()
+        )
 
 
 def _page_of(files: Iterator[StoredFile]) -> list[StoredFile]:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutResult, UpdateVersion
-
-LAST_CHARACTER = "\U0010ffff"
-"""Behind every name, in the order of a store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,27 +30,6 @@ class ObjectBody:
 def stored_object(meta: ObjectMeta) -> StoredObject:
     """Return what obstore says of an object."""
     return StoredObject(meta["path"], meta["size"], tag_of(meta), int(meta["last_modified"].timestamp() * 1000))
-
-
-def right_below(prefix: str, below: Callable[[str, str | None], Iterator[StoredObject]]) -> Iterator[StoredObject]:
-    """Yield the objects right below a folder as they are listed: there may be a million.
-
-    Args:
-        prefix: The folder.
-        below: Lists what is at any depth below it behind a name. A listing that comes into a folder begins again
-            behind that. A folder is an object with a slash at its end.
-    """
-    after: str | None = None
-    while True:
-        for stored in below(prefix, after):
-            name, slash, _ = stored.name[len(prefix) :].partition("/")
-            if slash:
-                after = f"{prefix}{name}/{LAST_CHARACTER}"
-                yield StoredObject(f"{prefix}{name}/", 0, "", 0)
-                break
-            yield stored
-        else:
-            return
 
 
 def content_tag(tag: str) -> str:

@@ -20,7 +20,7 @@ from tests.support.tables.aged_tables import AgedTable
 from tests.support.tables.local_vacuum import Vacuuming
 from tests.support.tables.vacuum_cases import policies
 
-SMALL, LARGE, COMMITS, FOLDERS = 500, 2_500, 10, 5
+SMALL, LARGE, COMMITS, FOLDERS = 400, 2_000, 10, 5
 NAME = "p={}/part-{:05}-3f2c1a9e-7d64-4b0e-9f1a-0123456789ab.c000.snappy.parquet"
 """As long as Delta's own, so a path is a text of some 125 bytes."""
 
@@ -92,7 +92,9 @@ def peaks(folder: Path, num_files: int, trash_seconds: int) -> tuple[int, int, i
     return while_planned, while_written, held + while_deleted
 
 
-@pytest.mark.parametrize("trash_seconds", [0, 7 * 86_400], ids=["deleted", "moved"])
+@pytest.mark.parametrize(
+    "trash_seconds", [0, pytest.param(7 * 86_400, marks=pytest.mark.nightly)], ids=["deleted", "moved"]
+)
 def test_what_is_kept_of_a_file_has_a_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trash_seconds: int
 ) -> None:
