@@ -15,7 +15,8 @@ from maintainer.delta.storage.hadoop_files import HadoopFiles
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.object_files import Bucket, ObjectFiles
 from maintainer.engine.store.cloud_settings import StoreSettings, only_hadoop, setting_names, store_settings
-from maintainer.engine.store.object_storage import OF_TABLES, ObjectStorage
+from maintainer.engine.store.object_storage import ObjectStorage
+from maintainer.engine.store.store_clients import OF_TABLES
 from maintainer.engine.store.store_failures import BUSY, StoreFailure
 from maintainer.errors import EnvironmentUnfit
 from maintainer.model.table.log_names import LOG_FOLDER

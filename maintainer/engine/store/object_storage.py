@@ -7,18 +7,18 @@ obstore does the requests, signs them and repeats those that fail for a moment. 
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from maintainer.engine.store.cloud_settings import StoreSettings, hidden_from_environment
+from maintainer.engine.store.cloud_settings import StoreSettings
 from maintainer.engine.store.request_count import REQUEST_COUNT, lists_of, writes_of
+from maintainer.engine.store.store_clients import OF_THE_STATE, RequestLimits, clients
 from maintainer.engine.store.store_failures import (
     NO_CONDITIONS,
     UNREACHABLE,
@@ -39,13 +39,6 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer")
 
-MAX_RETRIES = 6
-RETRY_SECONDS = 20
-FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.2, 5
-"""A request is repeated so often and so long; then the store counts as gone. Each wait is up to three times the one
-before, by chance. A store that is busy for some seconds ends no run: before each commit the state must be written."""
-
-REQUEST_SECONDS, CONNECT_SECONDS = 15, 5
 MAX_OBJECTS = 200_000
 """More objects than a state has in ten years."""
 
@@ -59,44 +52,35 @@ another request for the name is under way, and obstore says the same of 409 and 
 PIECE_BYTES = 4 << 20
 """So much of a body is in memory at once."""
 
-ONE_PUT_BYTES, PART_BYTES = 64 << 20, 16 << 20
-"""Files up to so many bytes are one request, and the store's answer has a checksum of the whole; others go in parts."""
+ONE_PUT_BYTES, PART_BYTES = 512 << 20, 16 << 20
+"""Files up to so many bytes are one request, and the store's answer has a checksum of the whole; others go in parts,
+and are read back. At ``SLOWEST_BYTES_PER_SECOND`` the largest takes nearly as long as a request may."""
 
 PROBE = "probe"
-
-
-@dataclass(frozen=True, slots=True)
-class RequestLimits:
-    """How long a client waits.
-
-    Attributes:
-        request_seconds: For one whole request, with its body.
-        silence_seconds: For the next bytes of an answer.
-        retry_seconds: For a request with all its repetitions by obstore.
-        fewer_retries: So many fewer than ``MAX_RETRIES``.
-        paced_seconds: For a request that is sent again at the store's pace, after obstore gave it up; 0 for never.
-    """
-
-    request_seconds: float
-    silence_seconds: float
-    retry_seconds: float
-    fewer_retries: int = 0
-    paced_seconds: float = 0.0
-
-
-OF_THE_STATE = RequestLimits(REQUEST_SECONDS, REQUEST_SECONDS, RETRY_SECONDS)
-OF_TABLES = RequestLimits(600, 15, 14, fewer_retries=5, paced_seconds=14)
-"""A data file may take minutes; a store that says nothing for 15 seconds is not asked again. obstore repeats a request
-once: what fails then slows all of them down (``store_pace``)."""
 
 
 class ObjectStorage:
     """A folder of an object store. Used from several threads."""
 
-    def __init__(self, client: ObjectStore, uri: str, pace: StorePace | None = None) -> None:
+    def __init__(
+        self,
+        client: ObjectStore,
+        uri: str,
+        pace: StorePace | None = None,
+        sending: Callable[[int], ObjectStore] | None = None,
+    ) -> None:
+        """Use clients that are there.
+
+        Args:
+            client: For all requests but those with a body.
+            uri: The folder.
+            pace: Of the requests of the store; None for one of its own that never waits.
+            sending: Gives the client for a body of so many bytes; None for the same.
+        """
         self._client = client
         self.uri = uri.rstrip("/")
         self._pace = pace or StorePace(REQUESTS_ABREAST, 0.0)
+        self._sending = sending or (lambda num_bytes: client)
 
     @staticmethod
     def open(uri: str, settings: StoreSettings, limits: RequestLimits = OF_THE_STATE) -> ObjectStorage:
@@ -106,29 +90,8 @@ class ObjectStorage:
             EnvironmentUnfit: E681, the settings cannot be used, or obstore is not installed.
         """
         try:
-            from obstore.store import from_url
-
-            options: Any = {
-                "timeout": timedelta(seconds=limits.request_seconds),
-                "read_timeout": timedelta(seconds=limits.silence_seconds),
-                "connect_timeout": timedelta(seconds=min(CONNECT_SECONDS, limits.silence_seconds)),
-                **settings.client_options(),
-            }
-            retry: Any = {
-                "max_retries": max(0, MAX_RETRIES - limits.fewer_retries),
-                "retry_timeout": timedelta(seconds=limits.retry_seconds),
-                "backoff": {
-                    "init_backoff": timedelta(seconds=FIRST_WAIT_SECONDS),
-                    "max_backoff": timedelta(seconds=LONGEST_WAIT_SECONDS),
-                    "base": 3,
-                },
-            }
-            # The stubs have one overload for each cloud; which one it is, the URL says.
-            make: Any = from_url
-            # Amazon's SDK for Java asks a machine for its role in the old way, too.
-            config = {**settings.config, **({"imdsv1_fallback": "true"} if settings.url.startswith("s3:") else {})}
-            with hidden_from_environment(settings):
-                client = make(settings.url, config=config, client_options=options, retry_config=retry)
+            sending = clients(settings, limits)
+            client = sending(0)
         except ImportError as error:
             help = "pip install 'maintainer[read]'"
             raise EnvironmentUnfit(
@@ -137,7 +100,7 @@ class ObjectStorage:
             ) from error  # fmt: skip
         except Exception as error:
             raise store_failure(error).unfit(uri) from error
-        return ObjectStorage(client, uri, StorePace(REQUESTS_ABREAST, limits.paced_seconds))
+        return ObjectStorage(client, uri, StorePace(REQUESTS_ABREAST, limits.paced_seconds), sending)
 
     def listed(self, prefix: str) -> list[StoredObject]:
         """Return all objects of a state's folder, sorted by name; see ``below``.
@@ -243,7 +206,7 @@ class ObjectStorage:
 
         def written() -> str:
             try:
-                return tag_of(obstore.put(self._client, name, data))
+                return tag_of(obstore.put(self._sending(len(data)), name, data))
             except (NotFoundError, FileNotFoundError) as error:  # nothing needs to be there but the bucket
                 raise missing_bucket(error) from error
 
@@ -288,9 +251,11 @@ class ObjectStorage:
 
         def stored() -> str:
             if in_parts:
-                return tag_of(obstore.put(self._client, name, Path(path), chunk_size=PART_BYTES, max_concurrency=4))
+                client = self._sending(PART_BYTES)
+                return tag_of(obstore.put(client, name, Path(path), chunk_size=PART_BYTES, max_concurrency=4))
             try:
-                return tag_of(obstore.put(self._client, name, Path(path), mode="create", use_multipart=False))
+                client = self._sending(size_bytes)
+                return tag_of(obstore.put(client, name, _mapped(path), mode="create", use_multipart=False))
             except AlreadyExistsError:
                 return ""  # a try whose answer was lost, or another object: who asked compares
 
@@ -325,7 +290,8 @@ class ObjectStorage:
 
         def written() -> bool:
             try:
-                obstore.put(self._client, name, data, mode="create" if before is None else condition_of(before.tag))
+                client = self._sending(len(data))
+                obstore.put(client, name, data, mode="create" if before is None else condition_of(before.tag))
             except (AlreadyExistsError, PreconditionError, NotFoundError, FileNotFoundError) as error:
                 if is_no_bucket(error):
                     raise
@@ -394,3 +360,9 @@ def _pieces(got: GetResult) -> Iterator[Bytes]:
     """Yield a body piece by piece; what a writer of the pieces raises is not the store's."""
     with translated():
         yield from got.stream(min_chunk_size=PIECE_BYTES)
+
+
+def _mapped(path: str) -> bytes | mmap.mmap:
+    """The bytes of a file that nobody changes, without a copy in memory; they go when nobody has them any more."""
+    with open(path, "rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.stat(path).st_size else b""

@@ -17,7 +17,8 @@ from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.object_files import Bucket, ObjectFiles
 from maintainer.engine.store import object_storage
 from maintainer.engine.store.cloud_settings import store_settings
-from maintainer.engine.store.object_storage import OF_TABLES, ObjectStorage
+from maintainer.engine.store.object_storage import ObjectStorage
+from maintainer.engine.store.store_clients import OF_TABLES
 from tests.support.stores.s3_server import S3Server, spark_keys
 from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
 

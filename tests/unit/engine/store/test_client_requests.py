@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime
 import ipaddress
+import os
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,9 +22,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from maintainer.engine.store import object_storage
+from maintainer.engine.store import object_storage, store_clients
 from maintainer.engine.store.cloud_settings import only_hadoop, store_settings
-from maintainer.engine.store.object_storage import ObjectStorage, RequestLimits
+from maintainer.engine.store.object_storage import ObjectStorage
+from maintainer.engine.store.store_clients import RequestLimits
 from maintainer.engine.store.store_failures import NOT_TRUSTED, UNREACHABLE, StoreFailure
 
 S3A = "spark.hadoop.fs.s3a."
@@ -102,7 +104,7 @@ def recording_server(context: ssl.SSLContext | None = None) -> Iterator[Seen]:
 
 @pytest.fixture(autouse=True)
 def no_repetition(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(object_storage, "MAX_RETRIES", 0)
+    monkeypatch.setattr(store_clients, "MAX_RETRIES", 0)
 
 
 @pytest.fixture
@@ -333,3 +335,13 @@ def test_a_certificate_that_only_java_may_trust_is_no_store_that_is_away(
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
         found: Any = opened("s3a://lake", s3_conf(server.url)).read("a")
         assert found.data == b"body"
+
+
+def test_a_file_is_sent_without_a_copy_of_it_in_memory(server: Seen, tmp_path: Path) -> None:
+    body = os.urandom(3 << 20)
+    (tmp_path / "file").write_bytes(body)
+    (tmp_path / "empty").write_bytes(b"")
+    storage = opened("s3a://lake", s3_conf(server.url))
+    storage.upload(str(tmp_path / "file"), "file")
+    storage.upload(str(tmp_path / "empty"), "empty")
+    assert [sent for kind, _, _, sent in server.requests if kind == "PUT"] == [body, b""]

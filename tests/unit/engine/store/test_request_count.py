@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from maintainer.engine.store.cloud_settings import store_settings
-from maintainer.engine.store.object_storage import OF_TABLES, ObjectStorage
+from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.engine.store.request_count import LISTED_AT_ONCE, REQUEST_COUNT, lists_of, writes_of
+from maintainer.engine.store.store_clients import OF_TABLES
 from maintainer.model.run.store_requests import RunRequests, StoreRequests
 from maintainer.policy.project.project_sections import Prices
 from tests.support.stores.s3_server import S3Server, s3_server, spark_keys

@@ -9,9 +9,10 @@ from threading import Thread
 
 import pytest
 
-from maintainer.engine.store import object_storage
+from maintainer.engine.store import store_clients
 from maintainer.engine.store.cloud_settings import store_settings
-from maintainer.engine.store.object_storage import ObjectStorage, RequestLimits
+from maintainer.engine.store.object_storage import ObjectStorage
+from maintainer.engine.store.store_clients import RequestLimits
 from maintainer.engine.store.store_failures import StoreFailure, store_failure
 
 S3A = "spark.hadoop.fs.s3a."
@@ -41,7 +42,7 @@ class Answer(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setattr(object_storage, "MAX_RETRIES", 0)
+    monkeypatch.setattr(store_clients, "MAX_RETRIES", 0)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
     thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()

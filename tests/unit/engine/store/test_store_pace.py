@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from maintainer.engine.store import store_pace
-from maintainer.engine.store.object_storage import OF_THE_STATE
+from maintainer.engine.store.store_clients import OF_THE_STATE
 from maintainer.engine.store.store_failures import BUSY, REFUSED, UNREACHABLE, StoreFailure
 from maintainer.engine.store.store_pace import StorePace
 from maintainer.model.run.store_requests import StoreRequests

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.engine.store import object_storage
+from maintainer.engine.store import store_clients
 from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.engine.store.store_failures import StoreFailure
@@ -34,7 +34,7 @@ def endpoint() -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def at_the_server(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", endpoint)
-    monkeypatch.setattr(object_storage, "MAX_RETRIES", 0)
+    monkeypatch.setattr(store_clients, "MAX_RETRIES", 0)
 
 
 def opened(container: str = "lake", key: str = AZURE_KEY) -> ObjectStorage:

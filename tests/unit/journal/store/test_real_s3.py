@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.engine.store import object_storage
+from maintainer.engine.store import store_clients
 from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.engine.store.store_failures import StoreFailure
@@ -125,7 +125,7 @@ def test_credentials_that_the_server_does_not_know(server: S3Server, setting: st
 
 
 def test_a_store_that_does_not_answer(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(object_storage, "MAX_RETRIES", 0)
+    monkeypatch.setattr(store_clients, "MAX_RETRIES", 0)
     storage = opened(server)
     server.stop()
     with pytest.raises(StoreFailure) as refused:
@@ -206,7 +206,7 @@ def check_fetched_once(storage: ObjectStorage, tmp_path: Path, monkeypatch: pyte
 def test_a_server_that_comes_back_gets_what_waited(
     server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(object_storage, "MAX_RETRIES", 0)
+    monkeypatch.setattr(store_clients, "MAX_RETRIES", 0)
     storage = opened(server)
     first = Machine(storage, tmp_path / "a")
     journal: Journal = first.begin()

@@ -1,0 +1,99 @@
+"""Make the clients of a store: how long each waits, and how often it repeats a request.
+
+A client's limit of silence also runs while a body is sent, when no store says anything. So the client that sends one is
+chosen by its size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from maintainer.engine.store.cloud_settings import StoreSettings, hidden_from_environment
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+MAX_RETRIES = 6
+RETRY_SECONDS = 20
+FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.2, 5
+"""A request is repeated so often and so long; then the store counts as gone. Each wait is up to three times the one
+before, by chance. A store that is busy for some seconds ends no run: before each commit the state must be written."""
+
+REQUEST_SECONDS, CONNECT_SECONDS = 15, 5
+
+SLOWEST_BYTES_PER_SECOND = 1 << 20
+"""A body that is sent more slowly is given up. Many tables share one line, so this is a fraction of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """How long a client waits.
+
+    Attributes:
+        request_seconds: For one whole request, with its body.
+        silence_seconds: For the next bytes of an answer; longer while a large body is sent.
+        retry_seconds: For a request with all its repetitions by obstore.
+        fewer_retries: So many fewer than ``MAX_RETRIES``.
+        paced_seconds: For a request that is sent again at the store's pace, after obstore gave it up; 0 for never.
+    """
+
+    request_seconds: float
+    silence_seconds: float
+    retry_seconds: float
+    fewer_retries: int = 0
+    paced_seconds: float = 0.0
+
+    def doublings(self, num_bytes: int) -> int:
+        """Return how often the limit of silence is doubled while a body of so many bytes is sent."""
+        return int(num_bytes / (SLOWEST_BYTES_PER_SECOND * self.silence_seconds)).bit_length()
+
+
+OF_THE_STATE = RequestLimits(REQUEST_SECONDS, REQUEST_SECONDS, RETRY_SECONDS)
+OF_TABLES = RequestLimits(600, 15, 14, fewer_retries=5, paced_seconds=14)
+"""A data file may take minutes; a store that says nothing for 15 seconds is not asked again. obstore repeats a request
+once: what fails then slows all of them down (``store_pace``)."""
+
+
+def clients(settings: StoreSettings, limits: RequestLimits) -> Callable[[int], ObjectStore]:
+    """Return what gives the client for a request with a body of so many bytes; equal waits share one.
+
+    Nothing is asked of the store.
+
+    Raises:
+        ImportError: obstore is not installed.
+    """
+    from obstore.store import from_url
+
+    # The stubs have one overload for each cloud; which one it is, the URL says.
+    make: Any = from_url
+    # Amazon's SDK for Java asks a machine for its role in the old way, too.
+    config = {**settings.config, **({"imdsv1_fallback": "true"} if settings.url.startswith("s3:") else {})}
+    retry: Any = {
+        "max_retries": max(0, MAX_RETRIES - limits.fewer_retries),
+        "retry_timeout": timedelta(seconds=limits.retry_seconds),
+        "backoff": {
+            "init_backoff": timedelta(seconds=FIRST_WAIT_SECONDS),
+            "max_backoff": timedelta(seconds=LONGEST_WAIT_SECONDS),
+            "base": 3,
+        },
+    }
+
+    @cache
+    def client(silence_seconds: float) -> ObjectStore:
+        options: Any = {
+            "timeout": timedelta(seconds=limits.request_seconds),
+            "read_timeout": timedelta(seconds=silence_seconds),
+            "connect_timeout": timedelta(seconds=min(CONNECT_SECONDS, limits.silence_seconds)),
+            **settings.client_options(),
+        }
+        with hidden_from_environment(settings):
+            made: ObjectStore = make(settings.url, config=config, client_options=options, retry_config=retry)
+        return made
+
+    return lambda num_bytes: client(
+        min(limits.request_seconds, limits.silence_seconds * 2 ** limits.doublings(num_bytes))
+    )
