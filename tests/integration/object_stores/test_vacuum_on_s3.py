@@ -218,8 +218,13 @@ def test_after_a_kill_in_the_middle_another_machine_brings_back_what_was_recorde
         )  # fmt: skip
         project.table(name).delete(f"p < {num_files}")
         before, live = data_files(project, name), set(project.table(name).file_uris())
-        time.sleep(2)
-        first = server.faults.add(FaultRule(Fault.SLOW, "POST", suffix="/lake"))
+        end = time.monotonic() + 120
+        while f"Deletes {num_files:,} files" not in project.run("plan").out:  # kept for twice the longest write
+            assert time.monotonic() < end
+            time.sleep(2)
+        server.faults.clear()
+        start = server.faults.add(FaultRule(Fault.SLOW, "PUT", suffix=f"/tables/{name}/_delta_log/{2:020}.json"))
+        first = server.faults.add(FaultRule(Fault.SLOW, "POST", suffix="/lake", since=start))
         second = server.faults.add(FaultRule(Fault.HELD, "POST", suffix="/lake", since=first))
         with victim(project.root, LAST_POINT, 0, tmp_path / "held", environment=environment) as held:
             assert second.met.wait(240), held.said()
