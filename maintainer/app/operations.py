@@ -196,7 +196,8 @@ def apply(
             remember_found(project, to_do, on_problem)
             ledger = open_ledger(project, opened, on_problem)
             with observed_run(project, to_do, listener, on_problem) as sink:
-                requests = partial(clock.requests, opened, to_do, project.loaded.project.prices)
+                prices = project.loaded.project.prices
+                requests = partial(clock.requests, opened, to_do, project.ledger_location, prices)
                 around = RunSurroundings(sink, preparation=preparation, requests=requests)
                 outcome = apply_plan(project, opened.engine, to_do, journal, ledger, spec, around)
             if has_steps and outcome.interrupted_by != TERMINATED:
@@ -241,7 +242,8 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
             try:
                 with open_journal(project, listener.problem) as journal:
                     with observed_run(project, due, listener, listener.problem) as sink:
-                        requests = partial(clock.requests, opened, due, project.loaded.project.prices)
+                        prices = project.loaded.project.prices
+                        requests = partial(clock.requests, opened, due, project.ledger_location, prices)
                         around = RunSurroundings(sink, switch.next_run(), preparation, requests)
                         outcome = apply_plan(project, opened.engine, due, journal, ledger, spec, around)
                     _finish(project, outcome, due, journal, [], listener)

@@ -39,11 +39,18 @@ class PreparationClock:
         """Record that planning is over, and return what both took."""
         return Preparation(self._started - self._began, time.monotonic() - self._started)
 
-    def requests(self, opened: OpenedEngine, plan: Plan, prices: Prices) -> RunRequests | None:
-        """Return what a run of the plan asked of object stores so far; None where it asked nothing."""
+    def requests(self, opened: OpenedEngine, plan: Plan, ledger: str, prices: Prices) -> RunRequests | None:
+        """Return what a run of the plan asked of object stores so far; None where it asked nothing.
+
+        Args:
+            opened: Whose client is asked, too.
+            plan: What the run does.
+            ledger: Where the rows of the run go: Hadoop has a client for each bucket and scheme.
+            prices: Of requests.
+        """
         ours = REQUEST_COUNT.so_far - self._asked_before
         looks = (table.observed.location for table in plan.tables if table.observed is not None)
-        places = frozenset(place for place in looks if store_kind(place).is_served)
+        places = frozenset(place for place in (*looks, ledger) if store_kind(place).is_served)
         hadoops: StoreRequests | None = StoreRequests()
         if places:
             try:

@@ -91,7 +91,7 @@ class HadoopFiles(FileStore):
     def hiding(self, uris: Collection[str]) -> dict[str, str]:
         """See ``FileStore``."""
         try:
-            found = self.abreast(lambda uri: self._jvm.object_versions(self._fs, _key(uri)), uris)
+            found = self.abreast(self._versions, uris)
         except Exception:  # a store without versions, or keys that may not list them: nothing is known then
             return {}
         return {
@@ -103,12 +103,16 @@ class HadoopFiles(FileStore):
 
     def _covered(self, uri: str, marker: str) -> str | None:
         """Say why the removal of a delete marker would bring nothing back."""
-        versions = self._jvm.object_versions(self._fs, _key(uri))
+        versions = self._versions(uri)
         if (marker, True, True) not in versions:
             there = any(version == marker for version, _, _ in versions)
             return "something newer is in its place" if there else "its delete marker is gone"
         is_kept = any(not is_marker for _, is_marker, _ in versions)
         return None if is_kept else "the bucket has no version of it any more"
+
+    def _versions(self, uri: str) -> list[tuple[str, bool, bool]]:
+        REQUEST_COUNT.add(StoreRequests(lists=1))  # as in _delete_objects
+        return self._jvm.object_versions(self._fs, _key(uri))
 
     def _delete_objects(self, versions: Mapping[str, str | None], page: int) -> DeletedMany:
         """Delete files, or the versions named of them, so many by one request."""

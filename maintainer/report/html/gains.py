@@ -130,7 +130,7 @@ def amounts(
         yield (
             _money(sum(requests.cost or 0.0 for requests in asked), prices),
             "for requests to stores, spent",
-            f"{count_of(num_requests, 'request')}, each run at its prices",
+            f"{count_of(num_requests, 'request')} until the records were closed, each run at its prices",
         )
     if prices.compute_hour is not None:
         hours, of_hour = sum(run.total_seconds for run in runs) / 3600, _price(prices.compute_hour, prices)

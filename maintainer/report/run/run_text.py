@@ -239,7 +239,8 @@ def _requests_line(requests: RunRequests | None) -> str:
     if of_hadoop is not None and of_hadoop.total:
         whose = f"; {of_hadoop.total:,} of them by Hadoop's client"
     cost = "" if requests.cost is None else f"; {_price(requests.cost)} {requests.currency}".rstrip()
-    return f"Asked of object stores: {count_of(counted.total, 'request')} ({', '.join(kinds)}){whose}{cost}."
+    asked = f"{count_of(counted.total, 'request')} ({', '.join(kinds)}){whose}{cost}"
+    return f"Asked of object stores until the record was closed: {asked}."
 
 
 def _price(amount: float) -> str:

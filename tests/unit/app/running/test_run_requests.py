@@ -44,14 +44,14 @@ def test_only_what_came_since_the_clock_was_made_counts_and_has_a_price() -> Non
         return StoreRequests(lists=1)
 
     plan = plan_at("s3a://lake/orders")
-    counted = clock.requests(opened(hadoops), plan, PRICES)
+    counted = clock.requests(opened(hadoops), plan, "s3://state/ledger", PRICES)
     assert counted == RunRequests(READS, StoreRequests(lists=1), 0.012, "EUR")
-    assert list(map(set, asked)) == [{"s3a://lake/orders"}]
-    assert clock.requests(opened(hadoops), plan, Prices()) == RunRequests(READS, StoreRequests(lists=1))
+    assert list(map(set, asked)) == [{"s3a://lake/orders", "s3://state/ledger"}]
+    assert clock.requests(opened(hadoops), plan, "/disk/ledger", Prices()) == RunRequests(READS, StoreRequests(lists=1))
 
 
 def test_a_run_on_a_disk_asked_nothing() -> None:
-    assert PreparationClock().requests(opened(lambda places: None), plan_at("file:/lake/orders"), PRICES) is None
+    assert PreparationClock().requests(opened(lambda places: None), plan_at("file:/lake/orders"), "/l", PRICES) is None
 
 
 def test_a_jvm_that_is_gone_or_hangs_leaves_its_requests_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,5 +68,5 @@ def test_a_jvm_that_is_gone_or_hangs_leaves_its_requests_unknown(monkeypatch: py
     for hadoops in (gone, hangs):
         clock = PreparationClock()
         REQUEST_COUNT.add(READS)
-        assert clock.requests(opened(hadoops), plan_at("s3a://lake/orders"), Prices()) == RunRequests(READS)
+        assert clock.requests(opened(hadoops), plan_at("s3a://lake/orders"), "/l", Prices()) == RunRequests(READS)
     hanging.set()

@@ -188,7 +188,9 @@ def test_of_a_file_the_delete_marker_that_hides_it_is_found_and_nothing_where_no
         ([], {}),
     ):
         bucket.versions["t/p=1/a"] = list(versions)
+        before = REQUEST_COUNT.so_far
         assert files_of(bucket).hiding([uri]) == found
+        assert REQUEST_COUNT.so_far - before == StoreRequests(lists=1)
     del bucket.versions["t/p=1/a"]
     assert files_of(bucket).hiding([uri]) == {}
 

@@ -72,7 +72,11 @@ def test_requests_to_stores_cost_what_each_run_recorded() -> None:
     asked = RunRequests(StoreRequests(reads=900_000), StoreRequests(lists=100_000), 0.86, "EUR")
     runs = (replace(samples.good_run(), requests=asked), replace(samples.good_run(), requests=replace(asked, cost=0.1)))
     (row,) = texts(amounts(Prices("EUR"), None, NOTHING, (*runs, samples.good_run())))
-    assert row == ("0.96 EUR", "for requests to stores, spent", "2,000,000 requests, each run at its prices")
+    assert row == (
+        "0.96 EUR",
+        "for requests to stores, spent",
+        "2,000,000 requests until the records were closed, each run at its prices",
+    )
     others = (*runs, replace(samples.good_run(), requests=replace(asked, currency="USD")))
     assert texts(amounts(Prices("EUR"), None, NOTHING, others)) == [row], "amounts of two currencies have no sum"
     assert not texts(amounts(Prices("EUR"), None, NOTHING, (replace(runs[0], requests=replace(asked, cost=None)),)))

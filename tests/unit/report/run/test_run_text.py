@@ -325,6 +325,7 @@ def test_what_went_to_the_trash_was_not_deleted() -> None:
     assert "eleted" not in text
 
 
+SAID = "Asked of object stores until the record was closed: "
 ASKED = RunRequests(StoreRequests(48, 13, 12, 5, 2), StoreRequests(lists=1, writes=2), 0.0001244, "EUR")
 
 
@@ -333,17 +334,16 @@ ASKED = RunRequests(StoreRequests(48, 13, 12, 5, 2), StoreRequests(lists=1, writ
     [
         (
             ASKED,
-            "Asked of object stores: 83 requests (48 reads, 13 looks, 13 lists, 7 writes, 2 deletions); 3 of them by "
+            f"{SAID}83 requests (48 reads, 13 looks, 13 lists, 7 writes, 2 deletions); 3 of them by "
             "Hadoop's client; 0.00012 EUR.",
         ),
         (
             RunRequests(StoreRequests(reads=1), StoreRequests()),
-            "Asked of object stores: 1 request (1 read, 0 looks, 0 lists, 0 writes, 0 deletions).",
+            f"{SAID}1 request (1 read, 0 looks, 0 lists, 0 writes, 0 deletions).",
         ),
         (
             RunRequests(StoreRequests(reads=1), None, 12.0, ""),
-            "Asked of object stores: 1 request (1 read, 0 looks, 0 lists, 0 writes, 0 deletions); Spark's own are not "
-            "counted; 12.00.",
+            f"{SAID}1 request (1 read, 0 looks, 0 lists, 0 writes, 0 deletions); Spark's own are not counted; 12.00.",
         ),
     ],
 )
@@ -358,7 +358,7 @@ def test_what_a_run_asked_of_stores_is_said_with_its_price(requests: RunRequests
 def test_what_runs_asked_together_says_no_more_than_each_of_them() -> None:
     uncounted = RunRequests(StoreRequests(reads=1))
     assert render_requests([]) == ""
-    assert render_requests([ASKED, ASKED]).startswith("2 runs. Asked of object stores: 166 requests (96 reads,")
+    assert render_requests([ASKED, ASKED]).startswith(f"2 runs. {SAID}166 requests (96 reads,")
     assert render_requests([ASKED, ASKED]).endswith("; 6 of them by Hadoop's client; 0.00025 EUR.\n")
     assert render_requests([ASKED, uncounted]).endswith("2 deletions); Spark's own are not counted.\n")
     # Amounts of two currencies have no sum.
