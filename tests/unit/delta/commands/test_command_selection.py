@@ -138,7 +138,7 @@ def test_the_codec_of_the_plan_is_a_setting() -> None:
 
 def test_clustering_is_an_optimize_with_the_bounds_of_the_plan() -> None:
     files = make_files(10, 20)
-    step = ClusterStep((Batch((Bin(files),)),), ("id",), 200, 300, 100, 4, True, ())
+    step = ClusterStep((Batch((Bin(files),)),), ("id",), 100, 200, 300, 4, True, ())
     selection = select(make_facts(files=files, clustering_columns=("id",)), step, step.batches[0], "t")
     assert selection.statement == "OPTIMIZE t FULL"
     cubes = f"{_OPTIMIZE}clustering.mergeStrategy.minCubeSize."

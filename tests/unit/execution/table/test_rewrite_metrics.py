@@ -41,7 +41,7 @@ def metrics_of(
     plan = TablePlan(policy.table, policy.file, policy.digest, observed, left_alone=left)
     step: RewriteStep = ZOrderStep((), columns, 100, 1, ()) if columns else CompactStep((), 100, 1, ())
     if clustered:
-        step = ClusterStep((), ("id",), 1, 1, 100, 1, False, ())
+        step = ClusterStep((), ("id",), 100, 1, 1, 1, False, ())
     return rewrite_metrics(plan, step, facts, rewritten, started_at_ms=1000, ended_at_ms=4500)
 
 

@@ -43,13 +43,13 @@ REASONS = (Reason(ReasonCode.REWRITE_DUE, "because"),)
             5,
         ),
         (
-            ClusterStep(ONE_COMMIT, ("id", "v"), 1, 2, MIB, 4, False, REASONS),
+            ClusterStep(ONE_COMMIT, ("id", "v"), MIB, 1, 2, 4, False, REASONS),
             "cluster",
             "2 files, 8 MiB -> about 8 files of about 1 MiB, clustered by id, v",
             8,
         ),
         (
-            ClusterStep(ONE_COMMIT, ("id",), 1, 2, 100 * MIB, 4, True, REASONS),
+            ClusterStep(ONE_COMMIT, ("id",), 100 * MIB, 1, 2, 4, True, REASONS),
             "cluster",
             "2 files, 8 MiB -> about 1 file of about 100 MiB, clustered by id, also what other columns clustered",
             1,
