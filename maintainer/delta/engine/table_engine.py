@@ -168,7 +168,7 @@ class DeltaTableWriter:
     ) -> VacuumReceipt:
         """Delete exactly the step's files; see ``TableWriter.vacuum``."""
         self._jvm.start()
-        listed = self._open_log(facts)
+        listed = self._open_log(facts, lists_anew=True)
         refuse_unsafe_store(self._jvm, facts)
         self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: vacuum")
         self._meter.begin(Phase.LOOKING)
@@ -185,7 +185,9 @@ class DeltaTableWriter:
             storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
             return undelete(storage, facts.table_id, run_id, facts.ref.identifier, deleted)
 
-    def _open_log(self, facts: TableFacts, *, counts_files: bool = False) -> Mapping[str, StoredFile]:
+    def _open_log(
+        self, facts: TableFacts, *, counts_files: bool = False, lists_anew: bool = False
+    ) -> Mapping[str, StoredFile]:
         """Refuse a damaged log, and write a missing checksum; returns what lay in the log's folder.
 
         Delta then knows the version without a Spark job, and reads no commit.
@@ -193,7 +195,7 @@ class DeltaTableWriter:
         self._jvm.activate()
         with table_errors(facts.ref.identifier):
             storage = self._live_files.storage(facts.location)
-            log_files = storage.listed_with(facts.version)
+            log_files = storage.log_files() if lists_anew else storage.listed_with(facts.version)
             refuse_empty_commits(log_files.values(), facts.ref.identifier)
             if counts_files and storage.checksum_uri(facts.version) in log_files:
                 self._refuse_other_checksum(storage, facts)
