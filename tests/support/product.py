@@ -178,6 +178,7 @@ from maintainer.model.run.progress import (
 from maintainer.model.run.receipts import CommitReceipt, Fingerprint, Proof, VacuumReceipt, Verdict
 from maintainer.model.run.results_document import run_from_json, run_to_json
 from maintainer.model.run.run_events import Intent
+from maintainer.model.run.store_requests import StoreRequests
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
 from maintainer.model.table.log_names import vector_path
 from maintainer.model.table.table_facts import (
