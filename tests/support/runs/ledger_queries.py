@@ -114,7 +114,7 @@ EXPECTED: Mapping[str, list[tuple[object, ...]]] = {
         ("sales.orders", "compact", 5, "2026-11-09 22:00", "none", "history"),
     ],
     "How the layout of an incremental": [("2026-11-17 22:00", "unindexed", 4.5, 1.5, 3.0, 1.0)],
-    "What each run cost, the newest first": [
+    "Each run, the newest first": [
         ("20261118T220000Z-aaaa", 2, 0.0, 0, 0, 0),
         (ROW.run_id, 4, 6.0, 1000, 980, 30),
         ("20261110T220000Z-aaaa", 1, 2.0, 0, 0, 0),
@@ -125,7 +125,7 @@ EXPECTED: Mapping[str, list[tuple[object, ...]]] = {
         ("lake/orders", 10, 600, 2.0),
         ("lake/old", 0, 0, 2.0),
     ],
-    "Steps that did not succeed, and what they took": [
+    "Steps that did not succeed": [
         ("crm.leads", "failed", "C702", 1, 2.0),
         ("sales.orders", "yielded", "C718", 1, 2.0),
     ],
