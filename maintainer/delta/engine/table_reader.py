@@ -14,6 +14,7 @@ from maintainer.delta.engine.catalog_names import neighbours_in_catalog, root_of
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.commit_history import read_commits
 from maintainer.delta.log.replay.log_replay import LogReplay
+from maintainer.delta.log.replay.planned_logs import PlannedLogs
 from maintainer.delta.snapshot.column_statistics import find_dropped_columns, ranges_in, read_sample
 from maintainer.delta.snapshot.find_tables import tables_below
 from maintainer.delta.snapshot.log_reader import LogQuestions, LogReader, SparkReader
@@ -23,7 +24,6 @@ from maintainer.delta.storage.log_paths import path_uri
 from maintainer.delta.storage.open_files import direct_files, files_of
 from maintainer.delta.storage.table_storage import TableStorage, storage_of_path
 from maintainer.delta.transaction.live_files import LiveFilesReader
-from maintainer.delta.vacuum.log_watch import PlannedLogs
 from maintainer.delta.vacuum.shallow_clones import References
 from maintainer.delta.vacuum.vacuum_candidates import history, look, now_ms
 from maintainer.engine.protocols import VacuumQuestion

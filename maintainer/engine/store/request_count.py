@@ -14,7 +14,7 @@ LISTED_AT_ONCE = 1000
 """Objects that one LIST request returns."""
 
 
-ONE_PUT_BYTES = 5 << 20
+OBSTORE_PART_BYTES = 5 << 20
 """obstore sends a larger body in parts of this size, unless it is told another one."""
 
 
@@ -45,6 +45,8 @@ def lists_of(num_names: int) -> StoreRequests:
     return StoreRequests(lists=max(1, -(-num_names // LISTED_AT_ONCE)))
 
 
-def writes_of(size_bytes: int, one_put_bytes: int = ONE_PUT_BYTES, part_bytes: int = ONE_PUT_BYTES) -> StoreRequests:
+def writes_of(
+    size_bytes: int, one_put_bytes: int = OBSTORE_PART_BYTES, part_bytes: int = OBSTORE_PART_BYTES
+) -> StoreRequests:
     """Return the requests that write an object: one, or its parts with one before and one after them."""
     return StoreRequests(writes=1 if size_bytes <= one_put_bytes else 2 - -size_bytes // part_bytes)

@@ -145,6 +145,7 @@ class SharedJobs:
         failure: Exception = RuntimeError("it ended, and no answer arrived")
         try:
             self._num_cores = context.defaultParallelism
+            self._send(context)  # what came while nobody knew how many cores there are
             with self._lock:
                 if self._answers is None:
                     param = cast("AccumulatorParam[list[BinAnswer]]", AnswerParam(partial(self._take, context)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -48,13 +49,22 @@ class Job:
 
 @dataclass
 class Context:
-    """A Spark context with executors of so many cores."""
+    """A Spark context with executors of so many cores, which it tells when the test says so."""
 
-    defaultParallelism: int = 2
+    num_cores: int = 2
     jobs: queue.SimpleQueue[Job] = field(default_factory=queue.SimpleQueue)
     cancelled: list[str] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
     param: Any = None
+    tells: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.tells.set()
+
+    @property
+    def defaultParallelism(self) -> int:
+        assert self.tells.wait(SECONDS)
+        return self.num_cores
 
     def accumulator(self, value: list[BinAnswer], param: Any) -> Any:
         self.param = param
@@ -154,6 +164,17 @@ def test_a_bin_goes_at_once_while_a_core_is_free_and_those_that_wait_go_together
         assert all(bin_.result(SECONDS).answer is not None for bin_ in asked)
         assert len(set(fleet.context.groups)) == 4
         assert fleet.known == set()
+
+
+def test_bins_that_came_before_the_cores_were_known_wait_for_none() -> None:
+    with tables(num_cores=4) as fleet:
+        fleet.context.tells.clear()
+        fleet.ask("a", "b", "c")
+        fleet.context.tells.set()
+        jobs = [fleet.context.next(), fleet.context.next()]
+        assert sorted(name for job in jobs for name in job.names) == ["a", "b", "c"], "no answer was needed for it"
+        for job in jobs:
+            job.done()
 
 
 def test_a_job_has_a_bounded_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
