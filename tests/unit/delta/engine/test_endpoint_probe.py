@@ -16,6 +16,8 @@ from maintainer.delta.spark.connectors import CONNECTOR_SETTINGS
 from maintainer.model.table.table_facts import TableRef
 
 QUICK = ProbeLimits(tries=3, pause_seconds=0.05, connect_seconds=5, answer_seconds=0.5, enough_seconds=0.6)
+PATIENT = ProbeLimits(tries=3, pause_seconds=0.05)
+"""Where an answer comes, but on a busy machine not within half a second."""
 SLOW_TO_ASK_AGAIN = ProbeLimits(tries=2, pause_seconds=1.5, connect_seconds=5, answer_seconds=0.3)
 KEY = "spark.hadoop.fs.s3a."
 HIVE = "spark.hadoop.hive.metastore."
@@ -25,7 +27,7 @@ OURS = CONNECTOR_SETTINGS["s3"]
 @contextlib.contextmanager
 def listening(answer: Callable[[socket.socket], None], port: int = 0) -> Iterator[int]:
     """Accept connections on 127.0.0.1 and do this with each."""
-    with socket.create_server(("127.0.0.1", port)) as server:
+    with socket.create_server(("127.0.0.1", port), reuse_port=bool(port)) as server:
         taken: list[socket.socket] = []
 
         def serve() -> None:
@@ -62,14 +64,22 @@ def nothing(connection: socket.socket) -> None:
     """Take the request and stay silent."""
 
 
-def found_away(tables: Iterable[str], conf: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str | None]:
-    signs = signs_of_life([TableRef(name) for name in tables], conf.get, environ, QUICK)
+def found_away(
+    tables: Iterable[str], conf: Mapping[str, str], environ: Mapping[str, str], limits: ProbeLimits = QUICK
+) -> dict[str, str | None]:
+    signs = signs_of_life([TableRef(name) for name in tables], conf.get, environ, limits)
     return {name: error.found for name, sign in signs.items() if (error := sign.error()) is not None}
 
 
+_BOUND: list[socket.socket] = []
+
+
 def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    """Nobody listens on it; while this process lives, nobody can but ``listening``."""
+    _BOUND.append(socket.socket())
+    _BOUND[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    _BOUND[-1].bind(("127.0.0.1", 0))
+    return int(_BOUND[-1].getsockname()[1])
 
 
 def local(port: int, *, tls: bool = False) -> Endpoint:
@@ -115,7 +125,7 @@ def test_one_silent_connection_is_not_enough() -> None:
 @pytest.mark.parametrize("tls", [False, True])
 def test_whatever_is_answered_is_a_sign_of_life(answer: Callable[[socket.socket], None], tls: bool) -> None:
     with listening(answer) as port:
-        assert why_away(local(port, tls=tls), QUICK) is None
+        assert why_away(local(port, tls=tls), PATIENT) is None
 
 
 def test_a_server_that_starts_anew_is_not_away() -> None:
@@ -146,7 +156,7 @@ def test_each_store_is_asked_once_for_all_its_tables() -> None:
             f"{KEY}bucket.gone.endpoint": f"http://127.0.0.1:{dead}",
         }
         tables = [f"s3://lake/t{number}" for number in range(50)] + ["s3a://gone/a", "s3://gone/b", "/lake/t", "db.t"]
-        away = found_away(tables, conf, {})
+        away = found_away(tables, conf, {}, PATIENT)
     assert away == dict.fromkeys(("s3a://gone/a", "s3://gone/b"), f"http://127.0.0.1:{dead}: Connection refused")
     assert len(connections) == 1
 
@@ -299,13 +309,13 @@ def test_what_was_silent_is_waited_for_shortly_the_next_time_and_is_found_again(
 @pytest.mark.parametrize("answer", [says(b""), says(b"\x80\x01\x00\x02"), lambda connection: connection.close()])
 def test_a_metastore_that_answers_anything_is_there(answer: Callable[[socket.socket], None]) -> None:
     with listening(answer) as port:
-        assert found_away(["sales.a"], hive(port), {}) == {}
+        assert found_away(["sales.a"], hive(port), {}, PATIENT) == {}
 
 
 def test_one_of_several_metastores_is_enough() -> None:
     dead = closed_port()
     with listening(says(b"what?")) as port:
-        assert found_away(["sales.a"], hive(dead, port), {}) == {}
+        assert found_away(["sales.a"], hive(dead, port), {}, PATIENT) == {}
     text = f"thrift://127.0.0.1:{dead}: Connection refused"
     assert found_away(["sales.a"], hive(dead), {}) == {"sales.a": text}
 
