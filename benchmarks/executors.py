@@ -5,15 +5,14 @@ own: 20 ms for each request and 10 MB/s (``process_relay``). All of them share t
 where these are the bound, and not the ways, seconds say nothing of a cluster, and the driver's own figures do.
 
 The driver's CPU is that of its Python and of its JVM, start and commits included. What of it goes into reading, writing
-and proving bins is, with executors, that of the run's own threads:
+and proving bins follows from two controls on the same master with two executors, which start, plan and commit alike:
 
-* of Python, the threads of tables while they ask for bins and judge the answers, those of the jobs, and the one that
-  takes answers;
-* of the JVM, the threads of the jobs and all of Spark's own: scheduler, messages, results, files for executors;
-* of Java's compilers and collector, the part that these are of the JVM's other CPU.
+* processes beside the driver, which are not counted, write and prove the bins. Less the time of the tables' threads
+  while they ask for bins and judge the answers, this is a run without bins;
+* ``--no-spread``: the driver writes and proves them.
 
-Of one driver alone it is the CPU of both processes while bins are written and proven in a run of one table at a time
-(``--alone-tables``): its libraries have threads of their own. The first table, in which the JVM starts, is left out.
+What an arm takes beyond a run without bins is what bins cost it. Of the JVM, the threads that serve the calls of tables
+are left out: what they do is the same in each arm, and differs more from run to run than bins cost.
 
     python benchmarks/executors.py --tables 40 --out benchmarks/results/executors.md
 """
@@ -33,8 +32,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -46,16 +47,27 @@ from benchmarks.process_relay import Passed, process_relay
 from benchmarks.store_arms import BUCKET, SETTINGS, StoreBench, store_bench
 from tests.support.policies.projects import write_project
 
+if TYPE_CHECKING:
+    from multiprocessing.pool import Pool
+
+    from maintainer.delta.rewrite.executors.executor_tasks import BinTask
+    from maintainer.delta.rewrite.executors.shared_jobs import AskedBin
+
 POLICY = "vacuum: {retention: 7d}"
 LIMIT_SECONDS = 1800
-POLL_SECONDS = 0.25
+POLL_SECONDS = 0.5
 TICKS = os.sysconf("SC_CLK_TCK")
 STANDALONE = "standalone"
 DRIVER_MEMORY, EXECUTOR_MEMORY = "1g", "700m"
+ALONE = "one driver alone"
+NO_BINS, NO_SPREAD = "2 executors, bins beside the driver", "2 executors, `--no-spread`"
+"""The controls."""
 MASTERS = {
-    "one driver alone": "local[2]",
+    ALONE: "local[2]",
     "1 executor": "local-cluster[1,1,1024]",
     "2 executors": "local-cluster[2,1,1024]",
+    NO_BINS: "local-cluster[2,1,1024]",
+    NO_SPREAD: "local-cluster[2,1,1024]",
     "4 executors": "local-cluster[4,1,1024]",
     "standalone master, 1 worker": STANDALONE,
     "standalone master, 2 workers": STANDALONE,
@@ -64,13 +76,8 @@ MASTERS = {
 PYTHON, JVM, EXECUTORS = "driver's Python", "driver's JVM", "executors"
 BY_BINS = ("write_bins", "prove_rewrite")
 """What of the driver reads, writes and proves bins, or lets executors do it."""
-COMPILERS = ("C1 CompilerThre", "C2 CompilerThre", "GC Thread", "G1 ", "VM Thread", "Sweeper thread", "VM Periodic")
-SPARKS = (
-    "dag-scheduler", "dispatcher", "task-result", "rpc-", "netty", "shuffle", "block-manager", "driver-heartb",
-    "heartbeat", "context-cleaner", "Spark", "spark", "broadcast", "files-", "map-output", "element-track", "serve",
-    "appclient", "executor-", "kill-executor", "task-scheduler", "Timer-", "task-starvation",
-)  # fmt: skip
-"""How the names of the JVM's threads begin, as far as Linux keeps them."""
+BESIDE = 2
+"""Processes that write bins beside the driver."""
 
 
 @dataclass(slots=True)
@@ -95,22 +102,15 @@ class Ran:
         return sum(seconds for kind, seconds in self.cpu_seconds.items() if kind.startswith("driver"))
 
     @property
-    def of_bins(self) -> dict[str, float]:
-        """Seconds of the driver's CPU for bins, a table, and what they are of."""
-        if self.master == "one driver alone":
-            return {"both processes": self.spent["windows"] / max(1, self.spent["measured"])}
-        compilers, sparks, others = 0.0, 0.0, 0.0
-        for name, seconds in self.of_threads.values():
-            if name.startswith(COMPILERS):
-                compilers += seconds
-            elif name.startswith(SPARKS):
-                sparks += seconds
-            else:
-                others += seconds
-        own = sparks + self.spent["jvm's jobs"]
-        parts = {"Python": self.spent["python"], "jobs": self.spent["jvm's jobs"], "Spark": sparks}
-        parts["compilers"] = compilers * own / max(sparks + others, 0.01)
-        return {name: seconds / self.tables for name, seconds in parts.items()}
+    def of_spark(self) -> float:
+        """Seconds of the JVM's threads but its first one and those that serve Python's calls, of which jobs are."""
+        own = (seconds for name, seconds in self.of_threads.values() if not name.startswith(("Thread-", "java")))
+        return sum(own) + self.spent.get("jvm's jobs", 0.0)
+
+    def of_bins(self, without: Ran) -> tuple[float, float]:
+        """Seconds of the driver's CPU for bins, a table: of its Python and of its JVM. ``without`` is `NO_BINS`."""
+        python = self.cpu_seconds[PYTHON] - without.cpu_seconds[PYTHON] + without.spent["python"]
+        return python / self.tables, (self.of_spark - without.of_spark) / self.tables
 
 
 def cpu_of(process: int) -> tuple[float, int]:
@@ -230,10 +230,10 @@ def standalone(home: Path, env: dict[str, str], workers: int) -> Iterator[tuple[
         yield url, [process.pid for process in processes]
 
 
-def run(bench: StoreBench, lake: Path, name: str, ways: tuple[float, float], tables: int | None, jobs: int) -> Ran:
+def run(bench: StoreBench, lake: Path, name: str, ways: tuple[float, float], jobs: int) -> Ran:
     """Rewrite a copy of the tables with one master, and take what it costs."""
-    prefix = f"{name}-{tables}-{jobs}".replace(" ", "-").replace(",", "")
-    names = bench.upload(lake, prefix)[:tables]
+    prefix = "".join(letter if letter.isalnum() else "-" for letter in name)
+    names = bench.upload(lake, prefix)
     ran = Ran(name, len(names), jobs=jobs)
     with ExitStack() as stack:
         home = stack.enter_context(spark_home(bench.work / "spark"))
@@ -252,7 +252,9 @@ def run(bench: StoreBench, lake: Path, name: str, ways: tuple[float, float], tab
         arguments = ["--project", str(project), "apply", "--yes", "-o", "json", "-j", str(jobs), "--master", master]
         arguments += ["--conf", f"spark.executor.memory={EXECUTOR_MEMORY}"]
         arguments += ["--conf", f"spark.driver.memory={DRIVER_MEMORY}"]
-        command = [sys.executable, str(Path(__file__).resolve()), "--arm", json.dumps([str(taken), *arguments])]
+        arguments += ["--no-spread"] * (name == NO_SPREAD)
+        arm = json.dumps([str(taken), name == NO_BINS, *arguments])
+        command = [sys.executable, str(Path(__file__).resolve()), "--arm", arm]
         started = time.monotonic()
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=env
@@ -261,12 +263,13 @@ def run(bench: StoreBench, lake: Path, name: str, ways: tuple[float, float], tab
             output, errors = process.communicate(timeout=LIMIT_SECONDS)
         ran.seconds = time.monotonic() - started
         if process.returncode:
-            raise SystemExit(f"{name} ended with exit code {process.returncode}:\n{output[-2000:]}\n{errors[-3000:]}")
+            failed = {json.dumps(table["error"]) for table in json.loads(output or '{"tables": []}')["tables"]}
+            raise SystemExit(f"{name} ended with exit code {process.returncode}: {failed}\n{errors[-3000:]}")
         _check_spread(name, json.loads(output))
         ran.spent = json.loads(taken.read_text())
     bench.remove(prefix)
     progress(f"{name}, {ran.tables} tables, -j {jobs}: {ran.seconds:.1f} s, {ran.cpu_seconds}, {ran.peak_bytes}")
-    progress(f"{ran.passed.ways}, {ran.spent}, {ran.of_bins}")
+    progress(f"{ran.passed.ways}, {ran.spent}")
     by_name = defaultdict[str, float](float)
     for thread, seconds in ran.of_threads.values():
         by_name[thread.rstrip("0123456789-")] += seconds
@@ -285,68 +288,72 @@ def _check_spread(name: str, results: dict[str, Any]) -> None:
         for table in results["tables"] for step in table["steps"] for commit in step["commits"]
         for use in (commit["proof"] or {}).get("lanes", [])
     ]  # fmt: skip
-    if not uses or any(use is (MASTERS[name] == MASTERS["one driver alone"]) for use in uses):
+    if not uses or any(use is (name in (ALONE, NO_SPREAD)) for use in uses):
         raise SystemExit(f"{name}: {sum(uses)} of {len(uses)} kinds of bins were written on executors")
 
 
-def run_arm(taken: Path, arguments: list[str]) -> int:
-    """Run ``maintainer`` in this process, and write down the CPU of the driver for bins."""
+def run_arm(taken: Path, beside: bool, arguments: list[str]) -> int:
+    """Run ``maintainer`` in this process, and write down the CPU of its threads for bins.
+
+    Args:
+        taken: Where.
+        beside: Executors do no bins: processes of this script do.
+        arguments: Of ``maintainer``.
+    """
     from maintainer.cli.main import run
     from maintainer.delta.engine import table_engine
+    from maintainer.delta.rewrite.executors import executor_bins
     from maintainer.delta.rewrite.executors.shared_jobs import SharedJobs
 
     adding, spent = threading.Lock(), defaultdict[str, float](float)
-    windows: dict[str, list[float]] = {name: [] for name in BY_BINS}
-
-    def add(name: str, seconds: float) -> None:
-        with adding:
-            spent[name] += seconds
 
     def measured(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def called(*of_job: Any) -> Any:  # noqa: ANN401
-            before, own = _driver_cpu(), time.thread_time()
+            own = time.thread_time()
             try:
                 return function(*of_job)
             finally:
-                windows[name].append(_driver_cpu() - before)
-                add("python", time.thread_time() - own)
+                with adding:
+                    spent[name] += time.thread_time() - own
 
         return called
 
+    for name in BY_BINS:
+        setattr(table_engine, name, measured("python", getattr(table_engine, name)))
     run_job = SharedJobs._run
 
     def job_run(jobs: SharedJobs, context: Any, job: Any) -> None:  # noqa: ANN401
-        own = time.thread_time()
         threads = context._jvm.java.lang.management.ManagementFactory.getThreadMXBean()
         before = threads.getCurrentThreadCpuTime()
         run_job(jobs, context, job)
-        add("jvm's jobs", (threads.getCurrentThreadCpuTime() - before) / 1e9)
-        add("python", time.thread_time() - own)
-        add("jobs", 1)
-        add("tasks", len(job.bins))
-        for thread in threading.enumerate():
-            if "serve_forever" in thread.name and thread.native_id is not None:
-                spent["answers"] = dict(threads_of(os.getpid()))[thread.native_id][1]
+        with adding:
+            spent["jvm's jobs"] += (threads.getCurrentThreadCpuTime() - before) / 1e9
+            spent["jobs"] += 1
+            spent["tasks"] += len(job.bins)
 
-    for name in BY_BINS:
-        setattr(table_engine, name, measured(name, getattr(table_engine, name)))
     SharedJobs._run = job_run  # type: ignore[method-assign, assignment]
-    code = run(arguments)
-    spent["python"] += spent["answers"]
-    # Within the first table the JVM and the executors start.
-    spent["windows"] = sum(sum(each[1:]) for each in windows.values())
-    spent["measured"] = len(windows[BY_BINS[0]]) - 1
+    with ExitStack() as stack:
+        if beside:
+            pool = stack.enter_context(get_context("spawn").Pool(BESIDE))
+            executor_bins._lack = lambda context: None
+            SharedJobs.ask = partial(_asked_beside, pool)  # type: ignore[method-assign]
+        code = run(arguments)
+        for thread in threading.enumerate():
+            if "_handle_" in thread.name and thread.native_id is not None:  # the pool's, which send and take
+                spent["python"] += dict(threads_of(os.getpid()))[thread.native_id][1]
     taken.write_text(json.dumps(spent), encoding="utf-8")
     return code
 
 
-def _driver_cpu(jvms: list[int] = []) -> float:  # noqa: B006 (found once: a look at all processes is not free)
-    own = os.getpid()
-    jvms.extend([] if jvms else [one for one in family_of(own) if kind_of(one, own) == JVM])
-    return time.process_time() + sum(cpu_of(one)[0] for one in jvms)
+def _asked_beside(pool: Pool, context: object, task: BinTask, check: object) -> AskedBin:
+    """Have a process beside this one write and prove a bin."""
+    from maintainer.delta.rewrite.executors.executor_tasks import _attempt
+    from maintainer.delta.rewrite.executors.shared_jobs import AskedBin
+
+    return AskedBin(task, pool.apply(_attempt, (task,)))
 
 
-def render(rows: Sequence[Ran], alone: Ran, lake_bytes: int, options: argparse.Namespace) -> str:
+def render(rows: Sequence[Ran], lake_bytes: int, options: argparse.Namespace) -> str:
     """Return the report as Markdown."""
     base = rows[0]
     lines = [
@@ -370,15 +377,20 @@ def render(rows: Sequence[Ran], alone: Ran, lake_bytes: int, options: argparse.N
             f"| {own / whole:.1%} | {ran.passed.total('requests', of_driver=True):,}, "
             f"{ran.passed.total('requests', of_driver=False):,} |"
         )
-    whole_bins = sum(alone.of_bins.values())
-    lines += ["", "| | driver's CPU for bins, a table | of one driver's | of it | bins a job |", "|" + "---|" * 5]
-    for ran in (alone, *rows[1:]):
-        parts, spent = ran.of_bins, ran.spent
+    by_name = {ran.master: ran for ran in rows}
+    if NO_BINS not in by_name or NO_SPREAD not in by_name:
+        return "\n".join(lines) + "\n"
+    without = by_name[NO_BINS]
+    whole_bins = sum(by_name[NO_SPREAD].of_bins(without))
+    lines += ["", "| | driver's CPU for bins, a table: Python, JVM | of one driver's | bins a job |", "|" + "---|" * 4]
+    for ran in rows:
+        if ran.master in (ALONE, NO_BINS):
+            continue
+        of_python, of_jvm = ran.of_bins(without)
+        jobs, tasks = ran.spent.get("jobs", 0), ran.spent.get("tasks", 0)
         lines.append(
-            f"| {ran.master}{', one table at a time' * (ran is alone)} | {1000 * sum(parts.values()):.0f} ms "
-            f"| {sum(parts.values()) / whole_bins:.1%} "
-            f"| {', '.join(f'{name} {1000 * seconds:.1f}' for name, seconds in parts.items())} ms "
-            f"| {spent.get('tasks', 0) / max(1, spent.get('jobs', 0)):.1f} |"
+            f"| {ran.master} | {1000 * (of_python + of_jvm):.0f} ms: {1000 * of_python:.0f}, {1000 * of_jvm:.0f} "
+            f"| {(of_python + of_jvm) / whole_bins:.1%} | {tasks / jobs if jobs else 0:.1f} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -387,7 +399,6 @@ def main() -> None:
     """Build the tables, run each master, print the report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--tables", type=int, default=200)
-    parser.add_argument("--alone-tables", type=int, default=10, help="tables that are rewritten one at a time")
     parser.add_argument("--files", type=int, default=20)
     parser.add_argument("--rows", type=int, default=small_tables.ROWS_A_FILE)
     parser.add_argument("--delay-ms", type=float, default=20.0)
@@ -399,8 +410,8 @@ def main() -> None:
     parser.add_argument("--arm", type=json.loads, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.arm:
-        taken, *arguments = options.arm
-        sys.exit(run_arm(Path(taken), arguments))
+        taken, beside, *arguments = options.arm
+        sys.exit(run_arm(Path(taken), beside, arguments))
     first, *others = MASTERS
     chosen = [first, *(name for name in others if name in (options.master or others))]
     ways = (options.delay_ms, options.rate)
@@ -412,9 +423,8 @@ def main() -> None:
         small_tables.build(lake, options.tables, options.files, options.seed, options.rows)
         lake_bytes = sum(path.stat().st_size for path in lake.rglob("*.parquet"))
         bench.warm_up()
-        rows = [run(bench, lake, name, ways, None, options.jobs) for name in chosen]
-        alone = run(bench, lake, first, ways, options.alone_tables, 1)
-    report = render(rows, alone, lake_bytes, options)
+        rows = [run(bench, lake, name, ways, options.jobs) for name in chosen]
+    report = render(rows, lake_bytes, options)
     print(report)
     if options.out:
         options.out.write_text(report, encoding="utf-8")

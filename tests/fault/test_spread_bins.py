@@ -103,8 +103,8 @@ def test_each_fault_costs_its_bin_and_no_row_and_leaves_no_file(project: Path, t
 
     # An attempt that nobody waits for any more writes after all: the next run finds it by its recorded name alone.
     (commit,) = tables["lost"]["steps"][0]["commits"]
-    assert tables["clean"]["steps"][0]["commits"][0]["late_paths"] == []
-    late = lake / "lost" / commit["late_paths"][0]
+    assert tables["clean"]["steps"][0]["commits"][0]["proof"]["late_paths"] == []
+    late = lake / "lost" / commit["proof"]["late_paths"][0]
     for path in (late, bystander := late.with_name(f"{late.name}.of-somebody-else.parquet")):
         path.write_bytes(b"late")
     code, tables, said = apply(

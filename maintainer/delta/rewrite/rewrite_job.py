@@ -137,6 +137,11 @@ class RewriteJob:
     writer_settings: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     """As ``settings``, once the bins are written."""
 
+    @property
+    def late_paths(self) -> tuple[str, ...]:
+        """What attempts of executors that do not count may yet write."""
+        return () if self.spread is None else tuple(self.spread.other_paths)
+
     def rows_observed(self, bins: Collection[int]) -> Fingerprint | None:
         """The fingerprint of all rows read of some bins; None unless every one of them was observed."""
         if not bins or any(number not in self.observed for number in bins):
@@ -192,8 +197,8 @@ class RewriteJob:
         except BaseException as error:
             if not self.is_kept:
                 self.discard()
-            if isinstance(error, MaintainerError) and self.spread is not None:
-                error.late_paths = tuple(self.spread.other_paths)
+            if isinstance(error, MaintainerError):
+                error.late_paths = self.late_paths
             if isinstance(error, MaintainerError) and self.left_over:
                 error.left_over = self.left_over
                 named = ", ".join(self.left_over[:MAX_LEFT_OVER_NAMED])
@@ -339,8 +344,7 @@ class RewriteJob:
 
     def remove_unneeded(self) -> None:
         """Remove what was written and is no part of the landed commit, because others deleted the rows meanwhile."""
-        if self.spread is not None:
-            self.delete_found(self.spread.other_paths)
+        self.delete_found(self.late_paths)
         if self.carried is None:
             return
         committed = {file.path for file in self.written}

@@ -130,6 +130,7 @@ def _joined(job: RewriteJob, parts: list[ProofPart], started: float) -> Proof:
         source_statistics=sum(
             [*job.source_findings.values(), *(part.source_findings for part in parts)], NOTHING_JUDGED
         ),
+        late_paths=job.late_paths,
     )
 
 

@@ -33,7 +33,7 @@ from maintainer.model.run.progress import (
     TableStarted,
     Verified,
 )
-from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt, Verdict
+from maintainer.model.run.receipts import CommitReceipt, Proof, VacuumReceipt, Verdict
 from maintainer.model.run.run_events import (
     DELETED,
     Deleting,
@@ -82,6 +82,14 @@ class StepRecord:
             if isinstance(event, Verified):
                 self.assertions.extend(event.assertions)
         match event:
+            case (
+                Intent(proof=Proof(late_paths=(_, *_) as paths))
+                | Result(receipt=CommitReceipt(late_paths=(_, *_) as paths))
+            ):
+                place, stamp = (event.at_ms, event.table, event.table_id, event.location), event.stamp
+                of_batch = (stamp.run_id, stamp.step_id, stamp.batch)
+                self.writings[stamp.batch, paths] = Writing(*place, *of_batch, (), paths)
+        match event:
             case Writing(batch=batch, paths=paths):
                 self.writings[batch, paths] = event
             case WrittenOff(batch=batch, paths=paths):
@@ -92,11 +100,6 @@ class StepRecord:
                 self.fates.pop(stamp.batch, None)
             case Result(stamp=stamp, fate=fate) if fate is not Fate.UNKNOWN or stamp.batch not in self.fates:
                 self.fates[stamp.batch] = event
-                match event.receipt:
-                    case CommitReceipt(late_paths=(_, *_) as paths):
-                        place = (event.at_ms, event.table, event.table_id, event.location)
-                        of_batch = (stamp.run_id, stamp.step_id, stamp.batch)
-                        self.writings[stamp.batch, paths] = Writing(*place, *of_batch, (), paths)
             case Deleting(num_deleted=num_deleted):
                 self.num_deleted = max(self.num_deleted or 0, num_deleted)
             case Turned(turn=turn):

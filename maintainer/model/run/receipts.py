@@ -36,6 +36,7 @@ class Proof:
     things that are wrong, each in a sentence. ``lanes`` are those in which the bins were written. ``carried_versions``
     are commits of others that deleted rows of the read files before ours: the new files have these rows soft-deleted,
     and all figures are without them. ``source_statistics`` are of the files whose rows were read one file by one.
+    An attempt that does not count may yet write ``late_paths``, which no version will have.
     """
 
     read: Fingerprint
@@ -48,6 +49,7 @@ class Proof:
     carried_versions: tuple[int, ...] = ()
     after_commit: bool = False
     source_statistics: SourceStatistics = NOTHING_JUDGED
+    late_paths: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -105,7 +107,7 @@ class CommitReceipt:
     """A commit that landed. Figures are counted from its actions, and sums of sizes are in bytes.
 
     ``difference`` is set where other files were taken than planned, ``verdict`` where the new version was checked:
-    ``proof`` was before it. An attempt that does not count may yet write ``late_paths``, which no version has.
+    ``proof`` was before it. ``late_paths`` stand there, and here in older records.
     """
 
     version: int

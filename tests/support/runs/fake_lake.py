@@ -277,7 +277,7 @@ class FakeWorker:
             added[f"packed-{table.written}"] = tuple(where.rows)
             written.update(where.rows)
         live_records = sum(file.live_records or 0 for file in batch.files)
-        proof = Proof(_fingerprint(read), _fingerprint(written), live_records)
+        proof = Proof(_fingerprint(read), _fingerprint(written), live_records, late_paths=self.lake.late_paths)
         if not proof.holds:
             raise VerificationFailed("what was written is not what was read", where=f"{facts.ref}@{read_version}")
         before_commit(read_version, proof)
@@ -292,7 +292,6 @@ class FakeWorker:
             proof=proof,
             files_removed=FileSizeMetrics.of(file.size_bytes for file in batch.files),
             files_added=FileSizeMetrics.of(len(rows) * ROW_BYTES for rows in added.values()),
-            late_paths=self.lake.late_paths,
         )  # fmt: skip
 
     def vacuum(

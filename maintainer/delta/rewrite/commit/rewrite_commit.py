@@ -133,7 +133,6 @@ def commit_rewrite(
         duration_seconds=time.monotonic() - started,
         total_cluster_parallelism=job.jvm.spark.sparkContext.defaultParallelism,
         difference=_difference(job),
-        late_paths=() if job.spread is None else tuple(job.spread.other_paths),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,15 @@ from maintainer.journal.events.event_log import EVENTS_FILE, read_events
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.outcome import RunOutcome, TableStatus
+from maintainer.model.run.receipts import CommitReceipt
+from maintainer.model.run.run_events import Fate
+from maintainer.model.table.commit_records import CommitStamp
 from tests.support.runs.fake_lake import FakeLake, Station
 from tests.support.runs.fake_table import FakeTable
 from tests.support.runs.plain_verifier import PlainVerifier
 from tests.support.runs.planned_steps import compact, plan_all, plan_of, run_fleet
 from tests.support.tables.builders import NOW_MS
-from tests.support.writers.recorded_events import unfinished_writings
+from tests.support.writers.recorded_events import result, unfinished_writings
 from tests.unit.execution.fleet.run_in_memory import QUICK
 
 FIRST, SECOND, THIRD = (f"20261121T22000{number}Z-0000" for number in (1, 2, 3))
@@ -87,6 +91,42 @@ def test_what_an_attempt_may_write_after_its_batch_was_committed_is_looked_for_o
 
     start(lake, runs, THIRD, plan_all(plan_of(table)))
     assert len(lake.looked_for) == 1
+
+
+@pytest.mark.parametrize("station", ["commit", "landed"])
+def test_what_an_attempt_may_write_is_looked_for_after_a_kill_between_intent_and_result(
+    tmp_path: Path, station: str
+) -> None:
+    """Whether or not the commit landed: its names are on the disk before it is tried."""
+    lake, killed = FakeLake(), tmp_path / "killed"
+    table = lake.table("a", (1, 2), (3,))
+    lake.late_paths = ("part-x-a0-c000", "part-x-a2-c000")
+
+    def dies(at: Station) -> None:
+        shutil.copytree(tmp_path / "runs", killed)  # what a kill leaves
+        if station == "commit":
+            raise CommitNotLanded("it never landed", help="look")
+
+    lake.at(station, dies, table="a", times=1)
+    start(lake, tmp_path / "runs", FIRST, plan_all(plan_of(table, compact(table))))
+    (writing,) = unfinished_writings(killed)
+    assert (writing.run_id, writing.paths) == (FIRST, lake.late_paths)
+
+    start(lake, killed, SECOND, plan_all(plan_of(table)))
+    assert (lake.looked_for, lake.cleaned) == ([("a", *lake.late_paths)], [])
+    assert unfinished_writings(killed) == ()
+    notes = [event["what"] for event in read_events(killed / SECOND / EVENTS_FILE).events if event["type"] == "note"]
+    assert notes[-1] == f"what a late attempt of run {FIRST} wrote is gone: 2 files, such as part-x-a0-c000"
+
+
+def test_older_records_have_these_names_with_the_commit_itself(tmp_path: Path) -> None:
+    journal, table = Journal.open(tmp_path, FIRST, lambda: NOW_MS), FakeLake().table("a", (1, 2))
+    receipt = CommitReceipt(version=2, read_version=1, late_paths=("part-x-a0-c000",))
+    stamp = CommitStamp(FIRST, "a/compact", 0, "digest")
+    result(journal, stamp, table.facts(), "compact", Fate.LANDED, receipt=receipt)
+    journal.close()
+    (writing,) = unfinished_writings(tmp_path)
+    assert writing.paths == receipt.late_paths
 
 
 @pytest.mark.parametrize("conflicts", [False, True])

@@ -120,8 +120,12 @@ def proven(job: RewriteJob) -> Proof:
     return prove_rewrite(job)
 
 
+def name_of(path: str) -> str:
+    return unquote(path).rpartition("/")[2]
+
+
 def names(job: RewriteJob) -> set[str]:
-    return {unquote(file.path).rpartition("/")[2] for file in job.written}
+    return {name_of(file.path) for file in job.written}
 
 
 def attempts(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
@@ -232,6 +236,8 @@ def test_a_second_attempt_has_names_of_its_own_and_the_first_ones_file_goes_by_i
         proof = proven(job)
         assert proof.holds
         assert all("-a1-" in name for name in names(job))
+        assert {name for name in left if "-a0-" in name} < set(map(name_of, proof.late_paths))
+        assert names(job).isdisjoint(map(name_of, proof.late_paths))
         assert len([name for name in left if "-a0-" in name]) == 2
         assert rewrite.new_files == names(job) | {bystander.name}
 
