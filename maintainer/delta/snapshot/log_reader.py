@@ -23,7 +23,7 @@ from maintainer.delta.log.schema_names import indexed_schema, logical_names, phy
 from maintainer.delta.log.table_updates import read_updates
 from maintainer.delta.log.write_history import paths_of_rewrites, paths_of_zorder
 from maintainer.delta.storage.failures.engine_failures import is_store_silent, no_table, not_delta
-from maintainer.delta.storage.failures.store_answers import KeysRefused
+from maintainer.delta.storage.failures.store_answers import RefusedAlike
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.known_versions import KnownVersion, KnownVersions
 from maintainer.delta.storage.table_log import TableLog
@@ -121,7 +121,7 @@ class LogReader:
         Raises:
             TableError: T401 no such folder, T402 no Delta log in it.
             PermissionError: This user may not look into the folder or its log.
-            KeysRefused: The store does not accept the keys.
+            RefusedAlike: The store does not accept the keys, or has no such bucket.
         """
         try:
             known = self._known.kept(storage.location)
@@ -134,7 +134,7 @@ class LogReader:
             listed = storage.log_files()
             refuse_no_table(storage, listed, ref.identifier)
             log = replay_version(storage, None, listed)
-        except (TableError, PermissionError, KeysRefused):  # Hadoop has the same keys
+        except (TableError, PermissionError, RefusedAlike):  # Hadoop has the same keys
             raise
         except Exception as error:
             if is_store_silent(error):

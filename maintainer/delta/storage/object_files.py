@@ -2,7 +2,7 @@
 
 Delta commits through Hadoop, so Hadoop's answer decides: what the store refuses to obstore (credentials that only
 Hadoop finds, a name that obstore cannot spell) is asked again there, and what Hadoop then says is what the user reads.
-A store that gives no answer, or does not accept the keys that both have, is not asked twice.
+A store that gives no answer, does not accept the keys that both have, or has no such bucket, is not asked twice.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import TypeVar
 from urllib.parse import unquote
 
 from maintainer.delta.storage.failures.store_answers import (
+    BucketMissing,
     KeysMissing,
     KeysRefused,
     StoreAway,
@@ -39,7 +40,7 @@ from maintainer.delta.storage.file_store import (
 )
 from maintainer.engine.store.object_storage import PROBE, REQUESTS_ABREAST, ObjectStorage
 from maintainer.engine.store.request_count import LISTED_AT_ONCE
-from maintainer.engine.store.store_failures import BUSY, NO_CREDENTIALS, NOT_TRUSTED, REFUSED, StoreFailure
+from maintainer.engine.store.store_failures import BUSY, NO_BUCKET, NO_CREDENTIALS, NOT_TRUSTED, REFUSED, StoreFailure
 from maintainer.engine.store.stored_object import StoredObject
 
 MOST_LISTED = 200_000
@@ -354,8 +355,6 @@ class ObjectFiles(FileStore):
     def _raise_if_keys_are_wrong(self) -> None:
         """Ask for a list of nothing: its name is spelled alike by every client, and an answer to it says why.
 
-        Hadoop has the same keys, so it would be refused as well.
-
         Raises:
             KeysRefused: The store does not accept the keys.
         """
@@ -366,14 +365,15 @@ class ObjectFiles(FileStore):
                 raise KeysRefused(f"{self._base_uri}: {failure.found}") from None
 
     def _answered(self, ask: Callable[[], _Answer]) -> _Answer:
-        """Ask, and tell a store that gave no answer from one that refused."""
+        """Ask, and tell a store that gave no answer, or has no such bucket, from one that refused."""
         try:
             return ask()
         except StoreFailure as failure:
-            if not failure.gave_no_answer and failure.code != BUSY:
+            otherwise = StoreAway if failure.gave_no_answer else None
+            kind = {BUSY: StoreBusy, NO_BUCKET: BucketMissing}.get(failure.code, otherwise)
+            if kind is None:
                 raise
-            away = StoreBusy if failure.code == BUSY else StoreAway
-            raise away(f"{self._base_uri}: {failure.found}") from None
+            raise kind(f"{self._base_uri}: {failure.found}") from None
 
     def _name(self, uri: str) -> str:
         """The key of an object: the path of its URI, decoded once."""

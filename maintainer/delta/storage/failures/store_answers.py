@@ -25,7 +25,15 @@ class StoreAway(Exception):
     """An object store gave no answer, each time that it was asked. The message names the bucket and what happened."""
 
 
-class KeysRefused(Exception):
+class RefusedAlike(Exception):
+    """An object store refused what it would refuse to each client of the same settings. The message says why."""
+
+
+class BucketMissing(RefusedAlike):
+    """An object store has no such bucket or container. The message names it and has the store's answer."""
+
+
+class KeysRefused(RefusedAlike):
     """An object store does not know the keys, or their signature. The message names the bucket and what it answered."""
 
 
@@ -116,7 +124,7 @@ def store_error(chain: Sequence[Failure], where: str) -> TableError | None:
         wrong = refusal("the object store does not accept these credentials", code="T440", help=way_out)
         wrong.may_pass = _EXPIRED.search(text) is not None
         return wrong
-    if _NO_BUCKET.search(text):
+    if _NO_BUCKET.search(text) or any(failure.type_name == BucketMissing.__name__ for failure in chain):
         address = f", or the address of the store: `spark.hadoop.fs.s3a.endpoint`; {PATH_STYLE}" if is_s3 else ""
         return refusal(
             "there is no such bucket or container on the object store",

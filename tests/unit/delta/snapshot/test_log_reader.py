@@ -14,7 +14,7 @@ import pytest
 from maintainer.delta.log.replay.version_replay import replay_version
 from maintainer.delta.snapshot import log_reader
 from maintainer.delta.snapshot.log_reader import LogReader
-from maintainer.delta.storage.failures.store_answers import KeysRefused
+from maintainer.delta.storage.failures.store_answers import BucketMissing, KeysRefused
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from tests.support.tables.local_vacuum import LocalTable
@@ -111,6 +111,7 @@ def raised(name: str, message: str) -> Exception:
         raised("AWSServiceThrottledException", "Slow (Service: S3, Status Code: 503, Request ID: 1):SlowDown"),
         raised("ConnectTimeoutException", "Connect to h:5 failed: timed out"),
         KeysRefused("s3a://lake: status code: 403 Forbidden, SignatureDoesNotMatch: The signature does not match"),
+        BucketMissing("s3a://lakee: status code: 404 Not Found, NoSuchBucket: The specified bucket does not exist"),
     ],
 )
 def test_a_store_without_an_answer_is_not_asked_again_by_spark(

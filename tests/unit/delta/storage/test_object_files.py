@@ -12,7 +12,13 @@ from obstore.store import MemoryStore
 
 from maintainer.delta.storage import object_files
 from maintainer.delta.storage.failures.engine_failures import as_table_error
-from maintainer.delta.storage.failures.store_answers import KeysMissing, KeysRefused, StoreAway, StoreBusy
+from maintainer.delta.storage.failures.store_answers import (
+    BucketMissing,
+    KeysMissing,
+    KeysRefused,
+    StoreAway,
+    StoreBusy,
+)
 from maintainer.delta.storage.file_store import FileStore, StoredFile, TransferError, java_quote, seen_of
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.object_files import Bucket, ObjectFiles
@@ -48,12 +54,12 @@ def stored(*names: str) -> ObjectStorage:
     return storage
 
 
-def files_on(storage: ObjectStorage, hadoop: FileStore | None = None) -> ObjectFiles:
+def files_on(storage: ObjectStorage, hadoop: FileStore | None = None, base_uri: str = "s3a://lake") -> ObjectFiles:
     def asked() -> FileStore:
         assert hadoop is not None, "Hadoop was asked"
         return hadoop
 
-    return ObjectFiles("s3a://lake", Bucket(storage), asked)
+    return ObjectFiles(base_uri, Bucket(storage), asked)
 
 
 @pytest.fixture(params=["disk", "store", "server"])
@@ -261,6 +267,17 @@ def test_a_store_that_does_not_accept_the_keys_is_not_asked_through_hadoop_which
             "does not match the signature you provided (status 403, SignatureDoesNotMatch)"
         )
         assert "AWS_SECRET_ACCESS_KEY" in str(error.help)
+
+
+def test_a_bucket_that_is_not_there_is_not_looked_for_through_hadoop(server: S3Server) -> None:
+    uri = "s3a://lakee"
+    files = files_on(ObjectStorage.open(uri, store_settings(uri, spark_keys(server), {})), base_uri=uri)
+    for ask in (files.children, files.status, files.read):
+        with pytest.raises(BucketMissing) as raised:
+            ask("s3a://lakee/t")
+        error = as_table_error(raised.value, "s3a://lakee/t")
+        assert (error.code, error.where) == ("T442", "s3a://lakee/t")
+        assert error.found == "The specified bucket does not exist (status 404, NoSuchBucket)"
 
 
 def test_a_name_whose_signature_alone_is_refused_is_asked_again_through_hadoop(server: S3Server) -> None:
