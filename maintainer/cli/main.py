@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gc
 import io
-import os
 import pkgutil
 import re
 import shlex
@@ -26,6 +25,7 @@ import click
 
 from maintainer.cli.context import GENERAL, context_of, print_failure, with_general_options
 from maintainer.cli.stage_lines import say_first_stage
+from maintainer.cli.standard_streams import open_standard_streams
 from maintainer.errors import ExitCode, MaintainerError, ProjectError
 from maintainer.errors.foreign_text import printable, without_secrets
 from maintainer.model.product_version import __version__
@@ -224,7 +224,7 @@ class LazyGroup(click.Group):
             if advice is None:
                 raise
             raise click.UsageError(advice, error.ctx) from error
-        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+        except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise
         except Exception as error:
             print_failure(ctx, error)
@@ -275,10 +275,6 @@ def run(args: list[str]) -> int:
     except MaintainerError as error:
         click.echo(error.render(), err=True)
         return error.exit_code
-    except BrokenPipeError:
-        # The reader of a pipe went away (`maintainer plan | head`): not an error of anybody.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.OK
     except Exception as error:
         click.echo(report_bug(error, args), err=True)
         return ExitCode.BUG
@@ -289,6 +285,7 @@ def main() -> NoReturn:
     # A large table is millions of objects, which stay: looking through them each time some thousand more were made
     # takes a third of the time of a plan.
     gc.set_threshold(50_000, 20, 20)
+    open_standard_streams()
     code = run(sys.argv[1:])
     gc.freeze()  # The interpreter would look through all of them once more before the memory goes back as a whole.
     sys.exit(code)

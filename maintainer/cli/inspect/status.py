@@ -15,6 +15,7 @@ from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.status_look import StatusLook
 from maintainer.cli.context import CliContext, open_project, print_as, print_elsewhere, warn
 from maintainer.cli.options import ENGINE, SELECTION, jobs_option, output_option, pause, spec_options
+from maintainer.cli.standard_streams import has_no_reader
 from maintainer.errors import ExitCode
 from maintainer.execution.run.cancellation import StopSwitch, signals_stop
 from maintainer.model.run.exit_codes import look_exit_code
@@ -104,7 +105,7 @@ def _watch(
     *,
     color: bool,
 ) -> StatusLook:
-    """Look until stopped, or so often. On a terminal each look replaces the one before, and the last one stays."""
+    """Look until stopped or unread, or so often. On a terminal each look replaces the last one, and the last stays."""
     on_terminal = sys.stdout.isatty()
     with full_screen(sys.stdout, color=color) if on_terminal else nullcontext() as show:
         for number in range(1, (most_looks or MAX_LOOKS) + 1):
@@ -115,7 +116,7 @@ def _watch(
             else:
                 click.echo(("" if number == 1 else "\n") + text, nl=False)
                 sys.stdout.flush()
-            if number == most_looks or switch.wait(pause_seconds):
+            if number == most_looks or has_no_reader(sys.stdout) or switch.wait(pause_seconds):
                 break
     if on_terminal:
         click.echo(text, nl=False)

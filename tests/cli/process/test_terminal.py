@@ -1,12 +1,18 @@
-"""Colour is for terminals: shown on one, not in a pipe; NO_COLOR, FORCE_COLOR and --color decide otherwise."""
+"""Colour is for terminals: shown on one, not in a pipe; NO_COLOR, FORCE_COLOR and --color decide otherwise.
+
+Nor is a reader needed: a command goes on without one.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from tests.support.policies.projects import write_project
 from tests.support.pseudo_terminal import MAINTAINER, on_terminal, terminal_environment
@@ -61,18 +67,57 @@ def test_in_a_pipe(root: Path, given: dict[str, str], colored: bool) -> None:
     assert (done.returncode, ESCAPE in done.stdout.decode()) == (1, colored)
 
 
-def test_a_reader_that_goes_away_is_no_error(root: Path) -> None:
-    for number in range(300):
-        (root / "policies" / f"t{number}.yml").write_text(f"version: 1\ntable: s.t{number}\nlimit: {{}}\n")
-    shell = f"{sys.executable} -m maintainer validate; echo $? >&2"
-    done = subprocess.run(
-        ["sh", "-c", f"({shell}) | head -1"],
-        cwd=root,
-        env=terminal_environment(),
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.stdout.startswith(b"error[P201]")
-    assert b"Traceback" not in done.stderr
-    assert b"BrokenPipe" not in done.stderr
+def run_unread(folder: Path, *arguments: str, names: tuple[str, ...]) -> subprocess.CompletedProcess[bytes]:
+    """Run a command some of whose streams are a pipe that nobody reads any more."""
+    ours, theirs = os.pipe()
+    os.close(ours)
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, **dict.fromkeys(names, theirs)}
+    try:
+        return subprocess.run(
+            [*MAINTAINER, *arguments], cwd=folder, env=terminal_environment(), timeout=60, check=False,
+            stdout=streams["stdout"], stderr=streams["stderr"],
+        )  # fmt: skip
+    finally:
+        os.close(theirs)
+
+
+UNREAD = (("stdout",), ("stderr",), ("stdout", "stderr"))
+
+
+@pytest.mark.parametrize("names", UNREAD)
+def test_a_command_whose_output_nobody_reads_ends_as_it_would(
+    root: Path, tmp_path_factory: pytest.TempPathFactory, names: tuple[str, ...]
+) -> None:
+    lake, plan = tmp_path_factory.mktemp("lake"), tmp_path_factory.mktemp("plans") / "plan.json"
+    for name in ("a", "b"):
+        write_deltalake(str(lake / name), pa.table({"id": [1]}))
+    tables = write_project(lake / "project", {f"policies/{name}.yml": f"table: {lake / name}\n" for name in "ab"})
+    for folder, arguments, code in (
+        (root, ("validate",), 1),
+        (tables, ("plan", "--out", str(plan)), 0),
+        (tables, ("status",), 0),
+    ):
+        done = run_unread(folder, *arguments, names=names)
+        assert (done.returncode, b"Traceback" in (done.stderr or b"")) == (code, False)
+    assert plan.exists()
+
+
+def test_looks_that_nobody_reads_end(root: Path) -> None:
+    root.joinpath("policies/a.yml").write_text("version: 1\ntable: /nowhere/a\n")
+    done = run_unread(root, "status", "--watch", "--interval", "1h", names=("stdout",))
+    assert done.returncode == 1
+
+
+def test_no_file_takes_the_place_of_a_stream_that_was_closed(tmp_path: Path) -> None:
+    program = """
+import sys
+from maintainer.cli.standard_streams import open_standard_streams
+open_standard_streams()
+print("said", flush=True), print("said", file=sys.stderr)
+with open("number", "w") as file:
+    file.write(str(file.fileno() > 2))
+"""
+    shell = f"exec {sys.executable} program.py <&- >&- 2>&-"
+    tmp_path.joinpath("program.py").write_text(program)
+    subprocess.run(["sh", "-c", shell], cwd=tmp_path, env=terminal_environment(), timeout=60, check=True)
+    assert tmp_path.joinpath("number").read_text() == "True"
