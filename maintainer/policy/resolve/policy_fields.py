@@ -16,6 +16,7 @@ from functools import lru_cache, partial
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from maintainer.model.equal_values import once
 from maintainer.policy.predicate.partition_predicate import Predicate, parse_predicate
 from maintainer.units import parse_duration, parse_size
 
@@ -147,7 +148,7 @@ def _reader_of(kind: Any) -> Callable[[Any], object]:  # noqa: ANN401
 
         def read_part(value: Any) -> object:  # noqa: ANN401
             data = value if isinstance(value, Mapping) else {"": value}
-            return whole(data) if all(data.get(key) not in (None, "") for key in needed) else None
+            return once(whole(data)) if all(data.get(key) not in (None, "") for key in needed) else None
 
         return read_part
     return kind if kind is float or (isinstance(kind, type) and issubclass(kind, enum.Enum)) else _as_it_is

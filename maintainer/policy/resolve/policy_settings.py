@@ -316,7 +316,7 @@ class Expectation:
         required=True,
     )
     """Name of the expectation."""
-    arguments: Mapping[str, object] = field(default_factory=dict)
+    arguments: Mapping[str, object] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, time
-from functools import lru_cache
 from typing import Any
 
+from maintainer.model.equal_values import once
 from maintainer.policy.predicate.partition_predicate import Predicate
 from maintainer.policy.resolve.maintenance_times import WEEKDAYS
 from maintainer.policy.resolve.policy_fields import field_key
@@ -51,13 +51,7 @@ def policy_values(policy: ResolvedPolicy) -> PolicyValues:
     for least, of_size in policy.sizes[1:]:
         for change in value_changes(policy_values(policy.sizes[0][1]), policy_values(of_size)):
             written[f"{change.key} from {format_size(least)} on"] = change.now
-    return _once(tuple((sys.intern(name), sys.intern(words)) for name, words in sorted(written.items())))
-
-
-@lru_cache(maxsize=1024)
-def _once(values: PolicyValues) -> PolicyValues:
-    """Return the same values as one object: a plan of thousands of tables has those of each policy once."""
-    return values
+    return once(tuple((sys.intern(name), sys.intern(words)) for name, words in sorted(written.items())))
 
 
 def value_changes(before: PolicyValues, now: PolicyValues) -> tuple[ValueChange, ...]:

@@ -5,13 +5,13 @@ Table files, rules and profiles each give a level.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from pathlib import Path
 from typing import Any
 
+from maintainer.model.equal_values import MAX_VALUES, once
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.resolve.maintenance_times import WEEKDAYS
 from maintainer.policy.resolve.merge import (
@@ -27,7 +27,7 @@ from maintainer.policy.resolve.merge import (
 )
 from maintainer.policy.resolve.policy_fields import field_key, policy_part
 from maintainer.policy.resolve.policy_settings import ClusterPolicy, PurgePolicy
-from maintainer.policy.resolve.resolved import BUILT_IN, Origin, ResolvedPolicy, policy_digest
+from maintainer.policy.resolve.resolved import BUILT_IN, Origin, OriginsInFile, ResolvedPolicy, policy_digest
 from maintainer.policy.table_names import TableMatch, absolute_path, identity, name_matches, table_match, table_ref
 from maintainer.policy.yaml.yaml_document import Document
 
@@ -261,8 +261,8 @@ def _policy(ref: TableRef, file: str, merged: Merged, values: Mapping[str, Any],
         data,
         table=ref,
         file=file,
-        digest=policy_digest({**values, "suspend.below": below} if below else values),
-        origins=_origins(merged),
+        digest=once(policy_digest({**values, "suspend.below": below} if below else values)),
+        origins=_origins(merged, file),
     )
 
 
@@ -301,8 +301,12 @@ def _suspended_below(merged: Merged) -> list[dict[str, Any]]:
     return found
 
 
-def _origins(merged: Merged) -> dict[str, Origin]:
-    # Of thousands of policies each has the same keys.
-    origins = {sys.intern(".".join(keys)): origin for keys, origin in merged.maps.items()}
-    origins.update((sys.intern(".".join(keys)), setting.origin) for keys, setting in merged.leaves.items())
-    return origins
+def _origins(merged: Merged, file: str) -> Mapping[str, Origin]:
+    origins = {**merged.maps, **{keys: setting.origin for keys, setting in merged.leaves.items()}}
+    places = ((keys, replace(at, file="") if at.file == file else at) for keys, at in origins.items())
+    return OriginsInFile(file, _by_dotted_key(tuple(places)))
+
+
+@lru_cache(maxsize=MAX_VALUES)
+def _by_dotted_key(places: tuple[tuple[tuple[str, ...], Origin], ...]) -> Mapping[str, Origin]:
+    return {".".join(keys): origin for keys, origin in places}

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from maintainer.model.plan.plan import BUILT_IN_POLICY
 from maintainer.model.table.table_facts import TableRef
@@ -56,6 +56,24 @@ class Origin:
 
 
 BUILT_IN = Origin(BUILT_IN_POLICY, 0, 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OriginsInFile(Mapping[str, Origin]):
+    """Origins by key. ``places`` name no file where it is ``file``: files that are written alike share them."""
+
+    file: str
+    places: Mapping[str, Origin]
+
+    def __getitem__(self, key: str) -> Origin:
+        origin = self.places[key]
+        return origin if origin.file else replace(origin, file=self.file)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)
 
 
 @dataclass(frozen=True, slots=True)

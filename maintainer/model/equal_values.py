@@ -1,0 +1,30 @@
+"""Keep equal values as one object: most of what is said of one table of a fleet is said of thousands."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from maintainer.model.codec import canonical_json
+
+T = TypeVar("T")
+
+MAX_VALUES = 4096
+"""So many different values are known at once."""
+
+
+_first: Any = lru_cache(maxsize=MAX_VALUES)(lambda value: value)
+_read = lru_cache(maxsize=MAX_VALUES)(json.loads)
+
+
+def once(value: T) -> T:
+    """Return the first value that was equal to this one; both are frozen, down to the last part."""
+    first: T = _first(value)
+    return first
+
+
+def document_once(document: dict[str, Any]) -> dict[str, Any]:
+    """Return an equal JSON document, the same object for all that are equal; nobody may change it."""
+    read: dict[str, Any] = _read(canonical_json(document))
+    return read
