@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -24,7 +25,7 @@ def once(value: T) -> T:
     return first
 
 
-def document_once(document: dict[str, Any]) -> dict[str, Any]:
+def document_once(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return an equal JSON document, the same object for all that are equal; nobody may change it."""
-    read: dict[str, Any] = _read(canonical_json(document))
+    read: Mapping[str, Any] = _read(canonical_json(document))
     return read

@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from maintainer.errors import MaintainerError
-from maintainer.model.equal_values import document_once, once
 from maintainer.model.plan.plan import (
     CheckedExpectation,
     Checks,
@@ -182,10 +181,10 @@ def observe(policy: ResolvedPolicy, facts: TableFacts, *, with_columns: bool) ->
         version=facts.version,
         columns=planned_columns(facts) if with_columns else (),
         partition_columns=facts.partition_columns,
-        protocol=once(facts.protocol),
+        protocol=facts.protocol,
         num_files=len(facts.files),
         size_bytes=facts.size_bytes,
-        managed_properties=once(managed_properties(policy, facts)),
+        managed_properties=managed_properties(policy, facts),
         file_sizes=file_sizes(file.size_bytes for file in facts.files),
         listed=facts.storage is not None and facts.storage.listing is not None,
         small_files=sum(file.size_bytes < policy.optimize.min_file_size_bytes for file in facts.files),
@@ -277,7 +276,7 @@ def _table_plan(
         writers=facts.writers,
         quiet_after_updates_seconds=policy.optimize.quiet_after_updates_seconds,
         policy_values=policy_values(policy) if steps else (),
-        policy=document_once(dict(base_settings(policy))) if steps else {},
+        policy=dict(base_settings(policy)) if steps else {},
     )
 
 
@@ -290,7 +289,7 @@ def checks_of(policy: ResolvedPolicy) -> Checks:
         )
         for expectation in verify.expectations
     )
-    return once(Checks(verify.row_count, verify.content, verify.files, expectations))
+    return Checks(verify.row_count, verify.content, verify.files, expectations)
 
 
 MAX_NAMED_COLUMNS = 3

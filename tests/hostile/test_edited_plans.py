@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.policies.edited_documents import edited, leaves, other
+from tests.support.policies.edited_documents import digest_of, edited, leaves, other
 from tests.support.policies.projects import write_project
 from tests.support.product import (
     FOLDER,
@@ -26,7 +26,6 @@ from tests.support.product import (
     VacuumStep,
     ZOrderStep,
     check_saved_plan,
-    digest_of,
     from_json,
     recheck,
     run,

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maintainer.errors import Refused
-from maintainer.model.plan.plan_document import digest_of, from_json, to_json
+from maintainer.model.plan.plan_document import from_json, to_json
 from maintainer.model.table.table_facts import TableFacts, TableRecord
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table
 from maintainer.policy.resolve.resolved import ResolvedPolicy
+from tests.support.policies.edited_documents import digest_of
 from tests.support.policies.strategies import TODAY, planning_inputs
 from tests.support.tables.builders import NOW_MS
 

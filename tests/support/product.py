@@ -143,7 +143,7 @@ from maintainer.model.plan.layout_tags import (
     ZCUBE_ID_TAG,
 )
 from maintainer.model.plan.plan import CheckedExpectation, Checks, ContentCheck, Plan, Problem, TablePlan, TableState
-from maintainer.model.plan.plan_document import digest_of, from_json, to_json
+from maintainer.model.plan.plan_document import from_json, to_json
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.steps import (

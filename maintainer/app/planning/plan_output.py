@@ -10,9 +10,10 @@ from pathlib import Path
 from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import Project, local_zone
 from maintainer.errors import ProjectError
-from maintainer.journal.folder.atomic_files import read_document, write_atomically, writing
+from maintainer.journal.folder.atomic_files import write_atomically, writing
+from maintainer.journal.memory.past_runs import read_plan
 from maintainer.model.plan.plan import Plan
-from maintainer.model.plan.plan_document import MAX_PLAN_CHARACTERS, from_json, plan_bytes
+from maintainer.model.plan.plan_document import MAX_PLAN_CHARACTERS, plan_bytes
 from maintainer.model.run.auto_compaction import AutoCompactSwitch
 from maintainer.planning.budget.run_budget import Learned, expected_losses, expected_time
 from maintainer.policy.resolve.resolved import ResolvedPolicy
@@ -30,7 +31,7 @@ def read_saved_plan(path: Path) -> Plan:
     """
     try:
         if path.stat().st_size <= 4 * MAX_PLAN_CHARACTERS:
-            return from_json(read_document(path), where=str(path))
+            return read_plan(path)
         reason = "it is larger than any plan of maintainer"
     except OSError as error:
         reason = error.strerror or str(error)

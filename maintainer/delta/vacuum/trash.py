@@ -270,11 +270,15 @@ def _same(status: StoredFile, file: TrashedFile) -> bool:
     return not status.is_dir and not status.is_symlink and status.size_bytes == file.size_bytes
 
 
+_OF_A_TABLE = re.compile("[0-9a-f]{8}")
+
+
 def _run_folders(storage: TableStorage) -> list[str]:
     """Return the folders of runs in the trash of the table, and of earlier tables in its place."""
     parent, name = _place_of_trash(storage)
-    own = re.compile(re.escape(f"{parent}/{name}-") + "[0-9a-f]{8}")
-    tables = [entry.uri for entry in _folders_in(storage, parent) if own.fullmatch(entry.uri)]
+    own = f"{parent}/{name}-"
+    uris = (entry.uri for entry in _folders_in(storage, parent) if entry.uri.startswith(own))
+    tables = [uri for uri in uris if _OF_A_TABLE.fullmatch(uri, len(own))]
     return sorted(entry.uri for table in tables for entry in _folders_in(storage, table))
 
 

@@ -8,9 +8,7 @@ from pathlib import Path
 
 from maintainer.engine.protocols import TableEngine
 from maintainer.errors import MaintainerError
-from maintainer.journal.folder.atomic_files import read_document
-from maintainer.journal.memory.past_runs import recorded_step
-from maintainer.model.plan.plan_document import from_json
+from maintainer.journal.memory.past_runs import read_plan, recorded_step
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.amounts import Amounts
 from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt
@@ -111,7 +109,7 @@ def planned_files(runs_dir: Path, intent: Intent) -> tuple[RemovedFile, ...] | N
     """Return the files that a run's deletion was to take, from its folder; None where the plan cannot be read."""
     path = runs_dir / intent.stamp.run_id / "plan.json"
     try:
-        plan = from_json(read_document(path), where=str(path))
+        plan = read_plan(path)
     except (OSError, ValueError, MaintainerError):
         return None
     for table, step in plan.steps():

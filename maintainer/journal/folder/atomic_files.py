@@ -14,6 +14,7 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TextIO
 
 from maintainer.errors import EnvironmentUnfit, ProjectError
 
@@ -186,7 +187,13 @@ def read_document(path: Path) -> str:
         OSError: It cannot be read.
         UnicodeDecodeError: It is something else.
     """
-    return path.read_bytes().decode("utf-8", "surrogatepass")
+    with open_document(path) as file:
+        return file.read()
+
+
+def open_document(path: Path) -> TextIO:
+    """Open such a document, for whoever reads it piece by piece."""
+    return path.open(encoding="utf-8", errors="surrogatepass", newline="")
 
 
 def try_lock(handle: int) -> bool:

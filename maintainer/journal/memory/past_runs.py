@@ -13,7 +13,7 @@ from pathlib import Path
 
 from maintainer.errors import MaintainerError
 from maintainer.journal.events.event_log import EVENTS_FILE, EventsRead, is_alive, last_event, read_events, run_events
-from maintainer.journal.folder.atomic_files import read_document, reading_runs
+from maintainer.journal.folder.atomic_files import open_document, read_document, reading_runs
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.memory.recorded_outcome import RunFold, StepRecord, recorded_outcome
 from maintainer.model.plan.plan import Plan
@@ -50,7 +50,7 @@ class RunRecord:
     @cached_property
     def plan(self) -> Plan:
         """What it was to do."""
-        return _plan(self.folder)
+        return read_plan(self.folder / PLAN_FILE)
 
     @cached_property
     def fold(self) -> RunFold:
@@ -103,7 +103,7 @@ def read_run(folder: Path) -> PastRun:
     path = folder / EVENTS_FILE
     last = last_event(path)
     if not path.is_file() or (last is not None and last["type"] == "run_finished"):
-        return PastRun(folder, _plan(folder), run_from_json(read_document(folder / RESULTS_FILE)))
+        return PastRun(folder, read_plan(folder / PLAN_FILE), run_from_json(read_document(folder / RESULTS_FILE)))
     record = read_record(folder)
     return PastRun(folder, record.plan, record.outcome())
 
@@ -139,6 +139,13 @@ def recorded_step(runs_dir: Path, stamp: CommitStamp) -> StepRecord | None:
         return read_record(runs_dir / stamp.run_id, with_plan=False).fold.steps.get(stamp.step_id)
 
 
-def _plan(folder: Path) -> Plan:
-    path = folder / PLAN_FILE
-    return from_json(read_document(path), where=str(path))
+def read_plan(path: Path) -> Plan:
+    """Read a plan from its file.
+
+    Raises:
+        OSError: It cannot be read.
+        UnicodeDecodeError: It is something else.
+        Refused: A402, it is no plan or was edited.
+    """
+    with open_document(path) as file:
+        return from_json(file, where=str(path))

@@ -15,6 +15,7 @@ from maintainer.errors import MaintainerError
 from maintainer.errors.foreign_text import without_secrets
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.codec import ClosedUnion
+from maintainer.model.equal_values import document_once, once
 from maintainer.model.plan.lanes import Lane
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import BatchedStep, RewriteStep, Step
@@ -94,6 +95,10 @@ class Observed:
     file_sizes: FileSizes = ()
     listed: bool = False
     small_files: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("columns", "partition_columns", "protocol", "managed_properties"):
+            object.__setattr__(self, name, once(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +230,9 @@ class TablePlan:
     def __post_init__(self) -> None:
         if self.steps and (self.blocked or self.problem):
             raise ValueError("a blocked or unplannable table has no steps")
+        for name in ("policy_digest", "checks", "policy_values"):
+            object.__setattr__(self, name, once(getattr(self, name)))
+        object.__setattr__(self, "policy", document_once(self.policy))
 
     @property
     def hot(self) -> Reason | None:

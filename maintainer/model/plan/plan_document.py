@@ -7,16 +7,18 @@ It holds no SQL text: applying it runs none.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import Any, TextIO
 
 from maintainer.errors import Refused
 from maintainer.model.closed_types import assert_never
 from maintainer.model.codec import DecodeError, canonical_json, decode, encode
-from maintainer.model.plan.plan import Plan
+from maintainer.model.json_members import JsonMembers
+from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import (
     BatchedStep,
     SetPropertiesStep,
@@ -49,7 +51,7 @@ def json_pieces(plan: Plan, *, indent: int | None = None) -> Iterator[str]:
     """Yield the same text in pieces: that of thousands of tables, or of a million files, is many times their plans."""
     head = _head(plan)
     if indent is None:
-        return _canonical(head, _tables(plan))
+        return _canonical(head, map(_table_pieces, _tables(plan)))
     return _pieces({**head, "tables": _tables(plan) if plan.tables else []}, _spell, indent, "\n")
 
 
@@ -71,22 +73,29 @@ def _head(plan: Plan) -> dict[str, Any]:
     """The document without its tables, with the digest of all of it."""
     head: dict[str, Any] = {"format_version": FORMAT_VERSION, **encode(replace(plan, tables=()))}
     del head["tables"]
+    return {**head, "digest": _digest(_canonical(head, map(_table_pieces, _tables(plan))))}
+
+
+def _digest(pieces: Iterable[str]) -> str:
     digest = hashlib.sha256()
-    for piece in _canonical(head, _tables(plan)):
+    for piece in pieces:
         digest.update(piece.encode("utf-8", "surrogatepass"))
-    return {**head, "digest": f"sha256:{digest.hexdigest()}"}
+    return f"sha256:{digest.hexdigest()}"
 
 
-def _canonical(head: dict[str, Any], tables: Iterable[dict[str, Any]]) -> Iterator[str]:
+def _canonical(head: dict[str, Any], tables: Iterable[Iterable[str]]) -> Iterator[str]:
     # The name of the tables is the last in order, so they are added to the rest.
     yield f'{canonical_json(head)[:-1]},"tables":['
-    for number, table in enumerate(tables):
+    for number, pieces in enumerate(tables):
         yield "," * bool(number)
-        if any(isinstance(step.get("files"), Iterator) for step in table["steps"]):
-            yield from _pieces(table, canonical_json, None)
-        else:
-            yield canonical_json(table)
+        yield from pieces
     yield "]}"
+
+
+def _table_pieces(table: dict[str, Any]) -> Iterable[str]:
+    if any(isinstance(step.get("files"), Iterator) for step in table["steps"]):
+        return _pieces(table, canonical_json, None)
+    return (canonical_json(table),)
 
 
 def _tables(plan: Plan) -> Iterator[dict[str, Any]]:
@@ -143,25 +152,32 @@ def _lines(files: Iterable[object], spell: Callable[[object], str], margin: str)
         before = ","
 
 
-def from_json(text: str, *, where: str | None = None) -> Plan:
-    """Read a plan that ``to_json`` wrote.
+def from_json(text: str | TextIO, *, where: str | None = None) -> Plan:
+    """Read a plan that ``to_json`` wrote, table by table.
 
     Whether it is too old or the tables have moved on is not asked here, see ``planning.recheck.staleness``.
 
     Args:
-        text: The document.
+        text: The document, or the file with it.
         where: The file it came from, for messages.
 
     Raises:
         Refused: A402, it is no plan, of another format, or was edited after it was made.
     """
-    if len(text) > MAX_PLAN_CHARACTERS:
-        raise _refused("the plan is too large to be read", where, f"{len(text):,} characters")
+    members = JsonMembers(io.StringIO(text) if isinstance(text, str) else text, MAX_PLAN_CHARACTERS)
+    document: dict[str, Any] = {}
     try:
-        document = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        if members.is_next("{"):
+            computed, tables = _read_members(members, document)
+        else:
+            members.value()
+    except OverflowError as error:
+        raise _refused("the plan is too large to be read", where, str(error)) from error
+    except UnicodeDecodeError:
+        raise
     except (ValueError, RecursionError) as error:
         raise _refused("this is not a plan: it cannot be read as JSON", where, str(error)[:200]) from error
-    if not isinstance(document, dict) or "format_version" not in document:
+    if "format_version" not in document:
         raise _refused("this is not a plan", where, None)
     if document["format_version"] != FORMAT_VERSION:
         raise _refused(
@@ -170,25 +186,47 @@ def from_json(text: str, *, where: str | None = None) -> Plan:
             f"format {str(document['format_version'])[:50]}",
         )
     digest = document.pop("digest", None)
-    if digest != digest_of(document):
+    if digest != computed:
         raise _refused("the plan was edited after it was made: its digest does not match", where, str(digest)[:100])
     del document["format_version"]
+    wrong = next((table for table in tables if isinstance(table, DecodeError)), None)
     try:
-        for table in document.get("tables", ()):
+        if wrong is not None:
+            raise wrong
+        return replace(decode(Plan, {**document, "tables": []}), tables=tuple(tables))
+    except DecodeError as error:
+        raise _refused("this is not a plan", where, str(error)[:500]) from error
+
+
+def _read_members(members: JsonMembers, document: dict[str, Any]) -> tuple[str, list[Any]]:
+    """Put the members but for the tables into ``document``; return its digest, and the tables or what is wrong there.
+
+    No plan has anything but its digest behind the tables: what has, has no digest.
+    """
+    digest, tables = "", list[TablePlan | DecodeError]()
+    for name in members.names():
+        if name == "tables":
+            head = {key: value for key, value in document.items() if key != "digest"}
+            digest = _digest(_canonical(head, _read_tables(members, tables)))
+        else:
+            document[name] = members.value()
+            digest = digest if name == "digest" else ""
+    return digest, tables
+
+
+def _read_tables(members: JsonMembers, tables: list[TablePlan | DecodeError]) -> Iterator[tuple[str]]:
+    """Yield the text of each table, and add what it says to ``tables``."""
+    for number, table in enumerate(members.elements()):
+        try:
+            yield (canonical_json(table),)
             table.pop("state", None)
             for step in table.get("steps", ()):
                 step.pop("totals", None)
-        return decode(Plan, document)
-    except DecodeError as error:
-        raise _refused("this is not a plan", where, str(error)[:500]) from error
-    except (AttributeError, TypeError) as error:
-        raise _refused("this is not a plan", where, None) from error
-
-
-def digest_of(document: dict[str, Any]) -> str:
-    """Digest a document without its ``digest``: ``sha256:`` over its canonical JSON."""
-    content = {key: value for key, value in document.items() if key != "digest"}
-    return "sha256:" + hashlib.sha256(canonical_json(content).encode("utf-8", "surrogatepass")).hexdigest()
+            tables.append(decode(TablePlan, table))
+        except DecodeError as error:
+            tables.append(DecodeError(f"tables[{number}].{error.path}".rstrip("."), error.problem))
+        except (AttributeError, TypeError):
+            tables.append(DecodeError(f"tables[{number}]", "it is no plan of a table"))
 
 
 def totals(step: Step) -> dict[str, int]:
@@ -208,17 +246,6 @@ def totals(step: Step) -> dict[str, int]:
             return {"num_properties": len(step.after)}
         case _:
             assert_never(step)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise ValueError("a key is written twice")
-    return made
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _refused(what: str, where: str | None, found: str | None) -> Refused:

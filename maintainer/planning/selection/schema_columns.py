@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from maintainer.errors import TableError
-from maintainer.model.equal_values import once
 from maintainer.model.plan.layout_tags import DROPPED_COLUMNS_TAG
 from maintainer.model.plan.plan import PlannedColumn
 from maintainer.model.table.log_names import LOG_FOLDER
@@ -88,7 +87,7 @@ def planned_columns(facts: TableFacts) -> tuple[PlannedColumn, ...]:
     Raises:
         TableError: T403, the schema cannot be read.
     """
-    return once(tuple(_listed(read_schema(facts), ())))
+    return tuple(_listed(read_schema(facts), ()))
 
 
 def _listed(fields: list[dict[str, Any]], above: tuple[str, ...]) -> Iterator[PlannedColumn]:

@@ -9,13 +9,11 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, time
 from typing import Any
 
-from maintainer.model.equal_values import once
 from maintainer.policy.predicate.partition_predicate import Predicate
 from maintainer.policy.resolve.maintenance_times import WEEKDAYS
 from maintainer.policy.resolve.policy_fields import field_key
@@ -51,7 +49,7 @@ def policy_values(policy: ResolvedPolicy) -> PolicyValues:
     for least, of_size in policy.sizes[1:]:
         for change in value_changes(policy_values(policy.sizes[0][1]), policy_values(of_size)):
             written[f"{change.key} from {format_size(least)} on"] = change.now
-    return once(tuple((sys.intern(name), sys.intern(words)) for name, words in sorted(written.items())))
+    return tuple(sorted(written.items()))
 
 
 def value_changes(before: PolicyValues, now: PolicyValues) -> tuple[ValueChange, ...]:
@@ -70,7 +68,7 @@ def base_settings(part: object, section: str = "") -> Iterator[tuple[str, Any]]:
         if not field.metadata:
             continue  # no key of a policy file
         name, value, words = field_key(field), getattr(part, field.name), field.metadata.get("words", {})
-        key = sys.intern(".".join(filter(None, (section, name))))
+        key = ".".join(filter(None, (section, name)))
         if dataclasses.is_dataclass(value) and not isinstance(value, Predicate):
             yield from base_settings(value, key)
         elif field.name == "properties":

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 from collections.abc import Iterator
 from typing import Any
+
+from maintainer.model.codec import canonical_json
 
 Json = dict[str, Any]
 Place = tuple[str | int, ...]
@@ -39,3 +42,9 @@ def edited(document: Json, place: Place, value: object) -> Json:
         node = node[part]
     node[place[-1]] = value
     return result
+
+
+def digest_of(document: Json) -> str:
+    """The digest that belongs to a plan's document, whatever digest is in it."""
+    content = {key: value for key, value in document.items() if key != "digest"}
+    return "sha256:" + hashlib.sha256(canonical_json(content).encode("utf-8", "surrogatepass")).hexdigest()

@@ -14,7 +14,7 @@ from tests.support.tables.aged_tables import AgedTable
 
 FEW, MANY, FILES = 20, 100, 4
 
-HELD_BYTES = 7_500
+HELD_BYTES = 6_500
 """At most, of each table: its policy file, its policy, and the plan of a step that compacts its files."""
 
 

@@ -14,7 +14,7 @@ from maintainer.errors import ExitCode, Refused, TableError
 from maintainer.model.codec import DecodeError, canonical_json, decode, encode
 from maintainer.model.plan import plan_document
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
-from maintainer.model.plan.plan_document import digest_of, from_json, json_pieces, plan_bytes, to_json
+from maintainer.model.plan.plan_document import from_json, json_pieces, plan_bytes, to_json
 from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.steps import (
     Batch,
@@ -39,6 +39,7 @@ from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table, problem_plan
 from maintainer.policy.predicate.partition_predicate import parse_predicate
 from maintainer.policy.resolve.resolved import AutoCompactPolicy, Expectation, ZOrderMode, ZOrderPolicy
+from tests.support.policies.edited_documents import digest_of
 from tests.support.tables.builders import (
     DAY_MS,
     NEVER_TOUCHED,
@@ -281,6 +282,14 @@ def test_what_is_no_plan_is_refused_with_a_way_out(text: str, what: str) -> None
     assert error.help == "make the plan again: `maintainer plan --out FILE`"
 
 
+def test_what_stands_behind_the_tables_has_no_digest() -> None:
+    document = {key: value for key, value in document_of(whole_plan()).items() if key not in ("digest", "selection")}
+    signed = json.dumps({**document, "digest": digest_of(document)}, sort_keys=True)
+    assert from_json(signed) == replace(whole_plan(), selection=())
+    with pytest.raises(Refused, match="its digest does not match"):
+        from_json(f'{signed[:-1]},"selection":["other"]}}')
+
+
 def test_a_right_digest_over_a_wrong_model_is_still_refused() -> None:
     document = document_of(whole_plan())
     document["tables"][0]["steps"][1]["batches"] = [{"bins": []}]
@@ -344,4 +353,4 @@ def test_a_text_longer_than_any_plan_is_refused_unread(monkeypatch: pytest.Monke
     assert from_json(text) == whole_plan()
     with pytest.raises(Refused) as caught:
         from_json(f"{text} ", where="plan.json")
-    assert (caught.value.code, caught.value.found) == ("A402", f"{len(text) + 1:,} characters")
+    assert (caught.value.code, caught.value.found) == ("A402", f"more than {len(text):,} characters")
