@@ -37,7 +37,7 @@ STILL_WAITING_SECONDS = (30.0, 120.0, 600.0)
 
 
 FIRST_WORD_SECONDS = {True: 5.0, False: 30.0}
-"""How long a stage that can be counted goes on without a word on a terminal, and elsewhere."""
+"""How long a stage that can be counted, or a part of one, goes on without a word on a terminal, and elsewhere."""
 
 
 class StageLines(StageListener):
@@ -58,6 +58,7 @@ class StageLines(StageListener):
         self._tick_seconds = tick_seconds
         self._said: set[str] = set()
         self._counts: dict[str, tuple[float, float]] = {}
+        self._lasts = -STILL_WAITING_SECONDS[-1]
         self._waits: list[str] = []
         self._lock = threading.Lock()
 
@@ -104,9 +105,13 @@ class StageLines(StageListener):
                 self._write(self._ticking(stage, time.monotonic() - started).rstrip("\r") + "\n")
 
     def lasts(self, stage: str, seconds: float) -> None:
-        """Print how long it has been, also where no terminal is."""
-        if not self._quiet:
-            self._print(f"still {printable(stage)}, {format_duration(round(seconds))}")
+        """Print how long it has been, as ``counted``: of parts side by side one at a time, and none beside a wait."""
+        now, first = time.monotonic(), FIRST_WORD_SECONDS[is_terminal(self._stream)]
+        with self._lock:
+            if self._quiet or self._waits or seconds < first or now - self._lasts < max(first, seconds / 4):
+                return
+            self._lasts = now
+        self._still(stage, seconds)
 
     def _is_new(self, stage: str) -> bool:
         with self._lock:
@@ -123,12 +128,15 @@ class StageLines(StageListener):
         for seconds in STILL_WAITING_SECONDS:
             if ended.wait(max(0.0, started + seconds - time.monotonic())):
                 return
-            self.lasts(stage, seconds)
+            self._still(stage, seconds)
 
     def _ticking(self, stage: str, seconds: float) -> str:
         """Return a line that leaves the cursor at its beginning, so that whatever is printed meanwhile covers it."""
         count = f" {format_duration(int(seconds))}" if seconds >= 1 else ""
         return self._style.paint(f"{printable(stage)} ...{count}", Role.DIM) + "\r"
+
+    def _still(self, stage: str, seconds: float) -> None:
+        self._print(f"still {printable(stage)}, {format_duration(round(seconds))}")
 
     def _is_redirected(self) -> bool:
         """Whether the live lines of a run hold stderr: what is printed must stand above them."""

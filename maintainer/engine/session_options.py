@@ -21,7 +21,7 @@ class StageListener:
         yield
 
     def lasts(self, stage: str, seconds: float) -> None:
-        """Hear that it still goes on, now and again, with what is worked on: ``reading sales.orders``."""
+        """Hear, several times a second, for how long a part of a stage goes on: ``reading sales.orders``."""
 
     def counted(self, stage: str, number: int, total: int) -> None:
         """Hear, several times a second, how far a stage has come that began."""

@@ -25,19 +25,15 @@ MAX_GIVEN_UP = 8
 
 TICK_SECONDS = 0.2
 
-SAID_EACH_SECONDS = 30.0
-"""How often it is said which table is still looked at."""
-
 
 @dataclass(slots=True)
 class _Member:
-    """A thread, and the table that it looks at since when; ``said`` is when that was last said (monotonic seconds)."""
+    """A thread, and the table that it looks at since when (monotonic seconds)."""
 
     name: str
     thread: threading.Thread | None = None
     policy: ResolvedPolicy | None = None
     started: float = 0.0
-    said: float = 0.0
     given_up: bool = False
 
 
@@ -113,7 +109,6 @@ class ReaderPool:
             if self._failures or member.given_up or not self._waiting:
                 return None
             member.policy, member.started = self._waiting.popleft(), self.clock.monotonic()
-            member.said = member.started
             return member.policy
 
     def _ended(self, member: _Member) -> bool:
@@ -128,13 +123,10 @@ class ReaderPool:
             if policy is None:
                 return
             limit = min(self.table_seconds, policy.limits.timeout_seconds)
-            now = self.clock.monotonic()
-            member.given_up = now - member.started > limit
-            say = not member.given_up and now - member.said >= SAID_EACH_SECONDS
-            member.said = now if say else member.said
-        if say:
-            self.stages.lasts(f"reading {policy.table.identifier}", now - member.started)
+            seconds = self.clock.monotonic() - member.started
+            member.given_up = seconds > limit
         if not member.given_up:
+            self.stages.lasts(f"reading {policy.table.identifier}", seconds)
             return
         with contextlib.suppress(Exception):  # the engine may be gone; the thread is left behind in any case
             self.engine.cancel(member.name)

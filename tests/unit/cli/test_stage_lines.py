@@ -75,8 +75,8 @@ def test_in_a_pipe_a_wait_is_one_line_and_a_bounded_number_of_others(monkeypatch
     pipe, reminded = io.StringIO(), threading.Event()
 
     class Lines(StageLines):
-        def lasts(self, stage: str, seconds: float) -> None:
-            super().lasts(stage, seconds)
+        def _still(self, stage: str, seconds: float) -> None:
+            super()._still(stage, seconds)
             if seconds == 0.02:
                 reminded.set()
 
@@ -121,10 +121,12 @@ def test_a_closed_stream_is_no_error() -> None:
         pass
 
 
-@pytest.mark.parametrize(("stream", "first"), [(Screen(), 5.0), (io.StringIO(), 30.0)], ids=["terminal", "log"])
-def test_a_stage_that_is_counted_is_said_in_time_and_less_often_the_longer_it_takes(
-    monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, first: float
+@pytest.mark.parametrize("says", ["counted", "lasts"])
+@pytest.mark.parametrize(("terminal", "first"), [(True, 5.0), (False, 30.0)], ids=["terminal", "log"])
+def test_a_stage_that_takes_long_is_said_in_time_and_less_often_the_longer_it_takes(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, first: float, says: str
 ) -> None:
+    stream = Screen() if terminal else io.StringIO()
     seconds = 0.0
     monkeypatch.setattr(time, "monotonic", lambda: seconds)
     lines = StageLines(stream, PLAIN, quiet=False)
@@ -132,14 +134,27 @@ def test_a_stage_that_is_counted_is_said_in_time_and_less_often_the_longer_it_ta
     said_at = []
     for second in range(601):
         before, seconds = stream.getvalue(), float(second)
-        lines.counted("reading 900 tables", second, 900)
+        if says == "counted":
+            lines.counted("reading 900 tables", second, 900)
+        else:
+            lines.lasts("reading a", second)
+            lines.lasts("reading b", second)
         if stream.getvalue() != before:
             said_at.append(second)
     assert said_at[0] == first
     pauses = [later - earlier for earlier, later in itertools.pairwise(said_at)]
     assert pauses == sorted(pauses)
     assert len(said_at) < 25
-    assert f"still reading 900 tables: {said_at[1]} of 900, " in stream.getvalue()
+    part = "a" if says == "lasts" else f"900 tables: {said_at[1]} of 900"
+    assert f"still reading {part}, " in stream.getvalue()
+    assert "reading b" not in stream.getvalue()
+
+
+def test_a_stage_that_is_over_is_said_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds, stream = 0.0, Screen()
+    monkeypatch.setattr(time, "monotonic", lambda: seconds)
+    lines = StageLines(stream, PLAIN, quiet=False)
+    lines.began("reading 900 tables")
     before = stream.getvalue()
     lines.counted("reading 900 tables", 900, 900)
     seconds += 1000
@@ -149,4 +164,5 @@ def test_a_stage_that_is_counted_is_said_in_time_and_less_often_the_longer_it_ta
     quiet.began("other")
     seconds += 1000
     quiet.counted("other", 1, 900)
+    quiet.lasts("reading a", 1000)
     assert stream.getvalue() == before
