@@ -1,12 +1,12 @@
-"""dbt: maintain what dbt has just built: `dbt build; python after_dbt_build.py`. It never fails the build."""
+"""dbt: maintain the tables of a dbt project: `dbt build && python after_dbt_build.py`. It never fails the build."""
 
 import json
 import sys
 from pathlib import Path
 
-from maintainer import Project
-
 try:
+    from maintainer import Project
+
     nodes = json.loads(Path("target/manifest.json").read_text(encoding="utf-8"))["nodes"].values()
     built = {(node.get("relation_name") or "").replace("`", "") for node in nodes}
     project = Project.load("/opt/lake-policies", env="prod")

@@ -10,6 +10,7 @@ import gc
 from hypothesis import HealthCheck, settings
 
 from tests.support.suites.example_counts import PROFILE, examples
+from tests.support.suites.first_difference import pytest_assertrepr_compare
 from tests.support.suites.one_session import lease
 from tests.support.suites.suite_summary import (
     pytest_collection_modifyitems,
@@ -22,6 +23,7 @@ from tests.support.suites.suite_summary import (
 
 __all__ = [
     "lease",
+    "pytest_assertrepr_compare",
     "pytest_collection_modifyitems",
     "pytest_deselected",
     "pytest_report_header",

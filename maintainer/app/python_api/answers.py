@@ -5,7 +5,7 @@ A plan can be looked at, saved, compared and applied. Rows and texts show themse
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
@@ -18,7 +18,7 @@ from maintainer.app.running.run_listener import RunResult
 from maintainer.errors import ExitCode, MaintainerError
 from maintainer.model.plan.plan import Plan as PlanModel
 from maintainer.model.plan.plan import Problem, TablePlan
-from maintainer.model.plan.plan_document import to_json
+from maintainer.model.plan.plan_document import to_json, totals
 from maintainer.model.plan.steps import Step
 from maintainer.model.run.exit_codes import exit_reason, plan_exit_code
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
@@ -39,6 +39,8 @@ from maintainer.report.status_text import (
 )
 from maintainer.units import count_of, named
 
+RowT = TypeVar("RowT")
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan:
@@ -52,13 +54,17 @@ class Plan:
     _project: LoadedProject = field(compare=False)
 
     @property
-    def tables(self) -> tuple[TablePlan, ...]:
+    def tables(self) -> Rows[TablePlan]:
         """The plan of each table but our own ledger, sorted by name; one that cannot be planned has its problem.
 
+        >>> plan.tables
+        <Tables of a plan: 1 table to change, 1 step (compact 1); 1 up to date>
+        >>> plan.tables[0]
+        <TablePlan lake/orders: changes (compact)>
         >>> [(table.ref.identifier, table.state.value) for table in plan.tables]
         [('lake/orders', 'changes'), ('lake/returns', 'up_to_date')]
         """
-        return self.model.user_tables
+        return self._rows("Tables", self.model.user_tables, _table_values)
 
     @property
     def has_changes(self) -> bool:
@@ -70,13 +76,14 @@ class Plan:
         """What ``maintainer plan`` would end with: 1 if a table cannot be planned, 4 if one is blocked, else 0."""
         return plan_exit_code(self.model)
 
-    def steps(self) -> Iterator[tuple[TablePlan, Step]]:
-        """Return each step with its table, in the order in which they run.
+    @property
+    def steps(self) -> Rows[tuple[TablePlan, Step]]:
+        """Each step with its table, in the order in which they run.
 
-        >>> [(table.ref.identifier, step.kind.value, step.num_files) for table, step in plan.steps()]
+        >>> [(table.ref.identifier, step.kind.value, step.num_files) for table, step in plan.steps]
         [('lake/orders', 'compact', 3)]
         """
-        return self.model.steps()
+        return self._rows("Steps", tuple(self.model.steps()), _step_values)
 
     def summary(self) -> str:
         """Return one to three lines: how many tables change, what is rewritten and deleted, how long it may take."""
@@ -115,38 +122,70 @@ class Plan:
     def _repr_html_(self) -> str:
         return notebook_html("Plan", self.summary().split("\n"), plan_table(self.model))
 
+    def _rows(self, what: str, rows: Sequence[RowT], to_dict: Callable[[RowT], dict[str, Any]]) -> Rows[RowT]:
+        title = f"{what} of a plan: {tables_line(total(self.model.user_tables))}"
+        return Rows(title, rows, self.to_text, lambda: plan_table(self.model), to_dict=to_dict)
 
-RowT = TypeVar("RowT", StatusRow, HistoryRow)
+
+def _table_values(table: TablePlan) -> dict[str, Any]:
+    steps = [step.kind.value for step in table.steps]
+    known = {"state": table.state.value, "owner": table.owner, "policy_file": table.policy_file, "steps": steps}
+    return {"table": table.ref.identifier, **known}
+
+
+def _step_values(row: tuple[TablePlan, Step]) -> dict[str, Any]:
+    table, step = row
+    return {"table": table.ref.identifier, "kind": step.kind.value, **totals(step)}
 
 
 class Rows(Sequence[RowT], Generic[RowT]):
-    """Rows of `status` or `history`, in their order: a sequence that prints as the command line prints it.
+    """The tables or steps of a plan, or rows of `status` or `history`: a sequence that prints as the command does.
 
     ``pandas.DataFrame(rows.to_dicts())`` makes a data frame of them. ``warnings`` limit what the rows say: a run or a
     table's log that could not be read.
     """
 
-    def __init__(self, title: str, rows: Sequence[RowT], text: str, shown: Table, warnings: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        title: str,
+        rows: Sequence[RowT],
+        text: Callable[[], str],
+        shown: Callable[[], Table],
+        warnings: Sequence[str] = (),
+        *,
+        to_dict: Callable[[RowT], dict[str, Any]],
+    ) -> None:
         self._title = title
         self._rows: tuple[RowT, ...] = tuple(rows)
         self._text = text
         self._shown = shown
+        self._to_dict = to_dict
         self.warnings = tuple(warnings)
 
     @staticmethod
     def of_status(rows: Sequence[StatusRow], at_ms: int, warnings: Sequence[str]) -> Rows[StatusRow]:
         """Return the states of tables as they were looked at (milliseconds since 1970 UTC)."""
-        text = render_status(rows, at_ms, tz=local_zone())
-        title = f"Status of {count_of(len(rows), 'table')}"
-        return Rows(title, rows, text, status_table(rows, at_ms, tz=local_zone()), warnings)
+        return Rows(
+            f"Status of {count_of(len(rows), 'table')}",
+            rows,
+            lambda: render_status(rows, at_ms, tz=local_zone()),
+            lambda: status_table(rows, at_ms, tz=local_zone()),
+            warnings,
+            to_dict=row_values,
+        )
 
     @staticmethod
     def of_history(rows: Sequence[HistoryRow], table: str | None, warnings: Sequence[str]) -> Rows[HistoryRow]:
         """Return steps of past runs, of one table or of all."""
         one_table = table is not None
-        text = render_history(rows, tz=local_zone(), one_table=one_table)
-        title = f"History{f' of {table}' if table else ''}: {count_of(len(rows), 'step')}"
-        return Rows(title, rows, text, history_table(rows, tz=local_zone(), one_table=one_table), warnings)
+        return Rows(
+            f"History{f' of {table}' if table else ''}: {count_of(len(rows), 'step')}",
+            rows,
+            lambda: render_history(rows, tz=local_zone(), one_table=one_table),
+            lambda: history_table(rows, tz=local_zone(), one_table=one_table),
+            warnings,
+            to_dict=row_values,
+        )
 
     @overload
     def __getitem__(self, index: int) -> RowT: ...
@@ -161,21 +200,21 @@ class Rows(Sequence[RowT], Generic[RowT]):
         return len(self._rows)
 
     def __str__(self) -> str:
-        return self._text
+        return self._text()
 
     def __repr__(self) -> str:
         return f"<{self._title}>"
 
     def _repr_html_(self) -> str:
-        return notebook_html(self._title, self.warnings, self._shown)
+        return notebook_html(self._title, self.warnings, self._shown())
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Return each row as a dict, with the keys of ``-o json``; times are UTC in ISO 8601."""
-        return [row_values(row) for row in self._rows]
+        """Return each row as a dict; times are UTC in ISO 8601. Status and history have the keys of ``-o json``."""
+        return [self._to_dict(row) for row in self._rows]
 
     def to_markdown(self) -> str:
         """Return the rows as a Markdown table, ending in a newline."""
-        return markdown_text([self._shown]) if self._rows else self._text
+        return markdown_text([self._shown()]) if self._rows else self._text()
 
 
 class Text:

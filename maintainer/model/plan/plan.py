@@ -186,7 +186,7 @@ class TableState(TextEnum):
     UP_TO_DATE = "up_to_date"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TablePlan:
     """Everything planned for one table, in the order in which it runs.
 
@@ -233,6 +233,10 @@ class TablePlan:
         for name in ("policy_digest", "checks", "policy_values"):
             object.__setattr__(self, name, once(getattr(self, name)))
         object.__setattr__(self, "policy", document_once(self.policy))
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(step.kind for step in self.steps)
+        return f"<TablePlan {self.ref.identifier}: {self.state.replace('_', ' ')}{f' ({kinds})' if kinds else ''}>"
 
     @property
     def hot(self) -> Reason | None:

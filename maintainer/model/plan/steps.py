@@ -27,6 +27,7 @@ from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.zorder_turn import Turn, ZOrderSettings
 from maintainer.model.table.storage_facts import AfterDeletion, Listing, TrashedRun
 from maintainer.model.table.table_facts import DataFile, PartitionValues, RemovedFile
+from maintainer.units import count_of, format_size, named
 
 
 class StepKind(TextEnum):
@@ -102,7 +103,7 @@ class Batch:
         return sum(bin_.size_bytes for bin_ in self.bins)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SetPropertiesStep:
     """Make table properties what the policy says. ``before`` has None for a property that was not set.
 
@@ -115,8 +116,11 @@ class SetPropertiesStep:
     unset: tuple[str, ...] = ()
     kind: Literal[StepKind.SET_PROPERTIES] = StepKind.SET_PROPERTIES
 
+    def __repr__(self) -> str:
+        return f"<SetPropertiesStep: {named([*dict(self.after), *self.unset], 5)}>"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class BatchedStep(abc.ABC):
     """A step that replaces files by files with the same rows, in batches of one commit each.
 
@@ -125,6 +129,9 @@ class BatchedStep(abc.ABC):
 
     batches: tuple[Batch, ...]
     codec: Codec | None = field(default=None, kw_only=True)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {count_of(self.num_files, 'file')}, {format_size(self.size_bytes)}>"
 
     @property
     def bins(self) -> tuple[Bin, ...]:
@@ -172,7 +179,7 @@ class BatchedStep(abc.ABC):
     """What the table is like once the step has nothing to do."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class OneFileABin(BatchedStep):
     """A step that writes each bin as one file."""
 
@@ -193,7 +200,7 @@ class OneFileABin(BatchedStep):
         return ((PACKED_TAG, str(self.max_file_size_bytes)),)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CompactStep(OneFileABin):
     """Write the files of each bin as one file.
 
@@ -210,7 +217,7 @@ class CompactStep(OneFileABin):
     kind: Literal[StepKind.COMPACT] = StepKind.COMPACT
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CurveStep(BatchedStep):
     """A step that spreads the rows of each bin along a curve of Delta's over some columns."""
 
@@ -228,7 +235,7 @@ class CurveStep(BatchedStep):
         return self.columns
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ZOrderStep(CurveStep):
     """Write the files of each bin (one partition) in Z-order, as files of about ``max_file_size_bytes``.
 
@@ -255,7 +262,7 @@ class ZOrderStep(CurveStep):
         return ((PACKED_TAG, str(self.max_file_size_bytes)), (ZORDER_TAG, zorder_tag_value(self.columns)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PartitionRewriteStep(BatchedStep):
     """Write the files of each bin (one partition) as the request asks: so many files, or of such a size, sorted.
 
@@ -284,7 +291,7 @@ class PartitionRewriteStep(BatchedStep):
         return ((REWRITE_TAG, self.request.digest),)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ClusterStep(CurveStep):
     """Write the files of each bin along the curve of the table's clustering columns: each bin becomes a cube.
 
@@ -305,7 +312,7 @@ class ClusterStep(CurveStep):
         return ((CLUSTER_CUBE_TAG, sizes), (ZCUBE_COLUMNS_TAG, zorder_tag_value(self.columns)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PurgeStep(OneFileABin):
     """Write the files of each bin as one file, without soft-deleted rows and dropped columns; also files alone.
 
@@ -331,7 +338,7 @@ class PurgeStep(OneFileABin):
         return tuple(tags.items())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class VacuumStep:
     """Delete files that the log removed before ``removed_before_ms`` and that nothing protects.
 
@@ -352,6 +359,9 @@ class VacuumStep:
     listing: Listing | None = None
     after: AfterDeletion | None = None
     kind: Literal[StepKind.VACUUM] = StepKind.VACUUM
+
+    def __repr__(self) -> str:
+        return f"<VacuumStep: {count_of(len(self.files), 'file')}, {format_size(self.size_bytes)}>"
 
     @property
     def size_bytes(self) -> int:

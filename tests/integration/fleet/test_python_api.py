@@ -43,7 +43,7 @@ def test_plan_apply_and_apply_again(spark: SparkSession, root: Path, capfd: pyte
     capfd.readouterr()
 
     plan = project.plan(own, select=["tag:nightly"])
-    assert [step.kind for _, step in plan.steps()] == ["compact"]
+    assert [step.kind for _, step in plan.steps] == ["compact"]
     run = project.apply(own, project.read_plan(plan.save(root / "plan.json")))
     assert run.exit_code is ExitCode.OK
     assert run.raise_for_status() is run

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from maintainer.model.plan.steps import CompactStep
+from tests.support.runs.sample_plans import full_plan
 from tests.support.suites.drawn_cells import SEED, draw
+from tests.support.suites.first_difference import pytest_assertrepr_compare
 from tests.support.suites.spark_apart import SparkApart
 from tests.support.suites.suite_summary import counted, summary_lines
 
@@ -159,3 +163,24 @@ def test_workers_draw_the_same_and_the_end_is_said_once(suite: pytest.Pytester) 
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
     result.stdout.fnmatch_lines(["tests that ran   6: plain 6", "*pair 4 of 10*=7", "*have  9: plain 9"])
     assert result.stdout.str().count("what ran") == 1
+
+
+def test_a_difference_of_two_plans_is_named_by_its_path() -> None:
+    plan = full_plan()
+    number, place, step = next(
+        (number, place, step)
+        for number, table in enumerate(plan.tables)
+        for place, step in enumerate(table.steps)
+        if isinstance(step, CompactStep)
+    )
+    tables = list(plan.tables)
+    steps = list(tables[number].steps)
+    steps[place] = replace(step, max_threads=99)
+    tables[number] = replace(tables[number], steps=tuple(steps))
+    said = f"[{number}].steps[{place}].max_threads: {step.max_threads} != 99"
+    other = replace(plan, tables=tuple(tables))
+    assert pytest_assertrepr_compare("==", plan, other) == ["two values of Plan", f".tables{said}"]
+    assert pytest_assertrepr_compare("==", plan.tables, other.tables) == ["two values of tuple", said]
+    assert pytest_assertrepr_compare("==", plan.tables, ()) == ["two values of tuple", f"value: {plan.tables!r} != ()"]
+    assert pytest_assertrepr_compare("==", "a", "b") is None
+    assert pytest_assertrepr_compare("in", plan, plan) is None

@@ -160,9 +160,17 @@ def test_a_plan(loaded: LoadedProject, project: Project, tmp_path: Path) -> None
     assert made.summary().split("\n")[0] in str(made)
     fragment = fragment_of(made)
     assert len(fragment) < 20_000
-    for table, step in made.steps():
+    for table, step in made.steps:
         assert table.ref.identifier in fragment
         assert step.kind.removeprefix("set_") in fragment
+    for rows in (made.tables, made.steps):
+        assert made.summary().partition("\n")[0].rstrip(".") in repr(rows)
+        assert all(len(repr(row)) < 200 for row in rows)
+        assert fragment_of(rows).count("<tr>") == fragment.count("<tr>")
+        assert str(rows) == str(made)
+    assert all(f"{type(step).__name__}: " in repr(row) for row in made.steps for step in row[1:])
+    assert [row["kind"] for row in made.steps.to_dicts()] == [step.kind for _, step in made.steps]
+    assert [row["state"] for row in made.tables.to_dicts()] == [table.state for table in made.tables]
     assert "| " in made.to_markdown()
     assert made == Plan(full_plan(), LoadedProject.load(project.root, "prod"))
     assert made != Plan(replace(full_plan(), tables=()), loaded)
