@@ -310,5 +310,7 @@ def doubtful_notes(facts: TableFacts, files: Iterable[DataFile]) -> tuple[Reason
             parts.append(f"{count_of(num_files, 'file')} of {writer} ({'; '.join(said)})")
     if not parts:
         return ()
-    text = f"bounds are computed anew, and those in the log may miss rows: {'; '.join(parts)}"
+    text = (
+        f"min and max in the log cannot be trusted, a query may skip rows; new files get their own: {'; '.join(parts)}"
+    )
     return (Reason(ReasonCode.DOUBTFUL_BOUNDS, text),)

@@ -224,7 +224,10 @@ def select(
             what, look = "everything that was selected is excluded", "`maintainer list` shows all tables"
         else:
             what = "no policy file names a table, and no rule with `manage: true` finds one"
-            look = "`maintainer validate` says which rules reach no table"
+            look = (
+                "correct `roots:` in maintainer.yml or `match:` in the rule, `maintainer inventory FOLDER` lists "
+                "the tables of a folder"
+            )
         raise ProjectError(what, code="E623", help=f"{look}; pass --allow-empty if this is meant")
     return selected
 

@@ -63,28 +63,24 @@ def render_status(
         tz: Zone in which it is today or yesterday.
         verbose: Print each row, in the order given.
     """
-    return terminal_text(status_blocks(rows, now_ms, tz=tz, verbose=verbose), style)
+    groups = [[row] for row in rows] if verbose else status_groups(rows)
+    shown: Document = (status_table(groups, now_ms, tz=tz), Line(status_totals(rows)))
+    return terminal_text(shown if rows else (Line("No table is selected."),), style)
 
 
-def status_blocks(rows: Sequence[StatusRow], now_ms: int, *, tz: tzinfo = UTC, verbose: bool = False) -> Document:
-    """Return the same as a document."""
-    if not rows:
-        return (Line("No table is selected."),)
-    groups = [[row] for row in rows]
-    if not verbose:
-        shown = [row for row in rows if not row.is_ledger] or rows
-        order = {state: place for place, state in enumerate(_ROLES)}
-        groups = by_cause(sorted(shown, key=lambda row: order.get(row.state, order["ok"])), _alike, at_least=FOLD)
-    return (_table_of(groups, now_ms, tz), Line(_totals(rows)))
+def status_groups(rows: Sequence[StatusRow]) -> list[list[StatusRow]]:
+    """Put what is equal but for figures together, the worst first; the ledger only where nothing else is."""
+    shown = [row for row in rows if not row.is_ledger] or rows
+    order = {state: place for place, state in enumerate(_ROLES)}
+    return by_cause(sorted(shown, key=lambda row: order.get(row.state, order["ok"])), _alike, at_least=FOLD)
 
 
-def status_table(rows: Sequence[StatusRow], now_ms: int, *, tz: tzinfo = UTC) -> Table:
-    """Return a row for each table, in the order given."""
-    return _table_of([[row] for row in rows], now_ms, tz)
-
-
-def _table_of(groups: Sequence[Sequence[StatusRow]], now_ms: int, tz: tzinfo) -> Table:
-    return Table(_HEADING, [_cells(group, now_ms, tz) for group in groups], frozenset({2, 3, 4}), width=WIDTH)
+def status_table(
+    groups: Sequence[Sequence[StatusRow]], now_ms: int, *, tz: tzinfo = UTC, names_first: bool = False
+) -> Table:
+    """Return a row for each group, with some of its names behind what is next, or in the first cell."""
+    rows = [_cells(group, now_ms, tz, names_first) for group in groups]
+    return Table(_HEADING, rows, frozenset({2, 3, 4}), width=WIDTH, caption="Each table as it is now, and what is next")
 
 
 def _alike(row: StatusRow) -> Hashable:
@@ -102,7 +98,7 @@ def problem_line(problem: Problem) -> str:
     return printable(" ".join(text.split()))
 
 
-def _cells(rows: Sequence[StatusRow], now_ms: int, tz: tzinfo) -> Row:
+def _cells(rows: Sequence[StatusRow], now_ms: int, tz: tzinfo, names_first: bool) -> Row:
     first, names = rows[0], [row.table for row in rows]
     title: Text = literal(first.table)
     said = "; ".join(_next_parts(first))
@@ -110,8 +106,9 @@ def _cells(rows: Sequence[StatusRow], now_ms: int, tz: tzinfo) -> Row:
     if len(rows) > 1:
         counted = count_of(len(rows), "place" if is_place(first) else "table")
         title = f"{counted} of {first.owner}" if first.owner else counted
+        title = f"{title}: {first_names(names)}" if names_first else title
         said = merged([row.next or "-" for row in rows])
-        said = f"{said}: {first_names(names)}" if first.state != "ok" else said
+        said = f"{said}: {first_names(names)}" if first.state != "ok" and not names_first else said
     said = "; ".join(first.by_others) if idle else said
     return Row((
         title,
@@ -197,7 +194,8 @@ def age(at_ms: int | None, now_ms: int, tz: tzinfo) -> str:
     return f"{days}d ago"
 
 
-def _totals(rows: Sequence[StatusRow]) -> str:
+def status_totals(rows: Sequence[StatusRow]) -> str:
+    """Count tables by state, and places that could not be searched."""
     tables = [row for row in rows if not (row.is_ledger or is_place(row))]
     by_state = ", ".join(f"{number:,} {state}" for state, number in Counter(row.state for row in tables).items())
     of_ledger = "".join(f"; our own ledger: {row.state}" for row in rows if row.is_ledger)
@@ -260,7 +258,7 @@ def _table_of_steps(rows: Sequence[HistoryRow], tz: tzinfo, one_table: bool) -> 
         )
         for row in rows
     ]
-    return Table(tuple(heading[place] for place in shown), cells)
+    return Table(tuple(heading[place] for place in shown), cells, caption="Each step, the newest first")
 
 
 def no_steps(num_runs: int) -> str:

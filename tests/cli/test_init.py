@@ -207,6 +207,10 @@ def test_init_says_that_the_place_must_be_filled_in(
     assert sentence not in out
     assert re.search(r"Next: write there where your tables lie, .*Then: cd '[^']*/b c' && maintainer list", out)
     assert known in (tmp_path / "b c" / "requirements.txt").read_text().splitlines()
+    (tmp_path / "d").mkdir()
+    monkeypatch.chdir(tmp_path / "d")
+    assert run(["init", "."]) == 0
+    assert "Then: maintainer list" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

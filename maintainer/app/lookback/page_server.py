@@ -116,7 +116,7 @@ class PageServer(ThreadingHTTPServer):
 
     def _drawn_of(self, path: str) -> tuple[HTTPStatus, str]:
         running = running_folder(self._project)
-        served = Served("/", "/live" if running else "", LOOK_SECONDS)
+        served = Served("" if path == "/" else "/", "/live" if running else "", LOOK_SECONDS)
         now_ms = time.time_ns() // 1_000_000
         if path == "/" or path.startswith("/table/"):
             fleet = fleet_runs(self._project, now_ms - self._since_seconds * 1000)

@@ -169,7 +169,7 @@ class Rows(Sequence[RowT], Generic[RowT]):
             f"Status of {count_of(len(rows), 'table')}",
             rows,
             lambda: render_status(rows, at_ms, tz=local_zone()),
-            lambda: status_table(rows, at_ms, tz=local_zone()),
+            lambda: status_table([[row] for row in rows], at_ms, tz=local_zone()),
             warnings,
             to_dict=row_values,
         )

@@ -115,8 +115,9 @@ def _project(context: CliContext, projects: list[Project]) -> Iterator[Check]:
         yield Check("project", Status.WARN, f"no maintainer.yml at or above {context.project_root}", "maintainer init")
         return
     projects.append(project)
+    own, owns = "table has a policy file of its own", "tables have policy files of their own"
     named = sum(not policy.is_ledger for policy in project.policies)
-    yield Check("project", Status.OK, f"{project.root}: tables with a policy file: {named}")
+    yield Check("project", Status.OK, f"{project.root}: {count_of(named, own, owns)}")
 
 
 def _state(project: Project, say: Callable[[str], None]) -> list[Check]:

@@ -201,7 +201,7 @@ def init_command(
         click.echo(f"  = {name}   already exists and was not changed{_WORTH_ADDING.get(name, '')}")
     if context.verbosity < 0:
         return
-    where = "" if directory is None else f"cd {shlex.quote(str(directory))} && "
+    where = "" if directory in (None, Path()) else f"cd {shlex.quote(str(directory))} && "
     if place_of_tables is None:
         click.echo("A project with a rule that manages all tables below the `roots` of maintainer.yml.")
         click.echo(

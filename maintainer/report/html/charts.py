@@ -175,7 +175,7 @@ def bar_chart(columns: Sequence[Column], name: str, *, unit_text: str) -> Markup
             shapes.append(_text(place * room + 1, 110, column.label, "start"))
             labelled = ends + 8
     described = "; ".join(column.words for column in columns[-10:])
-    return _svg(720, 114, f"{name}, at most {unit_text}", described, shapes)
+    return _svg(round(max(len(columns), 2) * room), 114, f"{name}, at most {unit_text}", described, shapes)
 
 
 def _short(size_bytes: int) -> str:

@@ -231,7 +231,7 @@ def _runs(runs: Sequence[tuple[Plan, RunOutcome]], tz: tzinfo, links: Mapping[st
         f"Bytes rewritten by each run, at most {format_size(tallest)}. One with a failed table is red and has a mark."
     )
     yield Heading("Run by run", anchor="runs")
-    if tallest:
+    if tallest and len(columns) > 1:
         chart = bar_chart(columns, "bytes rewritten by run", unit_text=format_size(tallest))
         yield Line(Span(said, drawing=chart))
     newest = f"The newest {MAX_RUNS_LISTED} runs" if len(rows) > MAX_RUNS_LISTED else "Runs"

@@ -16,7 +16,7 @@ from functools import cache
 from importlib import resources
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from maintainer.model.product_version import __version__
 from maintainer.report.document.blocks import Document, Heading, Line, Subjects, Table, Text, spans, subject_table
@@ -98,6 +98,8 @@ def templates() -> jinja2.Environment:
     environment.filters["inline"] = inline
     environment.filters["kind"] = lambda block: type(block).__name__
     environment.filters["subject_table"] = _subject_table
+    environment.filters["small"] = lambda heading: " ".join([heading.split(" ")[0].lower(), *heading.split(" ")[1:]])
+    environment.filters["unbroken"] = _unbroken
     environment.filters["css"] = lambda role: _CLASSES.get(role, "")
     return environment
 
@@ -114,6 +116,11 @@ def _subject_table(block: Subjects) -> Table:
         for row in table.rows
     ]
     return replace(table, heading=(name, step, *others), rows=rows, caption="What is done to each table, and why")
+
+
+def _unbroken(figure: str) -> Markup:
+    """Return a figure that a narrow tile does not part from its unit."""
+    return Markup("&nbsp;").join(map(Markup, re.split(r"(?<=\d) (?=[KMGTP]?i?B\b)", escape(_printable(figure)))))
 
 
 def _printable(value: object) -> object:

@@ -91,7 +91,8 @@ def predictions(runs: Sequence[tuple[Plan, RunOutcome]]) -> Table:
                 if planned and step.status is StepStatus.SUCCEEDED and step.kind != StepKind.SET_PROPERTIES:
                     pairs.setdefault(step.kind, []).append((planned, step))
     heading = ("step", "how many", "files removed", "files added", "bytes removed")
-    return Table(heading, [_row(kind, steps) for kind, steps in sorted(pairs.items())], frozenset({1, 2, 3, 4}))
+    rows = [_row(kind, steps) for kind, steps in sorted(pairs.items())]
+    return Table(heading, rows, frozenset({1, 2, 3, 4}), caption="What was planned and done, by kind of step")
 
 
 def _row(kind: str, steps: Sequence[tuple[Step, StepOutcome]]) -> Row:

@@ -125,7 +125,8 @@ def run_view(
     project: ReportProject = NO_PROJECT,
 ) -> Page:
     """Say what a run did. ``past`` is what earlier runs knew of each table, by its identifier."""
-    tables = table_views(plan, outcome, past, tz, project.quarantined)
+    views = table_views(plan, outcome, past, tz, project.quarantined)
+    tables = [view for view in views if not view.end.is_ledger or view.mood in (Role.BAD, Role.WARN)]
     code, held = exit_code(outcome), sum(view.quarantined for view in tables)
     gain, work = layout_gain(outcome.user_tables), WorkDone.of_run(outcome)
     groups = by_cause(tables, _alike, at_least=FOLD)
@@ -232,6 +233,8 @@ def _box(view: TableView, *, is_open: bool) -> Fold:
     owner: Text = f"owner {view.end.owner}" if view.end.owner else ""
     policy: Text = ("policy ", literal(view.end.policy_file)) if view.end.policy_file else ""
     blocks: list[Block] = [Line(joined_texts((owner, policy), ", "))]
+    if view.end.problem is not None and not view.end.steps:
+        blocks.append(Line(view.what))
     if view.sizes_before and view.bytes_rewritten:
         chart = size_chart(view.sizes_before, view.sizes_after, view.name)
         blocks.append(Line(Span("Files by size: before above the axis, after below it", drawing=chart)))
@@ -287,7 +290,7 @@ _VERSIONS = re.compile(r",? *\bv[0-9]+(?:\.\.v[0-9]+)?\b")
 
 
 def _left_alone(plan: TablePlan | None) -> list[Block]:
-    said = left_alone(plan.left_alone) if plan else []
+    said = left_alone([entry for entry in plan.left_alone if entry.reason not in plan.blocked]) if plan else []
     lines: list[Text] = []
     for statement in said:
         ((text, origin),) = statement.reasons

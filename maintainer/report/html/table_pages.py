@@ -14,16 +14,21 @@ from maintainer.report.document.blocks import Block, Heading, Line, Span, Tile, 
 from maintainer.report.findings import Finding
 from maintainer.report.html.fleet_view import FleetTable
 from maintainer.report.html.page import Page
-from maintainer.report.html.page_parts import attention, ended_cell, page_head
+from maintainer.report.html.page_parts import attention, ended_cell, folded_tables, page_head
 from maintainer.report.html.run_view import ReportProject
 from maintainer.report.html.step_view import verified_words
 from maintainer.report.html.table_past import table_curves
 from maintainer.report.plan.plan_text import PlanOptions, subjects_of, summary_lines
-from maintainer.report.plan.plan_totals import rule_lines
+from maintainer.report.plan.plan_totals import Totals, rule_lines, total
 from maintainer.report.plan.why_text import why_blocks
 from maintainer.report.policy_text import explain_blocks
 from maintainer.report.run.run_findings import held_finding, joined, problem_finding
-from maintainer.report.status_text import history_table, status_blocks
+from maintainer.report.status_text import (
+    history_table,
+    status_groups,
+    status_table,
+    status_totals,
+)
 from maintainer.report.style import Role
 from maintainer.report.text_layout import PROOF_WORDS, moment, when
 from maintainer.units import count_of, format_size
@@ -92,24 +97,44 @@ def state_page(project: ReportProject, why: str, plan: Plan, rows: Sequence[Stat
     about = f"{count_of(plan.num_tables, 'table')}, looked at {at:%A %-d %B %Y, %H:%M %Z}".rstrip()
     needs = f", and {count_of(len(findings), 'table needs', 'tables need')} a person" if findings else ""
     head = page_head(project.name, about, f"{ran}{needs}.", Role.BAD if findings else Role.BOLD)
-    body: list[Block] = [Line(_next_step(plan)), *attention(joined(findings))]
+    tiles = _tiles(total(plan.user_tables), plan.num_tables)
+    body: list[Block] = [Line(_next_step(plan)), *tiles, *attention(joined(findings))]
     checked = [Line(sentence) for sentence in verified_words(project.verified)]
     if checked:
         body += [Heading("What was verified"), *checked]
     if plan.tables:
         lines = [*summary_lines(plan), *rule_lines(plan)]
         subjects = subjects_of(plan.tables, PlanOptions(tz=tz))
-        body += [Heading("What a run would do"), *map(Line, lines), subjects]
+        body += [Heading("What a run would do"), *map(Line, lines)]
+        body.append(subjects)
     if rows:
-        body += [Heading("The tables now", anchor="tables"), *status_blocks(rows, plan.created_at_ms, tz=tz)]
+        now_ms, groups = plan.created_at_ms, status_groups(rows)
+        table = status_table(groups, now_ms, tz=tz, names_first=True)
+        each = [status_table([[row] for row in group], now_ms, tz=tz).rows for group in groups]
+        body += [Heading("The tables now", anchor="tables"), *folded_tables(table, each, table.rows)]
+        body.append(Line(status_totals(rows)))
     return Page(f"{project.name}, {why}", head, body)
+
+
+def _tiles(totals: Totals, num_tables: int) -> Iterator[Tiles]:
+    """Give the figures of a run that would change something."""
+    changing = totals.num_tables[TableState.CHANGES]
+    tiles: list[Tile] = [(f"{changing:,} of {num_tables:,}", "tables would change", None)]
+    if totals.files_rewritten:
+        files = f"{totals.files_rewritten:,} \u2192 {totals.files_added:,}"
+        role = Role.GOOD if totals.files_added < totals.files_rewritten else None
+        tiles += [(files, "files in those rewritten", role), (format_size(totals.bytes_rewritten), "to rewrite", None)]
+    if totals.files_deleted:
+        tiles.append((f"{totals.files_deleted:,}", f"files to delete, {format_size(totals.bytes_deleted)}", None))
+    if changing:
+        yield Tiles(tiles)
 
 
 def _next_step(plan: Plan) -> str:
     if not plan.tables:
         return (
-            "No policy names a table, and no rule finds one below `roots:` or in `databases:` of maintainer.yml: "
-            "`maintainer inventory` finds tables."
+            "No policy names a table, and no rule finds one below `roots:` or in `databases:` of maintainer.yml. "
+            "Correct these: `maintainer inventory FOLDER` lists the tables of a folder."
         )
     if not plan.has_changes:
         return "A run now would change nothing."

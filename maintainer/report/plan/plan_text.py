@@ -195,7 +195,7 @@ def _statements(tables: Sequence[TablePlan], options: PlanOptions) -> Iterator[S
     if lost is not None:
         yield Statement(Symbol.BLOCKED, "conflicts", (lost,))
     yield from left_alone(
-        *(table.left_alone for table in tables),
+        *([entry for entry in table.left_alone if entry.reason not in table.blocked] for table in tables),
         verbose=options.verbose,
         with_times=options.tz is not None,
         is_aside=bool(first.steps),

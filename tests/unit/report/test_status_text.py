@@ -167,7 +167,7 @@ def test_a_proof_is_said_in_the_words_of_verify(status: str, proof: str | None, 
     row = render_history([found], verbose=True).splitlines()[1]
     assert re.split(r"\s{2,}", row)[4:7] == [result, "1846 -> 1847", words]
     table = replace(STATUS[0], last_proof=proof, table="t")
-    assert status_table([table], TEN_PM).rows[0].cells[7] == words
+    assert status_table([[table]], TEN_PM).rows[0].cells[7] == words
 
 
 def test_the_newest_of_our_rows_says_how_to_go_on() -> None:
@@ -260,7 +260,7 @@ def test_status_fits_its_width_whatever_is_next() -> None:
 )
 def test_whether_writers_compact_by_themselves(enabled: bool | None, source: str | None, text: str) -> None:
     row = StatusRow("a.b", "ok", next="later", auto_compact=enabled, auto_compact_source=source)
-    assert status_table([row], TEN_PM).rows[0].cells[-1] == text
+    assert status_table([[row]], TEN_PM).rows[0].cells[-1] == text
 
 
 def test_colour_moves_no_column() -> None:
@@ -306,13 +306,13 @@ def test_today_is_a_matter_of_the_zone() -> None:
 
 def test_the_layout_of_an_incremental_zorder_stands_behind_what_is_next() -> None:
     row = StatusRow("t", "due", next="zorder 1GiB", files_read=12.34, overlap_depth=3.0, unindexed_ratio=0.125)
-    following = status_table([row], 0).rows[0].cells[-1]
+    following = status_table([[row]], 0).rows[0].cells[-1]
     assert following == "zorder 1GiB; a query reads 12.3 files, 3.0 overlap at a point, 12% unindexed"
 
 
 def test_a_table_that_a_run_works_on_says_so() -> None:
     row = StatusRow("t", "due", next="zorder 1GiB", scheduled=True, running=RUN)
-    assert status_table([row], 0).rows[0].cells[-1] == f"run {RUN} is working on it; zorder 1GiB"
+    assert status_table([[row]], 0).rows[0].cells[-1] == f"run {RUN} is working on it; zorder 1GiB"
     assert json.loads(status_json([row], 0))["tables"][0]["running"] == RUN
 
 

@@ -42,7 +42,8 @@ for (const table of document.querySelectorAll("table.sorts")) {
   });
 }
 
-// One field at the top looks through the rows of all these tables; a section with a row that has the text opens.
+// One field at the top looks through the rows of all these tables. While there is a text in it, only what has such a
+// row is shown: sections with one are opened, and closed again after it.
 const searched = [...document.querySelectorAll("table.sorts")], rows = searched.flatMap((table) => [...table.tBodies[0].rows]);
 if (rows.length > 12) {
   const field = document.createElement("input"), found = document.createElement("span");
@@ -52,15 +53,24 @@ if (rows.length > 12) {
   field.setAttribute("aria-label", field.placeholder);
   found.setAttribute("role", "status");
   found.className = "soft";
+  const parts = [...document.querySelectorAll("main > :not(header, footer)")], opened = new Set();
   field.addEventListener("input", () => {
     const text = field.value.trim().toLowerCase();
+    for (const section of opened) section.open = false;
+    opened.clear();
     for (const row of rows) {
       row.hidden = !row.textContent.toLowerCase().includes(text);
-      if (text && !row.hidden) for (let at = row; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+      for (let at = row; text && !row.hidden && at; at = at.parentElement) {
+        if (at.tagName !== "DETAILS" || at.open) continue;
+        at.open = true;
+        opened.add(at);
+      }
     }
-    for (const table of searched) table.hidden = [...table.tBodies[0].rows].every((row) => row.hidden);
+    const hits = rows.filter((row) => !row.hidden);
+    for (const table of searched) table.hidden = !hits.some((row) => table.contains(row));
+    for (const part of parts) part.classList.toggle("aside", text !== "" && !hits.some((row) => part.contains(row)));
     try { sessionStorage.setItem(location.pathname, field.value); } catch {} // a page that is served looks again by itself
-    found.textContent = text ? ` ${rows.filter((row) => !row.hidden).length} of ${rows.length} rows` : "";
+    found.textContent = text ? ` ${hits.length ? hits.length.toLocaleString("en") : "nothing"} found` : "";
   });
   document.querySelector("header").append(field, found);
   try { field.value = sessionStorage.getItem(location.pathname) ?? ""; } catch {}

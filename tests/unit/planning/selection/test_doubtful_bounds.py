@@ -36,7 +36,7 @@ def texts(plan: TablePlan) -> list[str]:
 def test_files_and_columns_of_each_writer_are_in_one_line_of_plan_and_why() -> None:
     plan = planned((RUST, frozenset({"a", "b", "large", "gone"})), (OLD_SPARK, frozenset({"c"})))
     assert texts(plan) == [
-        "bounds are computed anew, and those in the log may miss rows: "
+        "min and max in the log cannot be trusted, a query may skip rows; new files get their own: "
         f"2 files of {RUST} (d, e, f and 1 more: it leaves NaN out); "
         f"1 file of {OLD_SPARK} (ts: it cuts the seconds of old zone offsets)"
     ]
@@ -56,7 +56,7 @@ def test_two_doubts_about_one_writer_stand_together() -> None:
     assert texts(
         planned((RUST, frozenset({"a", "b"})), columns={"d": "double", "m": "decimal(16,2)", "n": "long"})
     ) == [
-        "bounds are computed anew, and those in the log may miss rows: "
+        "min and max in the log cannot be trusted, a query may skip rows; new files get their own: "
         f"2 files of {RUST} (d: it leaves NaN out; m: it rounds decimals)"
     ]
 

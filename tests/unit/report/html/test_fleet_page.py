@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from maintainer.model.plan.plan import BUILT_IN_POLICY, Plan
+from maintainer.model.plan.plan import BUILT_IN_POLICY, LeftAlone, Plan
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.run.history_rows import HistoryRow
+from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.document.blocks import Findings
@@ -21,7 +21,7 @@ from maintainer.report.html.table_past import PastPoint, past_of
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 from tests.support.tables.builders import DAY_MS
-from tests.unit.report.html.page_outline import UTC, check_is_safe, said
+from tests.unit.report.html.page_outline import UTC, check_is_safe, run_page, said
 
 
 def test_fleet_counts_write_amplification_by_what_others_added() -> None:
@@ -77,7 +77,11 @@ def test_a_table_with_a_new_name_is_one_table_under_that() -> None:
 def test_our_own_ledger_is_no_table_of_the_page() -> None:
     plan, run = night(10, ("orders", "id-1", 10), ("lake/ledger", "id-2", 1))
     ledger = replace(run.tables[1], policy_file=BUILT_IN_POLICY)
-    page = said(render_page(fleet_view([(plan, replace(run, tables=(run.tables[0], ledger)))], UTC)))
+    run = replace(run, tables=(run.tables[0], ledger))
+    assert "lake/ledger" not in said(run_page(run, plan))
+    bad = replace(ledger, status=TableStatus.FAILED)
+    assert "lake/ledger" in said(run_page(replace(run, tables=(run.tables[0], bad)), plan))
+    page = said(render_page(fleet_view([(plan, run)], UTC)))
     assert "1 table, 1 run" in page
     assert "lake/ledger" not in page
 
@@ -247,3 +251,25 @@ def test_a_page_before_the_first_run_names_tables_over_a_limit_and_has_each_tabl
     heading = re.search(r"<thead><tr>(.*?)</tr></thead>", page)
     assert heading is not None
     assert re.findall(r">([a-z]+)<", heading[1]) == ["table", "step", "what", "why"]
+    # What forbids a change is said once: it is no second thing that is left alone.
+    blocked = next(table for table in sample_plans.full_plan().tables if table.blocked)
+    twice = replace(blocked, left_alone=(LeftAlone(blocked.blocked[0], 30, 2**20),))
+    rows = render_page(state_page(NO_PROJECT, "", replace(sample_plans.full_plan(), tables=(twice,)), [], UTC))
+    assert "left alone" not in said(rows)
+
+
+def test_a_page_before_the_first_run_has_figures_first_and_folds_equal_tables() -> None:
+    first = sample_plans.orders()
+    names = [f"lake/t{number:03}" for number in range(40)]
+    plan = sample_plans.plan(*(replace(first, ref=TableRef(name)) for name in names))
+    rows = [StatusRow(name, "due", num_files=5, next="compact 1 MiB") for name in names]
+    page = render_page(state_page(NO_PROJECT, "no apply ran yet", plan, rows, UTC))
+    text = said(page)
+    assert text.index("40 of 40tables would change") < text.index("What a run would do")
+    now = page.partition("The tables now")[2]
+    assert "40 tables: lake/t000, lake/t001, lake/t002 and 37 more" in said(page)
+    assert "Each of the 40" in now
+    assert now.count("<tr>") == 1 + 1 + 1 + 40
+    assert '<th scope="col">table</th><th scope="col">state</th>' in now
+    assert 'data-l="next"' in now
+    assert re.search(r"<b class=\"\">[0-9.]+&nbsp;[KMGT]?i?B</b>to rewrite", page)

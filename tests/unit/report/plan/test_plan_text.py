@@ -96,7 +96,7 @@ def test_an_empty_and_a_quiet_plan_say_so() -> None:
     assert render_plan(plan()).endswith("No table is selected: nothing to plan.\n")
     text = render_plan(plan(quiet("a.b", (ReasonCode.AT_TARGET, "4 files of 192 MiB or more"))))
     assert text.splitlines()[2:] == [
-        "  = 1 table   nothing to do: files are large enough (1 table)",
+        "  = 1 table   nothing to do: files are as compaction leaves them (1 table)",
         "",
         "Plan: 0 tables to change, 0 steps; 1 up to date.",
         "Nothing to do; `maintainer -v plan` says why, for each table.",
