@@ -49,9 +49,8 @@ from maintainer.delta.jvm import (
 )
 from maintainer.delta.jvm.commit_store import EXCLUSIVE_LOG_STORE
 from maintainer.delta.jvm.transaction_calls import WRITE_CHECKSUM
-from maintainer.delta.log.actions import CommittedFiles, PartitionNames, committed_files, data_file
+from maintainer.delta.log.actions import CommittedFiles, PartitionNames, committed_files, data_file, removed_key
 from maintainer.delta.log.commit_history import read_commits
-from maintainer.delta.log.conflicting_commit import removed_key
 from maintainer.delta.log.replay.version_replay import ReplayedVersion, replay_version
 from maintainer.delta.log.schema_names import dotted, indexed_schema, name_parts, quote, stats_columns
 from maintainer.delta.log.staged_file import WrittenFile

@@ -14,8 +14,7 @@ from urllib.parse import unquote
 from maintainer.delta.commands.command_session import CommandSession, CommandStorage, table_name
 from maintainer.delta.log.commit_history import read_commits
 from maintainer.delta.log.replay.checkpoint_actions import StatisticsWanted
-from maintainer.delta.log.replay.log_state import IncompleteLog, LogState
-from maintainer.delta.log.replay.version_replay import ReplayedVersion, replay_version
+from maintainer.delta.log.replay.version_replay import IncompleteLog, LogState, ReplayedVersion, replay_version
 from maintainer.delta.snapshot.column_statistics import ranges_in
 from maintainer.delta.snapshot.log_reader import LogQuestions, replayed_facts
 from maintainer.delta.storage.failures.engine_failures import (

@@ -23,8 +23,7 @@ from maintainer.delta.commands.command_selection import (
 from maintainer.delta.commands.command_session import CommandSession, CommandStorage, set_properties, table_of_path
 from maintainer.delta.jvm import changed_settings
 from maintainer.delta.log.actions import CommittedFiles, PartitionNames, committed_files, data_file
-from maintainer.delta.log.commit_history import find_stamp
-from maintainer.delta.log.conflicting_commit import files_gone, find_conflicting_commit
+from maintainer.delta.log.commit_history import files_gone, find_conflicting_commit, find_stamp
 from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
 from maintainer.delta.proof.row_comparison import MAX_JUDGED_SOURCES
 from maintainer.delta.storage.failures.engine_failures import (

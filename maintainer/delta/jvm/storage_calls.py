@@ -139,13 +139,6 @@ class StorageCalls(Gateway):
             if entry.key() == key
         ]
 
-    def path_list(self, uris: Iterable[str]) -> JavaObject:
-        """A list of Hadoop paths from percent-encoded URIs."""
-        paths = self._array_list()
-        for uri in uris:
-            paths.add(self.path(uri))
-        return paths
-
     def child(self, root: JavaObject, relative: str) -> JavaObject:
         """A path below (or, if ``relative`` is absolute, beside) a root, from its percent-encoded form in the log."""
         return self._path(root, self.path(relative))

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from maintainer.delta.log.conflicting_commit import vector_id
 from maintainer.delta.log.schema_names import PHYSICAL_NAME
 from maintainer.delta.log.statistics_text import num_records
 from maintainer.delta.storage.log_paths import partition_spelling as one_spelling
@@ -77,6 +76,19 @@ def live_rows(adds: Iterable[Mapping[str, Any]]) -> int | None:
             return None
         total += records - int((add.get("deletionVector") or {}).get("cardinality") or 0)
     return total
+
+
+def removed_key(remove: Mapping[str, Any]) -> tuple[str, str]:
+    """Return path and deletion vector id of a ``remove`` (or ``add``) action: what Delta reconciles by."""
+    return (remove["path"], vector_id(remove.get("deletionVector")))
+
+
+def vector_id(vector: Mapping[str, Any] | None) -> str:
+    """Return the id of a ``deletionVector`` of the log; empty for none."""
+    if not vector:
+        return ""
+    offset = "" if vector.get("offset") is None else f"@{vector['offset']}"
+    return f"{vector['storageType']}{vector['pathOrInlineDv']}{offset}"
 
 
 def deletion_vector(fields: Mapping[str, Any]) -> DeletionVector:

@@ -1,5 +1,7 @@
 """Read a table's newest commits from the log: operation, author, figures, and whether they are ours. No Spark job.
 
+And find the one by which another writer won, for error messages.
+
 The figures are the commit's own ``operationMetrics``, under the names of Delta and delta-rs. With
 ``counted`` they are counted from the actions, and cannot be wrong.
 """
@@ -8,13 +10,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from maintainer.delta.log.actions import removed_key
 from maintainer.delta.storage.table_log import LogEntry, TableLog, commits_among
+from maintainer.errors import CommitConflict
 from maintainer.model.table.commit_records import MAX_COMMITS_READ, CommitsRead, CommitStamp, CommitsWanted, TableCommit
 from maintainer.model.table.statistics_writers import doubts_about
+from maintainer.model.table.table_facts import DataFile, TableFacts
 
 _FILES_ADDED = ("numAddedFiles", "numFilesAdded", "num_added_files", "numTargetFilesAdded", "numFiles")
 _FILES_REMOVED = (
@@ -194,3 +199,55 @@ def read_stamp(storage: TableLog, version: int) -> CommitStamp | None:
 def info_of(actions: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the ``commitInfo`` of a commit's actions; empty if it has none."""
     return next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+
+
+MAX_COMMITS_SEARCHED = 1000
+
+
+def lost_to(
+    what: str,
+    storage: TableLog,
+    keys: Collection[tuple[str, str]] = (),
+    *,
+    after_version: int,
+    where: str,
+    help: str,
+    found: str | None = None,
+) -> CommitConflict:
+    """Return C701, which names the other commit where it is found; see ``find_conflicting_commit``."""
+    other_commit = find_conflicting_commit(storage, keys, after_version=after_version)
+    return CommitConflict(what + (f" ({other_commit})" if other_commit else ""), where=where, found=found, help=help)
+
+
+def files_gone(missing: Sequence[DataFile], num_planned: int, storage: TableLog, facts: TableFacts) -> CommitConflict:
+    """Return C701 for files of a batch that are no longer live as planned."""
+    return lost_to(
+        f"{len(missing)} of {num_planned} files are no longer live as planned: another writer won",
+        storage,
+        {file.key for file in missing},
+        after_version=facts.version,
+        where=facts.ref.identifier,
+        found=f"{missing[0].path} was removed, or has other deleted rows or another partition now",
+        help="plan again; the rest will be done then",
+    )
+
+
+def find_conflicting_commit(
+    storage: TableLog, keys: Collection[tuple[str, str]], *, after_version: int
+) -> TableCommit | None:
+    """Return the first commit above a version that removed one of the files, or else changed metadata or protocol.
+
+    Best effort, for a message: bounded, and None if the log cannot be read.
+    """
+    keys_read = set(keys)
+    other: TableCommit | None = None
+    try:
+        entries = storage.commits(after_version=after_version)[:MAX_COMMITS_SEARCHED]
+        for entry, actions in ((entry, list(actions)) for entry, actions in storage.actions_of(entries)):
+            if any(removed_key(action["remove"]) in keys_read for action in actions if "remove" in action):
+                return commit_of(entry, info_of(actions))
+            if other is None and any("metaData" in action or "protocol" in action for action in actions):
+                other = commit_of(entry, info_of(actions))
+    except Exception:
+        return other
+    return other

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 RECORDS_FIRST = r'^\{ *"numRecords" *: *(?P<count>\d{1,18}) *[,}]'
@@ -40,10 +40,12 @@ def whole_count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def statistics_in(text: object) -> Mapping[str, Any] | None:
-    """The statistics of an action; None where there are none, or no JSON object."""
+def statistics_in(
+    text: object, parse_float: Callable[[str], Any] | None = None, parse_int: Callable[[str], Any] | None = None
+) -> Mapping[str, Any] | None:
+    """The statistics of an action; None where there are none, or no JSON object. Numbers as ``json`` reads them."""
     try:
-        stats = json.loads(text) if isinstance(text, str) else None
+        stats = json.loads(text, parse_float=parse_float, parse_int=parse_int) if isinstance(text, str) else None
     except ValueError:
         return None
     return stats if isinstance(stats, Mapping) else None

@@ -14,8 +14,7 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
-from maintainer.delta.log.actions import live_rows
-from maintainer.delta.log.conflicting_commit import removed_key
+from maintainer.delta.log.actions import live_rows, removed_key
 from maintainer.delta.log.staged_file import Marks, WrittenFile
 from maintainer.model.plan.steps import Batch
 from maintainer.units import count_of, named

@@ -6,12 +6,12 @@ Files that still hold dropped columns are found by their statistics first, by th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.schema_names import DEFAULT_INDEXED_COLUMNS, PHYSICAL_NAME, name_parts
-from maintainer.delta.log.statistics_text import named_in, value_at
+from maintainer.delta.log.statistics_text import named_in, statistics_in, value_at
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, DataFile, FileRange, TableFacts
@@ -39,20 +39,16 @@ def physical_path(schema: dict[str, Any], column: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def range_in(stats: dict[str, Any], path: Sequence[str]) -> FileRange:
+def range_in(stats: Mapping[str, Any], path: Sequence[str]) -> FileRange:
     """The range of a column in a file's statistics, as texts."""
     least, most, nulls = (value_at(stats.get(part), path) for part in ("minValues", "maxValues", "nullCount"))
     has_nulls = nulls is None or str(nulls) != "0"
     return (None if least is None else str(least), None if most is None else str(most), has_nulls)
 
 
-def parse_statistics(text: str | None) -> dict[str, Any]:
+def parse_statistics(text: str | None) -> Mapping[str, Any]:
     """Parse statistics of the log, numbers as texts; empty if they cannot be parsed."""
-    try:
-        figures = json.loads(text or "{}", parse_float=str, parse_int=str)
-    except ValueError:
-        return {}
-    return figures if isinstance(figures, dict) else {}
+    return statistics_in(text, parse_float=str, parse_int=str) or {}
 
 
 def ranges_in(

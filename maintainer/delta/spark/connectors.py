@@ -1,17 +1,6 @@
 """Decide which connectors for object stores a session of ours brings, and the settings that they start with.
 
-A Spark that has a connector of its own, as on EMR or Dataproc, keeps it and its settings. The JARs that may stand on
-the class path beside Spark's own are each pinned by their digest in ``pinned_jars.txt``.
-
-Delta needs two, reading logs without Spark jobs two more: Delta Kernel, of the same release, and of 4.4.0 for releases
-whose own Kernel has another interface or is not published. Each kind of object store has a connector for each Hadoop
-that a Spark brings along, with what it needs. Amazon's SDK comes in its parts, 34 JARs with 10 MB, where the bundle of
-hadoop-aws has 600 MB. It is of the version that hadoop-aws was built for, but for Hadoop 3.4.1, which shares that of
-3.4.2: the transfer manager of its own was never published.
-
-A line of the file has what needs the JAR (a release of Delta, alone or with a line of Spark, or a kind of object store
-with the versions of Hadoop behind ``@``, its connector first), its ``organisation:artifact:version`` with a classifier
-if it has one, and its SHA-256.
+A Spark that has a connector of its own, as on EMR or Dataproc, keeps it and its settings.
 """
 
 from __future__ import annotations

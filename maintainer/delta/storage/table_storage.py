@@ -1,7 +1,4 @@
-"""List, read and delete a table's files and commits, wherever they lie, without Spark jobs, and keep what was read.
-
-What was read of versions of tables is kept, bounded by files and versions, whatever the size of the fleet.
-"""
+"""List, read and delete a table's files and commits, wherever they lie, without Spark jobs."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.log.commit_history import commit_at, find_stamp, info_of
-from maintainer.delta.log.conflicting_commit import lost_to, read_conflicting_commit, removed_key
+from maintainer.delta.log.actions import removed_key
+from maintainer.delta.log.commit_history import commit_at, commit_of, find_stamp, info_of, lost_to
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.proof_actions import check_removes
 from maintainer.delta.storage.failures.engine_failures import (
@@ -59,7 +59,7 @@ def landed_actions(
             return actions
         if find_stamp(storage, stamp, after_version=-1) is not None:
             return None
-        other_commit = read_conflicting_commit(entry, actions)
+        other_commit = commit_of(entry, info_of(actions))
     except Exception:
         # The commit has landed: a storage error after it must not turn success into failure.
         return None

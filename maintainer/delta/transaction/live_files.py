@@ -13,11 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.actions import LoggedFile, live_rows
-from maintainer.delta.log.conflicting_commit import removed_key
+from maintainer.delta.log.actions import LoggedFile, live_rows, removed_key
 from maintainer.delta.log.replay.checkpoint_actions import StatisticsWanted
-from maintainer.delta.log.replay.log_state import LogState
-from maintainer.delta.log.replay.version_replay import replay_version
+from maintainer.delta.log.replay.version_replay import LogState, replay_version
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.known_versions import KnownVersion, KnownVersions
 from maintainer.delta.storage.table_log import LogEntry

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.conflicting_commit import find_conflicting_commit
+from maintainer.delta.log.commit_history import find_conflicting_commit
 from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.commit_fate import commit_once

@@ -10,7 +10,7 @@ from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import read_protocol
-from maintainer.delta.log.conflicting_commit import find_conflicting_commit, lost_to
+from maintainer.delta.log.commit_history import find_conflicting_commit, lost_to
 from maintainer.delta.log.replay.version_replay import replay_version
 from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
 from maintainer.delta.storage.failures.engine_failures import table_errors

@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.replay.log_state import LogState, segment
-from maintainer.delta.log.replay.version_replay import IN_COMMIT_TIMESTAMPS
+from maintainer.delta.log.replay.version_replay import IN_COMMIT_TIMESTAMPS, LogState, segment
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.log_paths import path_uri
 from maintainer.delta.storage.table_storage import TableStorage

@@ -15,7 +15,8 @@ from functools import partial
 from itertools import islice
 
 from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.log.conflicting_commit import read_conflicting_commit, removed_key
+from maintainer.delta.log.actions import removed_key
+from maintainer.delta.log.commit_history import commit_of, info_of
 from maintainer.delta.log.replay.log_replay import LogReplay, uris_of
 from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.file_identity import NeededFiles, is_really_below
@@ -223,7 +224,7 @@ class Deletion:
         """Check commits since the plan: a RESTORE or CLONE, or a commit that names a planned file, stops us."""
         for entry in entries:
             actions = list(self._storage.actions(entry, with_adds=True))
-            other_commit = read_conflicting_commit(entry, actions)
+            other_commit = commit_of(entry, info_of(actions))
             if other_commit.operation.upper().startswith(_REVIVING):
                 raise self._conflict(f"the table was restored or cloned over ({other_commit})")
             named = NeededFiles()

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.actions import live_rows
-from maintainer.delta.log.conflicting_commit import removed_key
+from maintainer.delta.log.actions import live_rows, removed_key
 from maintainer.delta.proof.proof_actions import readers_of_spelling, spelled_anew, zone_of_spelling
 from maintainer.delta.proof.row_comparison import FileSet, measure, measure_both, rows_that_differ
 from maintainer.delta.proof.statistics_figures import Measured

@@ -1,17 +1,10 @@
-"""The commits of a table's log: who made each, whether it was ours, which make a rewrite lose, whose bounds are wrong.
-
-Whose statistics are exact, and whose bounds cannot be trusted for some types, is told by what ``commitInfo`` says of
-the writer. The one list of both: the rule for statistics, the plan and the pages go by it. What it says of others was
-seen in tables that they wrote: delta-rs 0.15, 0.19, 0.25, 1.0, 1.3 and 1.6 (NaN is in no bound; from 0.19 on a bound
-of a decimal is the double beside it), DuckDB 1.5 (NaN; 1.4 writes no bounds), Delta on Spark 3.0 and 3.1 (offsets of
-the writer's zone in whole minutes, in the golden tables). That later ones do the same is read from Delta's source: it
-hands time stamps to Spark's ``to_json`` in the session's zone from 2.4 to 4.4.
-"""
+"""The commits of a table's log: who made each, whether it was ours, and which make a rewrite lose."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import datetime, timezone
 
 MAINTENANCE = frozenset(
     {
@@ -55,6 +48,10 @@ class TableCommit:
     duration_seconds: float | None = None
     detail: str = ""
     takes_files: bool = False
+
+    def __str__(self) -> str:
+        moment = datetime.fromtimestamp(self.at_ms / 1000, tz=timezone.utc)
+        return f"version {self.version}, {self.operation or 'unknown operation'}, {moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
 MAX_COMMITS_READ = 10_000

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from maintainer.delta.log.replay import log_replay
-from maintainer.delta.log.replay.log_state import LogState
+from maintainer.delta.log.replay.version_replay import LogState
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.run.receipts import VacuumReceipt

@@ -5,7 +5,6 @@ The rules are Delta's: a time may be a millisecond above its bound, NaN is above
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
 
-from maintainer.delta.log.statistics_text import value_at
+from maintainer.delta.log.statistics_text import statistics_in, value_at
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
 from maintainer.delta.proof.statistics_figures import FileFigures, StatisticsColumn
 
@@ -36,12 +35,7 @@ def figures_of(
         columns: The columns.
         stats: The statistics as the log will have them.
     """
-    try:
-        bounds = json.loads(stats or "{}", parse_float=Decimal)
-    except ValueError:
-        bounds = None
-    if not isinstance(bounds, dict):
-        bounds = {}
+    bounds = statistics_in(stats, parse_float=Decimal) or {}
     outside = reached = 0
     for number, (column, (least, most)) in enumerate(zip(columns, extremes, strict=True)):
         low, high = (value_at(bounds.get(side), column.physical) for side in ("minValues", "maxValues"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import PartitionNames
-from maintainer.delta.log.conflicting_commit import files_gone
+from maintainer.delta.log.commit_history import files_gone
 from maintainer.delta.rewrite.bin_work import CODEC
 from maintainer.delta.spark.session_settings import PADS_CHAR
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFiles

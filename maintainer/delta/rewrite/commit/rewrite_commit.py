@@ -20,8 +20,7 @@ from dataclasses import replace
 from typing import Any
 
 from maintainer.delta.jvm import JavaObject
-from maintainer.delta.log.commit_history import find_stamp
-from maintainer.delta.log.conflicting_commit import lost_to
+from maintainer.delta.log.commit_history import find_stamp, lost_to
 from maintainer.delta.rewrite.commit.batch_transaction import begin_on, check_all_live, check_head, newest
 from maintainer.delta.rewrite.commit.carried_deletes import carry_deletes
 from maintainer.delta.rewrite.commit.row_positions import CannotCarryError

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from maintainer.delta.jvm.gateway import has_signature
-from maintainer.delta.log.conflicting_commit import ConflictingCommit, removed_key
+from maintainer.delta.log.actions import removed_key
 from maintainer.delta.log.schema_names import dotted, logical_names, physical_path_to_logical, quote, stats_columns
 from maintainer.delta.proof.row_comparison import comparable
 from maintainer.delta.rewrite.commit.rewrite_commit import optimize_metrics
 from maintainer.delta.storage.file_store import java_quote
 from maintainer.model.plan.steps import Batch, Bin
+from maintainer.model.table.commit_records import TableCommit
 from maintainer.model.table.table_facts import Protocol
 from maintainer.model.table.table_features import REWRITABLE_FEATURES, unsupported_features
 from tests.support.tables.builders import make_file, make_files
@@ -84,7 +85,7 @@ def test_keys_of_removed_files() -> None:
     vector = {"storageType": "u", "pathOrInlineDv": "ab", "offset": 1}
     assert removed_key({"path": "x", "deletionVector": vector}) == ("x", "uab@1")
     assert removed_key({"path": "x", "deletionVector": {"storageType": "i", "pathOrInlineDv": "zz"}}) == ("x", "izz")
-    assert str(ConflictingCommit(4, "DELETE", 1_000)) == "version 4, DELETE, 1970-01-01 00:00:01 UTC"
+    assert str(TableCommit(4, 1_000, "DELETE")) == "version 4, DELETE, 1970-01-01 00:00:01 UTC"
 
 
 def test_features_off_the_list_are_named() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from maintainer.delta.jvm import DeltaJvm, DirectAccess, UnstartedSession
 from maintainer.delta.log.actions import LoggedFile
-from maintainer.delta.log.replay.log_state import LogState
+from maintainer.delta.log.replay.version_replay import LogState
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.log_paths import path_uri
 from maintainer.delta.storage.table_storage import TableStorage

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from maintainer.delta.log.actions import LoggedFile
-from maintainer.delta.log.replay.log_state import IncompleteLog, LogState, segment
+from maintainer.delta.log.replay.version_replay import IncompleteLog, LogState, segment
 
 
 def commit(version: int) -> str:

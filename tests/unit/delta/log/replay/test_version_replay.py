@@ -18,8 +18,7 @@ import pytest
 
 from maintainer.delta.jvm import DeltaJvm, DirectAccess, UnstartedSession
 from maintainer.delta.log.replay import checkpoint_actions, version_replay
-from maintainer.delta.log.replay.log_state import IncompleteLog
-from maintainer.delta.log.replay.version_replay import ReplayedVersion, replay_version
+from maintainer.delta.log.replay.version_replay import IncompleteLog, ReplayedVersion, replay_version
 from maintainer.delta.storage.table_storage import TableStorage
 
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
