@@ -58,11 +58,10 @@ from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.log.table_updates import read_updates
 from maintainer.delta.log.write_history import paths_of_rewrites, paths_of_zorder
 from maintainer.delta.proof.row_comparison import FileSet, measure_both
-from maintainer.delta.rewrite import bin_writer, proof_parts, spark_lane
+from maintainer.delta.rewrite import bin_writer, footers, proof_parts, spark_lane
 from maintainer.delta.rewrite.bin_writer import write_bins
 from maintainer.delta.rewrite.commit import rewrite_commit
-from maintainer.delta.rewrite.commit.row_positions import CannotCarryError, RowsRead, places_in_bin
-from maintainer.delta.rewrite.copy import footers
+from maintainer.delta.rewrite.commit.carried_deletes import CannotCarryError, RowsRead, places_in_bin
 from maintainer.delta.rewrite.curve_writer import ADDRESS, with_address
 from maintainer.delta.rewrite.rewrite_job import RewriteJob, RewriteTimings
 from maintainer.delta.rewrite.rewrite_proof import prove_removes, prove_rewrite

@@ -17,7 +17,7 @@ from functools import partial
 
 from maintainer.delta.log.staged_file import WrittenFile, marks_of
 from maintainer.delta.rewrite.bin_work import BinWork, LaneUnfit, WrittenBin, folder_of_sources
-from maintainer.delta.rewrite.copy.copy_lane import write_by_copy
+from maintainer.delta.rewrite.copy_lane import write_by_copy
 from maintainer.delta.rewrite.curve_writer import num_files_of
 from maintainer.delta.rewrite.local.local_lane import write_in_process
 from maintainer.delta.rewrite.rewrite_job import RewriteJob

@@ -21,7 +21,7 @@ import maintainer.execution.fleet.fleet as fleet
 import maintainer.execution.table.step_runs as step_runs
 import maintainer.planning.selection.lane_choice as lane_choice
 from maintainer.cli.main import run
-from maintainer.delta.rewrite.copy import footers
+from maintainer.delta.rewrite import footers
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.vacuum.vacuum_commits import VacuumCommits
 from maintainer.journal.journal import Journal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from maintainer.delta.rewrite.copy import footers
+from maintainer.delta.rewrite import footers
 
 
 @pytest.fixture

@@ -1,36 +1,111 @@
 """Carry over to new files what others deleted from the old ones while the new ones were written.
 
 The new files hold the rows as they were read. A row that was deleted since is soft-deleted in its new file, by its
-place (``row_positions``), so that it stays deleted. Then everything is proven again, against the files as they are live
-now. The batch takes their deletion vectors of now, and leaves out files that are no longer live, whose rows are all
-soft-deleted.
+place, so that it stays deleted: a lane reads the files of a bin one after the other, without their soft-deleted rows,
+and writes the rows as they come, or in an order that it keeps. So a row's place in its old file says its place in the
+new one, and nothing is searched. Their deletion vectors go into one file, as Delta writes it ("Deletion Vector Format"
+in its protocol).
 
-Where that cannot be done the rewrite yields, as it does to every other writer.
+Then everything is proven again, against the files as they are live now. The batch takes their deletion vectors of now,
+and leaves out files that are no longer live, whose rows are all soft-deleted. Where that cannot be done the rewrite
+yields, as it does to every other writer.
 """
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import json
-from collections.abc import Mapping, Sequence
+import struct
+import uuid
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.log.actions import deletion_vector
 from maintainer.delta.log.staged_file import WrittenFile, widened
 from maintainer.delta.rewrite.bin_work import LaneUnfit
-from maintainer.delta.rewrite.commit.row_positions import (
-    CannotCarryError,
-    RowsRead,
-    places_in_bin,
-    places_in_files,
-)
-from maintainer.delta.rewrite.commit.vector_file import write_vectors
-from maintainer.delta.rewrite.copy.footers import read_footer
+from maintainer.delta.rewrite.footers import read_footer
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
+from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFiles
 from maintainer.model.plan.lanes import MAX_DELETED_ROWS, Lane
 from maintainer.model.plan.steps import Batch, Bin
+from maintainer.model.table.log_names import z85_encode
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class CannotCarryError(Exception):
+    """Deletes of others cannot be carried over, so the rewrite yields to them. The text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowsRead:
+    """The rows of one file as a lane read them: their number, and which of them were soft-deleted, ascending."""
+
+    num_rows: int
+    deleted_rows: Sequence[int] = ()
+
+    @property
+    def live_rows(self) -> int:
+        """Rows that the lane wrote."""
+        return self.num_rows - len(self.deleted_rows)
+
+    def since_then(self, deleted_rows: Sequence[int] | None) -> list[int]:
+        """Return the places, among the rows that were written, of rows that have been deleted since.
+
+        Args:
+            deleted_rows: The soft-deleted rows now, ascending; None where the file is no longer live at all.
+
+        Raises:
+            CannotCarryError: Rows that were deleted are back, or a row is deleted that the file does not have.
+        """
+        if deleted_rows is None:
+            return list(range(self.live_rows))
+        before = set(self.deleted_rows)
+        if not before.issubset(deleted_rows):
+            raise CannotCarryError("rows that were deleted are back")
+        if deleted_rows and deleted_rows[-1] >= self.num_rows:
+            raise CannotCarryError("a deletion vector names rows that its file does not have")
+        return [row - bisect.bisect_left(self.deleted_rows, row) for row in deleted_rows if row not in before]
+
+
+def places_in_bin(
+    files: Iterable[tuple[RowsRead, Sequence[int] | None]],
+) -> tuple[list[int], int]:
+    """Return the places of deleted rows among all rows of a bin that were written, and how many were written.
+
+    Args:
+        files: The bin's files in the order in which they were read, each with its soft-deleted rows now.
+
+    Raises:
+        CannotCarryError: As ``RowsRead.since_then``.
+    """
+    places: list[int] = []
+    first = 0
+    for read, deleted_rows in files:
+        places += [first + place for place in read.since_then(deleted_rows)]
+        first += read.live_rows
+    return places, first
+
+
+def places_in_files(places: Sequence[int], row_order: Sequence[np.ndarray] | None) -> list[list[int]]:
+    """Return the places of rows of a bin within each of its new files, ascending.
+
+    Args:
+        places: The rows' places among all rows of the bin, as they were read.
+        row_order: For each new file the places of its rows; None for one file with all rows as they were read.
+    """
+    if row_order is None:
+        return [list(places)]
+    import numpy as np
+
+    wanted = np.array(places, dtype=np.int64)
+    return [np.flatnonzero(np.isin(order, wanted)).tolist() for order in row_order]
+
 
 MAX_HIDDEN_RATIO = 0.5
 """Of a bin's rows: with more of them deleted, the next plan makes better files than this rewrite would leave."""
@@ -220,3 +295,42 @@ def _versions_of_others(job: RewriteJob, first: Carried) -> tuple[int, ...]:
         if not paths.isdisjoint(removed):
             versions.append(entry.version)
     return tuple(versions)
+
+
+_FORMAT_VERSION = b"\x01"
+_MAGIC = struct.pack("<i", 1681511377)
+
+
+def write_vectors(
+    storage: TableStorage, deleted_rows: Mapping[str, Sequence[int]]
+) -> tuple[str, dict[str, dict[str, Any]]]:
+    """Write the deletion vectors of some files, durably.
+
+    Args:
+        storage: The table's.
+        deleted_rows: Row numbers by path of the file.
+
+    Returns:
+        The URI of the new file, and the ``deletionVector`` of each ``add`` action by path.
+
+    Raises:
+        OSError: It cannot be written; nothing of it is left.
+    """
+    from pyroaring import BitMap64
+
+    name = z85_encode(uuid.uuid4().bytes)
+    content = bytearray(_FORMAT_VERSION)
+    vectors: dict[str, dict[str, Any]] = {}
+    for path, rows in deleted_rows.items():
+        bitmap = _MAGIC + BitMap64(rows).serialize()
+        vectors[path] = {
+            "storageType": "u",
+            "pathOrInlineDv": name,
+            "offset": len(content),
+            "sizeInBytes": len(bitmap),
+            "cardinality": len(rows),
+        }
+        content += struct.pack(">i", len(bitmap)) + bitmap + struct.pack(">I", zlib.crc32(bitmap))
+    uri = storage.vector_uri("u", name)
+    storage.files.write(uri, bytes(content))
+    return uri, vectors

@@ -22,8 +22,7 @@ from typing import Any
 from maintainer.delta.jvm import JavaObject
 from maintainer.delta.log.commit_history import find_stamp, lost_to
 from maintainer.delta.rewrite.commit.batch_transaction import begin_on, check_all_live, check_head, newest
-from maintainer.delta.rewrite.commit.carried_deletes import carry_deletes
-from maintainer.delta.rewrite.commit.row_positions import CannotCarryError
+from maintainer.delta.rewrite.commit.carried_deletes import CannotCarryError, carry_deletes
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.rewrite_proof import judge_landed, prove_removes, prove_rewrite
 from maintainer.delta.storage.failures.engine_failures import describe, is_conflict

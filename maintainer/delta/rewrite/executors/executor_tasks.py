@@ -19,7 +19,7 @@ from maintainer.delta.proof.rows_here import chunks_here, figures_here, rows_her
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
 from maintainer.delta.proof.statistics_verdict import source_findings
 from maintainer.delta.rewrite.bin_work import BinWork, LaneUnfit, Workplace, WrittenBin
-from maintainer.delta.rewrite.copy.copy_lane import write_by_copy
+from maintainer.delta.rewrite.copy_lane import write_by_copy
 from maintainer.delta.rewrite.local.local_lane import write_in_process
 from maintainer.delta.rewrite.proof_parts import ProofPart, Prover
 from maintainer.delta.storage.fetched_files import SCRATCH_ROOM

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maintainer.delta.rewrite.commit.row_positions import (
+from maintainer.delta.rewrite.commit.carried_deletes import (
     CannotCarryError,
     RowsRead,
     places_in_bin,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maintainer.delta.proof.second_engine.column_values import deleted_rows
-from maintainer.delta.rewrite.commit.vector_file import write_vectors
+from maintainer.delta.rewrite.commit.carried_deletes import write_vectors
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.model.table.log_names import vector_path, z85_decode, z85_encode
 

@@ -32,7 +32,7 @@ from maintainer.delta.rewrite.commit.carried_deletes import Carried
 from maintainer.delta.rewrite.executors import executor_tasks
 from maintainer.delta.rewrite.executors.executor_bins import Executors, SpreadBins
 from maintainer.delta.rewrite.executors.executor_tasks import MAX_ATTEMPTS
-from maintainer.delta.rewrite.local.local_writer import write_local
+from maintainer.delta.rewrite.local.local_lane import write_local
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
 from maintainer.delta.storage.log_paths import path_uri
@@ -157,7 +157,7 @@ def test_bins_are_written_and_proven_by_tasks_and_the_driver_opens_no_file(
 def test_row_groups_are_copied_by_a_small_jvm_of_the_task(
     rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch, codec: Codec, prover: str
 ) -> None:
-    monkeypatch.setattr("maintainer.delta.rewrite.copy.footers.MIN_ROW_GROUP_BYTES", 1)
+    monkeypatch.setattr("maintainer.delta.rewrite.footers.MIN_ROW_GROUP_BYTES", 1)
     rewrite.lane, rewrite.codec = Lane.COPY, codec
     with rewrite.job(Tasks()) as job:
         proof = proven(job)

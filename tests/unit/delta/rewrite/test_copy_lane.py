@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -18,8 +19,8 @@ from maintainer.delta.proof.second_engine.duckdb_rows import ComparedFile, judge
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.proof.statistics_verdict import Judgement, Strictness, judge
 from maintainer.delta.rewrite.bin_work import LaneUnfit
-from maintainer.delta.rewrite.copy.copied_statistics import CopiedFile, compute_statistics
-from maintainer.delta.rewrite.copy.footers import read_footer
+from maintainer.delta.rewrite.copy_lane import compute_statistics
+from maintainer.delta.rewrite.footers import Footer, read_footer
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
 from maintainer.model.plan.lanes import MAX_SOURCE_FINDINGS, NOTHING_JUDGED, SourceStatistics
 from tests.support.tables.zoo_rows import SCHEMA, field, table_of, zoo_rows
@@ -32,8 +33,15 @@ def schema_of(**kinds: Any) -> dict[str, Any]:
     return {"type": "struct", "fields": [field(name, kind) for name, kind in kinds.items()]}
 
 
+def copied(
+    name: str, path: Path, text: str | None = None, bounded_floats: frozenset[str] = frozenset()
+) -> tuple[dict[str, Any], str, Footer]:
+    footer = replace(read_footer(str(path)), bounded_floats=bounded_floats)
+    return {"path": name, "stats": text}, str(path), footer
+
+
 def computed(schema: dict[str, Any], *sources: tuple[Path, str | None]) -> tuple[dict[str, Any], SourceStatistics]:
-    listed = [CopiedFile(path.name, str(path), text, read_footer(str(path)).bounded_floats) for path, text in sources]
+    listed = [copied(path.name, path, text, read_footer(str(path)).bounded_floats) for path, text in sources]
     statistics, found = compute_statistics(listed, file_schema(schema, ()), statistics_columns(schema, ()))
     return json.loads(statistics.to_json(tight_bounds=False)), found
 
@@ -49,7 +57,7 @@ def test_statistics_of_every_type_are_those_of_all_rows_by_another_library(tmp_p
     whole = tmp_path / "whole.parquet"
     pq.write_table(table_of(rows, file_schema(SCHEMA, ())), whole, store_schema=False)
     columns = statistics_columns(SCHEMA, ())
-    listed = [CopiedFile("f", str(path)) for path in paths]
+    listed = [copied("f", path) for path in paths]
     statistics, found = compute_statistics(listed, file_schema(SCHEMA, ()), columns)
     text = statistics.to_json(tight_bounds=True)
     strict = Strictness(exact=True, complete=True, expected=frozenset(column.physical for column in columns))
@@ -118,7 +126,7 @@ def test_each_type_is_computed_and_the_log_judged(
     pq.write_table(table_of([{"c": value} for value in [*values, None]], file_schema(schema, ())), path)
     text = stats(len(values) + 1, minValues={"c": log[0]}, maxValues={"c": log[1]}, nullCount={"c": 1})
     statistics, found = compute_statistics(
-        [CopiedFile("f", str(path), text)], file_schema(schema, ()), statistics_columns(schema, ())
+        [copied("f", path, text)], file_schema(schema, ()), statistics_columns(schema, ())
     )
     result = json.loads(statistics.to_json(tight_bounds=False), parse_float=Decimal)
     assert (result["minValues"]["c"], result["maxValues"]["c"], result["nullCount"]["c"]) == (*bounds, 1)
@@ -162,7 +170,7 @@ def test_statistics_that_are_missing_or_strange_are_computed_all_the_same(tmp_pa
 def test_without_columns_rows_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"i": [1, 2, 3]}), path)
-    statistics, found = compute_statistics([CopiedFile("f", str(path))], file_schema(schema_of(i="long"), ()), ())
+    statistics, found = compute_statistics([copied("f", path)], file_schema(schema_of(i="long"), ()), ())
     assert (json.loads(statistics.to_json(tight_bounds=False))["numRecords"], found) == (3, NOTHING_JUDGED)
 
 
@@ -195,7 +203,7 @@ def test_a_file_whose_footer_leaves_nan_out_of_its_bounds_is_not_copied(tmp_path
 
     def compute(rows: list[dict[str, Any]], **options: Any) -> None:
         pq.write_table(table_of(rows, arrow), path, **options)
-        compute_statistics([CopiedFile("f", str(path), None, read_footer(str(path)).bounded_floats)], arrow, columns)
+        compute_statistics([copied("f", path, None, read_footer(str(path)).bounded_floats)], arrow, columns)
 
     with pytest.raises(LaneUnfit, match=f"leaves NaN out of the bounds of {'s.f' if where == 's.f' else 'd'}, by"):
         compute([values, with_nan])

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.delta.rewrite.copy.footers import (
+from maintainer.delta.rewrite.footers import (
     MIN_ROW_GROUP_BYTES,
     Footer,
     dropped_columns,
