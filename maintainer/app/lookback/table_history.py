@@ -18,10 +18,10 @@ from maintainer.journal.folder.run_folder import is_run_id
 from maintainer.journal.ledger.ledger_pending import check_mark, read_mark
 from maintainer.journal.ledger.ledger_rebuild import end_in_log, is_half_known
 from maintainer.model.plan.plan import Problem
-from maintainer.model.run.amounts import Amounts
 from maintainer.model.run.auto_compaction import STEP_KIND
 from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECORDED, HistoryRow
 from maintainer.model.run.outcome import RunOutcome
+from maintainer.model.run.receipts import Amounts
 from maintainer.model.run.store_requests import RunRequests
 from maintainer.model.table.commit_records import CommitsRead, CommitsWanted, TableCommit
 from maintainer.model.table.table_facts import TableRef

@@ -20,8 +20,8 @@ from maintainer.journal.memory.past_runs import read_run
 from maintainer.model.codec import canonical_json, decode, encode
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.run.amounts import Amounts, proofs_of
 from maintainer.model.run.outcome import RunOutcome, StepStatus
+from maintainer.model.run.receipts import Amounts
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.budget.ranking import Timed, pace_of
 from maintainer.planning.budget.run_budget import Learned, added_up, misses_of, speed_key
@@ -71,7 +71,7 @@ def lessons_of(plan: Plan, outcome: RunOutcome) -> Lessons:
             size = Amounts.of(step.commits).bytes_removed
             if size and step.status is StepStatus.SUCCEEDED:
                 timing = Timed.of_step(len(step.commits), size, step.duration_seconds)
-                key = speed_key(step.kind, sorted({use.lane.value for proof in proofs_of(step) for use in proof.lanes}))
+                key = speed_key(step.kind, sorted({use.lane.value for proof in step.proofs for use in proof.lanes}))
                 timed[key] = timed.get(key, Timed()) + timing
             if step.kind not in ("set_properties", "vacuum"):
                 tries, lost = tried.get(table.ref, (0, 0))

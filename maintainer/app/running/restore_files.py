@@ -20,10 +20,9 @@ from maintainer.journal.ledger.ledger_pending import keep_pending
 from maintainer.journal.ledger.ledger_rows import LedgerRow, predicted_columns
 from maintainer.journal.memory.past_runs import PLAN_FILE, read_record
 from maintainer.model.plan.steps import VacuumStep
-from maintainer.model.run.amounts import Amounts
 from maintainer.model.run.history_rows import UNDELETE
 from maintainer.model.run.outcome import StepStatus
-from maintainer.model.run.receipts import UndeleteReceipt
+from maintainer.model.run.receipts import Amounts, UndeleteReceipt
 from maintainer.model.run.run_events import Deleting
 from maintainer.model.table.storage_facts import MarkedFile
 from maintainer.policy.resolve.resolved import ResolvedPolicy

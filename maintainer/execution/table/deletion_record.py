@@ -10,8 +10,7 @@ from maintainer.engine.protocols import TableEngine
 from maintainer.errors import MaintainerError
 from maintainer.journal.memory.past_runs import read_plan, recorded_step
 from maintainer.model.plan.steps import VacuumStep
-from maintainer.model.run.amounts import Amounts
-from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt
+from maintainer.model.run.receipts import Amounts, CommitReceipt, VacuumReceipt
 from maintainer.model.run.run_events import Fate, Intent
 from maintainer.model.table.commit_records import CommitStamp, CommitsWanted
 from maintainer.model.table.table_facts import RemovedFile, TableFacts

@@ -17,10 +17,10 @@ from maintainer.journal.ledger.ledger_rows import LedgerRow, LedgerSink, rows_of
 from maintainer.journal.memory.past_runs import RunRecord
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.steps import StepKind
-from maintainer.model.run.amounts import Amounts
 from maintainer.model.run.auto_compaction import STEP_KIND
 from maintainer.model.run.history_rows import BY_HOOK
 from maintainer.model.run.outcome import RunOutcome, StepStatus
+from maintainer.model.run.receipts import Amounts
 from maintainer.model.run.run_events import LedgerRows, Settled
 from maintainer.model.table.commit_records import CommitsRead, TableCommit
 from maintainer.policy.resolve.resolved import ResolvedPolicy

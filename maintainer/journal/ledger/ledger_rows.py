@@ -23,9 +23,8 @@ from maintainer.model.plan.steps import (
     StepKind,
     VacuumStep,
 )
-from maintainer.model.run.amounts import Amounts, proofs_of
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome
-from maintainer.model.run.receipts import CommitReceipt, Verdict
+from maintainer.model.run.receipts import Amounts, CommitReceipt, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +262,7 @@ def _row(plan: Plan, table_plan: TablePlan, run: RunOutcome, table: TableOutcome
         reason="; ".join(reason.text for reason in planned.reasons) if planned is not None else "",
         version_before=step.version_before,
         version_after=step.version_after,
-        **asdict(Amounts.of_step(step)),
+        **asdict(step.amounts),
         **predicted_columns(predicted(planned) if planned is not None else Amounts()),
         started_at_ms=step.started_at_ms,
         duration_seconds=step.duration_seconds,
@@ -284,7 +283,7 @@ def _row(plan: Plan, table_plan: TablePlan, run: RunOutcome, table: TableOutcome
 def lanes_text(step: StepOutcome) -> str | None:
     """Name the lanes of a step's bins with their numbers, as ``copy 2, local 14``; None where no bin was rewritten."""
     bins: Counter[str] = Counter()
-    for proof in proofs_of(step):
+    for proof in step.proofs:
         for use in proof.lanes:
             bins[use.lane.value] += use.num_bins
     return ", ".join(f"{lane} {number}" for lane, number in sorted(bins.items())) or None
@@ -292,7 +291,7 @@ def lanes_text(step: StepOutcome) -> str | None:
 
 def _wrong_statistics(step: StepOutcome) -> int | None:
     """Count what the log had wrong about the files that were rewritten; None where nothing was judged."""
-    judged = [proof.source_statistics for proof in proofs_of(step) if proof.source_statistics.num_computed]
+    judged = [proof.source_statistics for proof in step.proofs if proof.source_statistics.num_computed]
     return sum(statistics.num_wrong for statistics in judged) if judged else None
 
 
@@ -301,7 +300,7 @@ def proof_of(step: StepOutcome) -> tuple[str, str]:
 
     ``pass`` needs both, for each commit: a proof before it, and a check of the new version after it.
     """
-    proofs = proofs_of(step)
+    proofs = step.proofs
     verdicts = {commit.verdict for commit in step.commits if commit.proof is not None or commit.verdict is not None}
     if not verdicts:  # a deletion, or properties
         verdicts = {assertion.outcome for assertion in step.assertions}

@@ -11,7 +11,7 @@ from maintainer.model.plan.plan import BUILT_IN_POLICY, Problem, TablePlan, is_p
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.plan.zorder_turn import LayoutChange, TurnOutcome
 from maintainer.model.run.optimize_metrics import OptimizeMetrics
-from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt, Verdict
+from maintainer.model.run.receipts import Amounts, CommitReceipt, Proof, VacuumReceipt, Verdict
 from maintainer.model.run.store_requests import RunRequests
 from maintainer.model.table.table_facts import FilesSeen, LayoutBoxes, TableRef
 
@@ -93,6 +93,19 @@ class StepOutcome:
     def changed_table(self) -> bool:
         """Whether the step did anything that stays, however it ended."""
         return bool(self.commits) or (self.vacuum is not None and self.vacuum.changed_table)
+
+    @property
+    def proofs(self) -> tuple[Proof, ...]:
+        """The proofs of its commits; not every commit has one."""
+        return tuple(commit.proof for commit in self.commits if commit.proof is not None)
+
+    @property
+    def amounts(self) -> Amounts:
+        """What its commits come to, and what it deleted, which includes what it moved to the trash."""
+        deleted = self.vacuum
+        return Amounts.of(self.commits) + (
+            Amounts(deleted.num_files_deleted, bytes_removed=deleted.bytes_deleted) if deleted else Amounts()
+        )
 
     @property
     def layout_change(self) -> LayoutChange | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import add
 from typing import Annotated
 
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.codec import DecimalText
 from maintainer.model.plan.lanes import NOTHING_JUDGED, LaneUse, SourceStatistics
 from maintainer.model.run.optimize_metrics import NO_FILES, FileSizeMetrics
+from maintainer.model.table.commit_records import TableCommit
 from maintainer.model.table.storage_facts import FileSizes
 from maintainer.model.table.table_facts import DataFile
 
@@ -169,6 +171,26 @@ class VacuumReceipt:
     def changed_table(self) -> bool:
         """Whether a file went, from the table or from its trash, or the log has a commit of the deletion."""
         return self.num_files_deleted + self.num_files_emptied > 0 or self.version_after is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """What was taken from a table and given to it; sizes in bytes."""
+
+    num_files_removed: int = 0
+    num_files_added: int = 0
+    bytes_removed: int = 0
+    bytes_added: int = 0
+
+    def __add__(self, other: Amounts) -> Amounts:
+        """Add figure by figure."""
+        return Amounts(*map(add, astuple(self), astuple(other)))
+
+    @staticmethod
+    def of(commits: Iterable[CommitReceipt | TableCommit]) -> Amounts:
+        """Add up commits."""
+        each = (Amounts(it.num_files_removed, it.num_files_added, it.bytes_removed, it.bytes_added) for it in commits)
+        return sum(each, Amounts())
 
 
 @dataclass(frozen=True, slots=True)

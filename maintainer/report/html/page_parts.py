@@ -12,9 +12,9 @@ from dataclasses import replace
 from maintainer.journal.ledger.ledger_rows import predicted
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.steps import Step, StepKind
-from maintainer.model.run.amounts import Amounts
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.receipts import Amounts
 from maintainer.report.document.blocks import (
     Block,
     Document,
@@ -98,7 +98,7 @@ def predictions(runs: Sequence[tuple[Plan, RunOutcome]]) -> Table:
 def _row(kind: str, steps: Sequence[tuple[Step, StepOutcome]]) -> Row:
     guess = sum((predicted(planned) for planned, _ in steps), Amounts())
     # From the table's folder, also into the trash; what the trash is emptied of was predicted by an earlier plan.
-    done = sum((Amounts.of_step(step) for _, step in steps), Amounts())
+    done = sum((step.amounts for _, step in steps), Amounts())
     return Row((
         step_word(kind),
         f"{len(steps):,}",

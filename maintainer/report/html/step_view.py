@@ -7,7 +7,6 @@ from datetime import tzinfo
 
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Step
-from maintainer.model.run.amounts import proofs_of
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.receipts import Proof
@@ -37,7 +36,7 @@ def mood_of(status: TableStatus) -> Role | None:
 def proof_words(tables: Iterable[TableOutcome]) -> tuple[str, ...]:
     """Say for people who do not read logs how it is known that no row was lost; nothing where nothing was rewritten."""
     steps = [step for table in tables for step in table.steps]
-    proofs = [proof for step in steps for proof in proofs_of(step)]
+    proofs = [proof for step in steps for proof in step.proofs]
     if not proofs:
         return ()
     rows, work = sum(proof.read.rows for proof in proofs), WorkDone.of(steps)
@@ -111,7 +110,7 @@ def is_praised(tables: Iterable[TableOutcome], quarantined: Container[str], foun
     if any(table.ref.identifier in quarantined for table in tables) or any(row.proof == "fail" for row in found):
         return False
     steps = [step for table in tables for step in table.steps]
-    proofs = [proof for step in steps for proof in proofs_of(step)]
+    proofs = [proof for step in steps for proof in step.proofs]
     return all(proof.holds for proof in proofs) and not any(step.status is StepStatus.VERIFY_FAILED for step in steps)
 
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from maintainer.model.codec import encode
-from maintainer.model.run.amounts import Amounts, proofs_of
 from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import Verified
-from maintainer.model.run.receipts import VacuumReceipt, Verdict
+from maintainer.model.run.receipts import Amounts, VacuumReceipt, Verdict
 from maintainer.report.style import Role
 from maintainer.report.text_layout import printable
 from maintainer.units import count_of, format_duration, format_size
@@ -123,7 +122,7 @@ class WorkDone:
         steps = tuple(steps)
         commits = [receipt for step in steps for receipt in step.commits]
         done = Amounts.of(commits)
-        proofs = [proof for step in steps for proof in proofs_of(step)]
+        proofs = [proof for step in steps for proof in step.proofs]
         vacuums = [step.vacuum for step in steps if step.vacuum]
         outcomes = [assertion.outcome for step in steps for assertion in step.assertions]
         return WorkDone(
@@ -164,7 +163,7 @@ def figures(*steps: StepOutcome) -> str:
         )
     # Where a check after the commit failed, nobody should read on this line that all is proven.
     if work.commits_proven and all(step.status is not StepStatus.VERIFY_FAILED for step in steps):
-        rows = sum(proof.read.rows for step in steps for proof in proofs_of(step) if proof.holds)
+        rows = sum(proof.read.rows for step in steps for proof in step.proofs if proof.holds)
         parts.append(f"{count_of(rows, 'row')} proven")
     parts += _deleted([step.vacuum for step in steps if step.vacuum])
     versions = version_span(steps[0]) if len(steps) == 1 else ""
@@ -275,7 +274,7 @@ MAX_WIDTH = 110
 
 def details(step: StepOutcome) -> list[str]:
     """Return what only who asks for everything reads: Delta's metrics, and what was wrong in the log."""
-    wrong = [text for proof in proofs_of(step) for text in proof.source_statistics.wrong]
+    wrong = [text for proof in step.proofs for text in proof.source_statistics.wrong]
     note = [printable(step.note)] if step.note else []
     return [*note, *metrics_lines(step), *(f"wrong in the log: {printable(text)}" for text in wrong)]
 

@@ -17,11 +17,10 @@ from urllib.parse import unquote, urlsplit
 from maintainer.app.running.observers.event_thread import ObservedRun, require_extra
 from maintainer.model.plan.steps import REWRITE_KINDS
 from maintainer.model.product_version import __version__
-from maintainer.model.run.amounts import Amounts
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import StepOutcome, StepStatus
 from maintainer.model.run.progress import ProgressEvent, RunFinished, RunStarted, StepFinished, StepStarted
-from maintainer.model.run.receipts import CommitReceipt
+from maintainer.model.run.receipts import Amounts, CommitReceipt
 from maintainer.model.table.store_kinds import S3_SCHEMES, store_kind
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from maintainer.app.running.observers.event_thread import NotDelivered, ObservedRun, require_extra
 from maintainer.model.product_version import __version__
-from maintainer.model.run.amounts import Amounts, proofs_of
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import (
@@ -26,6 +25,7 @@ from maintainer.model.run.progress import (
     TableStarted,
     Verified,
 )
+from maintainer.model.run.receipts import Amounts
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -199,12 +199,12 @@ def _of_step(event: StepFinished) -> Attributes:
         "maintainer.files_added": done.num_files_added,
         "maintainer.bytes_removed": done.bytes_removed,
         "maintainer.bytes_added": done.bytes_added,
-        "maintainer.lanes": sorted({use.lane.value for proof in proofs_of(step) for use in proof.lanes}),
+        "maintainer.lanes": sorted({use.lane.value for proof in step.proofs for use in proof.lanes}),
     }
     if step.version_after is not None:
         attributes["maintainer.version"] = step.version_after
-    if proofs_of(step):
-        attributes["maintainer.rows_proven"] = sum(proof.written.rows for proof in proofs_of(step) if proof.holds)
+    if step.proofs:
+        attributes["maintainer.rows_proven"] = sum(proof.written.rows for proof in step.proofs if proof.holds)
     if step.vacuum is not None:
         attributes["maintainer.files_deleted"] = step.vacuum.num_files_freed
         attributes["maintainer.bytes_deleted"] = step.vacuum.bytes_freed

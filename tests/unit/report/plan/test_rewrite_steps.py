@@ -17,7 +17,7 @@ from maintainer.model.plan.steps import (
     PurgeStep,
     RewriteStep,
 )
-from maintainer.model.run.amounts import Amounts
+from maintainer.model.run.receipts import Amounts
 from maintainer.report.plan.step_text import describe
 from tests.support.tables.builders import MIB, make_files
 
