@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from examples.demo.demo_session import append, delete_rows, describe, persisted
-from maintainer.cli.setup.demo_command import DEFAULT_SCALE
+from maintainer.cli.demo_command import DEFAULT_SCALE
 from maintainer.errors import EnvironmentUnfit, ProjectError
 
 if TYPE_CHECKING:

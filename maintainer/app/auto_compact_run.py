@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from maintainer.engine.protocols import Engine
 from maintainer.errors import CommitConflict, Interrupted, MaintainerError, TableError, TableHot
-from maintainer.execution.table.commit_conditions import check_no_update
+from maintainer.execution.table.commit_attempt import check_no_update
 from maintainer.execution.table.rewrite_metrics import rewrite_metrics
 from maintainer.model.plan.plan import TablePlan, as_problem
 from maintainer.model.plan.steps import Batch, CompactStep

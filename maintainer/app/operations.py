@@ -59,8 +59,8 @@ from maintainer.app.status.status_look import StatusLook, look_at_all
 from maintainer.engine.process_loss import is_engine_lost
 from maintainer.engine.protocols import Engine, worker_name
 from maintainer.engine.session_options import SILENT
-from maintainer.execution.run.cancellation import TERMINATED, StopSwitch, signals_stop
-from maintainer.execution.run.run_context import Clock
+from maintainer.execution.cancellation import TERMINATED, StopSwitch, signals_stop
+from maintainer.execution.run_context import Clock
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore
 from maintainer.journal.memory.past_runs import PastRun

@@ -156,8 +156,7 @@ def run_policy_tests(project: LoadedProject) -> PolicyTestReport:
     """Run every test under ``policies/_tests/`` against a project without errors.
 
     Raises:
-        ProjectError: There are too many files.
-        PolicyErrors: The project has errors, so there is nothing to test.
+        ProjectError: There are too many files; E616, the project has errors, so there is nothing to test.
     """
     project.require_valid()
     findings: list[Diagnostic] = []

@@ -146,7 +146,7 @@ def _value(option: str, typed: Sequence[str]) -> str:
 
 
 _COMMANDS = (
-    ("init", "setup.setup_commands", "Make a new project."),
+    ("init", "setup_commands", "Make a new project."),
     ("schema", "inspect.policy_commands", "Print the JSON Schema, or explain one key."),
     ("validate", "validate_command", "Check policy files. No Spark, no network."),
     ("explain", "inspect.policy_commands", "Show a table's policy and where it comes from, or what a code means."),
@@ -167,10 +167,10 @@ _COMMANDS = (
     ("ledger", "act.ledger_and_leases", "Rebuild a lost ledger."),
     ("leases", "act.ledger_and_leases", "Show which run works on which table, and end a lease."),
     ("stop", "act.run_commands", "Ask a run to stop, also on another machine."),
-    ("doctor", "setup.doctor", "Check Java, versions, JARs, storage and permissions."),
-    ("demo", "setup.demo_command", "Build a small lake of real data and run each command on it."),
-    ("completion", "setup.setup_commands", "Print a completion script for your shell."),
-    ("version", "setup.setup_commands", "Print the versions of maintainer, Python and the packages it uses."),
+    ("doctor", "doctor", "Check Java, versions, JARs, storage and permissions."),
+    ("demo", "demo_command", "Build a small lake of real data and run each command on it."),
+    ("completion", "setup_commands", "Print a completion script for your shell."),
+    ("version", "setup_commands", "Print the versions of maintainer, Python and the packages it uses."),
 )
 COMMANDS: dict[str, tuple[str, str]] = {
     name: (f"maintainer.cli.{module}:{name}_command", text) for name, module, text in _COMMANDS

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from maintainer.journal.events.event_log import EVENTS_FILE, HERE, EventLog, add_event
+from maintainer.journal.event_log import EVENTS_FILE, HERE, EventLog, add_event
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.folder.documents import Documents, LocalDocuments
 from maintainer.journal.folder.run_folder import LEASES, RunFolder, tidy_state

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from maintainer.errors import Refused
-from maintainer.journal.events.event_log import EVENTS_FILE, is_alive
+from maintainer.journal.event_log import EVENTS_FILE, is_alive
 from maintainer.journal.folder.atomic_files import FolderUnwritable, LockHeld
 from maintainer.journal.folder.documents import Document, Documents, LocalDocuments, data_of, replaced, value_in
 from maintainer.journal.folder.run_folder import LEASES, file_name

@@ -2,6 +2,6 @@
 
 ``plan_input`` is what planning depends on, ``needs`` what must still be read. ``planner`` plans one table and asks
 the folders below: ``operations`` for rewrites, ``zorder`` for incremental
-Z-order, ``vacuum`` for deletions, ``properties`` for settings, ``selection`` for which files, ``budget`` for
+Z-order, ``vacuum`` for deletions, ``property_plan`` for settings, ``selection`` for which files, ``budget`` for
 how much. ``staleness`` says whether a saved plan still holds. ``app`` and ``execution`` import this package.
 """

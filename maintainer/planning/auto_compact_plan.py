@@ -32,7 +32,7 @@ from maintainer.model.table.table_facts import PartitionValues, TableFacts, Tabl
 from maintainer.planning.budget.other_writers import without_updated
 from maintainer.planning.operations.compaction import plan_compaction
 from maintainer.planning.plan_input import TableInput
-from maintainer.planning.properties.property_plan import property_of
+from maintainer.planning.property_plan import property_of
 from maintainer.planning.selection.decision import Partition, partition_text
 from maintainer.planning.selection.file_selection import group_by_partition
 from maintainer.planning.selection.partition_texts import without_lost_values

@@ -33,7 +33,7 @@ from maintainer.model.table.table_features import UNSUPPORTED_CODES
 from maintainer.planning.budget.other_writers import LOOK_BACK_MS, without_updated
 from maintainer.planning.operations.rewrite_choice import plan_rewrites
 from maintainer.planning.plan_input import TableInput
-from maintainer.planning.properties.property_plan import managed_properties, plan_properties
+from maintainer.planning.property_plan import managed_properties, plan_properties
 from maintainer.planning.schedule import closes_at_ms, held_back, last_vacuum, not_due, vacuum_is_due
 from maintainer.planning.selection.decision import Decision, PropertyChange, leave_files
 from maintainer.planning.selection.schema_columns import planned_columns

@@ -195,7 +195,7 @@ def test_a_bug_ends_in_70_with_the_traceback_in_a_file(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr("maintainer.cli.setup.setup_commands._installed", broken)
+    monkeypatch.setattr("maintainer.cli.setup_commands._installed", broken)
     assert run(["version"]) == 70
     captured = capsys.readouterr()
     assert "error[E699]: a bug in maintainer: RuntimeError: boom" in captured.err
@@ -218,7 +218,7 @@ def test_a_bug_that_cannot_be_put_into_words_is_still_one_message(
     def broken(*_: object, **__: object) -> None:
         raise Speechless
 
-    monkeypatch.setattr("maintainer.cli.setup.setup_commands._installed", broken)
+    monkeypatch.setattr("maintainer.cli.setup_commands._installed", broken)
     assert run(["version"]) == 70
     err = capsys.readouterr().err
     assert "error[E699]: a bug in maintainer: Speechless" in err

@@ -19,7 +19,7 @@ import yaml
 
 from maintainer.cli.act.run_output import RUN_FOLDER_OUTPUT
 from maintainer.cli.main import cli, run
-from maintainer.cli.setup.setup_commands import UNKNOWN, requirement_of
+from maintainer.cli.setup_commands import UNKNOWN, requirement_of
 from maintainer.delta.spark.java_home import SUPPORTED_MAJORS
 from maintainer.policy.project.policy_changes import modified_tables
 from maintainer.policy.project.policy_project import load_project
@@ -197,11 +197,11 @@ def test_init_says_that_the_place_must_be_filled_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sentence = "say in requirements.txt where maintainer is installed from"
-    monkeypatch.setattr("maintainer.cli.setup.setup_commands.requirement_line", lambda: UNKNOWN)
+    monkeypatch.setattr("maintainer.cli.setup_commands.requirement_line", lambda: UNKNOWN)
     assert run(["init", str(tmp_path / "a")]) == 0
     assert sentence in capsys.readouterr().out
     known = f"maintainer @ git+https://git.example.com/x@{COMMIT}"
-    monkeypatch.setattr("maintainer.cli.setup.setup_commands.requirement_line", lambda: known)
+    monkeypatch.setattr("maintainer.cli.setup_commands.requirement_line", lambda: known)
     assert run(["init", str(tmp_path / "b c")]) == 0
     out = capsys.readouterr().out
     assert sentence not in out

@@ -10,7 +10,7 @@ import pytest
 
 from maintainer.cli.main import run
 from maintainer.errors import Refused
-from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
+from maintainer.journal.event_log import EVENTS_FILE, EventLog
 from maintainer.journal.folder.run_folder import LEASES
 from maintainer.journal.leases import Leases
 from tests.support.policies.projects import write_project

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.cli.main import run
-from maintainer.cli.setup.setup_commands import UNKNOWN
+from maintainer.cli.setup_commands import UNKNOWN
 from tests.support.policies.projects import write_project
 from tests.support.suites.golden_text import assert_golden
 
@@ -83,7 +83,7 @@ PROJECTS = {"good": GOOD, "broken": BROKEN, "empty": {}}
 def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NO_COLOR", "FORCE_COLOR", "GITHUB_WORKSPACE", "GITHUB_STEP_SUMMARY", "TERM"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("maintainer.cli.setup.setup_commands.requirement_line", lambda: UNKNOWN)
+    monkeypatch.setattr("maintainer.cli.setup_commands.requirement_line", lambda: UNKNOWN)
 
 
 def played(command: str, capsys: pytest.CaptureFixture[str]) -> list[str]:

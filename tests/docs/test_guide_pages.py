@@ -190,7 +190,7 @@ def test_the_estimate_in_money_is_what_its_figures_come_to() -> None:
 
 def test_what_the_page_on_security_names_is_there() -> None:
     assert (ROOT / re.findall(r"`(tests/[^`]+\.py)`", SECURITY)[0]).is_file()
-    workflow = (ROOT / "maintainer/cli/setup/new_project/workflow.yml").read_text(encoding="utf-8")
+    workflow = (ROOT / "maintainer/cli/new_project/workflow.yml").read_text(encoding="utf-8")
     jobs = yaml.safe_load(workflow)["jobs"]
     assert [cells[0].strip("`") for cells in rows(SECURITY, "Pull requests, and forks")] == list(jobs)
     on_own_runner = [name for name, job in jobs.items() if "MAINTAINER_RUNNER" in job["runs-on"]]

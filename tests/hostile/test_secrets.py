@@ -257,7 +257,7 @@ def test_a_bug_leaves_a_file_without_it(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError(planted.text)
 
-    monkeypatch.setattr("maintainer.cli.setup.setup_commands._installed", broken)
+    monkeypatch.setattr("maintainer.cli.setup_commands._installed", broken)
     assert run(["version"]) == 70
     (file,) = (tmp_path / ".maintainer").glob("crash-*.txt")
     captured = capsys.readouterr()

@@ -115,11 +115,12 @@ from maintainer.errors import (
     VerificationFailed,
 )
 from maintainer.errors.foreign_text import visible_json, without_secrets
+from maintainer.execution.cancellation import StopSwitch
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
-from maintainer.execution.run.cancellation import StopSwitch
-from maintainer.execution.run.run_context import Clock, problem_of
-from maintainer.journal.events.event_log import EVENTS_FILE, decode, read_events
-from maintainer.journal.events.event_log import encode as encode_event
+from maintainer.execution.run_context import Clock, problem_of
+from maintainer.journal.event_log import EVENTS_FILE, decode, read_events
+from maintainer.journal.event_log import encode as encode_event
+from maintainer.journal.folder.documents import documents_in
 from maintainer.journal.folder.run_folder import new_run_id
 from maintainer.journal.journal import Journal
 from maintainer.journal.leases import LEASE_SECONDS, Leases
@@ -127,7 +128,6 @@ from maintainer.journal.ledger.ledger_pending import PENDING_FILE, read_pending
 from maintainer.journal.ledger.ledger_rows import LedgerRow, rows_of
 from maintainer.journal.memory.place_records import Streak
 from maintainer.journal.memory.table_records import remembered, update_state
-from maintainer.journal.store.store_documents import documents_in
 from maintainer.model.codec import encode as encode_document
 from maintainer.model.plan.lanes import Codec, Lane, LaneChoice
 from maintainer.model.plan.layout_tags import (

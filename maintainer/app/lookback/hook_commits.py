@@ -20,7 +20,7 @@ from maintainer.app.selection.chosen_tables import looked_at_at_once
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import Engine, TableReader
 from maintainer.errors import MaintainerError
-from maintainer.execution.run.run_context import Clock
+from maintainer.execution.run_context import Clock
 from maintainer.journal.folder.atomic_files import write_atomically
 from maintainer.journal.ledger.ledger_pending import write_mark
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore, fill_up

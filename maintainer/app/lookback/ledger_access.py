@@ -18,7 +18,7 @@ from maintainer.app.selection.recorded_tables import CurrentTable, FoundBy, Reco
 from maintainer.delta.log.table_place import StoragePlaces, table_id_at
 from maintainer.delta.storage.table_log import local_folder
 from maintainer.errors import MaintainerError, NotSupportedYet
-from maintainer.journal.events.event_log import EVENTS_FILE, is_alive
+from maintainer.journal.event_log import EVENTS_FILE, is_alive
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE, check_mark, read_mark, write_mark
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore, Rebuilt, fill_up, recorded_rows, rows_from_history
 from maintainer.journal.ledger.ledger_rows import LedgerRow

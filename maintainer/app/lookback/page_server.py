@@ -28,7 +28,7 @@ from maintainer.app.lookback.report_pages import (
 )
 from maintainer.app.project_folders import Project, local_zone
 from maintainer.errors import MaintainerError, ProjectError
-from maintainer.journal.events.event_log import EVENTS_FILE
+from maintainer.journal.event_log import EVENTS_FILE
 from maintainer.journal.folder.run_folder import is_run_id, run_folders
 from maintainer.report.html.page import Served, message_page, render_page
 

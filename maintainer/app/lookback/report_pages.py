@@ -20,7 +20,7 @@ from maintainer.app.running.verify_commits import VERIFICATION_FILE
 from maintainer.app.selection.managed_search import with_recorded_tables
 from maintainer.app.selection.recorded_tables import RecordedTable, TableIndex
 from maintainer.errors import MaintainerError, ProjectError
-from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_event
+from maintainer.journal.event_log import EVENTS_FILE, is_alive, last_event
 from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE, PastRun, past_runs, read_record

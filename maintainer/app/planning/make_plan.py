@@ -25,7 +25,7 @@ from maintainer.engine.protocols import Engine, SignOfLife, TablePlaces, TableRe
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.engine.session_options import SILENT, StageListener
 from maintainer.errors import EnvironmentUnfit, MaintainerError, StoreRefusal, TableError
-from maintainer.execution.run.run_context import Clock
+from maintainer.execution.run_context import Clock
 from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.ledger.ledger_rows import damaged_ledger
 from maintainer.journal.memory.table_records import Remembered, remembered

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from maintainer.engine.protocols import Engine, TableReader, worker_name
 from maintainer.engine.session_options import SILENT, StageListener
-from maintainer.execution.run.run_context import Clock
+from maintainer.execution.run_context import Clock
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
 DEFAULT_TABLE_SECONDS = 600.0

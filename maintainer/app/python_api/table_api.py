@@ -15,7 +15,7 @@ from maintainer.app.python_api.answers import Plan, Rows, Run, Text
 from maintainer.app.running.run_listener import RunListener
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.status_look import auto_compact_of
-from maintainer.execution.run.run_context import Clock
+from maintainer.execution.run_context import Clock
 from maintainer.model.plan.plan import Plan as PlanModel
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.run.progress import ProgressSink

@@ -17,10 +17,10 @@ from maintainer.app.selection.run_spec import RunSpec
 from maintainer.engine.protocols import Engine, SignOfLife, worker_name
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.errors import MaintainerError, Refused
+from maintainer.execution.cancellation import StopSwitch
 from maintainer.execution.fleet.fleet import Fleet
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
-from maintainer.execution.run.cancellation import StopSwitch
-from maintainer.execution.run.run_context import Clock, Emitter, RunContext, number_steps
+from maintainer.execution.run_context import Clock, Emitter, RunContext, number_steps
 from maintainer.journal.folder.run_folder import new_run_id
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import LedgerSink

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from maintainer.app.project_folders import Project
 from maintainer.errors import ProjectError
-from maintainer.journal.events.event_log import EVENTS_FILE, is_alive
+from maintainer.journal.event_log import EVENTS_FILE, is_alive
 from maintainer.journal.folder.atomic_files import reading_runs, recording
 from maintainer.journal.folder.documents import LocalDocuments
 from maintainer.journal.folder.run_folder import LEASES, is_run_id

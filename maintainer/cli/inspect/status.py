@@ -17,7 +17,7 @@ from maintainer.cli.context import CliContext, open_project, print_as, print_els
 from maintainer.cli.options import ENGINE, SELECTION, jobs_option, output_option, pause, spec_options
 from maintainer.cli.standard_streams import has_no_reader
 from maintainer.errors import ExitCode
-from maintainer.execution.run.cancellation import StopSwitch, signals_stop
+from maintainer.execution.cancellation import StopSwitch, signals_stop
 from maintainer.model.run.exit_codes import look_exit_code
 from maintainer.report.status_documents import status_json, status_prometheus
 from maintainer.report.status_text import problem_line, render_status

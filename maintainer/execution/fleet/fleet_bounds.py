@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from maintainer.execution.run.cancellation import StopSwitch
+from maintainer.execution.cancellation import StopSwitch
 from maintainer.units import UnitError
 
 BatchSize = int | str

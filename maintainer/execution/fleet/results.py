@@ -17,8 +17,8 @@ from concurrent.futures import wait
 from dataclasses import dataclass, field
 
 from maintainer.engine.side_call import side_call
-from maintainer.execution.run.cancellation import RETRY_THE_REST, StopSwitch
-from maintainer.execution.run.run_context import Clock, RunContext
+from maintainer.execution.cancellation import RETRY_THE_REST, StopSwitch
+from maintainer.execution.run_context import Clock, RunContext
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.ledger.ledger_pending import LATER, flush
 from maintainer.journal.ledger.ledger_rows import LedgerRow, LedgerSink

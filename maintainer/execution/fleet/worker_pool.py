@@ -17,10 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from maintainer.engine.protocols import Engine, TableEngine
+from maintainer.execution.cancellation import RETRY_THE_REST, TableControl
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.fleet.results import Results
-from maintainer.execution.run.cancellation import RETRY_THE_REST, TableControl
-from maintainer.execution.run.run_context import RunContext, problem_of
+from maintainer.execution.run_context import RunContext, problem_of
 from maintainer.execution.table.table_run import TableRun, num_batches, table_status
 from maintainer.execution.table.table_worker import TableWorker
 from maintainer.journal.folder.atomic_files import FolderUnwritable

@@ -9,10 +9,15 @@ from functools import partial
 from maintainer.engine.protocols import DeletionGuard
 from maintainer.errors import CommitConflict, DeletionWaits, Interrupted, Refused, TableAltered, TableHot
 from maintainer.errors.missing_files import missing_before
-from maintainer.execution.run.cancellation import RETRY_THE_REST
+from maintainer.execution.cancellation import RETRY_THE_REST
 from maintainer.execution.table.check_result import check_change
-from maintainer.execution.table.commit_attempt import CommitAttempt, recorded_writing
-from maintainer.execution.table.commit_conditions import check_quiet, check_window, step_now
+from maintainer.execution.table.commit_attempt import (
+    CommitAttempt,
+    check_quiet,
+    check_window,
+    recorded_writing,
+    step_now,
+)
 from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.model.plan.plan import TablePlan

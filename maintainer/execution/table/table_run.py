@@ -23,9 +23,8 @@ from maintainer.errors import (
     VerificationFailed,
     WindowClosed,
 )
-from maintainer.execution.run.run_context import problem_of
-from maintainer.execution.run.verifier_check import CANNOT_VERIFY
-from maintainer.execution.table.commit_conditions import check_window
+from maintainer.execution.run_context import CANNOT_VERIFY, problem_of
+from maintainer.execution.table.commit_attempt import check_window
 from maintainer.execution.table.recovery import remove_unfinished, settle
 from maintainer.execution.table.rewrite_metrics import files_left, rewrite_metrics
 from maintainer.execution.table.step_runs import LIFT_HELP, run_properties, run_rewrite, run_vacuum, with_protocol

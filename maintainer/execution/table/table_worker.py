@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from maintainer.engine.protocols import TableEngine
 from maintainer.engine.step_meter import StepMeter
-from maintainer.execution.run.cancellation import TableControl
-from maintainer.execution.run.run_context import RunContext
+from maintainer.execution.cancellation import TableControl
+from maintainer.execution.run_context import RunContext
 from maintainer.journal.leases import Lease
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Batch, VacuumStep

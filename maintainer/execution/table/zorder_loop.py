@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from maintainer.errors import CommitConflict, MaintainerError, TableAltered
-from maintainer.execution.table.commit_conditions import check_window
+from maintainer.execution.table.commit_attempt import check_window
 from maintainer.execution.table.step_runs import commit_properties, run_batch, run_rewrite
 from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.model.plan.layout_tags import ZORDER_TAG, zorder_tag_value
@@ -23,9 +23,9 @@ from maintainer.model.run.outcome import StepStatus
 from maintainer.model.run.run_events import Turned
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.curve.curve_files import Ranges, layout_boxes, layout_figures
-from maintainer.planning.curve.order_change import MAX_FILES_MEASURED, order_change
 from maintainer.planning.curve.revision import Revision, revisions_in
-from maintainer.planning.properties.property_plan import property_of
+from maintainer.planning.operations.full_zorder import MAX_FILES_MEASURED, order_change
+from maintainer.planning.property_plan import property_of
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.planning.zorder.incremental_zorder import loop_columns, next_turn
 from maintainer.planning.zorder.zorder_options import REQUEST_KEYS

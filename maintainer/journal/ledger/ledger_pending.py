@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from maintainer.errors import CommitUnknown, EngineGone, EnvironmentUnfit, MaintainerError
-from maintainer.journal.events.event_log import EVENTS_FILE, add_event, is_alive, last_event
+from maintainer.journal.event_log import EVENTS_FILE, add_event, is_alive, last_event
 from maintainer.journal.folder.atomic_files import read_document, write_atomically
 from maintainer.journal.folder.documents import LocalDocuments, data_of, value_in
 from maintainer.journal.folder.run_folder import RunFolder, run_folders

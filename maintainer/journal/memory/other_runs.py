@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from maintainer.journal.events.event_log import EVENTS_FILE, event_sizes, is_alive
+from maintainer.journal.event_log import EVENTS_FILE, event_sizes, is_alive
 from maintainer.journal.folder.atomic_files import FolderUnwritable, reading_runs
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.memory.table_records import Remembered, remembered

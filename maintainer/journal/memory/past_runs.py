@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from maintainer.errors import MaintainerError
-from maintainer.journal.events.event_log import EVENTS_FILE, EventsRead, is_alive, last_event, read_events, run_events
+from maintainer.journal.event_log import EVENTS_FILE, EventsRead, is_alive, last_event, read_events, run_events
 from maintainer.journal.folder.atomic_files import open_document, read_document, reading_runs
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.memory.recorded_outcome import RunFold, StepRecord, recorded_outcome

@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from maintainer.engine.protocols import TablePlaces, is_one_place
-from maintainer.journal.events.event_log import (
+from maintainer.journal.event_log import (
     EVENTS_FILE,
     FileExtent,
     event_sizes,
 )
-from maintainer.journal.events.event_log import run_events as events_of
+from maintainer.journal.event_log import run_events as events_of
 from maintainer.journal.folder.atomic_files import unreadable_state
 from maintainer.journal.folder.documents import Document, Documents, LocalDocuments, replaced
 from maintainer.journal.folder.run_folder import RunFolder, run_folders

@@ -13,13 +13,12 @@ import threading
 import time
 
 from maintainer.engine.store.store_failures import StoreFailure
-from maintainer.journal.events.event_log import ELSEWHERE
+from maintainer.journal.event_log import ELSEWHERE
 from maintainer.journal.folder.atomic_files import FolderUnwritable
-from maintainer.journal.folder.documents import Documents
+from maintainer.journal.folder.documents import Documents, documents_in
 from maintainer.journal.memory.table_records import STATE_FILE, update_state
 from maintainer.journal.store.run_pulse import PULSE_SECONDS, EndedByAnother, RunPulse
 from maintainer.journal.store.state_mirror import StateMirror
-from maintainer.journal.store.store_documents import documents_in
 from maintainer.model.plan.plan import Problem
 
 SIGNS = 4

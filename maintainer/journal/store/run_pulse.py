@@ -12,9 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from maintainer.engine.store.object_storage import ObjectStorage
-from maintainer.journal.folder.documents import Document, data_of, value_in
+from maintainer.journal.folder.documents import Document, data_of, documents_in, value_in
 from maintainer.journal.leases import LEASE_SECONDS
-from maintainer.journal.store.store_documents import documents_in
 
 PULSE_SECONDS = LEASE_SECONDS
 """A run that gave no sign for so long counts as dead."""

@@ -114,7 +114,7 @@ def shared_documents(settings: ProjectSettings, folder: str = LEASES) -> Documen
     """
     if not is_uri(settings.state):
         return None
-    from maintainer.journal.store.store_documents import documents_in
+    from maintainer.journal.folder.documents import documents_in
 
     return documents_in(_reached(settings).mirror.storage, folder)
 

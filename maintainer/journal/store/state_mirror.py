@@ -21,7 +21,7 @@ from pathlib import Path
 
 from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.engine.store.stored_object import StoredObject, content_tag
-from maintainer.journal.events.event_log import (
+from maintainer.journal.event_log import (
     ELSEWHERE,
     EVENTS_FILE,
     HERE,

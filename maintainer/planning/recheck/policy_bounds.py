@@ -28,7 +28,7 @@ from maintainer.planning.curve.revision import PROPERTY_PREFIX
 from maintainer.planning.operations.partition_rewrite import describe_request, read_request
 from maintainer.planning.operations.rewrite_choice import layout_kind
 from maintainer.planning.planner import checks_of
-from maintainer.planning.properties.property_plan import plan_properties
+from maintainer.planning.property_plan import plan_properties
 from maintainer.planning.zorder.zorder_revision import zorder_columns
 from maintainer.policy.resolve.resolved import ResolvedPolicy, ZOrderMode
 from maintainer.units import format_duration, format_size

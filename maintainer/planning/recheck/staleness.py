@@ -29,7 +29,7 @@ from maintainer.model.plan.steps import (
 )
 from maintainer.model.plan.zorder_turn import Turn
 from maintainer.model.table.table_facts import DataFile, Protocol, TableFacts, TableRef
-from maintainer.planning.properties.property_plan import property_of, same_value
+from maintainer.planning.property_plan import property_of, same_value
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.policy.resolve.policy_values import PolicyValues, value_changes
 from maintainer.units import by_cause, count_of, format_duration, named

@@ -16,7 +16,7 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.table.store_kinds import CHEAP_RENAMES, store_kind
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord
 from maintainer.planning.plan_input import TableInput
-from maintainer.planning.properties.property_plan import (
+from maintainer.planning.property_plan import (
     DELETED_FILE_RETENTION,
     DELETED_FILE_RETENTION_DEFAULT_MS,
     interval_property_ms,

@@ -14,7 +14,7 @@ from maintainer.errors import MaintainerError, TableError
 from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.curve.curve import key_of
-from maintainer.planning.properties.property_plan import property_of
+from maintainer.planning.property_plan import property_of
 from maintainer.planning.zorder.zorder_revision import (
     ESCAPED_RATIO,
     escaped_ratio,

@@ -15,7 +15,13 @@ from maintainer.errors import ProjectError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic, nearest, nearest_table, refuse_first
 from maintainer.policy.policy_checks import check_effective, check_extends, check_profiles, check_rules, check_tables
-from maintainer.policy.project.doubtful_names import check_addresses, check_letters, check_suspension, check_table_names
+from maintainer.policy.project.doubtful_policies import (
+    Reach,
+    check_names,
+    check_reach,
+    check_suspension,
+    check_table_names,
+)
 from maintainer.policy.project.policy_loader import PolicyLoader
 from maintainer.policy.project.project_settings import (
     ProjectSettings,
@@ -44,16 +50,9 @@ from maintainer.policy.resolve.resolve import (
     tags_of,
 )
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.policy.rule_reach import Reach, check_reach
 from maintainer.policy.table_names import identity, plain_name, table_called, table_ref
 from maintainer.policy.yaml.discovery import find_files
 from maintainer.policy.yaml.yaml_document import Document
-
-
-class PolicyErrors(ProjectError):
-    """Policy files have errors, so nothing that depends on them is done."""
-
-    default_code = "E616"
 
 
 @dataclass(frozen=True)
@@ -122,14 +121,18 @@ class LoadedProject:
         """Refuse to go on with a project that has errors.
 
         Raises:
-            PolicyErrors: There are errors; names the first and says how to see all.
+            ProjectError: E616, there are errors; names the first and says how to see all.
         """
         errors = [finding for finding in self.diagnostics if finding.is_error]
         if errors:
             first, others = errors[0], len(errors) - 1
-            help = "`maintainer validate` shows every error with its place"
             message = f"{first.message} [{first.code}]" + (f", and {others} more" if others else "")
-            raise PolicyErrors(message, where=f"{first.file}:{first.span.line}:{first.span.column}", help=help)
+            raise ProjectError(
+                message,
+                code="E616",
+                where=f"{first.file}:{first.span.line}:{first.span.column}",
+                help="`maintainer validate` shows every error with its place",
+            )
 
     def each_resolution(self) -> Iterator[Resolution]:
         """Resolve every table: those of files in the order of files, then what rules manage, then the ledger."""
@@ -218,7 +221,7 @@ class LoadedProject:
 
         Raises:
             ProjectError: E613 nothing manages the table, or several are called so. E617 rules disagree about it.
-            PolicyErrors: The table's own files have errors, or it has none and others have.
+            ProjectError: E616, the table's own files have errors, or it has none and others have.
         """
         ref = table_ref(identifier, self.root)
         for table in self.tables:
@@ -385,8 +388,7 @@ def load_project(
             *loader.findings,
             *check_tables(loader.named_tables),
             *check_table_names(tables),
-            *check_letters(loader.documents),
-            *check_addresses(loader.documents),
+            *check_names(loader.documents),
             *check_profiles(profiles),
             *check_extends(loader.named_tables, (profile.name for profile in profiles)),
         ),

@@ -15,9 +15,8 @@ from datetime import date, time
 from typing import Any
 
 from maintainer.policy.predicate.partition_predicate import Predicate
-from maintainer.policy.resolve.maintenance_times import WEEKDAYS
 from maintainer.policy.resolve.policy_fields import field_key
-from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.policy.resolve.resolved import WEEKDAYS, ResolvedPolicy
 from maintainer.policy.schema.schema_keys import key_formats
 from maintainer.units import format_duration, format_size
 

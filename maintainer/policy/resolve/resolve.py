@@ -13,7 +13,6 @@ from typing import Any
 
 from maintainer.model.equal_values import MAX_VALUES, once
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.resolve.maintenance_times import WEEKDAYS
 from maintainer.policy.resolve.merge import (
     Layer,
     Level,
@@ -27,7 +26,7 @@ from maintainer.policy.resolve.merge import (
 )
 from maintainer.policy.resolve.policy_fields import field_key, policy_part
 from maintainer.policy.resolve.policy_settings import ClusterPolicy, PurgePolicy
-from maintainer.policy.resolve.resolved import BUILT_IN, Origin, OriginsInFile, ResolvedPolicy, policy_digest
+from maintainer.policy.resolve.resolved import BUILT_IN, WEEKDAYS, Origin, OriginsInFile, ResolvedPolicy, policy_digest
 from maintainer.policy.table_names import TableMatch, absolute_path, identity, name_matches, table_match, table_ref
 from maintainer.policy.yaml.yaml_document import Document
 

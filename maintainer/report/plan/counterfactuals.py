@@ -23,7 +23,7 @@ from maintainer.model.plan.steps import (
 from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.model.run.auto_compaction import AUTO_COMPACT, LEGACY_AUTO_OPTIMIZE, OWN_PROPERTIES
 from maintainer.model.table.table_facts import DataFile
-from maintainer.planning.properties.property_plan import DELETED_FILE_RETENTION
+from maintainer.planning.property_plan import DELETED_FILE_RETENTION
 from maintainer.planning.selection.file_selection import has_many_deleted_rows, is_small
 from maintainer.planning.vacuum.deletion_limits import FLOOR_SECONDS
 from maintainer.planning.zorder.zorder_options import FROM_TIMESTAMP, REQUEST

@@ -32,7 +32,7 @@ from maintainer.model.run.auto_compaction import (
     AutoCompactSwitch,
     SwitchSource,
 )
-from maintainer.planning.properties.property_plan import DELETED_FILE_RETENTION
+from maintainer.planning.property_plan import DELETED_FILE_RETENTION
 from maintainer.planning.selection.lane_choice import lanes_of
 from maintainer.planning.vacuum.deletion_limits import FLOOR_SECONDS
 from maintainer.policy.property_names import canonical_name

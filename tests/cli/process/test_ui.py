@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
+from maintainer.journal.event_log import EVENTS_FILE, EventLog
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.progress import StepStarted

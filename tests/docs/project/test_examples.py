@@ -21,7 +21,7 @@ import yaml
 
 import maintainer
 from maintainer.cli.main import cli
-from maintainer.cli.setup.setup_commands import UNKNOWN, project_files
+from maintainer.cli.setup_commands import UNKNOWN, project_files
 from maintainer.policy.project.policy_project import load_project
 from maintainer.report.plan.plan_markdown import MARKER
 from maintainer.units import parse_duration

@@ -11,7 +11,7 @@ import pytest
 
 import maintainer
 from maintainer.cli.main import run
-from maintainer.cli.setup.setup_commands import project_files
+from maintainer.cli.setup_commands import project_files
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.results_document import run_to_json
 from maintainer.report.findings import render_sarif

@@ -11,8 +11,8 @@ from typing import Any
 from maintainer.app.planning.read_table import read_for_planning
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.protocols import TableEngine
-from maintainer.execution.run.cancellation import StopSwitch, TableControl
-from maintainer.execution.run.run_context import Clock, Emitter, RetryBounds, RunContext
+from maintainer.execution.cancellation import StopSwitch, TableControl
+from maintainer.execution.run_context import Clock, Emitter, RetryBounds, RunContext
 from maintainer.execution.table.table_run import TableRun
 from maintainer.execution.table.table_worker import TableWorker
 from maintainer.journal.journal import Journal

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from maintainer.engine.protocols import Engine
+from maintainer.execution.cancellation import StopSwitch
 from maintainer.execution.fleet.fleet import Fleet
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
-from maintainer.execution.run.cancellation import StopSwitch
-from maintainer.execution.run.run_context import Clock, Emitter, RetryBounds, RunContext, number_steps
+from maintainer.execution.run_context import Clock, Emitter, RetryBounds, RunContext, number_steps
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import LedgerSink
 from maintainer.model.plan.plan import Observed, Plan, TablePlan

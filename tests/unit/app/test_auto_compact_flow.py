@@ -17,7 +17,7 @@ from maintainer.app import auto_compact_hook, auto_compact_run
 from maintainer.delta.engine import table_engine
 from maintainer.delta.log import write_history
 from maintainer.delta.spark import spark_session as session
-from maintainer.execution.table.commit_conditions import check_no_update
+from maintainer.execution.table.commit_attempt import check_no_update
 from maintainer.model.run.auto_compaction import (
     AUTO_COMPACT,
     RUN_PREFIX,

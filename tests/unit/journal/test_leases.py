@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.errors import Refused
-from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
+from maintainer.journal.event_log import EVENTS_FILE, EventLog
 from maintainer.journal.folder import atomic_files
 from maintainer.journal.folder.atomic_files import FolderUnwritable, LockHeld, exclusive
 from maintainer.journal.folder.run_folder import new_run_id

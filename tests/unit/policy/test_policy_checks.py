@@ -9,7 +9,7 @@ import pytest
 from maintainer.errors import ProjectError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Severity
-from maintainer.policy.project.policy_project import LoadedProject, PolicyErrors, load_project
+from maintainer.policy.project.policy_project import LoadedProject, load_project
 from maintainer.policy.project.table_search import FoundTable, TableSearch
 from maintainer.policy.selectors import SelectorContext, parse_selector, select
 from maintainer.policy.table_names import table_ref
@@ -54,7 +54,7 @@ def test_an_unknown_profile_is_named_with_the_nearest(tmp_path: Path) -> None:
     assert complaints(project) == ["policies/t.yml:3:11 P351"]
     assert project.diagnostics[0].help == "did you mean `big-table`?"
     assert project.resolved() == ()
-    with pytest.raises(PolicyErrors) as caught:
+    with pytest.raises(ProjectError) as caught:
         project.resolve_table("s.t")
     assert (caught.value.exit_code, caught.value.where) == (2, "policies/t.yml:3:11")
 

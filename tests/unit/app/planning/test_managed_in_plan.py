@@ -13,6 +13,7 @@ from maintainer.app.engine_access import EngineOptions, ProvingWorker
 from maintainer.app.planning.gone_tables import gone_tables, remember_found
 from maintainer.app.planning.make_plan import PlanRequest, make_plan
 from maintainer.app.project_folders import Project
+from maintainer.app.running.observers.webhook import RunNamed, failure_message
 from maintainer.app.running.verify_commits import (
     VerifyRequest,
     verification_document,
@@ -36,7 +37,6 @@ from maintainer.report.html.page import render_page
 from maintainer.report.html.run_view import run_view
 from maintainer.report.plan.plan_markdown import render_plan_markdown
 from maintainer.report.plan.plan_text import render_plan
-from maintainer.report.run.notification import RunNamed, failure_message
 from maintainer.report.run.run_text import ended_tables, render_run
 from maintainer.report.run.verify_text import render_verify
 from maintainer.report.status_text import render_status

@@ -11,7 +11,7 @@ import pytest
 from maintainer.app.planning.reader_pool import MAX_GIVEN_UP, ReaderPool
 from maintainer.engine.protocols import TableReader
 from maintainer.engine.session_options import StageListener
-from maintainer.execution.run.run_context import Clock
+from maintainer.execution.run_context import Clock
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from tests.support.runs.fake_lake import FakeLake
 from tests.support.tables.builders import make_policy

@@ -24,7 +24,7 @@ from maintainer.app.selection.chosen_tables import ChosenTables
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.engine.process_loss import engine_gone
 from maintainer.errors import CommitNotLanded, EnvironmentUnfit, ExitCode, MaintainerError
-from maintainer.execution.run.cancellation import StopSwitch
+from maintainer.execution.cancellation import StopSwitch
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.receipts import Verdict
 from tests.support.policies.projects import write_project

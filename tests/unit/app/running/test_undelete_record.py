@@ -16,7 +16,7 @@ from maintainer.app.running.restore_files import undelete_run
 from maintainer.delta.vacuum.trash import undelete
 from maintainer.engine.protocols import TableEngine
 from maintainer.errors import TableError
-from maintainer.journal.events.event_log import EVENTS_FILE, read_events
+from maintainer.journal.event_log import EVENTS_FILE, read_events
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE, read_pending
 from maintainer.model.plan.plan_document import to_json

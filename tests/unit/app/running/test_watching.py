@@ -8,7 +8,7 @@ import pytest
 
 from maintainer.app.running.watch_loop import FIRST_PAUSE_SECONDS, WatchBounds, WatchEnd, watch
 from maintainer.errors import ExitCode
-from maintainer.execution.run.cancellation import StopSwitch
+from maintainer.execution.cancellation import StopSwitch
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import SetPropertiesStep, StepKind

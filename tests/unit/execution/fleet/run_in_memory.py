@@ -6,10 +6,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from maintainer.execution.cancellation import StopSwitch
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
-from maintainer.execution.run.cancellation import StopSwitch
-from maintainer.execution.run.run_context import Clock, RetryBounds
-from maintainer.journal.events.event_log import read_events, run_events
+from maintainer.execution.run_context import Clock, RetryBounds
+from maintainer.journal.event_log import read_events, run_events
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.recorded_outcome import recorded_outcome

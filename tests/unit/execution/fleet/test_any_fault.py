@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.errors import CommitConflict, CommitNotLanded, CommitUnknown, EnvironmentUnfit, Interrupted
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
-from maintainer.execution.run.run_context import RetryBounds
+from maintainer.execution.run_context import RetryBounds
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.run.outcome import RunOutcome, StepStatus, TableStatus

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from maintainer.execution.run.cancellation import StopSwitch
-from maintainer.journal.events.event_log import EVENTS_FILE, read_events, run_events
+from maintainer.execution.cancellation import StopSwitch
+from maintainer.journal.event_log import EVENTS_FILE, read_events, run_events
 from maintainer.journal.memory.recorded_outcome import recorded_outcome
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.outcome import RunEnd, StepStatus, TableStatus

@@ -8,7 +8,7 @@ import pytest
 
 from maintainer.errors import CommitUnknown, EngineGone
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
-from maintainer.execution.run.run_context import Clock
+from maintainer.execution.run_context import Clock
 from maintainer.journal.journal import Journal
 from maintainer.model.run.outcome import TableStatus
 from maintainer.report.run.run_text import render_run

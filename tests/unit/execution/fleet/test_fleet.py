@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from maintainer.errors import CommitNotLanded, EnvironmentUnfit, ExitCode, ProjectError, VerificationFailed
-from maintainer.execution.run.cancellation import StopSwitch
+from maintainer.execution.cancellation import StopSwitch
 from maintainer.model.plan.plan import CheckedExpectation, LeftAlone, Problem, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.run.exit_codes import exit_code

@@ -13,7 +13,7 @@ import pytest
 
 from maintainer.app.lookback.run_history import history_row, recorded_rows
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
-from maintainer.journal.events.event_log import EventLog
+from maintainer.journal.event_log import EventLog
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow
 from maintainer.journal.memory.past_runs import PastRun, past_runs

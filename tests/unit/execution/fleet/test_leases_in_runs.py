@@ -9,8 +9,8 @@ import pytest
 
 from maintainer.errors import CommitUnknown, ExitCode
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
-from maintainer.execution.run.run_context import Clock
-from maintainer.journal.events.event_log import EVENTS_FILE, read_events
+from maintainer.execution.run_context import Clock
+from maintainer.journal.event_log import EVENTS_FILE, read_events
 from maintainer.journal.journal import Journal
 from maintainer.journal.leases import Leases
 from maintainer.journal.memory.table_records import Remembered, remembered

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from maintainer.errors import CommitNotLanded
+from maintainer.execution.cancellation import TERMINATED
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
-from maintainer.execution.run.cancellation import TERMINATED
-from maintainer.journal.events.event_log import read_events
+from maintainer.journal.event_log import read_events
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow
 from maintainer.model.plan.plan_document import to_json

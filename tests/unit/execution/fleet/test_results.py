@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.execution.cancellation import StopSwitch
 from maintainer.execution.fleet import results
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.fleet.results import Results
-from maintainer.execution.run.cancellation import StopSwitch
-from maintainer.execution.run.run_context import Clock, Emitter, RunContext
+from maintainer.execution.run_context import Clock, Emitter, RunContext
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE, read_pending

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from maintainer.errors import CommitNotLanded
 from maintainer.execution.fleet.fleet_bounds import MAX_SIZES, FleetBounds, in_batches, parse_batches
-from maintainer.execution.run.run_context import RetryBounds
+from maintainer.execution.run_context import RetryBounds
 from maintainer.journal.journal import Journal
 from maintainer.model.run.outcome import RunOutcome, TableStatus
 from maintainer.model.run.progress import BatchStarted, ProgressEvent, TableFinished, TableStarted

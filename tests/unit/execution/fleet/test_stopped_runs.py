@@ -12,8 +12,8 @@ import pytest
 
 from maintainer.cli.main import run as command
 from maintainer.errors import CommitNotLanded
+from maintainer.execution.cancellation import StopSwitch
 from maintainer.execution.fleet.worker_pool import CANCEL_AGAIN_SECONDS, WorkerPool
-from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.progress import RunStopping, TableFinished
 from tests.support.policies.projects import write_project

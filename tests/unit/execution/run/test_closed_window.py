@@ -9,7 +9,7 @@ import pytest
 
 from maintainer.errors import ExitCode
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
-from maintainer.execution.run.run_context import Clock, RetryBounds
+from maintainer.execution.run_context import Clock, RetryBounds
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered, update_state
 from maintainer.model.plan.plan import TablePlan

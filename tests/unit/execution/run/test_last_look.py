@@ -13,10 +13,10 @@ import pytest
 from maintainer.app.lookback.run_history import in_a_row
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.errors import ExitCode, TableHot
+from maintainer.execution.cancellation import StopSwitch, TableControl
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
-from maintainer.execution.run.cancellation import StopSwitch, TableControl
-from maintainer.execution.run.run_context import Clock, RetryBounds, RunContext
-from maintainer.execution.table.commit_conditions import check_quiet
+from maintainer.execution.run_context import Clock, RetryBounds, RunContext
+from maintainer.execution.table.commit_attempt import check_quiet
 from maintainer.execution.table.table_worker import TableWorker
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered, update_state

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from maintainer.errors import TableError
-from maintainer.execution.run.run_context import problem_of
+from maintainer.execution.run_context import problem_of
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.exit_codes import BUG_CODE
 

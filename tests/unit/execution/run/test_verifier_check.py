@@ -10,8 +10,8 @@ from threading import Event
 import pytest
 
 from maintainer.errors import EnvironmentUnfit
-from maintainer.execution.run import verifier_check
-from maintainer.execution.run.verifier_check import SWITCH_SECONDS, VerifierCheck
+from maintainer.execution import run_context
+from maintainer.execution.run_context import VERIFIER_SWITCH_SECONDS, VerifierCheck
 
 
 def test_without_a_check_nothing_is_waited_for() -> None:
@@ -54,7 +54,7 @@ def test_checks_of_two_runs_that_overlap_leave_the_interpreter_as_it_was(first: 
         assert started.wait(60)
     ends[first].set()
     checks[first].wait()
-    assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS), "the other one is still at work"
+    assert sys.getswitchinterval() == pytest.approx(VERIFIER_SWITCH_SECONDS), "the other one is still at work"
     ends[1 - first].set()
     checks[1 - first].wait()
     assert sys.getswitchinterval() == before
@@ -88,7 +88,7 @@ def test_a_check_that_fails_in_a_way_nobody_foresaw_is_e653() -> None:
 
 
 def test_a_check_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verifier_check, "LIMIT_SECONDS", 0.01)
+    monkeypatch.setattr(run_context, "VERIFIER_LIMIT_SECONDS", 0.01)
     end = threading.Event()
     check = VerifierCheck()
 

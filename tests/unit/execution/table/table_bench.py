@@ -8,11 +8,11 @@ from typing import Any
 
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.protocols import TablePlaces
-from maintainer.execution.run.cancellation import StopSwitch, TableControl
-from maintainer.execution.run.run_context import Clock, Emitter, RetryBounds, RunContext
+from maintainer.execution.cancellation import StopSwitch, TableControl
+from maintainer.execution.run_context import Clock, Emitter, RetryBounds, RunContext
 from maintainer.execution.table.table_run import TableRun
 from maintainer.execution.table.table_worker import TableWorker
-from maintainer.journal.events.event_log import EVENTS_FILE, read_events
+from maintainer.journal.event_log import EVENTS_FILE, read_events
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import TablePast, remembered
 from maintainer.model.plan.plan import TablePlan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from maintainer.errors import Interrupted
-from maintainer.execution.run.cancellation import TableControl
+from maintainer.execution.cancellation import TableControl
 from maintainer.model.run.outcome import StepStatus, TableStatus
 from tests.support.runs.fake_lake import Station
 from tests.support.runs.planned_steps import compact, plan_of, vacuum

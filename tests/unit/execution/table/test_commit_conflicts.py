@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from maintainer.errors import CommitNotLanded
-from maintainer.execution.run.run_context import RetryBounds
+from maintainer.execution.run_context import RetryBounds
 from maintainer.model.run.outcome import TableStatus
 from tests.support.runs.fake_lake import Station
 from tests.support.runs.planned_steps import compact, plan_of, vacuum

@@ -6,11 +6,11 @@ import pytest
 
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.errors import CommitUnknown
-from maintainer.execution.run.cancellation import TableControl
-from maintainer.execution.run.run_context import Clock, Emitter, RunContext
+from maintainer.execution.cancellation import TableControl
+from maintainer.execution.run_context import Clock, Emitter, RunContext
 from maintainer.execution.table.recovery import MAX_VERSIONS_CHECKED, settle, versions_in_turn
 from maintainer.execution.table.table_worker import TableWorker
-from maintainer.journal.events.event_log import EVENTS_FILE, read_events
+from maintainer.journal.event_log import EVENTS_FILE, read_events
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode

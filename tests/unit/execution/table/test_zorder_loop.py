@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from maintainer.errors import CommitConflict, Interrupted, TableAltered
-from maintainer.execution.run.run_context import Clock
+from maintainer.execution.run_context import Clock
 from maintainer.execution.table import zorder_loop as turns
 from maintainer.execution.table.table_worker import StepWork
 from maintainer.model.plan.steps import Batch, SetPropertiesStep, ZOrderStep

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.journal.events.event_log import REOPENED, EventLog, decode, encode, is_alive, read_events
+from maintainer.journal.event_log import REOPENED, EventLog, decode, encode, is_alive, read_events
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.errors import CommitUnknown, EngineGone, EnvironmentUnfit, MaintainerError
-from maintainer.journal.events.event_log import EVENTS_FILE, EventLog, add_event
+from maintainer.journal.event_log import EVENTS_FILE, EventLog, add_event
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.ledger import ledger_pending
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE, check_mark, flush, keep_pending, read_mark

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
+from maintainer.journal.event_log import EVENTS_FILE, EventLog
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.ledger.ledger_rebuild import (
     FROM_HISTORY,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
+from maintainer.journal.event_log import EVENTS_FILE, EventLog
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.ledger.ledger_pending import flush, keep_pending, read_pending
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow, predicted, proof_of, rows_of

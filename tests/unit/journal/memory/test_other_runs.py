@@ -11,7 +11,7 @@ from obstore.store import MemoryStore
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.errors import EnvironmentUnfit
-from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
+from maintainer.journal.event_log import EVENTS_FILE, EventLog
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.other_runs import RECORDS_SECONDS, OtherRuns

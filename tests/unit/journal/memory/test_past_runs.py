@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from maintainer.app.planning.run_statistics import past_lessons
-from maintainer.execution.table.deletion_record import planned_files
-from maintainer.journal.events.event_log import EventsRead, read_events
+from maintainer.execution.table.recovery import planned_files
+from maintainer.journal.event_log import EventsRead, read_events
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory import past_runs

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.journal.events.event_log import EVENTS_FILE, EventLog, EventsRead, encode, read_events
+from maintainer.journal.event_log import EVENTS_FILE, EventLog, EventsRead, encode, read_events
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory import past_runs, table_records
 from maintainer.journal.memory.table_records import remembered, update_state

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from maintainer.errors import EnvironmentUnfit
-from maintainer.journal.events.event_log import EVENTS_FILE, EventLog, encode
+from maintainer.journal.event_log import EVENTS_FILE, EventLog, encode
 from maintainer.journal.memory.table_records import update_state
 from tests.unit.journal.memory.recorded_runs import Runs
 

@@ -12,9 +12,8 @@ from maintainer.engine.store import store_clients
 from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.engine.store.store_failures import StoreFailure
-from maintainer.journal.folder.documents import Document
+from maintainer.journal.folder.documents import Document, documents_in
 from maintainer.journal.memory.table_records import remembered
-from maintainer.journal.store.store_documents import documents_in
 from tests.support.runs.machines import Machine
 from tests.support.stores.store_servers import AZURE_ACCOUNT, AZURE_KEY, azurite
 from tests.support.tables.builders import make_facts, make_files

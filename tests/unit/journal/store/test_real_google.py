@@ -14,9 +14,8 @@ import pytest
 
 from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.engine.store.object_storage import ObjectStorage
-from maintainer.journal.folder.documents import Document
+from maintainer.journal.folder.documents import Document, documents_in
 from maintainer.journal.memory.table_records import remembered
-from maintainer.journal.store.store_documents import documents_in
 from tests.support.runs.machines import Machine, now_ms
 from tests.support.stores.store_servers import GOOGLE_KEY, fake_gcs
 from tests.support.tables.builders import make_facts, make_files

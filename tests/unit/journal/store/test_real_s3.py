@@ -17,10 +17,9 @@ from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.engine.store.store_failures import StoreFailure
 from maintainer.engine.store.stored_object import ObjectBody
 from maintainer.errors import EnvironmentUnfit
-from maintainer.journal.folder.documents import Document
+from maintainer.journal.folder.documents import Document, documents_in
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered
-from maintainer.journal.store.store_documents import documents_in
 from tests.support.runs.machines import Machine, intend, now_ms
 from tests.support.stores.s3_server import S3Server, s3_server, spark_keys
 from tests.support.tables.builders import make_facts, make_files

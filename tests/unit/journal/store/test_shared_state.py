@@ -13,7 +13,7 @@ from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.engine.store.store_failures import StoreFailure
 from maintainer.engine.store.stored_object import ObjectBody
 from maintainer.errors import Refused
-from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_event, read_events
+from maintainer.journal.event_log import EVENTS_FILE, is_alive, last_event, read_events
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.leases import current_holders
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE

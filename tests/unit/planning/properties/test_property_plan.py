@@ -7,7 +7,7 @@ import pytest
 from maintainer.errors import TableError
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import SetPropertiesStep
-from maintainer.planning.properties.property_plan import managed_properties, plan_properties
+from maintainer.planning.property_plan import managed_properties, plan_properties
 from maintainer.policy.resolve.resolved import AutoCompactPolicy, ResolvedPolicy
 from tests.support.tables.builders import DAY_SECONDS, make_facts, make_policy, make_vacuum
 

@@ -10,6 +10,7 @@ from datetime import date
 
 import pytest
 
+from maintainer.app.running.observers.webhook import RunNamed, failure_message
 from maintainer.errors import ExitCode, TableError
 from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
 from maintainer.model.plan.plan import Problem, TablePlan
@@ -24,7 +25,6 @@ from maintainer.planning.needs import next_need
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import assemble, plan_table
 from maintainer.planning.selection.supported_features import check_supported
-from maintainer.report.run.notification import RunNamed, failure_message
 from maintainer.report.run.run_findings import render_junit
 from maintainer.report.run.run_text import render_run
 from tests.support.tables.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_files, make_policy, make_vacuum

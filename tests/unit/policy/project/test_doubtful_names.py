@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.policy.project.doubtful_names import check_suspension
+from maintainer.policy.project.doubtful_policies import check_suspension
 from maintainer.policy.project.policy_project import LoadedProject, load_project
 
 

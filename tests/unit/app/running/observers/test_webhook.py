@@ -16,7 +16,7 @@ from maintainer.app.project_folders import Project
 from maintainer.app.running.observers import webhook
 from maintainer.app.running.observers.event_thread import EventThread, NotDelivered
 from maintainer.app.running.observers.observed_run import observed_run
-from maintainer.app.running.observers.webhook import MAX_QUARANTINES, Webhook
+from maintainer.app.running.observers.webhook import MAX_QUARANTINES, MAX_TABLES, RunNamed, Webhook, failure_message
 from maintainer.app.running.run_listener import RunListener
 from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import Plan, Problem
@@ -24,7 +24,6 @@ from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.run.progress import ProgressEvent, ProgressSink, RunFinished, RunStarted, TableFinished
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.project_sections import Notify, NotifyOn
-from maintainer.report.run.notification import MAX_TABLES, RunNamed, failure_message
 from tests.support.http_receiver import Receiver, http_receiver
 from tests.support.policies.projects import write_project
 from tests.support.runs.sample_plans import TEN_PM, full_plan

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from maintainer.model.table.table_facts import ColumnRanges, FileRange, TableFacts
-from maintainer.planning.curve import order_change as measured
-from maintainer.planning.curve.order_change import order_change
+from maintainer.planning.operations import full_zorder as measured
+from maintainer.planning.operations.full_zorder import order_change
 from tests.support.tables.builders import make_facts, make_file
 
 TAG = ("maintainer.zorder", "x,y")

@@ -1,1 +1,0 @@
-"""``events.jsonl``: its lines, and what runs that are over left open or get added."""
