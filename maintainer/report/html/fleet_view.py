@@ -248,7 +248,7 @@ def _alike(table: FleetTable) -> Hashable:
 
 
 def _joined(tables: Sequence[FleetTable]) -> FleetTable:
-    """Return one row for tables of which the same is said, with sums and the newest change."""
+    """Return one row for tables of which the same is said, with sums and the newest change, and no table's curve."""
     newest = max(tables, key=lambda table: table.last_changed_ms)
     if len(tables) == 1:
         return newest
@@ -258,6 +258,7 @@ def _joined(tables: Sequence[FleetTable]) -> FleetTable:
         newest,
         name=f"{count_of(len(tables), noun_of(tables[0].end))}: {first_names([table.name for table in tables])}",
         past=TablePast((total,) if lasts else ()),
+        curves=(),
         bytes_rewritten=sum(table.bytes_rewritten for table in tables),
         growth_bytes=sum(table.growth_bytes for table in tables if table.growth_bytes > 0),
     )

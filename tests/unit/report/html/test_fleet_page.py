@@ -63,6 +63,15 @@ def night(at_ms: int, *tables: tuple[str, str | None, int], failed: bool = False
     )
 
 
+def test_tables_in_one_row_have_no_curve_of_one_of_them() -> None:
+    tables = [(f"lake/t{number}", f"id-{number}", 10 + number) for number in range(8)]
+    page = render_page(fleet_view([night(10, *tables), night(20, *tables)], UTC))
+    joined, each = page.partition('<h2 id="tables">')[2].split("Each of the 8")
+    assert "8 tables: " in joined
+    assert 'class="line"' not in joined
+    assert each.count('class="line"') >= 8
+
+
 def test_a_table_with_a_new_name_is_one_table_under_that() -> None:
     runs = [night(10, ("old", "id-1", 10), failed=True), night(20, ("new", "id-1", 30)), night(30, ("new", None, 0))]
     (row,) = fleet_tables(runs, UTC)
