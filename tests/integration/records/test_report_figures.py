@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
-ROW = re.compile(r'<tr><th scope="row" class="name">(?:<a [^>]*>)?([^<]+)(.*?)</tr>', re.DOTALL)
-FIGURE = re.compile(r'<td class="n"[^>]* data-sort="(-?\d+)"')
+ROW = re.compile(r'<tr><th scope="row">(?:<a [^>]*>)?([^<]+)(.*?)</tr>', re.DOTALL)
+FIGURE = re.compile(r'<td class="n" data-l="([^"]+)">([^<]+)</td>')
 
 
 def append(spark: SparkSession, path: Path, num_files: int) -> None:
@@ -31,11 +31,21 @@ def in_log(path: Path) -> tuple[int, int]:
     return len(sizes), sum(sizes)
 
 
-def rows_of(page: Path) -> dict[str, list[int]]:
-    """The figures in each table's row, by which the page sorts."""
+def said(num_bytes: int) -> str:
+    """A size below a mebibyte as pages say it."""
+    return f"{num_bytes} B" if num_bytes < 1024 else f"{num_bytes / 1024:.1f} KiB"
+
+
+def rows_of(page: Path) -> dict[str, dict[str, str]]:
+    """The figures in each table's row by the heads of their columns."""
     text = page.read_text(encoding="utf-8")
-    matches = ROW.findall(text[text.index('<h2 id="tables">') :])
-    return {name: [int(figure) for figure in FIGURE.findall(row)] for name, row in matches}
+    section = text[text.index('<h2 id="tables">') :]
+    matches = ROW.findall(section[: section.index("</table>")])
+    return {name: dict(FIGURE.findall(row)) for name, row in matches}
+
+
+def files_of(row: dict[str, str]) -> tuple[int, int]:
+    return int(row["files before"]), int(row["after"])
 
 
 def test_pages_say_of_each_table_what_its_log_says(
@@ -50,7 +60,7 @@ def test_pages_say_of_each_table_what_its_log_says(
     (tmp_path / "maintainer.yml").write_text("version: 1\nname: figures\n", encoding="utf-8")
     here, saved = ["--project", str(tmp_path)], str(tmp_path / "plan.json")
 
-    def page(*options: str) -> dict[str, list[int]]:
+    def page(*options: str) -> dict[str, dict[str, str]]:
         capsys.readouterr()
         assert run([*here, "report", *options]) == 0
         return rows_of(Path(capsys.readouterr().out.strip()))
@@ -61,18 +71,20 @@ def test_pages_say_of_each_table_what_its_log_says(
     assert run([*here, "apply", saved]) == 0
     after, after_bytes = in_log(lake["grown"])
     assert (before, after) == (12, 4)
-    assert page()["./grown"][:2] == [before, after]
-    assert page("--fleet")["./grown"][:2] == [after, after_bytes]
+    assert files_of(page()["./grown"]) == (before, after)
+    grown = page("--fleet")["./grown"]
+    assert (grown["files"], grown["size"]) == (str(after), said(after_bytes))
 
     append(spark, lake["grown"], 2)
     assert run([*here, "apply", saved]) == 0
     now = in_log(lake["grown"])
-    assert page()["./grown"][:2] == [now[0], now[0]]
+    assert files_of(page()["./grown"]) == (now[0], now[0])
     capsys.readouterr()
     assert run([*here, "status", "-o", "json"]) == 0
     status = {row["table"]: row for row in json.loads(capsys.readouterr().out)["tables"]}
     fleet = page("--fleet")
     for name, path in lake.items():
-        files, size, arrived = fleet[f"./{name}"][:3]
-        assert (files, size) == in_log(path) == (status[f"./{name}"]["num_files"], status[f"./{name}"]["size_bytes"])
-        assert (arrived > 0) == (name == "grown")
+        row, (files, size) = fleet[f"./{name}"], in_log(path)
+        assert (row["files"], row["size"]) == (str(files), said(size))
+        assert (status[f"./{name}"]["num_files"], status[f"./{name}"]["size_bytes"]) == (files, size)
+        assert (row["grown"] != "none") == (name == "grown")
