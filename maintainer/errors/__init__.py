@@ -230,6 +230,12 @@ class Interrupted(MaintainerError):
     exit_code = ExitCode.INTERRUPTED
 
 
+def unread(what: str, error: OSError | ValueError) -> str:
+    """Say that a file of text, such as ``the plan``, cannot be read, and why."""
+    reason = error.strerror if isinstance(error, OSError) else None
+    return f"{what} cannot be read: {'it is not UTF-8' if isinstance(error, UnicodeDecodeError) else reason or error}"
+
+
 def raise_from(error: MaintainerError, cause: BaseException) -> NoReturn:
     """Raise an error with its cause; an error that is passed on as it came keeps the cause that it has.
 

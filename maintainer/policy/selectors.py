@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from maintainer.errors import ProjectError
+from maintainer.errors import ProjectError, unread
+from maintainer.model.run.outcome import ENDS_BY_RESULT
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import nearest, nearest_table
 from maintainer.policy.table_names import (
@@ -74,7 +75,7 @@ class Method(str, enum.Enum):
 _WORDS = {"due": Method.DUE, "drifted": Method.DRIFTED, "unmanaged": Method.UNMANAGED}
 _ALLOWED_VALUES = {
     Method.STATE: ("modified",),
-    Method.RESULT: ("success", "failed", "verify_failed", "skipped", "waiting", "interrupted", "refused"),
+    Method.RESULT: tuple(ENDS_BY_RESULT),
 }
 _ALLOWED = "a name, a glob, tag:, path:, owner:, state:modified, result:failed, due, drifted, @file"
 _TEXTS = re.compile(r"(?:\\ |\S)+")
@@ -157,10 +158,8 @@ def _from_file(name: str, root: Path) -> list[str]:
             )
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         help = "`@file` names a text file with one selector a line"
-        message = f"the file of selectors cannot be read: {reason}"
-        raise ProjectError(message, code="E622", where=str(path), help=help) from error
+        raise ProjectError(unread("the file of selectors", error), code="E622", where=str(path), help=help) from error
     selectors = [text for line in lines if (text := line.partition("#")[0].strip().replace("\\ ", " "))]
     nested = [text for text in selectors if text.startswith("@")]
     if nested:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import Project, local_zone
-from maintainer.errors import ProjectError
+from maintainer.errors import ProjectError, unread
 from maintainer.journal.folder.atomic_files import write_atomically, writing
 from maintainer.journal.memory.past_runs import read_plan
 from maintainer.model.plan.plan import Plan
@@ -32,13 +32,11 @@ def read_saved_plan(path: Path) -> Plan:
     try:
         if path.stat().st_size <= 4 * MAX_PLAN_CHARACTERS:
             return read_plan(path)
-        reason = "it is larger than any plan of maintainer"
-    except OSError as error:
-        reason = error.strerror or str(error)
-    except UnicodeDecodeError:
-        reason = "it is not UTF-8"
+        what = "the plan cannot be read: it is larger than any plan of maintainer"
+    except (OSError, UnicodeDecodeError) as error:
+        what = unread("the plan", error)
     raise ProjectError(
-        f"the plan cannot be read: {reason}",
+        what,
         code="E642",
         where=str(path),
         help="`maintainer plan --out FILE` makes one; tables are chosen with `-s`",

@@ -24,7 +24,7 @@ from maintainer.journal.memory.past_runs import PastRun, past_runs
 from maintainer.journal.store.state_access import runs_dir_of
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import SetPropertiesStep
-from maintainer.model.run.outcome import TableStatus
+from maintainer.model.run.outcome import ENDS_BY_RESULT, TableStatus
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.plan_input import PlanOptions
 from maintainer.policy.project.policy_changes import modified_tables
@@ -254,18 +254,6 @@ class RunSpec:
         return (*describe_selection(self.selection.select, self.selection.exclude), *shard)
 
 
-_STATUSES: Mapping[str, frozenset[TableStatus]] = {
-    "success": frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE}),
-    "failed": frozenset({TableStatus.FAILED, TableStatus.VERIFY_FAILED}),
-    "verify_failed": frozenset({TableStatus.VERIFY_FAILED}),
-    "skipped": frozenset({TableStatus.NOT_REACHED, TableStatus.YIELDED}),
-    "waiting": frozenset({TableStatus.WAITING}),
-    "interrupted": frozenset({TableStatus.INTERRUPTED}),
-    "refused": frozenset({TableStatus.BLOCKED, TableStatus.UNSUPPORTED}),
-}
-"""The words of the selector to how a table can end; a failed verification has failed, too."""
-
-
 def last_results(runs_dir: Path) -> tuple[tuple[RecordedTable, TableStatus], ...]:
     """Return each table of the newest run, and how it ended.
 
@@ -301,5 +289,5 @@ def ended_as(refs: Iterable[TableRef], runs_dir: Path) -> Callable[[str, str], b
     """
     results, tables = last_results(runs_dir), current_tables(refs, runs_dir)
     return lambda identifier, value: any(
-        status in _STATUSES[value] and tables[identifier].was(recorded) for recorded, status in results
+        status in ENDS_BY_RESULT[value] and tables[identifier].was(recorded) for recorded, status in results
     )

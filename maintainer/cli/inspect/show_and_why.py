@@ -21,7 +21,7 @@ from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.status_look import auto_compact_of
 from maintainer.cli.context import CliContext, open_project, print_as
 from maintainer.cli.options import ENGINE, TableName, output_option, spec_options
-from maintainer.errors import MaintainerError, ProjectError
+from maintainer.errors import MaintainerError, ProjectError, unread
 from maintainer.journal.folder.atomic_files import read_document
 from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE, read_run
 from maintainer.journal.store.state_access import runs_dir_of
@@ -163,10 +163,7 @@ def _read(path: Path) -> str:
     try:
         return read_document(path)
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ProjectError(
-            f"the file cannot be read: {reason}", code="E642", where=str(path), help=_WHAT_CAN_BE_SHOWN
-        ) from error
+        raise ProjectError(unread("the file", error), code="E642", where=str(path), help=_WHAT_CAN_BE_SHOWN) from error
 
 
 @click.command("why")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from maintainer.errors.foreign_text import without_secrets
@@ -145,6 +145,17 @@ class TableStatus(TextEnum):
 
 ENDED_WELL = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING})
 """What waits is meant to wait."""
+
+ENDS_BY_RESULT: Mapping[str, frozenset[TableStatus]] = {
+    "success": frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE}),
+    "failed": frozenset({TableStatus.FAILED, TableStatus.VERIFY_FAILED}),
+    "verify_failed": frozenset({TableStatus.VERIFY_FAILED}),
+    "skipped": frozenset({TableStatus.NOT_REACHED, TableStatus.YIELDED}),
+    "waiting": frozenset({TableStatus.WAITING}),
+    "interrupted": frozenset({TableStatus.INTERRUPTED}),
+    "refused": frozenset({TableStatus.BLOCKED, TableStatus.UNSUPPORTED}),
+}
+"""The words of the selector ``result:`` and how a table ended that has them; a failed verification has failed, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import yaml
 
+from maintainer.errors import unread
 from maintainer.errors.foreign_text import first_secret
 from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity, Span
 from maintainer.policy.yaml.discovery import PROFILE_FOLDER, PROJECT_FILE
@@ -332,9 +333,8 @@ def _whole(code: str, message: str, file: str, help: str) -> Diagnostic:
     return Diagnostic(code, Severity.ERROR, message, file, START_OF_FILE, help)
 
 
-def _unreadable(file: str, error: Exception) -> Diagnostic:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return _whole("Y101", f"the file cannot be read: {reason}", file, "check its name and permissions")
+def _unreadable(file: str, error: OSError | ValueError) -> Diagnostic:
+    return _whole("Y101", unread("the file", error), file, "check its name and permissions")
 
 
 def _too_large(file: str) -> Diagnostic:
