@@ -17,7 +17,6 @@ from maintainer.app.lookback.hook_commits import append_hook_commits
 from maintainer.app.lookback.ledger_access import open_ledger
 from maintainer.app.lookback.report_files import write_run_pages
 from maintainer.app.lookback.run_history import in_a_row
-from maintainer.app.planning.gone_tables import remember_found
 from maintainer.app.planning.make_plan import (
     OnTable,
     PlanRequest,
@@ -53,7 +52,7 @@ from maintainer.app.selection.chosen_tables import (
     searched,
     tables_out_of_reach,
 )
-from maintainer.app.selection.managed_search import with_recorded_tables
+from maintainer.app.selection.managed_search import remember_found, with_recorded_tables
 from maintainer.app.selection.run_spec import RunSpec, narrowed
 from maintainer.app.status.status_look import StatusLook, look_at_all
 from maintainer.engine.process_loss import is_engine_lost

@@ -26,7 +26,7 @@ class PolicyProblems(ProjectError):
 
     def __init__(self, loaded: LoadedProject) -> None:
         self.loaded = loaded
-        errors = count_of(sum(diagnostic.is_error for diagnostic in loaded.diagnostics), "error")
+        errors = count_of(len(loaded.errors), "error")
         super().__init__(f"{errors} in the policies; nothing was run", help="maintainer validate")
 
 
@@ -46,7 +46,7 @@ class Project:
             PolicyProblems: At least one file has an error.
         """
         loaded = load_project(Path(root).resolve(), env, only=only)
-        if loaded.has_errors:
+        if loaded.errors:
             raise PolicyProblems(loaded)
         return Project(loaded, env)
 

@@ -205,10 +205,8 @@ def _problems_of(error: Exception) -> Iterator[Problem]:
     from maintainer.model.run.exit_codes import BUG_CODE
 
     if isinstance(error, PolicyProblems):
-        for finding in error.loaded.diagnostics:
-            if finding.is_error:
-                where = f"{finding.file}:{finding.span.line}:{finding.span.column}"
-                yield Problem(finding.code, finding.message, where, finding.help)
+        for finding in error.loaded.errors:
+            yield Problem(finding.code, finding.message, finding.place, finding.help)
     elif isinstance(error, MaintainerError):
         yield as_problem(error)
     else:

@@ -146,7 +146,7 @@ def check_project_and_tests(root: Path, env: str | None, verbosity: int) -> Diag
     from maintainer.app.policy_tests import run_policy_tests  # planning is loaded only when it is asked for
 
     project = load_project(root, env)
-    if project.has_errors:
+    if project.errors:
         click.echo("tests were not run, because the policies have errors", err=True)
         return _whole(project)
     report = run_policy_tests(project)
@@ -212,7 +212,7 @@ def _with_managed(project: LoadedProject, options: SelectionOptions) -> LoadedPr
 
 def _hides_tables(project: LoadedProject) -> list[str]:
     """Return the files with errors that leave open which tables are managed: rules, and where to look."""
-    wrong = {finding.file for finding in project.diagnostics if finding.is_error}
+    wrong = {finding.file for finding in project.errors}
     managing = {
         file
         for file, document in project.documents.items()

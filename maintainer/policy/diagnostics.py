@@ -64,6 +64,11 @@ class Diagnostic:
         return (self.file, self.span.line, self.span.column, self.code, self.message)
 
     @property
+    def place(self) -> str:
+        """Where it was found: file, line and column."""
+        return f"{self.file}:{self.span.line}:{self.span.column}"
+
+    @property
     def is_error(self) -> bool:
         """Whether this finding alone makes the file invalid."""
         return self.severity is Severity.ERROR
@@ -72,7 +77,7 @@ class Diagnostic:
         return self.sort_key < other.sort_key
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.span.line}:{self.span.column}: {self.severity.value}[{self.code}] {self.message}"
+        return f"{self.place}: {self.severity.value}[{self.code}] {self.message}"
 
 
 def _one_line(text: str) -> str:

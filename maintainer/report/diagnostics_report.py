@@ -143,10 +143,9 @@ def render_concise(report: DiagnosticsReport, style: Style = PLAIN) -> Iterator[
 def finding_lines(findings: Iterable[Diagnostic], style: Style = PLAIN) -> Iterator[str]:
     """Yield one line per finding: ``file:line:column: error[P201] message; help``."""
     for finding in findings:
-        place = f"{printable(finding.file)}:{finding.span.line}:{finding.span.column}"
         kind = style.paint(f"{finding.severity.value}[{finding.code}]", _ROLES[finding.severity])
         help = f"; {printable(finding.help)}" if finding.help else ""
-        yield f"{place}: {kind} {printable(finding.message)}{help}"
+        yield f"{printable(finding.place)}: {kind} {printable(finding.message)}{help}"
 
 
 def _key_of(message: str) -> str | None:
@@ -176,7 +175,7 @@ def _finding(finding: Diagnostic, lines: list[str], style: Style) -> Iterator[st
     gutter = len(str(shown[-1])) if shown else 1
     heading = style.paint(f"{finding.severity.value}[{finding.code}]", role)
     yield f"{heading}: {style.paint(printable(finding.message), Role.BOLD)}"
-    yield f"{' ' * gutter}--> {printable(finding.file)}:{span.line}:{span.column}"
+    yield f"{' ' * gutter}--> {printable(finding.place)}"
     if span.line in shown:
         bar = style.paint("|", Role.DIM)
         start, end = _window(lines[span.line - 1], span.column - 1)
@@ -263,7 +262,7 @@ def render_github(report: DiagnosticsReport) -> str:
 def render_step_summary(report: DiagnosticsReport) -> str:
     """Return Markdown: the summary line and a table of all findings."""
     rows = [
-        Row((_place(finding), f"{finding.severity.value} {finding.code}: {finding.message}", finding.help or ""))
+        Row((finding.place, f"{finding.severity.value} {finding.code}: {finding.message}", finding.help or ""))
         for finding in report.diagnostics
     ]
     table = [Table(("place", "finding", "help"), rows)] if rows else []
@@ -286,7 +285,7 @@ def render_junit(report: DiagnosticsReport) -> str:
 def _case(diagnostic: Diagnostic, strict: bool) -> Case:
     place = f"{diagnostic.span.line}:{diagnostic.span.column}"
     name = f"{diagnostic.code} {code_titles()[diagnostic.code]} at {place}"
-    body = f"{_place(diagnostic)}: {diagnostic.message}" + (f"\nhelp: {diagnostic.help}" if diagnostic.help else "")
+    body = f"{diagnostic.place}: {diagnostic.message}" + (f"\nhelp: {diagnostic.help}" if diagnostic.help else "")
     attributes = {"file": diagnostic.file, "line": str(diagnostic.span.line)}
     if diagnostic.is_error or strict:
         code = diagnostic.code
@@ -311,7 +310,3 @@ def _findings(report: DiagnosticsReport) -> list[Finding]:
         )
         for diagnostic in report.diagnostics
     ]
-
-
-def _place(diagnostic: Diagnostic) -> str:
-    return f"{diagnostic.file}:{diagnostic.span.line}:{diagnostic.span.column}"

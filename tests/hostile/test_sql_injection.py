@@ -131,7 +131,7 @@ def test_a_policys_table_is_named_exactly_or_refused(tmp_path: Path) -> None:
             continue  # no file can hold it
         (folder / "t.yml").write_text(json.dumps({"version": 1, "table": payload}), encoding="utf-8")
         loaded = load_project(tmp_path, environ={})
-        if loaded.has_errors:
+        if loaded.errors:
             refused += 1
             continue
         (policy,) = [policy for policy in loaded.resolved() if not policy.is_ledger]

@@ -157,7 +157,7 @@ def test_neither_names_nor_order_of_files_matter(
     assert sorted(finding.code for finding in in_order.diagnostics) == sorted(
         finding.code for finding in shuffled_project.diagnostics
     )
-    if not in_order.has_errors:
+    if not in_order.errors:
 
         def digests(project: LoadedProject) -> dict[str, str]:
             return {table.written: project.resolve_table(table.written).digest for table in project.tables}

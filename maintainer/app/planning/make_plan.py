@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
-from maintainer.app.planning.gone_tables import gone_tables, tables_found_before
 from maintainer.app.planning.policy_places import PolicyPlaces, neighbours
 from maintainer.app.planning.read_table import plan_beside_writers, read_for_planning
 from maintainer.app.planning.reader_pool import DEFAULT_TABLE_SECONDS, ReaderPool
 from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.chosen_tables import looked_at_at_once
+from maintainer.app.selection.managed_search import gone_tables, tables_found_before
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import Engine, SignOfLife, TablePlaces, TableReader
 from maintainer.engine.refusing_buckets import RefusingBuckets

@@ -318,7 +318,7 @@ class Project:
 
 def _error_lines(problems: PolicyProblems) -> list[str]:
     """Return a line for each error of the policies, the first ones where there are many."""
-    errors = tuple(diagnostic for diagnostic in problems.loaded.diagnostics if diagnostic.is_error)
+    errors = problems.loaded.errors
     lines = list(finding_lines(errors[:_MAX_ERRORS_SHOWN]))
     if len(errors) > _MAX_ERRORS_SHOWN:
         lines.append(f"and {count_of(len(errors) - _MAX_ERRORS_SHOWN, 'more error')}: maintainer validate")

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import click
 
 from maintainer.app import operations
-from maintainer.app.planning.gone_tables import tables_found_before
 from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.planning.plan_output import read_saved_plan
 from maintainer.app.running.run_control import stop_run
@@ -23,7 +22,7 @@ from maintainer.app.running.run_listener import RunListener, RunResult
 from maintainer.app.running.watch_loop import WatchBounds
 from maintainer.app.selection.chosen_tables import chosen_before_session
 from maintainer.app.selection.left_undone import LeftUndone, RunRest, left_undone, taken_up, unfinished_tables
-from maintainer.app.selection.managed_search import declared_places, with_recorded_tables
+from maintainer.app.selection.managed_search import declared_places, tables_found_before, with_recorded_tables
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.metrics_endpoint import DEFAULT_HOST, metrics_endpoint
 from maintainer.cli.act.run_output import YES, RunOutput, exit_code_of, is_approved, require_approval
@@ -228,7 +227,6 @@ def watch_command(
     what = "all tables that rules match" if chosen is None else count_of(len(chosen.policies), "table")
     question = f"Watch {what}, and apply what is due without asking again?"
     if not is_approved(question, yes=yes):
-        click.echo("Nothing was done.", err=True)
         return ExitCode.FINDINGS
     bounds, switch = WatchBounds(interval, until_idle), StopSwitch()
     with ExitStack() as served:

@@ -65,10 +65,7 @@ class RunOutput(RunListener):
         if self._shows_text or asks:
             text = plan_text(self._context, self._project, plan, for_apply=True, in_brief=not asks)
             click.echo(text, err=True, nl=False)
-        if not asks or is_approved("Apply this plan?", yes=False):
-            return True
-        click.echo("Nothing was done.", err=True)
-        return False
+        return not asks or is_approved("Apply this plan?", yes=False)
 
     @contextmanager
     def progress(self, plan: Plan) -> Iterator[ProgressSink | None]:
@@ -169,5 +166,8 @@ def require_approval(*, yes: bool, command: str, first: str) -> None:
 
 
 def is_approved(question: str, *, yes: bool) -> bool:
-    """Ask a question on the terminal, unless ``--yes`` was given. Enter means no."""
-    return yes or click.confirm(question, default=False, err=True)
+    """Ask a question on the terminal, unless ``--yes`` was given, and say so where nothing is done. Enter means no."""
+    if yes or click.confirm(question, default=False, err=True):
+        return True
+    click.echo("Nothing was done.", err=True)
+    return False

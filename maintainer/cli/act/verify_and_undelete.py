@@ -153,7 +153,6 @@ def undelete_command(context: CliContext, table: str, spec: RunSpec, run_id: str
     project, policy = named_policy(project, table, spec.engine, managed=False, whole=True)
     name = policy.table.identifier
     if not is_approved(f"Bring back what run {run_id} took out of {name}?", yes=yes):
-        click.echo("Nothing was done.", err=True)
         return ExitCode.FINDINGS
     receipt = operations.undelete(project, spec, policy, run_id)
     size = format_size(receipt.bytes_restored)

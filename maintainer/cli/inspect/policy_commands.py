@@ -13,10 +13,15 @@ from urllib.parse import unquote
 import click
 
 from maintainer.app.engine_access import EngineOptions, open_engine, project_engine
-from maintainer.app.planning.gone_tables import tables_found_before
 from maintainer.app.planning.policy_places import paths_to_one_table
 from maintainer.app.selection.chosen_tables import chosen_tables, named_policy
-from maintainer.app.selection.managed_search import DEPTH_CODE, needs_session, search_tables, with_recorded_tables
+from maintainer.app.selection.managed_search import (
+    DEPTH_CODE,
+    needs_session,
+    search_tables,
+    tables_found_before,
+    with_recorded_tables,
+)
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.inventory import Care, Entry, LocatedTable, inventory, located_at, write_stubs
 from maintainer.cli.context import CliContext, open_project, print_json, print_search, print_table, warn

@@ -14,7 +14,7 @@ cost of a query (``read_share``) falls most for each byte rewritten. It is rewri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from maintainer.model.table.table_facts import PartitionValues
 from maintainer.planning.curve.curve import box_of
@@ -23,10 +23,9 @@ from maintainer.planning.curve.revision import Revision
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Files of one partition, level and cube; oldest first."""
+class CubeFiles:
+    """Files of one partition that lie in one cube."""
 
-    level: int
     cube: str
     partition: PartitionValues
     files: tuple[CurveFile, ...]
@@ -40,6 +39,13 @@ class Group:
     def size_bytes(self) -> int:
         """Bytes of all its files."""
         return sum(file.size_bytes for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Group(CubeFiles):
+    """Those of one level; oldest first."""
+
+    level: int
 
     @property
     def threshold(self) -> int:
@@ -62,7 +68,7 @@ def leveled_groups(files: Iterable[CurveFile]) -> list[Group]:
     for file in files:
         members_of.setdefault((file.level, file.cube, file.partition), []).append(file)
     groups = [
-        Group(level, cube, partition, tuple(sorted(members, key=_age)))
+        Group(cube, partition, tuple(sorted(members, key=_age)), level)
         for (level, cube, partition), members in members_of.items()
     ]
     return sorted(groups, key=_order)
@@ -124,7 +130,7 @@ def _cut(group: Group, room: int) -> Group | None:
         if file.size_bytes <= room:
             taken.append(file)
             room -= file.size_bytes
-    cut = Group(group.level, group.cube, group.partition, tuple(taken))
+    cut = replace(group, files=tuple(taken))
     return cut if len(taken) > 1 and cut.qualifies else None
 
 
@@ -143,24 +149,11 @@ twice as much, 0.5 leaves twice as many small files.
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A cube of one partition with all files inside it. Costs are in bytes read by an average query."""
+class Piece(CubeFiles):
+    """All files inside a cube. Costs are in bytes read by an average query."""
 
-    cube: str
-    partition: PartitionValues
-    files: tuple[CurveFile, ...]
     cost: float
     cost_after: float
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes to rewrite."""
-        return sum(file.size_bytes for file in self.files)
-
-    @property
-    def elements(self) -> int:
-        """Rows to rewrite."""
-        return sum(file.elements for file in self.files)
 
     @property
     def excess(self) -> float:

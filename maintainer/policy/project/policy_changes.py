@@ -99,8 +99,7 @@ def _policies_in(project: LoadedProject, old_root: Path, ref: str) -> tuple[Reso
         if error.code != "E627":
             raise
         old = load_project(old_root, paths_from=project.root)  # the environment is new
-    errors = [finding for finding in old.diagnostics if finding.is_error]
-    if errors:
+    if errors := old.errors:
         help = "compare with a commit whose policies are valid"
         message = f"the policies at `{ref}` have errors, so nothing can be compared with them: {errors[0].message}"
         raise ProjectError(message, code="E626", where=f"{ref}:{errors[0].file}:{errors[0].span.line}", help=help)

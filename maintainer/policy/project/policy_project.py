@@ -113,9 +113,9 @@ class LoadedProject:
         return tuple(sorted((policy for policy, _ in both), key=lambda policy: policy.table)), tuple(findings)
 
     @property
-    def has_errors(self) -> bool:
-        """Whether any finding is an error: then no command may act on this project."""
-        return any(finding.is_error for finding in self.diagnostics)
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """The findings that are errors: while there is one, no command may act on this project."""
+        return tuple(finding for finding in self.diagnostics if finding.is_error)
 
     def require_valid(self) -> None:
         """Refuse to go on with a project that has errors.
@@ -123,16 +123,11 @@ class LoadedProject:
         Raises:
             ProjectError: E616, there are errors; names the first and says how to see all.
         """
-        errors = [finding for finding in self.diagnostics if finding.is_error]
-        if errors:
+        if errors := self.errors:
             first, others = errors[0], len(errors) - 1
             message = f"{first.message} [{first.code}]" + (f", and {others} more" if others else "")
-            raise ProjectError(
-                message,
-                code="E616",
-                where=f"{first.file}:{first.span.line}:{first.span.column}",
-                help="`maintainer validate` shows every error with its place",
-            )
+            help = "`maintainer validate` shows every error with its place"
+            raise ProjectError(message, code="E616", where=first.place, help=help)
 
     def each_resolution(self) -> Iterator[Resolution]:
         """Resolve every table: those of files in the order of files, then what rules manage, then the ledger."""
@@ -203,7 +198,7 @@ class LoadedProject:
     def resolved(self) -> tuple[ResolvedPolicy, ...]:
         """Return the effective policy of every table, and of the ledger, sorted by table.
 
-        A table whose file, or a profile that it extends, has errors is left out: ask ``has_errors`` first. Tables that
+        A table whose file, or a profile that it extends, has errors is left out: ask for ``errors`` first. Tables that
         rules manage are among them once a ``search`` was made.
         """
         return self._in_effect[0]

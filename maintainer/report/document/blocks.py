@@ -214,6 +214,13 @@ def joined_texts(texts: Iterable[Text], between: str) -> Text:
     return tuple(pieces[1:])
 
 
+def named_literals(names: Sequence[str], at_most: int) -> tuple[str | Span, ...]:
+    """Name the first ones as they stand, and count the others."""
+    shown = [part for name in names[:at_most] for part in (", ", literal(name))][1:]
+    rest = len(names) - at_most
+    return (*shown, f" and {rest:,} more") if rest > 0 else tuple(shown)
+
+
 def subject_table(subjects: Iterable[Subject], *, is_aside: bool = False) -> Table:
     """Return what is said of tables as rows, one for each statement that a reader in a hurry reads, or passes over."""
     heading = ("", "table", "step", "what", "why")
@@ -233,9 +240,7 @@ def finding_table(findings: Iterable[Finding]) -> Table:
 def _rows(subject: Subject, is_aside: bool) -> Iterator[Row]:
     title: Text = literal(subject.title)
     if len(subject.names) > 1:
-        shown, rest = subject.names[:MAX_FOLDED_NAMES], len(subject.names) - MAX_FOLDED_NAMES
-        more = (f" and {rest:,} more",) if rest > 0 else ()
-        title = (f"{subject.title}: ", *spans(joined_texts(map(literal, shown), ", ")), *more)
+        title = (f"{subject.title}: ", *named_literals(subject.names, MAX_FOLDED_NAMES))
     for statement in subject.statements:
         if statement.is_aside is is_aside:
             symbol = Span(statement.symbol, Role.BOLD if statement.symbol == Symbol.BLOCKED else None)

@@ -25,6 +25,7 @@ from maintainer.report.document.blocks import (
     Table,
     Text,
     literal,
+    named_literals,
     spans,
 )
 from maintainer.report.document.markdown_writer import markdown_text
@@ -141,7 +142,7 @@ def comparison_blocks(plan: Plan, compared: Comparison) -> list[Block]:
     less = [_less_kept(tables, *retention) for retention, tables in shorter if retention is not None]
     costs = _next_apply(total(compared.plan.user_tables), total(plan.user_tables))
     values = [
-        (_codes(tables), literal(value.key), _value(value.before), _value(value.now))
+        (named_literals(tables, MAX_NAMES), literal(value.key), _value(value.before), _value(value.now))
         for changed, tables in _alike((change.values, change.table) for change in changes.changed)
         for value in changed
     ]
@@ -170,7 +171,7 @@ def _less_kept(tables: Sequence[str], before: str, now: str) -> Text:
     change = f" {keep} less: retention {before} -> {now}"
     if before == NOTHING_DELETED:
         change = f": vacuum is new, files are deleted {now} after a commit removed them; until now none was"
-    return tuple(replace(span, role=Role.BOLD) for span in spans((*_codes(tables), change)))
+    return tuple(replace(span, role=Role.BOLD) for span in spans((*named_literals(tables, MAX_NAMES), change)))
 
 
 def _alike(changes: Iterable[tuple[_Change, str]]) -> Iterable[tuple[_Change, list[str]]]:
@@ -179,12 +180,6 @@ def _alike(changes: Iterable[tuple[_Change, str]]) -> Iterable[tuple[_Change, li
     for change, name in changes:
         tables.setdefault(change, []).append(name)
     return tables.items()
-
-
-def _codes(tables: Sequence[str]) -> tuple[str | Span, ...]:
-    shown = [part for name in tables[:MAX_NAMES] for part in (", ", literal(name))][1:]
-    rest = len(tables) - MAX_NAMES
-    return (*shown, f" and {rest:,} more") if rest > 0 else tuple(shown)
 
 
 def _work(policies: Sequence[PolicyWork]) -> list[tuple[Text, ...]]:

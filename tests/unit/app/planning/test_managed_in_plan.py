@@ -10,7 +10,6 @@ from typing import cast
 import pytest
 
 from maintainer.app.engine_access import EngineOptions, ProvingWorker
-from maintainer.app.planning.gone_tables import gone_tables, remember_found
 from maintainer.app.planning.make_plan import PlanRequest, make_plan
 from maintainer.app.project_folders import Project
 from maintainer.app.running.observers.webhook import RunNamed, failure_message
@@ -21,7 +20,7 @@ from maintainer.app.running.verify_commits import (
     verification_json,
     verify_tables,
 )
-from maintainer.app.selection.managed_search import search_tables
+from maintainer.app.selection.managed_search import gone_tables, remember_found, search_tables
 from maintainer.errors import ExitCode
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import Plan, Problem, TableState, is_place

@@ -10,10 +10,16 @@ from pathlib import Path
 import pytest
 
 from maintainer.app.engine_access import EngineOptions, OpenedEngine
-from maintainer.app.planning.gone_tables import gone_tables, remember_found, tables_found_before
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.chosen_tables import WatchedTables, chosen_tables, searched
-from maintainer.app.selection.managed_search import needs_session, search_tables, with_recorded_tables
+from maintainer.app.selection.managed_search import (
+    gone_tables,
+    needs_session,
+    remember_found,
+    search_tables,
+    tables_found_before,
+    with_recorded_tables,
+)
 from maintainer.app.selection.run_spec import RunSpec, SelectionOptions, Shard
 from maintainer.delta.snapshot.find_tables import SearchLimits, tables_below
 from maintainer.delta.storage.file_store import StoredFile

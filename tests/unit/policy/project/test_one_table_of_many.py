@@ -31,13 +31,13 @@ def test_the_policy_is_the_same_as_when_everything_is_read(root: Path) -> None:
     (root / "policies/lines.yml").write_text("version: 1\ntable: sales.lines\n")
     (root / "policies/more.yml").unlink()
     whole = load_project(root)
-    assert not whole.has_errors
+    assert not whole.errors
     for name in ("sales.orders", "SALES.`orders`", "sales.flow", "lake/managed"):
         assert load_project(root, only=name).resolve_table(name) == whole.resolve_table(name)
 
 
 def test_what_is_wrong_in_files_of_other_tables_does_not_stop_it(root: Path) -> None:
-    assert load_project(root).has_errors
+    assert load_project(root).errors
     project = load_project(root, only="sales.orders")
     assert project.diagnostics == ()
     assert [table.written for table in project.tables] == ["sales.flow", "sales.orders"]

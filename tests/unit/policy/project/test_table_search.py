@@ -101,7 +101,7 @@ def test_rules_that_disagree_refuse_the_table_and_no_other(tmp_path: Path) -> No
         "lake/a", "policies/p0.yml", 2, "E617",
     )  # fmt: skip
     assert now.problems == (refused,)
-    assert not now.has_errors
+    assert not now.errors
 
 
 def test_what_rules_lack_together_refuses_the_table(tmp_path: Path) -> None:

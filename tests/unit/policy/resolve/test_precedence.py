@@ -304,7 +304,7 @@ def test_tags_of_all_levels_add_up(tmp_path: Path) -> None:
         "policies/t.yml": "table: s.t\nextends: [p]\ntags: [own, small]\n",
     }
     project = loaded(tmp_path, files)
-    assert not project.has_errors
+    assert not project.errors
     [policy] = project.resolved()
     assert policy.tags == ("all", "ruled", "ruled-too", "small", "own")
     assert policy.owner == "by-the-tag-of-a-rule"
@@ -329,7 +329,7 @@ def test_a_table_that_gets_a_file_of_its_own_keeps_the_rules_by_tag(tmp_path: Pa
     without = loaded(tmp_path / "a", FLEET).resolve_table("lake/t05")
     own = "table: lake/t05\ntags: [gold]\noptimize: {zorder: {columns: [a]}}\n"
     project = loaded(tmp_path / "b", {**FLEET, "policies/t05.yml": own})
-    assert not project.has_errors
+    assert not project.errors
     policy = project.resolve_table("lake/t05")
     assert without.tags == ("nightly", "fleet")
     assert policy.tags == ("nightly", "fleet", "gold")
