@@ -109,28 +109,48 @@ STOP_TIMEOUT_SECONDS = 15.0
 
 
 @dataclass(slots=True)
-class Engine:
-    """A JVM with an open gateway. ``process`` is None when somebody else started it (spark-submit)."""
+class EmbeddedJvm:
+    """A JVM with an open gateway, and the settings that its session starts with.
+
+    ``process`` is None when somebody else started it (spark-submit).
+    """
 
     gateway: Any
     process: Any
-    archive: ClassArchive | None = None
+    archive: ClassArchive
+    conf: Mapping[str, str]
+    log_path: Path
+
+    def hadoop_conf(self) -> JavaObject:
+        """Make the Hadoop configuration that the session will have, as Spark makes it from its settings."""
+        jvm = self.gateway.jvm
+        spark_conf = jvm.org.apache.spark.SparkConf(False)
+        for key, value in self.conf.items():
+            spark_conf.set(key, value)
+        return jvm.org.apache.spark.deploy.SparkHadoopUtil.get().newConfiguration(spark_conf)
 
     def end(self) -> None:
-        """Close the gateway and wait for the JVM to end; kill it after a limit. Never raises."""
-        records = self.archive is not None and self.archive.recording is not None
+        """Close the gateway and wait for the JVM to end, so that pyspark starts a new one for the next session.
+
+        Kills it after a limit. Never raises.
+        """
+        from pyspark import SparkContext
+
+        records = self.archive.recording is not None
         with contextlib.suppress(Exception):
             self.gateway.shutdown()
-        if self.process is None:
-            return
-        with contextlib.suppress(Exception):
-            self.process.stdin.close()  # the JVM ends by itself when its input does
-        try:
-            self.process.wait(RECORDING_TIMEOUT_SECONDS if records else STOP_TIMEOUT_SECONDS)
-        except Exception:
-            self.kill()
-        if self.archive is not None and self.process.returncode == 0:
-            self.archive.keep_recording()
+        if self.process is not None:
+            with contextlib.suppress(Exception):
+                self.process.stdin.close()  # the JVM ends by itself when its input does
+            try:
+                self.process.wait(RECORDING_TIMEOUT_SECONDS if records else STOP_TIMEOUT_SECONDS)
+            except Exception:
+                self.kill()
+            if self.process.returncode == 0:
+                self.archive.keep_recording()
+        if SparkContext._gateway is self.gateway:
+            SparkContext._gateway = None
+            SparkContext._jvm = None
 
     def kill(self) -> None:
         """End the JVM without waiting for what it does. Never raises."""
@@ -140,24 +160,7 @@ class Engine:
                 self.process.wait(STOP_TIMEOUT_SECONDS)
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedJvm:
-    """A JVM of ours, and the settings that its session starts with."""
-
-    engine: Engine
-    conf: Mapping[str, str]
-    log_path: Path
-
-    def hadoop_conf(self) -> JavaObject:
-        """Make the Hadoop configuration that the session will have, as Spark makes it from its settings."""
-        jvm = self.engine.gateway.jvm
-        spark_conf = jvm.org.apache.spark.SparkConf(False)
-        for key, value in self.conf.items():
-            spark_conf.set(key, value)
-        return jvm.org.apache.spark.deploy.SparkHadoopUtil.get().newConfiguration(spark_conf)
-
-
-def launch(conf: Mapping[str, str], log: BinaryIO, log_path: Path) -> Engine:
+def launch(conf: Mapping[str, str], archive: ClassArchive, log: BinaryIO, log_path: Path) -> EmbeddedJvm:
     """Start the JVM that Spark will run in.
 
     Raises:
@@ -180,7 +183,7 @@ def launch(conf: Mapping[str, str], log: BinaryIO, log_path: Path) -> Engine:
     if (error := launch.exception()) is not None:
         raise _did_not_start("Spark's JVM did not start", log_path) from error
     gateway = launch.result()
-    return Engine(gateway, gateway.proc)
+    return EmbeddedJvm(gateway, gateway.proc, archive, conf, log_path)
 
 
 def _did_not_start(what: str, log_path: Path) -> EnvironmentUnfit:
@@ -193,7 +196,7 @@ def _did_not_start(what: str, log_path: Path) -> EnvironmentUnfit:
     )
 
 
-def start_spark(conf: Mapping[str, str], engine: Engine, log_path: Path) -> SparkSession:
+def start_spark(embedded: EmbeddedJvm) -> SparkSession:
     """Start the session in its JVM.
 
     Raises:
@@ -203,28 +206,18 @@ def start_spark(conf: Mapping[str, str], engine: Engine, log_path: Path) -> Spar
     from pyspark.sql import SparkSession
 
     spark_conf = SparkConf(loadDefaults=False)
-    for key, value in conf.items():
+    for key, value in embedded.conf.items():
         spark_conf.set(key, value)
     try:
-        return SparkSession(SparkContext(conf=spark_conf, gateway=engine.gateway))
+        return SparkSession(SparkContext(conf=spark_conf, gateway=embedded.gateway))
     except Exception as error:
         raise EnvironmentUnfit(
             "Spark did not start",
             code="E607",
-            where=str(log_path),
-            found=f"{conf['spark.master']}: {_first_line(error)}",
+            where=str(embedded.log_path),
+            found=f"{embedded.conf['spark.master']}: {_first_line(error)}",
             help="check --master and --conf; the log has the details",
         ) from error
-
-
-def forget_gateway(engine: Engine) -> None:
-    """End the JVM and make pyspark forget it, so that the next session starts a new one."""
-    from pyspark import SparkContext
-
-    engine.end()
-    if SparkContext._gateway is engine.gateway:
-        SparkContext._gateway = None
-        SparkContext._jvm = None
 
 
 def stop_quietly(spark: SparkSession) -> None:

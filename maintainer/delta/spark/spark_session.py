@@ -103,7 +103,7 @@ class SessionLease:
                 embedded = self.embedded()
                 started = time.monotonic()
                 with self.stages.waiting(STARTING_SPARK), self._failing_once():
-                    self._spark = launch.start_spark(embedded.conf, embedded.engine, embedded.log_path)
+                    self._spark = launch.start_spark(embedded)
                 self._cleanup.callback(launch.stop_quietly, self._spark)
                 self.start_seconds += time.monotonic() - started
             return self._spark
@@ -125,7 +125,7 @@ class SessionLease:
                 started = time.monotonic()
                 with self.stages.waiting(STARTING_JAVA), self._failing_once():
                     self._embedded = self._launch()
-                self._cleanup.callback(launch.forget_gateway, self._embedded.engine)
+                self._cleanup.callback(self._embedded.end)
                 self.start_seconds += time.monotonic() - started
             return self._embedded
 
@@ -170,7 +170,7 @@ class SessionLease:
     @property
     def archive(self) -> ClassArchive | None:
         """What our own JVM does about the archive of classes; None where it is not ours."""
-        return self._embedded.engine.archive if self._embedded is not None else None
+        return self._embedded.archive if self._embedded is not None else None
 
     def setting(self, key: str) -> str | None:
         """A setting of the session, None where it is not set; does not start it."""
@@ -183,7 +183,7 @@ class SessionLease:
         if self._spark is not None:
             return None
         return UnstartedSession(
-            lambda: self.embedded().engine.gateway.jvm,
+            lambda: self.embedded().gateway.jvm,
             start,
             lambda: self.embedded().hadoop_conf(),
             has_catalog(self._planned),
@@ -199,7 +199,7 @@ class SessionLease:
         if self._embedded is not None and self._embedded.conf["spark.master"].startswith("local"):
             if self._python_logs is not None:
                 self._python_logs.stays = True
-            self._embedded.engine.kill()
+            self._embedded.kill()
 
     def close(self) -> None:
         """Stop the session, its JVM and its private folder, if they are ours. May be called twice; never raises."""
@@ -348,9 +348,7 @@ def _prepare(options: SessionOptions, env: Mapping[str, str], checked: Versions 
             user_options = options.conf_map.get(JAVA_OPTIONS) or defaults.get(JAVA_OPTIONS)
             archive = class_archive(java, jars, home, folder, record=options.record_classes, user_options=user_options)
             conf = start_conf(options, jars, folder, defaults, env, archive.java_options(), connectors)
-            engine = launch.launch(conf, log, log_path)
-            engine.archive = archive
-            return launch.EmbeddedJvm(engine, conf, log_path)
+            return launch.launch(conf, archive, log, log_path)
 
         planned = start_conf(options, (), folder, defaults, env, (), connectors)
         schemes = direct_schemes(options, home, defaults, env)

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 READS = """
 from maintainer.delta.spark.spark_session import open_session
 with open_session(when_needed=True) as lease:
-    pid = lease.embedded().engine.process.pid
+    pid = lease.embedded().process.pid
     print("\\n".join({line.split()[-1] for line in open(f"/proc/{pid}/maps") if ".jsa" in line}))
 """
 

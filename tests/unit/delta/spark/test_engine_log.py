@@ -7,8 +7,7 @@ import itertools
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import pytest
 
@@ -57,9 +56,10 @@ def test_a_handler_that_the_user_adds_meanwhile_stays(users: logging.Handler, tm
     assert PY4J.handlers == [users, added]
 
 
-class Engine:
-    """A JVM that is killed."""
+class Embedded:
+    """A local JVM that is killed."""
 
+    conf: ClassVar = {"spark.master": "local[2]"}
     killed = False
 
     def kill(self) -> None:
@@ -70,9 +70,8 @@ class Engine:
 def test_a_call_that_breaks_after_the_kill_is_not_printed_either(tmp_path: Path) -> None:
     """A thread may be in a call when the JVM is killed, and hear of it after the lease was closed."""
     path = tmp_path / "spark.log"
-    logs, engine = PythonLogs(path), Engine()
-    embedded: Any = SimpleNamespace(conf={"spark.master": "local[2]"}, engine=engine)
-    lease = SessionLease(False, {}, path, _embedded=embedded, _python_logs=logs)
+    logs, embedded = PythonLogs(path), Embedded()
+    lease = SessionLease(False, {}, path, _embedded=cast("Any", embedded), _python_logs=logs)
     lease._cleanup.callback(logs.restore)
     lease.kill()
     lease.close()
@@ -80,7 +79,7 @@ def test_a_call_that_breaks_after_the_kill_is_not_printed_either(tmp_path: Path)
         "root", logging.ERROR, "/site-packages/py4j/java_gateway.py", 1, "Exception while sending command.", (), None
     )
     try:
-        assert engine.killed
+        assert embedded.killed
         assert not logging.getLogger().filter(broken)
         assert "Exception while sending command." in path.read_text(encoding="utf-8")
     finally:
