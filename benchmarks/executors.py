@@ -11,8 +11,10 @@ and proving bins follows from two controls on the same master with two executors
   while they ask for bins and judge the answers, this is a run without bins;
 * ``--no-spread``: the driver writes and proves them.
 
-What an arm takes beyond a run without bins is what bins cost it. Of the JVM, the threads that serve the calls of tables
-are left out: what they do is the same in each arm, and differs more from run to run than bins cost.
+What the second takes beyond the first is what bins cost one driver. With executors, bins cost its Python the time of
+the tables' threads while they ask and judge, of those of the jobs, and of the one that takes answers; and its JVM what
+the jobs take, and what all threads take beyond the first control but those that serve the calls of tables: what these
+do is the same in each arm, and differs more from run to run than bins cost.
 
     python benchmarks/executors.py --tables 40 --out benchmarks/results/executors.md
 """
@@ -109,7 +111,9 @@ class Ran:
 
     def of_bins(self, without: Ran) -> tuple[float, float]:
         """Seconds of the driver's CPU for bins, a table: of its Python and of its JVM. ``without`` is `NO_BINS`."""
-        python = self.cpu_seconds[PYTHON] - without.cpu_seconds[PYTHON] + without.spent["python"]
+        python = self.spent["python"]
+        if self.master == NO_SPREAD:  # its libraries have threads of their own
+            python = self.cpu_seconds[PYTHON] - without.cpu_seconds[PYTHON] + without.spent["python"]
         return python / self.tables, (self.of_spark - without.of_spark) / self.tables
 
 
@@ -324,9 +328,10 @@ def run_arm(taken: Path, beside: bool, arguments: list[str]) -> int:
 
     def job_run(jobs: SharedJobs, context: Any, job: Any) -> None:  # noqa: ANN401
         threads = context._jvm.java.lang.management.ManagementFactory.getThreadMXBean()
-        before = threads.getCurrentThreadCpuTime()
+        before, own = threads.getCurrentThreadCpuTime(), time.thread_time()
         run_job(jobs, context, job)
         with adding:
+            spent["python"] += time.thread_time() - own
             spent["jvm's jobs"] += (threads.getCurrentThreadCpuTime() - before) / 1e9
             spent["jobs"] += 1
             spent["tasks"] += len(job.bins)
@@ -339,7 +344,8 @@ def run_arm(taken: Path, beside: bool, arguments: list[str]) -> int:
             SharedJobs.ask = partial(_asked_beside, pool)  # type: ignore[method-assign]
         code = run(arguments)
         for thread in threading.enumerate():
-            if "_handle_" in thread.name and thread.native_id is not None:  # the pool's, which send and take
+            # Those of the pool and of Spark's accumulators, which send and take.
+            if any(name in thread.name for name in ("_handle_", "serve_forever")) and thread.native_id is not None:
                 spent["python"] += dict(threads_of(os.getpid()))[thread.native_id][1]
     taken.write_text(json.dumps(spent), encoding="utf-8")
     return code

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from maintainer.delta.jvm import BORROWED, DeltaJvm
 from maintainer.delta.rewrite.bin_work import BinWork, LaneUnfit, WrittenBin
-from maintainer.delta.rewrite.executors.executor_tasks import MAX_ATTEMPTS, BinAnswer, BinTask, version_here
+from maintainer.delta.rewrite.executors.executor_tasks import MAX_ATTEMPTS, VERSION, BinAnswer, BinTask
 from maintainer.delta.rewrite.executors.shared_jobs import SharedJobs
 from maintainer.delta.rewrite.proof_parts import ProofPart, is_compared_exactly
 from maintainer.delta.spark.start_conf import is_one_process
@@ -166,5 +166,5 @@ def _lack(context: SparkContext) -> str | None:
         found = set(context.parallelize(range(num_tasks), num_tasks).mapPartitions(answer).collect())
     except Exception as error:
         return f"no task in Python runs there: {message_of(error)[:200]}"
-    other = sorted(found - {version_here()})
+    other = sorted(found - {VERSION})  # the libraries of bins need not be imported here
     return other[0][:200] if other else None

@@ -29,6 +29,8 @@ from maintainer.model.product_version import __version__
 
 _LOG = logging.getLogger(__name__)
 
+VERSION = f"maintainer {__version__}"
+
 MAX_ATTEMPTS = 8
 """Attempts of one task that may write: Spark's default is 4, and a second one beside each where it speculates."""
 
@@ -142,4 +144,4 @@ def version_here() -> str:
     """Name this package and what bins need beside it, where all of it can be imported."""
     for name in ("duckdb", "numpy", "obstore", "pyarrow", "pyroaring"):
         import_module(name)
-    return f"maintainer {__version__}"
+    return VERSION
