@@ -16,8 +16,9 @@ import os
 import re
 import threading
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +91,8 @@ def _clean(key: str, value: Any) -> Any:  # noqa: ANN401 (a JSON value)
     return value
 
 
-def run_events(path: Path, lines: Iterable[Event]) -> tuple[RunEvent, ...]:
-    """Return the events of a record's lines.
+def run_events(path: Path, lines: Iterable[Event]) -> Iterator[RunEvent]:
+    """Yield the events of a record's lines.
 
     Args:
         path: The record, for the error.
@@ -101,7 +102,7 @@ def run_events(path: Path, lines: Iterable[Event]) -> tuple[RunEvent, ...]:
         EnvironmentUnfit: E641, another version wrote it. It may hold a quarantine, or a version that is not proven.
     """
     try:
-        return tuple(map(event_of, lines))
+        yield from map(event_of, lines)
     except DecodeError as error:
         raise unreadable_state(path, str(error), OLD_RECORD_HELP) from error
 
@@ -124,27 +125,29 @@ class FileExtent:
 class EventsRead:
     """What a run recorded, in order. ``damaged`` counts lines that are no events, without a torn last one.
 
-    ``by_file`` are the same events by the name of their file, in which they only become more, and ``sizes`` the bytes
-    that were read of each.
+    ``lines`` have an event each, which takes many times their room. ``by_file`` are the same by the name of their file,
+    in which they only become more, and ``sizes`` the bytes that were read of each.
     """
 
-    events: tuple[Event, ...]
+    lines: tuple[bytes, ...] = ()
     damaged: int = 0
-    by_file: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
+    by_file: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def events(self) -> Iterator[Event]:
+        """The event of each line, made when it is asked for."""
+        return filter(None, map(decode, self.lines))
 
     @property
     def extent(self) -> dict[str, FileExtent]:
         """How far each file was read."""
-        return {name: FileExtent(len(events), self.sizes[name]) for name, events in self.by_file.items()}
+        return {name: FileExtent(len(lines), self.sizes[name]) for name, lines in self.by_file.items()}
 
-    def after(self, extent: Mapping[str, FileExtent]) -> tuple[Event, ...]:
-        """Return the events behind what was read of each file before."""
-        return tuple(
-            event
-            for name, events in self.by_file.items()
-            for event in events[extent[name].num_events if name in extent else 0 :]
-        )
+    def after(self, extent: Mapping[str, FileExtent]) -> EventsRead:
+        """Return what is behind that which was read of each file before."""
+        read = (lines[extent[name].num_events if name in extent else 0 :] for name, lines in self.by_file.items())
+        return EventsRead(tuple(chain.from_iterable(read)))
 
     @property
     def is_whole(self) -> bool:
@@ -172,10 +175,10 @@ def read_events(path: Path) -> EventsRead:
     added = [_read_file(other) for other in _additions(path)]
     if not added:
         return own
-    later = sorted((event for read in added for event in read.events), key=_time_of)
-    by_file = {name: events for read in (own, *added) for name, events in read.by_file.items()}
+    later = sorted((line for read in added for line in read.lines), key=lambda line: _time_of(decode(line) or {}))
+    by_file = {name: lines for read in (own, *added) for name, lines in read.by_file.items()}
     sizes = {name: size_bytes for read in (own, *added) for name, size_bytes in read.sizes.items()}
-    return EventsRead((*own.events, *later), own.damaged + sum(read.damaged for read in added), by_file, sizes)
+    return EventsRead((*own.lines, *later), own.damaged + sum(read.damaged for read in added), by_file, sizes)
 
 
 def event_sizes(path: Path) -> dict[str, int]:
@@ -197,26 +200,23 @@ def _time_of(event: Event) -> int:
 
 
 def _read_file(path: Path) -> EventsRead:
+    lines, damaged, torn_before, size_bytes = list[bytes](), 0, False, 0
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            for line in file:
+                size_bytes += len(line)
+                event = decode(line)
+                if event is not None:  # also a whole last line without its newline: it is durable all the same
+                    if torn_before and event["type"] == REOPENED:
+                        damaged -= 1  # the end of a killed process, not damage: nothing is acted on before it is whole
+                    lines.append(line)
+                elif line.endswith(b"\n") and line != b"\n":
+                    damaged += 1
+                torn_before = event is None
     except FileNotFoundError:
-        return EventsRead(())
-    *lines, rest = data.split(b"\n")
-    events, damaged, torn_before = [], 0, False
-    for line in lines:
-        event = decode(line)
-        if event is not None:
-            if torn_before and event["type"] == REOPENED:
-                damaged -= 1  # the end of a killed process, not damage: nothing is acted on before it is whole
-            events.append(event)
-        elif line:
-            damaged += 1
-        torn_before = event is None
-    # A whole line without its newline is durable all the same.
-    last = decode(rest) if rest else None
-    if last is not None:
-        events.append(last)
-    return EventsRead(tuple(events), damaged, {path.name: tuple(events)}, {path.name: len(data)})
+        return EventsRead()
+    kept = tuple(lines)
+    return EventsRead(kept, damaged, {path.name: kept}, {path.name: size_bytes})
 
 
 def last_event(path: Path) -> Event | None:

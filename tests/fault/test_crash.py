@@ -91,7 +91,7 @@ def test_killed_in_the_middle_of_a_commit(
     # The next run settles it first, then converges.
     outcome = apply(lease, engine, path, runs_dir, 1)
     assert outcome.tables[0].status is (TableStatus.UP_TO_DATE if landed else TableStatus.DONE)
-    events = read_events(runs_dir / DEAD_RUN / EVENTS_FILE).events
+    events = tuple(read_events(runs_dir / DEAD_RUN / EVENTS_FILE).events)
     settled = [flat(dict(event)) for event in events if event["type"] == "settled"]
     assert [(event["fate"], event["version"]) for event in settled] == [
         ("landed", 1) if landed else ("not_landed", None)

@@ -101,8 +101,8 @@ def _data_files(files: Iterable[LoggedFile], names: PartitionNames) -> tuple[Dat
 _LOG = logging.getLogger(__name__)
 
 MAX_FILES = 200_000
-MAX_TABLES = 1_000
-"""Whose facts are kept. A file costs the driver about 500 bytes."""
+MAX_TABLES = 8
+"""Whose facts are kept: a worker looks at a table several times, then at the next. A file costs about 500 bytes."""
 
 
 class LogReader:

@@ -13,6 +13,7 @@ lands twice.
 from __future__ import annotations
 
 import threading
+import zlib
 from concurrent.futures import wait
 from dataclasses import dataclass, field
 
@@ -57,7 +58,8 @@ class Results:
     preparation: Preparation = Preparation()  # noqa: RUF009 (frozen)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _write_lock: threading.Lock = field(default_factory=threading.Lock)
-    _texts: dict[TableRef, tuple[TableOutcome, str]] = field(default_factory=dict)
+    _texts: dict[TableRef, tuple[TableOutcome, bytes]] = field(default_factory=dict)
+    """Compressed, to a quarter."""
     _missed: int = 0
     _ended: bool = False
     _next_write: float = 0.0
@@ -135,12 +137,12 @@ class Results:
     def _few(self) -> bool:
         return len(self.plan.tables) <= FEW_TABLES
 
-    def _text(self, table: TableOutcome) -> str:
+    def _text(self, table: TableOutcome) -> bytes:
         """A table's text, kept as long as its outcome is the same object."""
         entry = self._texts.get(table.ref)
         if entry is None or entry[0] is not table:
-            entry = self._texts[table.ref] = (table, table_to_json(table))
-        return entry[1]
+            entry = self._texts[table.ref] = (table, zlib.compress(table_to_json(table)))
+        return zlib.decompress(entry[1])
 
 
 TICK_SECONDS = 0.1

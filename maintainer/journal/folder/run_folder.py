@@ -105,8 +105,8 @@ class RunFolder:
         """
         self._write("plan.json", document, code="E650")
 
-    def write_results(self, document: Mapping[str, Any] | str) -> None:
-        """Replace ``results.json``.
+    def write_results(self, document: Mapping[str, Any] | str | Iterator[bytes]) -> None:
+        """Replace ``results.json``; that of many tables comes in pieces.
 
         Raises:
             FolderUnwritable: E651; the results of the step before still stand.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
+from itertools import islice
 from typing import Protocol
 
 from maintainer.journal.folder.run_folder import is_run_id
@@ -42,7 +43,7 @@ def recorded_rows(record: RunRecord, num_events: int | None = None) -> tuple[Led
         record: The run's folder.
         num_events: Only what the first so many events tell; None: all of them.
     """
-    events = record.events[:num_events]
+    events = islice(record.events, num_events)
     known = {number: event for number, event in enumerate(events) if isinstance(event, LedgerRows)}
     first = max((number for number, event in known.items() if event.anew), default=min(known, default=None))
     outcome = record.outcome(num_events)
@@ -68,8 +69,9 @@ def anew(record: RunRecord, waiting: Sequence[LedgerRow]) -> tuple[LedgerRow, ..
         waiting: The rows that wait in it; those of all other steps stay as they are.
     """
     settled = {event.stamp.step_id for event in record.events if isinstance(event, Settled)}
-    events = tuple(event for event in record.events if not isinstance(event, LedgerRows))
-    rows = {row.step_id: row for row in recorded_rows(replace(record, events=events))}
+    lines_of = zip(record.read.lines, record.events, strict=True)
+    read = replace(record.read, lines=tuple(line for line, event in lines_of if not isinstance(event, LedgerRows)))
+    rows = {row.step_id: row for row in recorded_rows(replace(record, read=read))}
     for row in waiting:
         # A step with turns has further rows, with a number behind its id.
         if not any(row.step_id == step_id or row.step_id.startswith(f"{step_id}#") for step_id in settled):

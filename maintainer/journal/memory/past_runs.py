@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 from maintainer.errors import MaintainerError
@@ -44,8 +45,16 @@ class RunRecord:
 
     folder: Path
     read: EventsRead
-    events: tuple[RunEvent, ...]
     is_alive: bool
+
+    @property
+    def events(self) -> Iterator[RunEvent]:
+        """Its events, each made from its line when it is asked for.
+
+        Raises:
+            EnvironmentUnfit: E641, another version wrote them.
+        """
+        return run_events(self.folder / EVENTS_FILE, self.read.events)
 
     @cached_property
     def plan(self) -> Plan:
@@ -66,7 +75,7 @@ class RunRecord:
 
     def outcome(self, num_events: int | None = None) -> RunOutcome:
         """Return the outcome of the run by its first ``num_events`` events; None: all of them."""
-        return recorded_outcome(self.plan, self.events[:num_events], self.end)
+        return recorded_outcome(self.plan, islice(self.events, num_events), self.end)
 
 
 def past_runs(runs_dir: Path, known: PastRun | None = None) -> Iterator[PastRun | tuple[Path, str]]:
@@ -122,10 +131,8 @@ def read_record(folder: Path, *, with_plan: bool = True) -> RunRecord:
     path = folder / EVENTS_FILE
     # Asked before the events are read: a run that ends in between has closed its record in what is read.
     alive = is_alive(path)
-    read = read_events(path)
-    record = RunRecord(folder, read, run_events(path, read.events), alive)
-    if with_plan:
-        _ = record.plan
+    record = RunRecord(folder, read_events(path), alive)
+    _ = record.fold, record.plan if with_plan else None
     return record
 
 

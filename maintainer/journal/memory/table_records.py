@@ -232,7 +232,7 @@ class _State:
         if taken_in is None or event_sizes(path) == {name: extent.size_bytes for name, extent in taken_in.items()}:
             return None
         run = _read(folder)
-        self._fold(events_of(path, run.read.after(taken_in)), run)
+        self._fold(events_of(path, run.read.after(taken_in).events), run)
         self.keep(run)
         return run
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from maintainer.errors.foreign_text import without_secrets
 from maintainer.model.closed_types import TextEnum
+from maintainer.model.equal_values import once
 
 
 class ReasonCode(TextEnum):
@@ -99,4 +100,4 @@ class Reason:
     origin: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", without_secrets(self.text))
+        object.__setattr__(self, "text", once(without_secrets(self.text)))

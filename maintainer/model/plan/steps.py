@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import ClassVar, Literal, get_args
 
 from maintainer.model.closed_types import TextEnum
+from maintainer.model.equal_values import once
 from maintainer.model.plan.lanes import BY_SPARK, Codec, LaneChoice
 from maintainer.model.plan.layout_tags import (
     CLUSTER_CUBE_TAG,
@@ -59,6 +60,7 @@ class Bin:
             raise ValueError("a bin holds files of one partition, spelled in one way")
         if self.files[0].lost_columns:
             raise ValueError("a bin holds files of which the log knows the partition")
+        object.__setattr__(self, "lane", once(self.lane))
 
     @property
     def partition_values(self) -> PartitionValues:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -30,17 +30,20 @@ def run_to_json(run: RunOutcome, *, indent: int | None = None) -> str:
     return json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent)
 
 
-def run_from_fragments(run: RunOutcome, tables: Iterable[str]) -> str:
-    """Write the same text as `run_to_json` from the tables' own texts, each made once by `table_to_json`."""
+def run_from_fragments(run: RunOutcome, tables: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield what `run_to_json` writes, as a file has it, from the tables' own texts that `table_to_json` makes."""
     head = {name: value for name, value in run_to_document(replace(run, tables=())).items() if name != "tables"}
     head["counts"] = _counts(run)
     # The name of the tables is the last in order, so they are added to the rest.
-    return f'{canonical_json(head)[:-1]},"tables":[{",".join(tables)}]}}'
+    yield f'{canonical_json(head)[:-1]},"tables":['.encode("utf-8", "surrogatepass")
+    for number, table in enumerate(tables):
+        yield b"," * bool(number) + table
+    yield b"]}\n"
 
 
-def table_to_json(table: TableOutcome) -> str:
-    """Return one table's outcome as it is in the text of a run."""
-    return canonical_json(table_to_document(table))
+def table_to_json(table: TableOutcome) -> bytes:
+    """Return one table's outcome as it is in the file of a run."""
+    return canonical_json(table_to_document(table)).encode("utf-8", "surrogatepass")
 
 
 def run_from_document(document: object) -> RunOutcome:

@@ -31,7 +31,7 @@ from maintainer.policy.table_names import TableMatch, absolute_path, identity, n
 from maintainer.policy.yaml.yaml_document import Document
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Source:
     document: Document
 
@@ -41,14 +41,14 @@ class _Source:
         return tags_of(self.document.data.get("tags"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TableSource(_Source):
     """A file with ``table:``. ``written`` is the name as the file has it."""
 
     ref: TableRef
     written: str
 
-    @cached_property
+    @property
     def key(self) -> str:
         """What is equal for two spellings of one table."""
         return identity(self.ref)

@@ -27,6 +27,7 @@ from yaml.events import (
     StreamStartEvent,
 )
 
+from maintainer.model.equal_values import once
 from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity, Span
 from maintainer.policy.yaml.yaml_document import (
     Document,
@@ -77,7 +78,7 @@ class Composer:
             self._events.dispose()
         if not isinstance(root, dict):
             return None
-        return Document(self.file, text, root, self._marks, frozenset(self._unreadable))
+        return Document(self.file, text, root, self._marks, once(frozenset(self._unreadable)))
 
     def _root(self) -> object:
         """Compose the first document, and refuse a second one."""

@@ -139,7 +139,7 @@ Path: TypeAlias = "tuple[str | int, ...]"
 """Where a value is in ``Document.data``: keys and list positions from the top; ``()`` is the whole document."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Document:
     r"""One file: text, data, and the spans of its keys and values.
 

@@ -175,7 +175,7 @@ def test_what_a_run_left_open_while_this_one_went_on_is_settled_first(tmp_path: 
     lake.at("write", another_run_ends_without_an_answer, table="a")
     start(lake, runs, FIRST, plan)
     assert dead[0].tables[0].steps[0].status.value == "unknown"
-    events = read_events(runs / FIRST / EVENTS_FILE).events
+    events = tuple(read_events(runs / FIRST / EVENTS_FILE).events)
     settled = [event["fate"] for event in events if event["type"] == "settled_earlier"]
     assert settled == ["landed"]
     dead_run = [event["type"] for event in read_events(runs / SECOND / EVENTS_FILE).events]

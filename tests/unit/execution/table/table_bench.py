@@ -67,7 +67,7 @@ class Bench:
         return remembered(self.runs_dir).record_of(observed.table_id, observed.location, self.places)
 
     def recorded(self, kind: str) -> list[Any]:
-        events = read_events(self.journal.folder.path / EVENTS_FILE).events
+        events = tuple(read_events(self.journal.folder.path / EVENTS_FILE).events)
         return [flat(dict(event)) for event in events if event["type"] == kind]
 
 

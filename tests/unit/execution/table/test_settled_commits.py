@@ -48,7 +48,7 @@ def test_an_unknown_fate_stops_the_table_and_the_next_run_settles_it_as_landed(b
     assert bench.verifier.asked[-1] == ("pair", "t", 2)
     assert [(e["fate"], e["version"]) for e in bench.recorded("settled_earlier")] == [("landed", 2)]
     # Both runs say the same of the one check: how long it took is not how long it took to write that down.
-    earlier = read_events(first / EVENTS_FILE).events
+    earlier = tuple(read_events(first / EVENTS_FILE).events)
     (took,) = (event["duration_seconds"] for event in earlier if event["type"] == "verified")
     assert [event["duration_seconds"] for event in bench.recorded("verified")] == [took]
     assert unfinished(bench.runs_dir) == ()
@@ -92,7 +92,7 @@ def test_an_open_commit_of_the_original_is_looked_for_in_a_copy_and_stays_open(b
     assert ("landed as version 2" in note) is (copied == "after")
     assert bench.record(plan_of(copy)).unproven_versions == (() if copied == "after" else (2,))
     # The table that it happened to answers for itself, and the run's record tells of no other.
-    first = read_events(bench.runs_dir / "20261121T220001Z-0000" / EVENTS_FILE).events
+    first = tuple(read_events(bench.runs_dir / "20261121T220001Z-0000" / EVENTS_FILE).events)
     assert {event.get("location") for event in first} == {None, table.location}
     assert [intent.table for intent in unfinished(bench.runs_dir)] == ["t"]
     bench.run(plan_of(table))
@@ -109,7 +109,7 @@ def test_what_a_rewrite_that_did_not_land_may_have_left_is_told_when_it_is_settl
     bench.lake.at("commit", lost, times=1)
     bench.run(plan_of(table, compact(table)))
     bench.run(plan_of(table))
-    first = read_events(bench.runs_dir / "20261121T220001Z-0000" / EVENTS_FILE).events
+    first = tuple(read_events(bench.runs_dir / "20261121T220001Z-0000" / EVENTS_FILE).events)
     (settled,) = [flat(dict(event)) for event in first if event["type"] == "settled"]
     assert (settled["fate"], settled["version"]) == ("not_landed", None)
     assert "begin with part-20261121T220001Z-0000-" in settled["detail"]
@@ -131,7 +131,7 @@ def test_an_open_commit_is_settled_where_its_table_was_moved_to(bench: Bench, st
     ended = ("landed", 2) if station == "landed" else ("not_landed", None)
     assert [(e["fate"], e["version"]) for e in bench.recorded("settled_earlier")] == [ended]
     assert unfinished(bench.runs_dir) == ()
-    first = read_events(bench.runs_dir / "20261121T220001Z-0000" / EVENTS_FILE).events
+    first = tuple(read_events(bench.runs_dir / "20261121T220001Z-0000" / EVENTS_FILE).events)
     (settled,) = [flat(dict(event)) for event in first if event["type"] == "settled"]
     assert (settled["fate"], settled["version"]) == ended
     assert f"now at {moved.location}" in settled["detail"]

@@ -93,7 +93,7 @@ def test_an_intent_is_on_the_store_when_it_is_written(machines: tuple[Machine, M
     journal = first.begin()
     intend(journal, FACTS)
     second.mirror.fetch(now_ms())
-    events = read_events(second.mirror.runs_dir / journal.run_id / EVENTS_FILE).events
+    events = tuple(read_events(second.mirror.runs_dir / journal.run_id / EVENTS_FILE).events)
     assert [event["type"] for event in events] == ["record_opened", "intent"]
     first.end(journal)
 
@@ -241,7 +241,7 @@ def test_a_store_that_goes_away_loses_nothing(storage: ObjectStorage, tmp_path: 
     after.end(after.begin())
     elsewhere = Machine(storage, tmp_path / "b")
     elsewhere.mirror.fetch(now_ms(), everything=True)
-    events = read_events(elsewhere.mirror.runs_dir / journal.run_id / EVENTS_FILE).events
+    events = tuple(read_events(elsewhere.mirror.runs_dir / journal.run_id / EVENTS_FILE).events)
     assert [event["type"] for event in events][-4:] == ["result", "quarantined", "intent", "run_finished"]
     assert record_at(elsewhere).quarantined == "seen while the store was away"
 
