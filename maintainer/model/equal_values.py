@@ -20,8 +20,14 @@ _read = lru_cache(maxsize=MAX_VALUES)(json.loads)
 
 
 def once(value: T) -> T:
-    """Return the first value that was equal to this one; both are frozen, down to the last part."""
-    first: T = _first(value)
+    """Return the first value that was equal to this one; both are frozen, down to the last part.
+
+    One with a part that has no hash is returned as it is. So are arguments of expectations, in which 1 and true differ.
+    """
+    try:
+        first: T = _first(value)
+    except TypeError:
+        return value
     return first
 
 

@@ -259,9 +259,8 @@ class ZOrderStep(CurveStep):
     @property
     def file_tags(self) -> tuple[tuple[str, str], ...]:
         """The columns of the order. Files of a turn have tags of their own: only together are they in order."""
-        if self.turn is not None:
-            return ((PACKED_TAG, str(self.max_file_size_bytes)),)
-        return ((PACKED_TAG, str(self.max_file_size_bytes)), (ZORDER_TAG, zorder_tag_value(self.columns)))
+        packed = (PACKED_TAG, str(self.max_file_size_bytes))
+        return (packed,) if self.turn is not None else (packed, (ZORDER_TAG, zorder_tag_value(self.columns)))
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -316,7 +316,7 @@ class Expectation:
         required=True,
     )
     """Name of the expectation."""
-    arguments: Mapping[str, object] = field(default_factory=dict, hash=False)
+    arguments: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ class Composer:
             self._events.dispose()
         if not isinstance(root, dict):
             return None
-        return Document(self.file, text, root, self._marks, once(frozenset(self._unreadable)))
+        return Document(self.file, text, root, once(self._marks.tobytes()), once(frozenset(self._unreadable)))
 
     def _root(self) -> object:
         """Compose the first document, and refuse a second one."""

@@ -6,7 +6,6 @@ Plain (unquoted) scalars are read as YAML 1.2 core does; what two readers would 
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -149,7 +148,7 @@ class Document:
     while reading (a duplicate key, an alias, `010`): each has a diagnostic and is left out of ``data``, so that
     later checks neither see it nor call it missing.
 
-    ``marks`` holds four numbers (line, column, end line, end column; all from 0) for each key and each value
+    ``marks`` holds four numbers (line, column, end line, end column; all from 0) for each key and each value, as bytes,
     in the order of the file. Paths are derived from it when somebody asks, and kept only for the document that was
     asked last: they take ten times the room of the file, and a project may have ten thousand files.
     """
@@ -157,7 +156,7 @@ class Document:
     file: str
     text: str = field(repr=False)
     data: dict[str, Any]
-    marks: array[int] = field(repr=False, compare=False)
+    marks: bytes = field(repr=False, compare=False)
     unreadable: frozenset[Path] = frozenset()
 
     def without_text(self) -> Document:
@@ -178,7 +177,7 @@ class Document:
             return last[1]
         keys: dict[Path, Span] = {}
         values: dict[Path, Span] = {}
-        _place((), self.data, iter(self.marks), keys, values)
+        _place((), self.data, iter(memoryview(self.marks).cast("I")), keys, values)
         # One assignment: a reader in another thread sees the old pair or the new one.
         _last_asked["document"] = (self, (keys, values))
         return keys, values
