@@ -89,9 +89,7 @@ class CommandTableEngine:
         self.meter = StepMeter()
         self.reader = CommandTableReader(session)
         self.versions = CommandVersionReader(session)
-        self.writer = CommandTableWriter(
-            session, self.reader, between_commit_and_proof=between_commit_and_proof, meter=self.meter
-        )
+        self.writer = CommandTableWriter(session, self.reader, self.meter, between_commit_and_proof)
 
     def begin_table(self) -> None:
         """See ``TableEngine``: an interrupt reaches only what runs at that moment."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from maintainer.delta.commands.command_facts import CommandTableReader, deletes_nothing
 from maintainer.delta.commands.command_selection import (
@@ -71,24 +71,17 @@ from maintainer.model.table.storage_facts import MarkedFile
 from maintainer.model.table.table_facts import PartitionValues, TableFacts
 
 
+@dataclass
 class CommandTableWriter:
     """Implements ``TableWriter`` with commands.
 
-    ``between_commit_and_proof`` plants faults in tests and is None otherwise.
+    ``_between`` is called between commit and proof: it plants faults in tests, and is None otherwise.
     """
 
-    def __init__(
-        self,
-        session: CommandSession,
-        reader: CommandTableReader,
-        *,
-        between_commit_and_proof: Callable[[int], None] | None = None,
-        meter: StepMeter | None = None,
-    ) -> None:
-        self._meter = meter or StepMeter()
-        self._session = session
-        self._reader = reader
-        self._between = between_commit_and_proof
+    _session: CommandSession
+    _reader: CommandTableReader
+    _meter: StepMeter
+    _between: Callable[[int], None] | None
 
     def rewrite(
         self,

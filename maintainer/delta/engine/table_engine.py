@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from maintainer.delta.engine.table_reader import DeltaTableReader
@@ -58,35 +58,33 @@ if TYPE_CHECKING:
 FaultHook = Callable[[TableStorage, list[WrittenFile]], None]
 
 
-class DeltaTableWriter:
-    """Implements ``TableWriter`` on a Spark session.
+@dataclass(frozen=True, slots=True)
+class SharedByWorkers:
+    """What all workers of an engine have together.
 
-    ``between_write_and_proof`` plants faults in tests and is None otherwise. ``last_timings`` says where the
-    last rewrite's time went. ``executors`` write bins, too; None where this process writes them all.
+    ``between_write_and_proof`` plants faults in tests and is None otherwise. ``executors`` write bins outside Spark;
+    None where this process writes them all. ``references`` and ``planned_logs`` are what was read for plans.
     """
 
+    between_write_and_proof: FaultHook | None = None
     executors: Executors | None = None
+    references: References = field(default_factory=References)
+    planned_logs: PlannedLogs = field(default_factory=PlannedLogs)
 
-    def __init__(
-        self,
-        jvm: DeltaJvm,
-        group: str,
-        reader: DeltaTableReader,
-        live_files: LiveFilesReader,
-        *,
-        between_write_and_proof: FaultHook | None = None,
-        stop: threading.Event | None = None,
-        meter: StepMeter | None = None,
-    ) -> None:
-        self._jvm = jvm
-        self._meter = meter or StepMeter()
-        self._live_files = live_files
-        self._stop = stop or threading.Event()
-        self._group = group
-        self._reader = reader
-        self.clock = now_ms
-        self._between = between_write_and_proof
-        self.last_timings = RewriteTimings()
+
+@dataclass
+class DeltaTableWriter:
+    """Implements ``TableWriter`` on a Spark session. ``last_timings`` says where the last rewrite's time went."""
+
+    _jvm: DeltaJvm
+    _group: str
+    _reader: DeltaTableReader
+    _live_files: LiveFilesReader
+    _shared: SharedByWorkers
+    _stop: threading.Event
+    _meter: StepMeter
+    clock: Callable[[], int] = now_ms
+    last_timings: RewriteTimings = field(default_factory=RewriteTimings)
 
     def rewrite(
         self,
@@ -102,11 +100,11 @@ class DeltaTableWriter:
         if self._jvm.is_started:  # else once it is: nothing waits for it yet
             refuse_unsafe_store(self._jvm, facts)
         prefix = prefix_of_attempt(stamp)
+        between, executors = self._shared.between_write_and_proof, self._shared.executors
         job = RewriteJob(
-            self._jvm, facts, step, batch, self._group, self._live_files, self._between, prefix, stop=self._stop,
-            meter=self._meter,
+            self._jvm, facts, step, batch, self._group, self._live_files, between, prefix, stop=self._stop,
+            meter=self._meter, spread=None if executors is None else SpreadBins(executors),
         )  # fmt: skip
-        job.spread = None if self.executors is None else SpreadBins(self.executors)
         self.last_timings = job.timings
         with job.opened():
             self._meter.begin(Phase.READING, batch.size_bytes)
@@ -217,28 +215,17 @@ class DeltaTableEngine:
     """Implements ``TableEngine``: one worker's session."""
 
     def __init__(
-        self,
-        jvm: DeltaJvm,
-        group: str,
-        *,
-        between_write_and_proof: FaultHook | None = None,
-        references: References | None = None,
-        planned_logs: PlannedLogs | None = None,
-        stop: threading.Event | None = None,
-        executors: Executors | None = None,
+        self, jvm: DeltaJvm, group: str, shared: SharedByWorkers | None = None, stop: threading.Event | None = None
     ) -> None:
+        shared = shared or SharedByWorkers()
         self.jvm = jvm
         self.meter = StepMeter()
         self._stop = stop or threading.Event()
         # One for all three: what the writer read of a version is what its checks and the next batch look at.
         live_files = LiveFilesReader(jvm)
-        self.reader = DeltaTableReader(jvm, references, live_files, planned_logs)
+        self.reader = DeltaTableReader(jvm, live_files, shared.references, shared.planned_logs)
         self.versions = DeltaVersionReader(jvm, live_files, self.meter)
-        self.writer = DeltaTableWriter(
-            jvm, group, self.reader, live_files, between_write_and_proof=between_write_and_proof,
-            stop=self._stop, meter=self.meter,
-        )  # fmt: skip
-        self.writer.executors = executors
+        self.writer = DeltaTableWriter(jvm, group, self.reader, live_files, shared, self._stop, self.meter)
 
     def begin_table(self) -> None:
         """See ``TableEngine``."""
@@ -248,7 +235,7 @@ class DeltaTableEngine:
 class DeltaEngine:
     """Implements ``Engine`` on a session lease. ``single_writer``: nobody else writes to these tables during a run.
 
-    ``executors`` write bins outside Spark; None leaves them to this process.
+    See ``SharedByWorkers`` for the other two.
     """
 
     deletes = True
@@ -263,11 +250,8 @@ class DeltaEngine:
         executors: Executors | None = None,
     ) -> None:
         self._lease = lease
-        self._executors = executors
         self._single_writer = single_writer
-        self._between = between_write_and_proof
-        self._references = References()
-        self._planned_logs = PlannedLogs()
+        self._shared = SharedByWorkers(between_write_and_proof, executors)
         self._stops: dict[str, threading.Event] = {}
         self._is_tested = False
 
@@ -279,10 +263,7 @@ class DeltaEngine:
         jvm.enter_thread(name, f"maintainer worker {name}")
         stop = self._stops[name] = threading.Event()
         try:
-            yield DeltaTableEngine(
-                jvm, name, between_write_and_proof=self._between, references=self._references,
-                planned_logs=self._planned_logs, stop=stop, executors=self._executors,
-            )  # fmt: skip
+            yield DeltaTableEngine(jvm, name, self._shared, stop)
         finally:
             jvm.leave_thread()
 

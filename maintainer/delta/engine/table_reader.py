@@ -36,16 +36,12 @@ class DeltaTableReader(LogQuestions):
     """Implements ``TableReader`` on a Spark session."""
 
     def __init__(
-        self,
-        jvm: DeltaJvm,
-        references: References | None = None,
-        live_files: LiveFilesReader | None = None,
-        planned_logs: PlannedLogs | None = None,
+        self, jvm: DeltaJvm, live_files: LiveFilesReader, references: References, planned_logs: PlannedLogs
     ) -> None:
         self._jvm = jvm
-        self._live_files = live_files or LiveFilesReader(jvm)
-        self.references = references or References()
-        self.planned_logs = planned_logs or PlannedLogs()
+        self._live_files = live_files
+        self.references = references
+        self.planned_logs = planned_logs
         self._replayed: tuple[str, LogReplay] | None = None
         self._last_read: tuple[TableRef, TableStorage] | None = None
         self._log_reader = LogReader()

@@ -85,20 +85,16 @@ class LiveFilesReader:
     def of_version(
         self, facts: TableFacts, version: int, keys: Collection[FileKey] | None = None, *, looks: bool = True
     ) -> LiveFiles:
-        """The live files of a version; see ``of_table``. Without ``looks`` what is kept counts as it is."""
-        known = None if looks else self._known.kept((facts.location, facts.table_id, version))
-        return self.of_table(facts.location, facts.table_id, version, keys) if known is None else known.read
-
-    def of_table(
-        self, location: str, table_id: str, version: int, keys: Collection[FileKey] | None = None
-    ) -> LiveFiles:
-        """All live files of a version of the table at a percent-encoded URI; of very many those of ``keys``.
+        """All live files of a version; of very many those of ``keys``. Without ``looks`` what is kept counts as it is.
 
         Where the log's files do not make it up, or the table's id was another one then, Spark reads it.
 
         Raises:
             Exception: What Delta raises: the version cannot be read.
         """
+        location, table_id = facts.location, facts.table_id
+        if not looks and (known := self._known.kept((location, table_id, version))) is not None:
+            return known.read
         storage, wanted = self.storage(location), None if keys is None else frozenset(keys)
         return (
             self._unchanged(storage, (location, table_id, version))
