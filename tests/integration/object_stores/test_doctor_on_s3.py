@@ -32,7 +32,7 @@ def test_a_store_that_is_well_keeps_its_condition(server: S3Server, tmp_path: Pa
     code, checks = of_store(project)
     assert (code, {name: check["status"] for name, check in checks.items()}) == (
         0,
-        {f"table {uri('looked-at')}": "ok", "table s3a://lake/looked-at/ledger": "ok", "commits lake": "ok"},
+        {f"table {uri('looked-at')}": "ok", "table s3://lake/looked-at/ledger": "ok", "commits lake": "ok"},
     )
     assert server.faults.num_requests("DELETE", "", ".maintainer-probe-") == 1
     assert project.table("looked-at").version() == 1

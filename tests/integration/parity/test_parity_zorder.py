@@ -45,6 +45,7 @@ def hundred_rows(num_files: int) -> Callable[[Path], None]:
 
 
 NESTED: list[Row] = [{"a": 1, "b": {"c": 1, "d": 2}, "flat.a": 3}]
+OTHER_NESTED: list[Row] = [{"a": 2, "b": {"c": 2, "d": 3}, "flat.a": 4}]
 TEXT = pa.schema({"k": pa.string(), "v": pa.int64()})
 NULLS: list[Row] = [{"k": "a", "v": 1}, {"k": "b", "v": 2}, {"k": None, "v": 3}]
 
@@ -55,8 +56,8 @@ CASES = {
     "c2": Case(
         table_of(NESTED, NESTED, properties={"delta.dataSkippingNumIndexedCols": "1"}), zorder("a", "b.c", "b.d")
     ),
-    "c3_nested": Case(table_of(NESTED, NESTED), zorder("a", "b.c")),
-    "c3_dotted": Case(table_of(NESTED, NESTED), zorder("`flat.a`")),
+    "c3_nested": Case(table_of(NESTED, OTHER_NESTED), zorder("a", "b.c")),
+    "c3_dotted": Case(table_of(NESTED, OTHER_NESTED), zorder("`flat.a`")),
     "c4": Case(ten_partitions, zorder("col1", "col2")),
     "c4_where": Case(ten_partitions, zorder("col1", "col2", more=', where: "p = 2"')),
     "c6_one_byte": Case(five_by_two, zorder("id", more=", batchSize: 1")),
