@@ -85,7 +85,7 @@ def _guards(asked: argparse.Namespace) -> int:
         else f"{len(chosen)} of {len(every)} guards were taken out, and each was missed by its tests"
     )
     if not wrong and chosen == list(every):
-        GUARDS_PAGE.write_text(guards_page(every, ROOT), encoding="utf-8")
+        GUARDS_PAGE.write_text(guards_page(every), encoding="utf-8")
         say(f"written: {GUARDS_PAGE.relative_to(ROOT)}")
     return 1 if wrong else 0
 
