@@ -31,7 +31,7 @@ from maintainer.model.table.table_facts import TableRef
 from tests.support.policies.projects import write_project
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
-from tests.unit.report.html.page_outline import check_is_safe
+from tests.unit.report.html.page_outline import check_is_safe, said
 
 
 @pytest.fixture
@@ -163,6 +163,15 @@ def test_where_nothing_ran_the_tables_are_shown_and_what_a_run_would_do(
     assert "lake/small due 5 (100%)" in text
     assert "lake/fine ok " in text
     assert "E643" not in text
+
+
+def test_a_page_of_no_tables_says_so_and_has_no_link_to_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = write_project(tmp_path / "p", {"maintainer.yml": "version: 1\n"})
+    assert run(["--project", str(root), "report"]) == 0
+    page = Path(capsys.readouterr().out.strip()).read_text(encoding="utf-8")
+    assert "No policy names a table" in said(page)
 
 
 def test_where_only_verify_ran_the_page_says_what_it_found(fresh: Path, capsys: pytest.CaptureFixture[str]) -> None:

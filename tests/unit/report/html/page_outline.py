@@ -76,6 +76,8 @@ def check_is_safe(page: str) -> Outline:
     names = {name for name, _ in page_outline.attributes}
     assert not {name for name in names if name.startswith("on")} | ({"style", "src", "srcset"} & names)
     targets = [value or "" for name, value in page_outline.attributes if name == "href"]
+    places = {value for name, value in page_outline.attributes if name == "id"}
+    assert {target[1:] for target in targets if target.startswith("#")} <= places
     # Places on the page itself, and reports of single runs beside it: nothing with a scheme or a host.
     assert all(re.fullmatch(r"#.*|(?!/)[\w.%/~-]+/report\.html", target) for target in targets)
     policy = next(
