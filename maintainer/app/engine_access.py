@@ -22,7 +22,7 @@ from maintainer.engine.protocols import (
     TableReader,
     worker_name,
 )
-from maintainer.engine.session_options import SessionOptions
+from maintainer.engine.session_options import SILENT, SessionOptions, StageListener
 from maintainer.errors import MaintainerError, NotSupportedYet
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore
 from maintainer.model.run.store_requests import StoreRequests
@@ -93,6 +93,8 @@ class OpenedEngine:
     hadoop_requests: Callable[[Collection[str]], StoreRequests | None] = lambda addresses: None
     """What Hadoop's client asked of the stores of these addresses since this was last called; None where it does not
     tell: in a session that others use, on a cluster, of a store that is not S3. It may hang with the JVM."""
+    stages: StageListener = SILENT
+    """Hears what a command waits for."""
     session_setting: Callable[[str], str | None] = lambda key: None
     """A setting of the session that was borrowed or started, None where it is not set; not one of our workers'."""
 
@@ -196,6 +198,7 @@ def _open_connect(options: EngineOptions) -> Iterator[OpenedEngine]:
             lambda: _not_over_connect("`maintainer verify` reads single files of a version"),
             partial(_reader, engine, "history"),
             lambda: _not_over_connect("`maintainer inventory` looks through folders"),
+            stages=options.stages,
             session_setting=lambda key: connected.spark.conf.get(key, None),
         )
 
@@ -251,5 +254,6 @@ def _open_classic(options: EngineOptions) -> Iterator[OpenedEngine]:
             kill=lease.kill,
             hadoop_requests=HadoopRequests(lease, own_session).since_last,
             signs_of_life=partial(signs_of_life, setting=lease.setting, environ=os.environ),
+            stages=options.stages,
             session_setting=lease.setting,
         )

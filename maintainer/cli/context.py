@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from maintainer.cli.stage_lines import end_first_stage
 from maintainer.errors import ExitCode, MaintainerError
 from maintainer.errors.foreign_text import visible_json
 from maintainer.report.style import Role, Style, color_wanted
@@ -151,6 +152,8 @@ def open_project(context: CliContext, only: str | None = None) -> Project:
         for block in render_full(report, ProjectSources(loaded.root), Style(context.color_stderr)):
             click.echo(block, err=True)
         raise
+    finally:
+        end_first_stage()
     if project.loaded.has_no_table_yet and context.verbosity >= 0:
         note(
             "No tables yet: `roots` in maintainer.yml is empty. Write there where your tables lie, such as "

@@ -206,7 +206,7 @@ class LazyGroup(click.Group):
         if args and not ctx.resilient_parsing:  # completion asks for commands, too
             ctx.obj = context_of(ctx)
             quiet = ctx.obj.verbosity < 0 or not {"-q", "--quiet"}.isdisjoint(args)
-            say_first_stage(args[0], args[1:], quiet=quiet, color=ctx.obj.color_stderr)
+            say_first_stage(ctx, args, quiet=quiet, color=ctx.obj.color_stderr)
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:

@@ -2,7 +2,8 @@
 
 On a terminal each stage is a line when it begins, and a wait of which nothing else can be said (starting Spark) counts
 its seconds. Elsewhere such a wait is a line, and of the other stages only those that last are said. ``main`` prints the
-very first line before it imports the command, with what this module imports: nothing heavy.
+very first line before it imports the command, with what this module imports: nothing heavy. That stage ends when the
+policies are read.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TextIO
+
+import click
 
 from maintainer.engine.session_options import StageListener
 from maintainer.errors.foreign_text import printable
@@ -28,6 +31,9 @@ FIRST_STAGES = {
     "demo": "preparing the demo",
 }
 """Commands that may start Spark or read many tables, and what they do first."""
+
+_READ_POLICIES = frozenset({"explain", "history", "leases", "list", "report", "stop", "validate"})
+"""Commands that are quick as a rule: of these only a first stage that lasts is said."""
 
 _ASKS_FOR_HELP = frozenset({"-h", "--help"})
 
@@ -104,6 +110,23 @@ class StageLines(StageListener):
             if ticks:
                 self._write(self._ticking(stage, time.monotonic() - started).rstrip("\r") + "\n")
 
+    @contextmanager
+    def lasting(self, stage: str) -> Iterator[None]:
+        """Print how long the block lasts, as ``lasts``; nothing of a short one."""
+        started, ended = time.monotonic(), threading.Event()
+
+        def follow() -> None:
+            while not ended.wait(self._tick_seconds):
+                self.lasts(stage, time.monotonic() - started)
+
+        thread = threading.Thread(target=follow, name="maintainer-stage", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
     def lasts(self, stage: str, seconds: float) -> None:
         """Print how long it has been, as ``counted``: of parts side by side one at a time, and none beside a wait."""
         now, first = time.monotonic(), FIRST_WORD_SECONDS[is_terminal(self._stream)]
@@ -154,8 +177,29 @@ class StageLines(StageListener):
             self._quiet = True  # a closed stream: what is waited for goes on
 
 
-def say_first_stage(command: str, arguments: Sequence[str], *, quiet: bool, color: bool) -> None:
-    """Print the first stage of a command that will take a while, before anything else of it is loaded."""
+_FIRST_STAGE = "maintainer.first_stage"
+
+
+def say_first_stage(context: click.Context, arguments: Sequence[str], *, quiet: bool, color: bool) -> None:
+    """Print the first stage of a command that will take a while, before anything else of it is loaded.
+
+    It lasts until ``end_first_stage``, or until the command ends.
+    """
+    command, *rest = arguments
     stage = FIRST_STAGES.get(command)
-    if stage is not None and not _ASKS_FOR_HELP.intersection(arguments) and os.environ.get("TERM") != "dumb":
-        StageLines(sys.stderr, Style(color), quiet=quiet).began(stage)
+    if _ASKS_FOR_HELP.intersection(rest) or os.environ.get("TERM") == "dumb":
+        return
+    lines = StageLines(sys.stderr, Style(color), quiet=quiet)
+    if stage is not None:
+        lines.began(stage)
+    if stage == _READING or command in _READ_POLICIES:
+        context.meta[_FIRST_STAGE] = first = context.with_resource(ExitStack())
+        first.enter_context(lines.lasting(_READING))
+
+
+def end_first_stage() -> None:
+    """End the first stage of the running command, if it has not ended yet."""
+    context = click.get_current_context(silent=True)
+    first = None if context is None else context.meta.get(_FIRST_STAGE)
+    if isinstance(first, ExitStack):
+        first.close()

@@ -20,6 +20,11 @@ class StageListener:
         self.began(stage)
         yield
 
+    @contextmanager
+    def lasting(self, stage: str) -> Iterator[None]:
+        """Hear of the block only once it has gone on for long, and then how long it lasts."""
+        yield
+
     def lasts(self, stage: str, seconds: float) -> None:
         """Hear, several times a second, for how long a part of a stage goes on: ``reading sales.orders``."""
 

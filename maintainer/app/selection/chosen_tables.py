@@ -275,10 +275,11 @@ def tables_out_of_reach(
     if not ends or not refs or len(signs) < len(refs):
         return signs
     lost = {}
-    for name in sorted(refs):
-        if (error := signs[name].error()) is None:
-            return signs
-        lost[name] = error
+    with opened.stages.lasting("looking whether the tables can be reached"):
+        for name in sorted(refs):
+            if (error := signs[name].error()) is None:
+                return signs
+            lost[name] = error
     first, *others = lost
     error = lost[first]
     error.where = first + (f" and {count_of(len(others), 'more table')}" if others else "")

@@ -80,7 +80,8 @@ def search_tables(project: Project, engine: EngineOptions | OpenedEngine) -> Pro
                 finder = opened.enter_context(engine.finder())
             except MaintainerError as error:  # over Spark Connect nothing can be listed
                 unfit = error
-        return _with_search(project, _Search(project, finder, unfit).result())
+        with engine.stages.lasting("looking for tables"):
+            return _with_search(project, _Search(project, finder, unfit).result())
 
 
 def declared_places(project: Project) -> tuple[TableRef, ...]:

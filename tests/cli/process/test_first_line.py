@@ -6,11 +6,16 @@ import json
 import os
 import re
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from maintainer.cli.main import COMMANDS
+from maintainer.app.project_folders import Project
+from maintainer.cli.inspect import policy_commands
+from maintainer.cli.main import COMMANDS, run
 from maintainer.cli.stage_lines import FIRST_STAGES
 from tests.support.policies.projects import write_project
 from tests.support.pseudo_terminal import MAINTAINER, on_terminal, terminal_environment
@@ -28,6 +33,8 @@ class Gate:
 
 sys.meta_path.insert(0, Gate())
 from maintainer.cli.main import run
+from maintainer.cli.stage_lines import FIRST_WORD_SECONDS
+FIRST_WORD_SECONDS[True] = 0.5
 sys.exit(run(sys.argv[3:]))
 """
 
@@ -44,9 +51,27 @@ def test_the_first_line_comes_before_the_command_is_loaded(tmp_path: Path) -> No
     with on_terminal([*program, "--project", str(tmp_path), "plan", "-s", "x.y"], environment=PLAIN) as terminal:
         terminal.wait_for("reading the policies ...\r\n")
         assert terminal.text == "reading the policies ...\r\n"
+        terminal.wait_for("still reading the policies, 1s\r\n")
         gate.write_text("go on")
         assert terminal.read_to_end() == 2
         assert "E623" in terminal.text
+
+
+def test_the_first_stage_lasts_until_the_policies_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_project(tmp_path, {"policies/a.yml": "table: lake/a\n"})
+    threads: dict[str, bool] = {}
+
+    def noted(call: Callable[..., Any], name: str) -> Callable[..., Any]:
+        def noting(*given: object) -> object:
+            threads[name] = any(thread.name == "maintainer-stage" for thread in threading.enumerate())
+            return call(*given)
+
+        return noting
+
+    monkeypatch.setattr(Project, "load", noted(Project.load, "load"))
+    monkeypatch.setattr(policy_commands, "search_tables", noted(policy_commands.search_tables, "search"))
+    assert run(["--project", str(tmp_path), "list"]) == 0
+    assert threads == {"load": True, "search": False}
 
 
 def test_java_is_named_before_it_is_waited_for_and_its_seconds_are_counted(tmp_path: Path) -> None:

@@ -150,6 +150,24 @@ def test_a_stage_that_takes_long_is_said_in_time_and_less_often_the_longer_it_ta
     assert "reading b" not in stream.getvalue()
 
 
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_of_a_block_only_that_it_lasts_is_said(monkeypatch: pytest.MonkeyPatch, is_terminal: bool) -> None:
+    monkeypatch.setitem(stage_lines.FIRST_WORD_SECONDS, is_terminal, 0.05)
+    stream = Screen(wanted=1) if is_terminal else io.StringIO()
+    lines = StageLines(stream, PLAIN, quiet=False, tick_seconds=0.01)
+    with lines.lasting("looking for tables"):
+        deadline = time.monotonic() + 20
+        while not stream.getvalue():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    said = stream.getvalue()
+    assert said.startswith("still looking for tables, ")
+    with lines.lasting("a short one"), pytest.raises(RuntimeError), lines.lasting("a failure"):
+        raise RuntimeError("its thread ends, too")
+    assert stream.getvalue() == said
+    assert all(thread.name != "maintainer-stage" for thread in threading.enumerate())
+
+
 def test_a_stage_that_is_over_is_said_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds, stream = 0.0, Screen()
     monkeypatch.setattr(time, "monotonic", lambda: seconds)
