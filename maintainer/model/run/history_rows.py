@@ -79,8 +79,8 @@ class StatusRow:
     UTC, None for never. ``last_optimize_at_ms`` and ``last_vacuum_at_ms`` are when files were last rewritten, and
     taken away. ``last_proof`` is as ``HistoryRow.proof``, and ``last_proof_at_ms`` when one last passed; ``next`` is a
     sentence or a command.
-    ``others_...`` say the same of other tools, as far as the commits from version ``commits_seen_from`` on tell, and
-    ``maintained_twice`` what they did lately or do by a property of the table.
+    ``others_...`` say the same of other tools, as far as the commits from version ``commits_seen_from`` on tell (None:
+    no commit was read), and ``maintained_twice`` what they did lately or do by a property of the table.
     ``auto_compact`` is whether writers compact by themselves, and ``auto_compact_source`` who says so: ``session``, a
     table property by its name, ``default``; or, where ``auto_compact`` is None, why nobody can say. ``files_read`` (by
     an average sample query), ``overlap_depth`` and ``unindexed_ratio`` describe an incremental Z-order's layout
@@ -115,7 +115,7 @@ class StatusRow:
     others_optimized_by: str | None = None
     others_vacuumed_at_ms: int | None = None
     others_vacuumed_by: str | None = None
-    commits_seen_from: int | None = 0
+    commits_seen_from: int | None = None
     maintained_twice: str | None = None
 
     @property
@@ -125,7 +125,7 @@ class StatusRow:
 
     @property
     def optimized_at_ms(self) -> int | None:
-        """When anybody last rewrote files; None for never, 0 where older commits than those seen may tell."""
+        """When anybody last rewrote files; None for never, 0 where that is not known: other commits may tell."""
         return self._newest(self.last_optimize_at_ms, self.others_optimized_at_ms)
 
     @property

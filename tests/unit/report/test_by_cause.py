@@ -152,9 +152,10 @@ def test_a_status_says_one_cause_once_and_counts_each_table() -> None:
 def test_three_hundred_healthy_tables_are_one_line_of_status_and_those_with_work_are_named() -> None:
     day, now = 86_400_000, 40 * 86_400_000
     rows = [
-        StatusRow(f"lake/t{n}", "ok", n, 10 + n, n * MIB, 1, now - (n % 3 + 2) * day, next="nothing to do")
+        StatusRow(f"lake/t{n}", "ok", n, 10 + n, n * MIB, 1, now - (n % 3 + 2) * day, next="nothing to do",
+                  commits_seen_from=0)
         for n in range(300)
-    ]
+    ]  # fmt: skip
     due = [StatusRow(f"lake/d{n}", "due", n, n, MIB, 1, next=f"compact {9 + n} files") for n in range(4)]
     _, *lines, totals = render_status([*rows, *due], now).splitlines()
     assert lines[0].split()[:3] == ["4", "tables", "due"]

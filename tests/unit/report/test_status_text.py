@@ -86,6 +86,7 @@ STATUS = [
         next="maintainer apply",
         auto_compact=False,
         auto_compact_source="session",
+        commits_seen_from=0,
     ),
     StatusRow("sales.日本", "unmanaged"),
 ]
@@ -223,7 +224,7 @@ def test_status_as_text() -> None:
         "    maintainer apply; the last optimize ended failed",
         "sales.orders  ok             -  8,577   3 GiB  today 21:00      6d ago    proven",
         "    tomorrow 22:00; <1% of the rows are deleted; auto compaction on (table)",
-        "sales.日本    unmanaged      -      -       -  never            never     -",
+        "sales.日本    unmanaged      -      -       -  -                -         -",
         "3 tables: 1 ok, 1 failed, 1 unmanaged",
     ]
 
@@ -231,7 +232,7 @@ def test_status_as_text() -> None:
 def test_status_fits_its_width_whatever_is_next() -> None:
     reason = "the look-back of delta.deletedFileRetentionDuration is longer than what the consumers say " * 3
     rows = [
-        StatusRow("s.t", "due", 1204, 8577, 3 * GIB, small_bytes=GIB, next="compact 3GiB"),
+        StatusRow("s.t", "due", 1204, 8577, 3 * GIB, small_bytes=GIB, next="compact 3GiB", commits_seen_from=0),
         StatusRow("warehouse_of_the_north." + "a_table_with_a_long_name" * 4, "blocked", 1, 2, 3, next=reason),
         StatusRow("s.idle", "ok", 12, 12, GIB, small_bytes=GIB, next="nothing to do: 12 files as they were written"),
     ]
@@ -244,7 +245,7 @@ def test_status_fits_its_width_whatever_is_next() -> None:
     assert lines[2] == name
     assert " ".join(" ".join(lines[4:8]).split()).startswith("the look-back of delta.deletedFileRetentionDuration")
     # Beside `ok` small files are no failure, and nothing to do needs no reason.
-    assert lines[-2] == "s.idle  ok                 -     12  1 GiB  never      never     -"
+    assert lines[-2] == "s.idle  ok                 -     12  1 GiB  -          -         -"
 
 
 @pytest.mark.parametrize(
@@ -325,7 +326,7 @@ def test_the_ledger_stands_among_the_tables_only_where_it_is_asked_for() -> None
     ledger = StatusRow(".maintainer/ledger", "due", 20, 20, 4096, 7, next="compact 4 KiB", policy_file=BUILT_IN_POLICY)
     table = StatusRow("s.orders", "ok", 1, 1, 4096, 7, next="nothing to do")
     assert render_status([ledger, table], TEN_PM).splitlines()[1:] == [
-        "s.orders  ok         -      1  4 KiB  never      never     -",
+        "s.orders  ok         -      1  4 KiB  -          -         -",
         "1 table: 1 ok; our own ledger: due",
     ]
     for rows, verbose in (([ledger], False), ([ledger, table], True)):
@@ -334,8 +335,8 @@ def test_the_ledger_stands_among_the_tables_only_where_it_is_asked_for() -> None
 
 def test_tables_that_another_tool_cares_for_are_one_line_with_its_name() -> None:
     rows = [
-        StatusRow(f"s.t{n}", "ok", 1, 1, 4096, 7, next="nothing to do", last_vacuum_at_ms=TEN_PM - 9 * 86_400_000,
-                  others_vacuumed_at_ms=TEN_PM - (n + 2) * 86_400_000, others_vacuumed_by="delta-rs")
+        StatusRow(f"s.t{n}", "ok", 1, 1, 4096, 7, next="nothing to do", last_vacuum_at_ms=TEN_PM - 9 * DAY_MS,
+                  commits_seen_from=0, others_vacuumed_at_ms=TEN_PM - (n + 2) * DAY_MS, others_vacuumed_by="delta-rs")
         for n in range(4)
     ]  # fmt: skip
     assert " ".join(render_status(rows, TEN_PM).split("\n")[1].split()) == (
