@@ -69,7 +69,27 @@ def test_nothing_to_break_changes_nothing(tmp_path: Path, capsys: pytest.Capture
     assert run(["--project", str(root), "leases", "break", "lake/t", "--reason", "x"]) == 1
     assert "No run has a lease on lake/t" in capsys.readouterr().out
     assert run(["--project", str(root), "leases", "break", "lake/t", "--reason", " "]) == 2
+    assert run(["--project", str(root), "leases", "break", "t", "--reason", "x"]) == 2
+    assert "= help: write `lake/t`\n" in capsys.readouterr().err
     assert not (root / ".maintainer" / LEASES).exists()
+
+
+def test_the_end_of_a_name_needs_the_whole_one_whether_a_run_has_a_lease_or_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = write_project(tmp_path, {"policies/t.yml": "table: lake/t\n", "policies/u.yml": "table: eu/lake/t\n"})
+    holder, alive = leases_of(root / ".maintainer" / "runs", OTHER_RUN)
+    lease = holder.acquire(KEY, str(root / "eu" / "lake" / "t"))
+    try:
+        # The whole name of one table is the end of another one's, which has the lease.
+        assert run(["--project", str(root), "leases", "break", "lake/t", "--reason", "x"]) == 1
+        assert "No run has a lease on lake/t" in capsys.readouterr().out
+        assert run(["--project", str(root), "leases", "break", "t", "--reason", "x"]) == 2
+        assert "E613" in capsys.readouterr().err
+        holder.check(lease, "eu/lake/t")
+    finally:
+        holder.close()
+        alive.close()
 
 
 def test_a_lease_that_cannot_be_read_does_not_look_like_none(

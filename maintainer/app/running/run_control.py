@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 from maintainer.app.project_folders import Project
+from maintainer.app.selection.managed_search import tables_found_before
 from maintainer.errors import ProjectError
 from maintainer.journal.event_log import EVENTS_FILE, is_alive
 from maintainer.journal.folder.atomic_files import reading_runs, recording
@@ -16,7 +17,6 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.leases import Holder, all_leases, break_lease, current_holders, local_leases
 from maintainer.journal.stop_request import STOPS, StopRequest, ask_to_stop
 from maintainer.journal.store.state_access import shared_documents
-from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.table_names import identity, table_called, table_ref, whole_name_needed
 
 
@@ -67,12 +67,12 @@ def break_leases_on(project: Project, journal: Journal, table: str, reason: str)
         Who held them.
 
     Raises:
-        ProjectError: E613, the name is only the end of the names of tables that have a lease.
+        ProjectError: E613, the name is only the end of names of tables that have a lease, or that are known.
         FolderUnwritable: E651, a lease cannot be read or written.
     """
     table_key = identity(table_ref(table, project.root))
     broken: list[Holder] = []
-    others: list[TableRef] = []
+    known = [*(source.ref for source in project.loaded.tables), *tables_found_before(project)]
     with recording(project.runs_dir.parent / LEASES):
         leases = shared_documents(project.loaded.project) or local_leases(project.runs_dir)
         for name, holder in all_leases(leases):
@@ -80,7 +80,7 @@ def break_leases_on(project: Project, journal: Journal, table: str, reason: str)
                 continue
             held = table_ref(holder.table, project.root)
             if identity(held) != table_key:
-                others.append(held)
+                known.append(held)
                 continue
             # Recorded first: a lease that is gone without a word is what nobody could explain.
             what = f"of {holder.host}, until {holder.expires_at_ms}: {reason}"
@@ -88,7 +88,9 @@ def break_leases_on(project: Project, journal: Journal, table: str, reason: str)
             ended = break_lease(leases, name, journal.run_id)
             if ended is not None:
                 broken.append(ended)
-    called = None if broken else table_called(table, ((ref,) for ref in others))
+    if broken or table_key in map(identity, known):
+        return tuple(broken)
+    called = table_called(table, ((ref,) for ref in known))
     if called is not None:
         raise whole_name_needed(table, called)
-    return tuple(broken)
+    return ()
