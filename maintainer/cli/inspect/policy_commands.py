@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
@@ -105,7 +106,7 @@ def list_command(context: CliContext, spec: RunSpec, output: str) -> int:
     """List the selected tables. Without a selection: all that a file names or a rule manages."""
     project = search_tables(open_project(context), spec.engine)
     chosen = chosen_tables(project, spec, command="list")
-    policies = chosen.policies
+    policies = sorted(chosen.policies, key=lambda policy: policy.is_ledger)  # it is none of the user's tables
     for finding in paths_to_one_table(project.loaded.tables):
         warn(f"{finding.message}: {finding.help}", finding.code)
     print_search(project)
@@ -128,7 +129,7 @@ def list_command(context: CliContext, spec: RunSpec, output: str) -> int:
     return code
 
 
-def _as_json(policies: tuple[ResolvedPolicy, ...]) -> dict[str, object]:
+def _as_json(policies: Sequence[ResolvedPolicy]) -> dict[str, object]:
     return {
         "format_version": FORMAT_VERSION,
         "tables": [

@@ -48,6 +48,17 @@ def test_list_as_json_is_one_document(root: Path, capsys: pytest.CaptureFixture[
     assert document["tables"][0]["digest"] == load_project(root).resolve_table("sales.orders").digest
 
 
+def test_list_shows_the_ledger_behind_the_tables(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = root / ".maintainer" / "ledger" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020}.json").touch()
+    assert run(["--project", str(root), "list"]) == 0
+    printed = capsys.readouterr()
+    names = [line.split()[0] for line in printed.out.splitlines()]
+    assert names == ["TABLE", "crm.leads", "sales.orders", ".maintainer/ledger"]
+    assert printed.err == "2 tables and our own ledger\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "err"),
     [
