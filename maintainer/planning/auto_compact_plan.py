@@ -176,7 +176,9 @@ def _choose(
     decision = plan_compaction(table.with_files(files))
     names = tuple(partition_text(partition.values) for partition in chosen)
     if not isinstance(decision.step, CompactStep):
-        return AutoCompactDecision(None, names, "no two small files fit into one of maxFileSize, or none is new")
+        most_bytes = format_size(settings.max_file_size_bytes)
+        said = f"no two small files together are at most {most_bytes} (maxFileSize), or none of them is new"
+        return AutoCompactDecision(None, names, said)
     return AutoCompactDecision(
         replace(decision.step, auto=True),
         names,

@@ -4,8 +4,8 @@ The state at a git commit is read with ``git archive`` into a temporary folder a
 compared by digest. A changed rule therefore selects every table it reaches, and a moved file or a new comment selects
 none.
 
-In the files that many tables share (maintainer.yml, rules, profiles) what is written is compared. What an environment
-variable puts into maintainer.yml is not looked at: it may be a secret, and it is no change of the commit.
+In the files that many tables share (maintainer.yml, rules, profiles) what is written is compared. Values that come from
+environment variables are not: they may be secrets, and are no change of the commit.
 """
 
 from __future__ import annotations

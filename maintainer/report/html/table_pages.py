@@ -152,4 +152,8 @@ def _findings(plan: Plan, quarantined: Mapping[str, str]) -> Iterator[Finding]:
             yield problem_finding(table.problem, Severity.ERROR, table=name)
         elif table.blocked:
             said, place = "; ".join(reason.text for reason in table.blocked), table.blocked[0].origin or ""
-            yield Finding(Severity.WARNING, "", said, table=name, file=table.policy_file, where=place, rank=3)
+            yield Finding(Severity.WARNING, "", said, _WHY, name, file=table.policy_file, where=place, rank=3)
+
+
+_WHY = "`maintainer why TABLE` says what would change this"
+"""The same of all tables, so that those that are blocked alike are one finding."""

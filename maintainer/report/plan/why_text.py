@@ -300,7 +300,8 @@ def _decisions(table: TablePlan, options: PlanOptions) -> list[Block]:
         for step in table.rewrites
         for choice, number in lanes_of(step.bins)
     ])  # fmt: skip
-    return [*document, *_section("Leaves alone", left_alone(table.left_alone, verbose=options.verbose))]
+    entries = left_alone(table.left_alone, verbose=options.verbose)
+    return [*document, *(_section("Leaves alone", entries) if entries else [])]
 
 
 def _section(title: str, statements: Sequence[Statement]) -> list[Block]:

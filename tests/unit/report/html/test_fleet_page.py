@@ -256,6 +256,8 @@ def test_a_page_before_the_first_run_names_tables_over_a_limit_and_has_each_tabl
     attention = said(page).partition("What needs attention")[2].partition("What a run would do")[0]
     assert "No apply ran yet, and 2 tables need a person." in said(page)
     assert "warning crm.leads: would rewrite 812 GiB, limits.maxBytes is 500 GiB" in attention
+    assert "Next: maintainer why TABLE says what would change this" in attention
+    assert attention.count("Next: ") == 2
     assert '<caption class="unseen">What is done to each table, and why</caption>' in page
     heading = re.search(r"<thead><tr>(.*?)</tr></thead>", page)
     assert heading is not None
