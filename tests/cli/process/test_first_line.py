@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from maintainer.app.project_folders import Project
+from maintainer.app.selection.managed_search import search_tables
 from maintainer.cli.inspect import policy_commands
 from maintainer.cli.main import COMMANDS, run
 from maintainer.cli.stage_lines import FIRST_STAGES
@@ -69,7 +70,7 @@ def test_the_first_stage_lasts_until_the_policies_are_read(tmp_path: Path, monke
         return noting
 
     monkeypatch.setattr(Project, "load", noted(Project.load, "load"))
-    monkeypatch.setattr(policy_commands, "search_tables", noted(policy_commands.search_tables, "search"))
+    monkeypatch.setattr(policy_commands, "search_tables", noted(search_tables, "search"))
     assert run(["--project", str(tmp_path), "list"]) == 0
     assert threads == {"load": True, "search": False}
 
