@@ -1,13 +1,13 @@
 """Run the tests of the transaction engine on each pair of Spark and Delta, and write what came of it into a page.
 
-``python -m tools.version_matrix`` takes every pair of ``TESTED_DELTA``; ``4.0/4.0.1`` names one, ``--whole`` also runs
-parity, forged rewrites and tables on S3 on it, ``--suite=NAME`` that one alone. One environment for each line of Spark:
-pyspark lies in a folder of its own that comes before the installed one, and each release of Delta in another, whose
-JARs the product fetches as it does for users. A row of a pair that is not run stays as it was.
+One environment for each line of Spark: pyspark lies in a folder of its own that comes before the installed one, and
+each release of Delta in another, whose JARs the product fetches as it does for users. A row of a pair that is not run
+stays as it was.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
@@ -39,12 +39,17 @@ LIMIT_SECONDS = 3600
 
 def main(arguments: list[str]) -> int:
     """Run the named pairs, or all, and write the table."""
-    named = [argument for argument in arguments if not argument.startswith("--")]
     every = [f"{line}/{delta}" for line, versions in TESTED_DELTA.items() for delta in versions]
-    alone = [argument.removeprefix("--suite=") for argument in arguments if argument.startswith("--suite=")]
-    suites = {name: SUITES[name] for name in alone or list(SUITES)[: None if "--whole" in arguments else 2]}
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("pairs", nargs="*", metavar="PAIR", help="such as 4.0/4.0.1; all without one")
+    parser.add_argument("--whole", action="store_true", help="parity, forged rewrites and tables on S3, too")
+    parser.add_argument("--suite", action="append", choices=SUITES, help="this one alone; more than once")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.pairs) - set(every):
+        parser.error(f"not a pair that is tested: {', '.join(sorted(unknown))}; allowed: {', '.join(every)}")
+    suites = {name: SUITES[name] for name in options.suite or list(SUITES)[: None if options.whole else 2]}
     failed = 0
-    for line, delta in (text.split("/") for text in named or every):
+    for line, delta in (text.split("/") for text in options.pairs or every):
         python_path = _environment(line, delta)
         spark, home = _installed(python_path)
         came = {name: _run(python_path, *suite) for name, suite in suites.items()}
