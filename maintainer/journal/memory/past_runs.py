@@ -41,11 +41,17 @@ class PastRun:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What a run recorded in its folder. ``is_alive``: the run went on when it was read."""
+    """What a run recorded in its folder.
+
+    Attributes:
+        is_alive: The run went on when it was read.
+        keeps_outcomes: The fold has what came of tables and steps.
+    """
 
     folder: Path
     read: EventsRead
     is_alive: bool
+    keeps_outcomes: bool = True
 
     @property
     def events(self) -> Iterator[RunEvent]:
@@ -64,7 +70,7 @@ class RunRecord:
     @cached_property
     def fold(self) -> RunFold:
         """What the events come to."""
-        return RunFold.of(self.events)
+        return RunFold.of(self.events, keeps_outcomes=self.keeps_outcomes)
 
     @property
     def end(self) -> RunEnd:
@@ -117,12 +123,13 @@ def read_run(folder: Path) -> PastRun:
     return PastRun(folder, record.plan, record.outcome())
 
 
-def read_record(folder: Path, *, with_plan: bool = True) -> RunRecord:
+def read_record(folder: Path, *, with_plan: bool = True, keeps_outcomes: bool = True) -> RunRecord:
     """Read one run's folder with all of its events.
 
     Args:
         folder: The run's.
         with_plan: The plan is read now, so that it can be asked for later.
+        keeps_outcomes: See `RunFold`.
 
     Raises:
         OSError: A file cannot be read.
@@ -131,7 +138,7 @@ def read_record(folder: Path, *, with_plan: bool = True) -> RunRecord:
     path = folder / EVENTS_FILE
     # Asked before the events are read: a run that ends in between has closed its record in what is read.
     alive = is_alive(path)
-    record = RunRecord(folder, read_events(path), alive)
+    record = RunRecord(folder, read_events(path), alive, keeps_outcomes)
     _ = record.fold, record.plan if with_plan else None
     return record
 

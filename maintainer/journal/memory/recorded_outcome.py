@@ -109,6 +109,15 @@ class StepRecord:
             case StepFinished() if self.finished is None:  # a worker that was given up may come back with another end
                 self.finished = event
 
+    def forget_the_settled(self) -> None:
+        """Keep what is open, and when the step began and ended."""
+        for batch in [batch for batch, result in self.fates.items() if result.fate is not Fate.UNKNOWN]:
+            self.intents.pop(batch, None)
+            del self.fates[batch]
+        for kept in (self.turns, self.checks, self.assertions):
+            kept.clear()
+        self.finished = None
+
     @property
     def open_intents(self) -> list[Intent]:
         """What was tried of which nobody knows how it ended."""
@@ -156,14 +165,16 @@ class RunFold:
     steps: dict[str, StepRecord] = field(default_factory=dict)
     begun: set[str] = field(default_factory=set)
     ended: dict[TableRef, TableOutcome] = field(default_factory=dict)
+    keeps_outcomes: bool = True
+    """Without them, it has what is open and when each step ended, in a tenth of the room."""
     _outcomes: dict[str, dict[TableRef, TableOutcome]] = field(default_factory=dict)
     """By the tables' names, until the next event of a table."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @staticmethod
-    def of(events: Iterable[RunEvent]) -> RunFold:
+    def of(events: Iterable[RunEvent], *, keeps_outcomes: bool = True) -> RunFold:
         """Take in all events of a record, in order."""
-        fold = RunFold()
+        fold = RunFold(keeps_outcomes=keeps_outcomes)
         for event in events:
             fold.take(event)
         return fold
@@ -200,11 +211,15 @@ class RunFold:
             case TableStarted(table=name):
                 self.begun.add(name)
             case TableFinished(outcome=end):
-                self.ended.setdefault(end.ref, end)  # a worker that was given up may come back with another end
+                if self.keeps_outcomes:
+                    self.ended.setdefault(end.ref, end)  # a worker that was given up may come back with another end
             case RunFinished(outcome=run):
                 self.finished = run
             case _ if (step_id := step_of(event)) is not None:
-                self.steps.setdefault(step_id, StepRecord(event.at_ms, event.at_ms)).take(event)
+                step = self.steps.setdefault(step_id, StepRecord(event.at_ms, event.at_ms))
+                step.take(event)
+                if not self.keeps_outcomes:
+                    step.forget_the_settled()
 
     def run(self, end: RunEnd) -> RunOutcome:
         """The run without its tables."""

@@ -154,7 +154,7 @@ class Remembered:
 
 
 def _read(folder: RunFolder) -> RunRecord:
-    run = read_record(folder.path, with_plan=False)
+    run = read_record(folder.path, with_plan=False, keeps_outcomes=False)
     if not run.read.is_whole:
         _log.warning("%s: %d damaged lines; what they recorded counts as not proven", run.folder, run.read.damaged)
     return run
@@ -307,7 +307,7 @@ def update_state(
 
     def folded(before: Document | None) -> bytes:
         refresh()
-        _, over, _ = _current(runs_dir, before)
+        over = _current(runs_dir, before)[1]  # the records of runs, which take more room than the text, are gone
         return json.dumps(over.document(), indent=1, sort_keys=True).encode() + b"\n"
 
     replaced(documents, STATE_FILE, folded)
