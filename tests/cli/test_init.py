@@ -9,13 +9,16 @@ import pty
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import click
+import pyarrow as pa
 import pytest
 import yaml
+from deltalake import DeltaTable, write_deltalake
 
 from maintainer.cli.act.run_output import RUN_FOLDER_OUTPUT
 from maintainer.cli.main import cli, run
@@ -302,6 +305,27 @@ def test_the_first_list_shows_the_tables_that_lie_there(tmp_path: Path, capsys: 
         [f"{tmp_path}/lake/{name}", "team-data", "nightly", "policies/lake.yml:6"] for name in ("a", "b")
     ]
     assert printed.err == "2 tables\n"
+
+
+def test_the_vacuum_that_the_rule_proposes_takes_what_compactions_replaced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "lake" / "orders"
+    for number in range(3):
+        rows = pa.table({"id": list(range(number * 10, number * 10 + 10))})
+        retention = {"delta.deletedFileRetentionDuration": "interval 1 second"}
+        write_deltalake(str(table), rows, mode="append", configuration=retention)
+    DeltaTable(str(table)).optimize.compact()
+    time.sleep(1.1)
+    assert run(["-q", "init", str(tmp_path / "new"), "--root", str(tmp_path / "lake")]) == 0
+    rule = tmp_path / "new" / "policies" / "lake.yml"
+    (line,) = re.findall(r"^# (vacuum: .*)$", rule.read_text(encoding="utf-8"), re.MULTILINE)
+    assert f"`{line}`" in (EXAMPLES.parent / "docs" / "s3-in-fifteen-minutes.md").read_text(encoding="utf-8")
+    soon = line.replace("retention: 7d", "retention: 1s, allowShortRetention: true")
+    rule.write_text(f"{rule.read_text(encoding='utf-8')}{soon}\n", encoding="utf-8")
+    capsys.readouterr()
+    assert run(["--project", str(tmp_path / "new"), "plan"]) == 0
+    assert "Deletes 3 files" in capsys.readouterr().out
 
 
 def test_init_refuses_a_place_that_no_state_can_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
