@@ -4,7 +4,7 @@ PROJECT is a folder with runs, such as that of ``maintainer demo``. FOLDER is wh
 out: ``report.png`` (the run that rewrote most), ``fleet.png`` (all runs), ``fleet-dark.png`` and ``report-narrow.png``.
 
 Needs Chromium (``CHROMIUM`` names another program). Pages are opened from the disk, with no network, as everybody opens
-them, with the first table unfolded; a picture is refused when it is too large for a README.
+them; a picture is refused when it is too large for a README.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Picture:
 
 
 PICTURES = (
-    Picture("report.png", of_fleet=False, width=1100, height=1330),
+    Picture("report.png", of_fleet=False, width=1180, height=1330),
     Picture("fleet.png", of_fleet=True, width=1180, height=1500),
     Picture("fleet-dark.png", of_fleet=True, width=1180, height=760, scale=0.6, options=(DARK,)),
     Picture("report-narrow.png", of_fleet=False, width=500, height=1150, scale=0.6),
@@ -63,9 +63,7 @@ def pages_of(root: Path) -> dict[bool, str]:
     largest = max(runs, key=lambda run: WorkDone.of_run(run.outcome).bytes_removed)
     page = run_page(project, largest.folder.name, timezone.utc)[1].replace(str(root.resolve()), "/srv/lake")
     fleet = fleet_runs(project, since_ms=0)
-    first, *rest = page.partition('<h2 id="details">')
-    unfolded = "".join(rest).replace("<details>", "<details open>", 1)
-    return {False: first + unfolded, True: fleet_page(fleet, timezone.utc, {})}
+    return {False: page, True: fleet_page(fleet, timezone.utc, {})}
 
 
 def take(page: str, picture: Picture, path: Path) -> None:

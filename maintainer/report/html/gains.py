@@ -65,7 +65,7 @@ def gain_tiles(gain: LayoutGain | None, work: WorkDone) -> tuple[Tile, ...]:
     tiles: list[Tile] = []
     if gain is not None:
         before, after = (f"{files:,.1f}".removesuffix(".0") for files in gain.files)
-        what = "files that a typical query reads, before and after the newest Z-order"
+        what = "files that a sample query reads on average, before and after the newest Z-order"
         if gain.num_tables > 1:
             what += f" of {gain.num_tables:,} tables"
         tiles.append((f"{before} \u2192 {after}", what, Role.GOOD if gain.files[1] < gain.files[0] else None))
