@@ -46,9 +46,8 @@ def test_of_several_runs_of_a_table_the_newest_counts() -> None:
         ("14 \u2192 5", "files that a sample query reads on average, before and after the newest Z-order", Role.GOOD),
     )
     two = layout_gain([turned("a", (3.5, 2), (3.5, 2)), turned("b", (1, 1), (1, 1))])
-    assert gain_tiles(two, NOTHING) == (
-        ("4.5 \u2192 4.5", "files that a sample query reads on average, before and after the newest Z-order of 2 tables", None),
-    )
+    what = "files that a sample query reads on average, before and after the newest Z-order of 2 tables"
+    assert gain_tiles(two, NOTHING) == (("4.5 \u2192 4.5", what, None),)
     assert layout_gain([samples.good_run().tables[1]]) is None
 
 
