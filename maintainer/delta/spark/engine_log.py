@@ -8,6 +8,7 @@ loggers get another handler.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -46,13 +47,13 @@ prints past log4j is not covered."""
 
 
 def open_log(path: Path) -> BinaryIO:
-    """Open ``spark.log`` for appending, making its folder.
+    """Open ``spark.log`` for appending, making its folder. Only this user can read a file that is new.
 
     Raises:
         OSError: The file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    return path.open("ab")
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
 
 def write_log4j_config(folder: Path, level: str = "warn") -> Path:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 
 import pytest
 
-from maintainer.delta.spark.engine_log import PythonLogs
+from maintainer.delta.spark.engine_log import PythonLogs, open_log
 from maintainer.delta.spark.spark_session import SessionLease
 
 PY4J = logging.getLogger("py4j")
@@ -86,3 +86,11 @@ def test_a_call_that_breaks_after_the_kill_is_not_printed_either(tmp_path: Path)
         logs.stays = False
         logs.restore()
     assert logging.getLogger().filter(broken)
+
+
+def test_only_its_user_can_read_the_log_of_a_run(tmp_path: Path) -> None:
+    log = tmp_path / "run" / "spark.log"
+    for line in (b"one\n", b"two\n"):
+        with open_log(log) as stream:
+            stream.write(line)
+    assert (log.read_bytes(), log.stat().st_mode & 0o777) == (b"one\ntwo\n", 0o600)
