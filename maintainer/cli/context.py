@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from maintainer.cli.stage_lines import end_first_stage
+from maintainer.cli.stage_lines import policies_are_read
 from maintainer.errors import ExitCode, MaintainerError
 from maintainer.errors.foreign_text import visible_json
 from maintainer.report.style import Role, Style, color_wanted
@@ -153,7 +153,7 @@ def open_project(context: CliContext, only: str | None = None) -> Project:
             click.echo(block, err=True)
         raise
     finally:
-        end_first_stage()
+        policies_are_read()
     if project.loaded.has_no_table_yet and context.verbosity >= 0:
         note(
             "No tables yet: `roots` in maintainer.yml is empty. Write there where your tables lie, such as "

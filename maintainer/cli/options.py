@@ -9,7 +9,6 @@ import functools
 import os
 import re
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +20,7 @@ from click.types import StringParamType
 from maintainer.app.engine_access import ENGINES, EngineOptions
 from maintainer.app.selection.run_spec import RunSpec, SelectionOptions, Shard
 from maintainer.cli.context import OUTPUT, CliContext, find_project_root
-from maintainer.cli.stage_lines import StageLines
+from maintainer.cli.stage_lines import lines_of
 from maintainer.engine.session_options import SILENT, StageListener
 from maintainer.errors import MaintainerError
 from maintainer.errors.foreign_text import printable
@@ -33,7 +32,6 @@ from maintainer.policy.project.project_settings import Budget
 from maintainer.policy.table_names import is_glob
 from maintainer.policy.yaml.discovery import table_in_first_lines
 from maintainer.policy.yaml.yaml_reader import MAX_FILE_BYTES
-from maintainer.report.style import Style
 from maintainer.units import UnitError, parse_duration, parse_size
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -307,4 +305,4 @@ def stage_lines() -> StageListener:
     context = click.get_current_context(silent=True)
     if context is None or not isinstance(context.obj, CliContext):
         return SILENT
-    return StageLines(sys.stderr, Style(context.obj.color_stderr), quiet=context.obj.verbosity < 0)
+    return lines_of(context, quiet=context.obj.verbosity < 0, color=context.obj.color_stderr)

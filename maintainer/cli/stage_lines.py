@@ -2,8 +2,8 @@
 
 On a terminal each stage is a line when it begins, and a wait of which nothing else can be said (starting Spark) counts
 its seconds. Elsewhere such a wait is a line, and of the other stages only those that last are said. ``main`` prints the
-very first line before it imports the command, with what this module imports: nothing heavy. That stage ends when the
-policies are read.
+very first line before it imports the command, with what this module imports: nothing heavy. That stage lasts until the
+next one begins, or until the policies are read where none follows. One command has one ``StageLines``.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ FIRST_STAGES = {
 _READ_POLICIES = frozenset({"explain", "history", "leases", "list", "report", "stop", "validate"})
 """Commands that are quick as a rule: of these only a first stage that lasts is said."""
 
+_GO_ON = frozenset({"plan", "apply", "retry", "watch", "status", "why", "verify", "inventory"})
+"""Commands that begin another stage when tables are looked at."""
+
 _ASKS_FOR_HELP = frozenset({"-h", "--help"})
 
 
@@ -65,11 +68,14 @@ class StageLines(StageListener):
         self._said: set[str] = set()
         self._counts: dict[str, tuple[float, float]] = {}
         self._lasts = -STILL_WAITING_SECONDS[-1]
+        self._last_word = time.monotonic()
+        self._until_next = ExitStack()
         self._waits: list[str] = []
         self._lock = threading.Lock()
 
     def began(self, stage: str) -> None:
         """Print a stage on a terminal."""
+        self._until_next.close()
         if self._is_new(stage):
             self._counts[stage] = (time.monotonic(), time.monotonic())
             if is_terminal(self._stream):
@@ -88,6 +94,7 @@ class StageLines(StageListener):
     @contextmanager
     def waiting(self, stage: str) -> Iterator[None]:
         """Print a wait at once. A terminal counts seconds, of the inner one; elsewhere few lines say that it lasts."""
+        self._until_next.close()
         if not self._is_new(stage):
             yield
             return
@@ -112,12 +119,13 @@ class StageLines(StageListener):
 
     @contextmanager
     def lasting(self, stage: str) -> Iterator[None]:
-        """Print how long the block lasts, as ``lasts``; nothing of a short one."""
+        """Print how long the block lasts, once nothing was said for as long as ``lasts`` waits."""
         started, ended = time.monotonic(), threading.Event()
 
         def follow() -> None:
             while not ended.wait(self._tick_seconds):
-                self.lasts(stage, time.monotonic() - started)
+                now = time.monotonic()
+                self._say_lasting(stage, now - started, now - self._last_word)
 
         thread = threading.Thread(target=follow, name="maintainer-stage", daemon=True)
         thread.start()
@@ -129,9 +137,20 @@ class StageLines(StageListener):
 
     def lasts(self, stage: str, seconds: float) -> None:
         """Print how long it has been, as ``counted``: of parts side by side one at a time, and none beside a wait."""
+        self._say_lasting(stage, seconds, seconds)
+
+    def until_next(self, stage: str) -> None:
+        """Print how long a stage lasts, as ``lasting``, until another one begins."""
+        self._until_next.enter_context(self.lasting(stage))
+
+    def end(self) -> None:
+        """End the stage that lasts until the next one."""
+        self._until_next.close()
+
+    def _say_lasting(self, stage: str, seconds: float, silent_seconds: float) -> None:
         now, first = time.monotonic(), FIRST_WORD_SECONDS[is_terminal(self._stream)]
         with self._lock:
-            if self._quiet or self._waits or seconds < first or now - self._lasts < max(first, seconds / 4):
+            if self._quiet or self._waits or silent_seconds < first or now - self._lasts < max(first, seconds / 4):
                 return
             self._lasts = now
         self._still(stage, seconds)
@@ -170,6 +189,7 @@ class StageLines(StageListener):
 
     def _write(self, text: str) -> None:
         stream = sys.stderr if self._is_redirected() else self._stream
+        self._last_word = time.monotonic()
         try:
             stream.write(text)
             stream.flush()
@@ -177,29 +197,36 @@ class StageLines(StageListener):
             self._quiet = True  # a closed stream: what is waited for goes on
 
 
-_FIRST_STAGE = "maintainer.first_stage"
+_LINES, _ENDS_WITH_POLICIES = "maintainer.stages", "maintainer.first_stage"
+"""Where a context keeps the lines of its command, and those whose first stage ends when the policies are read."""
 
 
 def say_first_stage(context: click.Context, arguments: Sequence[str], *, quiet: bool, color: bool) -> None:
-    """Print the first stage of a command that will take a while, before anything else of it is loaded.
-
-    It lasts until ``end_first_stage``, or until the command ends.
-    """
+    """Print the first stage of a command that will take a while, before anything else of it is loaded."""
     command, *rest = arguments
     stage = FIRST_STAGES.get(command)
     if _ASKS_FOR_HELP.intersection(rest) or os.environ.get("TERM") == "dumb":
         return
-    lines = StageLines(sys.stderr, Style(color), quiet=quiet)
+    lines = context.meta[_LINES] = StageLines(sys.stderr, Style(color), quiet=quiet)
     if stage is not None:
         lines.began(stage)
     if stage == _READING or command in _READ_POLICIES:
-        context.meta[_FIRST_STAGE] = first = context.with_resource(ExitStack())
-        first.enter_context(lines.lasting(_READING))
+        lines.until_next("getting ready" if command in _GO_ON else _READING)
+        context.call_on_close(lines.end)
+        if command not in _GO_ON:
+            context.meta[_ENDS_WITH_POLICIES] = lines
 
 
-def end_first_stage() -> None:
-    """End the first stage of the running command, if it has not ended yet."""
+def lines_of(context: click.Context, *, quiet: bool, color: bool) -> StageLines:
+    """Return the one ``StageLines`` of a command."""
+    lines = context.meta.setdefault(_LINES, StageLines(sys.stderr, Style(color), quiet=quiet))
+    assert isinstance(lines, StageLines)
+    return lines
+
+
+def policies_are_read() -> None:
+    """End the first stage of the running command, if no other one follows."""
     context = click.get_current_context(silent=True)
-    first = None if context is None else context.meta.get(_FIRST_STAGE)
-    if isinstance(first, ExitStack):
-        first.close()
+    lines = None if context is None else context.meta.get(_ENDS_WITH_POLICIES)
+    if isinstance(lines, StageLines):
+        lines.end()

@@ -52,7 +52,7 @@ def test_the_first_line_comes_before_the_command_is_loaded(tmp_path: Path) -> No
     with on_terminal([*program, "--project", str(tmp_path), "plan", "-s", "x.y"], environment=PLAIN) as terminal:
         terminal.wait_for("reading the policies ...\r\n")
         assert terminal.text == "reading the policies ...\r\n"
-        terminal.wait_for("still reading the policies, 1s\r\n")
+        terminal.wait_for("still getting ready, 1s\r\n")
         gate.write_text("go on")
         assert terminal.read_to_end() == 2
         assert "E623" in terminal.text

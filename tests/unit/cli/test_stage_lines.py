@@ -162,10 +162,28 @@ def test_of_a_block_only_that_it_lasts_is_said(monkeypatch: pytest.MonkeyPatch, 
             time.sleep(0.01)
     said = stream.getvalue()
     assert said.startswith("still looking for tables, ")
+    monkeypatch.setitem(stage_lines.FIRST_WORD_SECONDS, is_terminal, 1000.0)
     with lines.lasting("a short one"), pytest.raises(RuntimeError), lines.lasting("a failure"):
         raise RuntimeError("its thread ends, too")
     assert stream.getvalue() == said
     assert all(thread.name != "maintainer-stage" for thread in threading.enumerate())
+
+
+def test_a_stage_until_the_next_one_is_said_after_silence_and_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(stage_lines.FIRST_WORD_SECONDS, True, 0.3)
+    screen = Screen(wanted=3)
+    lines = StageLines(screen, PLAIN, quiet=False, tick_seconds=0.01)
+    lines.began("reading the policies")
+    lines.until_next("getting ready")
+    with lines.lasting("looking for tables"):  # it began later, and has been silent for as long
+        assert screen.enough.wait(20)
+    said = screen.getvalue()
+    assert said.startswith("reading the policies ...\nstill ")
+    lines.began("reading 12 tables")
+    assert all(thread.name != "maintainer-stage" for thread in threading.enumerate())
+    lines.until_next("getting ready")
+    with lines.waiting("starting Java"):
+        assert all(thread.name != "maintainer-stage" for thread in threading.enumerate())
 
 
 def test_a_stage_that_is_over_is_said_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
