@@ -125,7 +125,8 @@ class StageLines(StageListener):
         def follow() -> None:
             while not ended.wait(self._tick_seconds):
                 now = time.monotonic()
-                self._say_lasting(stage, now - started, now - self._last_word)
+                at_next_tick = now + self._tick_seconds - self._last_word
+                self._say_lasting(stage, now - started, at_next_tick)
 
         thread = threading.Thread(target=follow, name="maintainer-stage", daemon=True)
         thread.start()

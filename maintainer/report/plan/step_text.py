@@ -113,8 +113,9 @@ def _rewrite_line(first: RewriteStep, steps: Sequence[RewriteStep]) -> str:
         pairs = [(turn.before, turn.after) for turn in turns]
         known = [(before.files_read, after.files_read) for before, after in pairs if before and after]
         if known:
-            read, to_read = map(sum, zip(*known, strict=True))
-            facts += f", files read per query {read:,.1f} -> about {to_read:,.1f}"
+            sums = map(sum, zip(*known, strict=True))
+            read, to_read = (f"{each:,.1f}".removesuffix(".0") for each in sums)
+            facts += f", files read per query {read} -> about {to_read}"
         facts += ", more commits follow if needed" if isinstance(first, ZOrderStep) and first.settings else ""
     elif (num_commits := sum(len(step.batches) for step in steps)) > len(steps):
         facts += f", in {count_of(num_commits, 'commit')}"
