@@ -9,6 +9,15 @@ function open_linked() {
 addEventListener("hashchange", open_linked);
 open_linked();
 
+// What scrolls sideways on a narrow screen, the keyboard reaches.
+const drawings = document.querySelectorAll(".pair figure");
+function reach() {
+  for (const drawing of drawings) drawing.tabIndex = drawing.scrollWidth > drawing.clientWidth ? 0 : -1;
+}
+addEventListener("toggle", reach, true);
+addEventListener("resize", reach);
+reach();
+
 function compare(one, two) {
   if (typeof one === "number" && typeof two === "number") return one - two;
   if (typeof one !== typeof two) return typeof one === "number" ? 1 : -1;
