@@ -88,7 +88,10 @@ PATH_STYLE = (
 )
 _BAD_REQUEST = "400"
 
-_CLIENT = frozenset({"AWSBadRequestException", "AWSClientIOException", "AWSS3IOException", "AWSServiceIOException"})
+_NO_TAG = "NoVersionAttributeException"
+_CLIENT = frozenset(
+    {"AWSBadRequestException", "AWSClientIOException", "AWSS3IOException", "AWSServiceIOException", _NO_TAG}
+)
 
 _NO_FILE = re.compile(r"\bNoSuchKey\b")
 
@@ -149,15 +152,23 @@ def client_error(chain: Sequence[Failure], where: str) -> TableError | None:
 
     Each request names a file of the log: without this it would look as if the log were damaged.
     """
+    is_untagged = any(failure.type_name == _NO_TAG for failure in chain)
     statuses = {said["status"] for failure in chain if (said := _SAID.search(failure.message)) is not None}
     if statuses & _ABOUT_THE_OBJECT or not (statuses or {failure.type_name for failure in chain} & _CLIENT):
         return None
     raised = StoreRefusal if _BAD_REQUEST in statuses else TableError
+    what = "the object store refused a request, or its client failed"
     way_out = (f"{PATH_STYLE}; else " if _BAD_REQUEST in statuses else "") + (
         "check what the store supports and the settings `spark.hadoop.fs.s3a.*` in maintainer.yml; this says nothing "
         "of the table's content"
     )
-    what = "the object store refused a request, or its client failed"
+    if is_untagged:
+        what = "the object store names no tag of an object, and Hadoop's client reads none without"
+        way_out = (
+            "let the store give each object an ETag; or, in maintainer.yml: `spark: {conf: "
+            "{spark.hadoop.fs.s3a.change.detection.version.required: false}}`, and Spark does not notice a file that "
+            "is replaced while it is read; this says nothing of the table's content"
+        )
     return raised(what, code="T445", where=where, found=_answer(chain), help=way_out)
 
 

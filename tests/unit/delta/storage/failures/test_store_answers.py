@@ -79,6 +79,22 @@ def test_a_region_that_the_answer_names_stands_in_the_line_to_write() -> None:
     assert "REGION_OF_THE_BUCKET" in (unnamed.help or "")
 
 
+NO_TAG = [
+    Failure(
+        "SparkException", "FAILED_READ_FILE", "Encountered error while reading file s3://lake/t/_delta_log/0.json."
+    ),
+    Raised("NoVersionAttributeException", "`s3a://lake/t/_delta_log/0.json': Change detection policy requires ETag"),
+]
+
+
+def test_a_store_without_tags_is_named_as_the_cause_and_never_the_log() -> None:
+    error = storage_error(NO_TAG, "s3a://lake/t")
+    assert error is not None
+    assert (error.code, error.found) == ("T445", NO_TAG[1].message)
+    assert "tag" in error.what
+    assert "spark.hadoop.fs.s3a.change.detection.version.required: false" in (error.help or "")
+
+
 HEAD_400 = [
     Raised("AWSBadRequestException", f"getFileStatus on s3a://lake/t: {SDK}S3Exception: Bad Request "
            "(Service: S3, Status Code: 400, Request ID: 1):null"),
