@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -233,6 +235,23 @@ def test_a_log_of_more_bytes_than_are_kept_is_read_once(monkeypatch: pytest.Monk
     for _ in range(2):
         assert list(files.read_many(listed)) == list(commits.values())
     assert sorted(storage.reads) == list(commits)
+
+
+def test_a_large_commit_is_kept_by_the_bytes_that_keeping_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_files, "BODIES_KEPT_BYTES", 40_000)
+    monkeypatch.setattr(object_files, "_PROCESS", object_files._Process())
+    bodies = {
+        "log/alike": b'{"remove":{"path":"part.parquet"}}\n' * 1000,
+        "log/random": random.Random(1).randbytes(20_000),
+    }
+    storage = Counting(stored())
+    for name, body in bodies.items():
+        storage.write(name, body)
+    files = files_on(storage)
+    listed = list(files.children("s3a://lake/log").values())
+    for _ in range(2):
+        assert list(files.read_many(listed)) == list(bodies.values())
+    assert Counter(storage.reads) == {"log/alike": 1, "log/random": 2}
 
 
 class Failing(ObjectStorage):
