@@ -1,8 +1,8 @@
 """Count the words of the documentation that a person reads through, as ``wc -w`` does.
 
 ``python -m tools.prose_words`` prints them. Pages in which something is looked up do not count: what the program prints
-about itself, lists of commands, codes and reasons, and the records of the mutation runs. Of the page on policies the
-table of keys, which the program prints, is left out.
+about itself, lists of commands, codes and reasons, and the records of the mutation runs. What stands between marks is
+left out: the table of keys on the page on policies, and that of requests on the page on costs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ REFERENCE = (
     "api.md", "cli.md", "codes.md", "commands.md", "demo.md", "features.md", "guards.md", "mutation.md",
     "nightly-codes.md", "reasons.md",
 )  # fmt: skip
-KEYS, KEYS_END = "<!-- keys -->", "<!-- /keys -->"
+MARKED = tuple((f"<!-- {name} -->", f"<!-- /{name} -->") for name in ("keys", "requests"))
 
 
 def prose_words() -> dict[str, int]:
@@ -22,8 +22,9 @@ def prose_words() -> dict[str, int]:
     words = {}
     for page in sorted(DOCS.rglob("*.md")):
         text = page.read_text(encoding="utf-8")
-        if KEYS in text:
-            text = text[: text.index(KEYS)] + text[text.index(KEYS_END) :]
+        for begin, end in MARKED:
+            if begin in text:
+                text = text[: text.index(begin)] + text[text.index(end) :]
         if page.name not in REFERENCE:
             words[page.relative_to(DOCS).as_posix()] = len(text.split())
     return words

@@ -26,6 +26,7 @@ from maintainer.model.plan.plan import (
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import BatchedStep, RewriteStep, SetPropertiesStep, Step
 from maintainer.model.table.commit_records import DELETING, REWRITING
+from maintainer.model.table.log_names import checkpoint_interval
 from maintainer.model.table.statistics_writers import doubts_about
 from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
@@ -188,6 +189,9 @@ def observe(policy: ResolvedPolicy, facts: TableFacts, *, with_columns: bool) ->
         file_sizes=file_sizes(file.size_bytes for file in facts.files),
         listed=facts.storage is not None and facts.storage.listing is not None,
         small_files=sum(file.size_bytes < policy.optimize.min_file_size_bytes for file in facts.files),
+        first_commit_read=facts.first_commit_read,
+        oldest_commit=None if facts.history is None else facts.history.first_version,
+        checkpoint_interval=checkpoint_interval(facts.property_map),
     )
 
 

@@ -25,6 +25,7 @@ from maintainer.journal.memory.table_records import STATE_FILE, STATE_FORMAT
 from maintainer.journal.store.state_access import runs_dir_of
 from maintainer.model.plan.plan_document import FORMAT_VERSION as PLAN_FORMAT
 from maintainer.model.run.results_document import FORMAT_VERSION as RESULTS_FORMAT
+from maintainer.planning.budget.request_estimate import Term
 from maintainer.policy.project.policy_project import load_project
 from tools.prose_words import REFERENCE, prose_words
 
@@ -167,6 +168,11 @@ def test_the_example_of_the_demo_is_what_it_printed() -> None:
     before, size_before, read_after, files_after, size_after = looks.groups()
     assert f"reads {before}, {size_before};" in demo
     assert f"reads {read_after} of {files_after} files, {size_after};" in demo
+
+
+def test_the_requests_that_the_page_adds_up_are_those_of_the_plan() -> None:
+    page = [cells for cells in rows(COSTS, "What is paid for") if len(cells) == 6][1:]
+    assert page == [[term.words, *(str(number or "") for number in term.asked.by_kind)] for term in Term]
 
 
 def test_the_estimate_in_money_is_what_its_figures_come_to() -> None:

@@ -86,9 +86,8 @@ class Plan:
         return self._rows("Steps", tuple(self.model.steps()), _step_values)
 
     def summary(self) -> str:
-        """Return one to three lines: how many tables change, what is rewritten and deleted, how long it may take."""
-        expected = plan_options(self._project, self.model).expected_time if self.model.has_changes else None
-        return "\n".join(summary_lines(self.model, expected))
+        """Return one to four lines: how many tables change, what is rewritten and deleted, how long, which requests."""
+        return "\n".join(summary_lines(self.model, plan_options(self._project, self.model)))
 
     def to_text(self, *, verbose: bool = False) -> str:
         """Return the plan as ``maintainer plan`` prints it; ``verbose`` names every table, reason and bin."""

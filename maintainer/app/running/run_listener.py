@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from maintainer.app.engine_access import OpenedEngine
@@ -18,6 +18,7 @@ from maintainer.model.run.outcome import Preparation, RunOutcome
 from maintainer.model.run.progress import ProgressSink
 from maintainer.model.run.store_requests import RunRequests, StoreRequests
 from maintainer.model.table.store_kinds import store_kind
+from maintainer.planning.budget.request_estimate import run_requests
 from maintainer.policy.project.project_sections import Prices
 
 JVM_ANSWERS_SECONDS = 5.0
@@ -59,9 +60,7 @@ class PreparationClock:
                 hadoops = None
         if not places and not ours.total:
             return None
-        counted = RunRequests(ours, hadoops)
-        cost = prices.of_requests(counted.counted)
-        return counted if cost is None else replace(counted, cost=cost, currency=prices.currency)
+        return prices.priced(RunRequests(ours, hadoops, expected=run_requests(plan, ledger).total or None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,7 @@ from maintainer.delta.log.statistics_text import named_in, statistics_in, value_
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, DataFile, FileRange, TableFacts
-
-MAX_SAMPLED_FILES = 48
-"""Files that a sample is drawn from, spread over the table by the order of their paths."""
+from maintainer.planning.curve.revision import MAX_SAMPLED_FILES
 
 SAMPLE_SEED = 7
 

@@ -39,12 +39,9 @@ from maintainer.delta.storage.file_store import (
     unheard,
 )
 from maintainer.engine.store.object_storage import PROBE, REQUESTS_ABREAST, ObjectStorage
-from maintainer.engine.store.request_count import LISTED_AT_ONCE
 from maintainer.engine.store.store_failures import BUSY, NO_BUCKET, NO_CREDENTIALS, NOT_TRUSTED, REFUSED, StoreFailure
 from maintainer.engine.store.stored_object import StoredObject
-
-MOST_LISTED = 200_000
-"""More objects are not kept in memory to spare requests."""
+from maintainer.model.run.store_requests import LISTED_AT_ONCE, MOST_LISTED
 
 BODIES_KEPT_BYTES = 64 << 20
 """Bodies of the log that are kept, compressed, for whoever asks next: they never change while their tag is the same."""

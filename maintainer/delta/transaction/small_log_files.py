@@ -28,7 +28,7 @@ from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.log_paths import path_uri
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, LiveFilesReader
-from maintainer.model.table.log_names import LAST_CHECKPOINT, LOG_FOLDER, checkpoint_name
+from maintainer.model.table.log_names import LAST_CHECKPOINT, LOG_FOLDER, checkpoint_interval, checkpoint_name
 from maintainer.model.table.table_facts import TableFacts
 
 _LOG = logging.getLogger(__name__)
@@ -39,10 +39,6 @@ MAX_FILES = 5_000
 WRITERS_OWN_SECONDS = 10.0
 """A writer that writes checksum files does so right after its commit."""
 
-DEFAULT_INTERVAL = 10
-"""Delta's default of ``delta.checkpointInterval``."""
-
-_INTERVAL = "delta.checkpointInterval"
 _SHAPE_OF_CHECKPOINTS = (
     "delta.checkpointPolicy",
     "delta.checkpoint.writeStatsAsJson",
@@ -212,12 +208,6 @@ def write_derived_checksum(jvm: DeltaJvm, storage: TableStorage, log: JavaObject
         _LOG.info("%s@%d: no checksum file was written: %s", storage.root_uri, version, error)
 
 
-def interval_of(metadata: dict[str, Any]) -> int:
-    """Return after how many commits a checkpoint is due; 0 where the property cannot be read: then none is written."""
-    text = str(metadata["configuration"].get(_INTERVAL, DEFAULT_INTERVAL))
-    return int(text) if text.isdigit() else 0
-
-
 def write_if_due(
     jvm: DeltaJvm,
     storage: TableStorage,
@@ -232,7 +222,7 @@ def write_if_due(
     ``on_write`` is called where one is due. Never raises: the commit has landed, and a table without this checkpoint is
     read from the one before.
     """
-    interval = interval_of(metadata)
+    interval = checkpoint_interval(metadata["configuration"])
     if not version or not interval or version % interval:
         return False
     on_write()

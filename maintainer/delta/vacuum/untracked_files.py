@@ -10,6 +10,7 @@ from itertools import islice
 from maintainer.delta.storage.file_store import FileStore, Listed, StoredFile, data_files, unheard
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.closed_types import TextEnum
+from maintainer.model.run.store_requests import MOST_LISTED
 from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.storage_facts import Listing, Protection, ProtectionReason
 
@@ -19,8 +20,8 @@ MAX_LISTED = 5_000_000
 PAGE = 1000
 """Entries that one LIST request of an object store returns."""
 
-PART, MOST_KEPT = 10_000, 200_000
-"""Files that are looked at together; and up to how many listings are kept where each look is a request."""
+PART = 10_000
+"""Files that are looked at together."""
 
 _OF_A_TABLE, _METADATA = (LOG_FOLDER, ".hoodie"), "metadata"
 _SHOWN = 3
@@ -54,7 +55,7 @@ class ListedFolders:
             uris: Asked quickly whether a URI is among them.
             listed: Told the URIs of what was listed, part by part, from any thread.
         """
-        if self.files.asks_by_request and len(uris) <= MOST_KEPT:
+        if self.files.asks_by_request and len(uris) <= MOST_LISTED:
             yield self.look_many(uris, listed)
             return
         self._keeps = False

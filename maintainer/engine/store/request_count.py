@@ -8,11 +8,7 @@ from __future__ import annotations
 
 import threading
 
-from maintainer.model.run.store_requests import StoreRequests
-
-LISTED_AT_ONCE = 1000
-"""Objects that one LIST request returns."""
-
+from maintainer.model.run.store_requests import LISTED_AT_ONCE, StoreRequests
 
 OBSTORE_PART_BYTES = 5 << 20
 """obstore sends a larger body in parts of this size, unless it is told another one."""

@@ -20,6 +20,7 @@ from maintainer.model.plan.lanes import Lane
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import BatchedStep, RewriteStep, Step
 from maintainer.model.table.commit_records import WriterRhythm
+from maintainer.model.table.log_names import DEFAULT_CHECKPOINT_INTERVAL
 from maintainer.model.table.storage_facts import FileSizes
 from maintainer.model.table.table_facts import FilesSeen, PartitionValues, Protocol, TableRef
 
@@ -81,6 +82,8 @@ class Observed:
     ``small_files`` are those under the policy's ``minFileSize``, for a curve over time; None in a plan of a version
     that did not count them.
     ``listed`` says that the folder was listed for files that the log does not mention.
+    Commits from ``first_commit_read`` on were read for the files, and the log has them from ``oldest_commit`` on; None
+    where nobody looked. A checkpoint is due each ``checkpoint_interval`` commits; 0 where that is not known.
     """
 
     location: str
@@ -95,6 +98,9 @@ class Observed:
     file_sizes: FileSizes = ()
     listed: bool = False
     small_files: int | None = None
+    first_commit_read: int | None = None
+    oldest_commit: int | None = None
+    checkpoint_interval: int = DEFAULT_CHECKPOINT_INTERVAL
 
     def __post_init__(self) -> None:
         for name in ("columns", "partition_columns", "protocol", "managed_properties"):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+LISTED_AT_ONCE, MOST_LISTED = 1000, 200_000
+"""Objects that one LIST request returns, and up to how many are kept in memory to spare requests."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoreRequests:
@@ -26,6 +29,9 @@ class StoreRequests:
     def __sub__(self, other: StoreRequests) -> StoreRequests:
         return StoreRequests(*(mine - theirs for mine, theirs in zip(self.by_kind, other.by_kind, strict=True)))
 
+    def __mul__(self, times: int) -> StoreRequests:
+        return StoreRequests(*(each * times for each in self.by_kind))
+
     @property
     def by_kind(self) -> tuple[int, ...]:
         """The figures in the order of the fields."""
@@ -43,14 +49,15 @@ class RunRequests:
 
     ``ours`` are those of our own client; what its library repeats by itself is not known. ``hadoops`` are those of
     Hadoop's client in the JVM of the session, for Spark and Delta; None where it does not count them. Those of
-    executors on other machines are in neither. ``cost`` is by the prices of maintainer.yml, in its ``currency``; None
-    without prices.
+    executors on other machines are in neither. ``expected`` is how many its plan said, about; None where it said
+    none. ``cost`` is by the prices of maintainer.yml, in its ``currency``; None without prices.
     """
 
     ours: StoreRequests = StoreRequests()
     hadoops: StoreRequests | None = None
     cost: float | None = None
     currency: str = ""
+    expected: int | None = None
 
     @property
     def counted(self) -> StoreRequests:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Mapping
 
 LOG_FOLDER = "_delta_log"
 SIDECAR_FOLDER = "_sidecars"
@@ -17,6 +18,15 @@ COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
 CLASSIC_CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
 CHECKPOINT_PART = re.compile(r"^(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet$")
 UUID_CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint\.[0-9a-fA-F-]{36}\.(json|parquet)$")
+
+DEFAULT_CHECKPOINT_INTERVAL = 10
+"""Delta's default of ``delta.checkpointInterval``."""
+
+
+def checkpoint_interval(properties: Mapping[str, str]) -> int:
+    """Return after how many commits a checkpoint is due; 0 where the property cannot be read: then none is written."""
+    text = str(properties.get("delta.checkpointInterval", DEFAULT_CHECKPOINT_INTERVAL))
+    return int(text) if text.isdigit() else 0
 
 
 def is_of_log(name: str) -> bool:

@@ -20,6 +20,9 @@ from functools import cached_property
 from maintainer.planning.curve.curve import MAX_ADDRESS_BITS, ValueKey, bits_of, key_of, num_shared, upper_key
 from maintainer.units import read_digits
 
+MAX_SAMPLED_FILES = 48
+"""Files that a sample for boundaries is drawn from, spread over the table by the order of their paths."""
+
 PROPERTY_PREFIX = "maintainer.zorder.revision."
 FORMAT_VERSION = 1
 

@@ -11,12 +11,12 @@ import ipaddress
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from urllib.parse import urlsplit
 
 from maintainer.errors.foreign_text import SECRET_KEY
-from maintainer.model.run.store_requests import StoreRequests
+from maintainer.model.run.store_requests import RunRequests
 from maintainer.model.table.store_kinds import STATE_PLACES, STORE_KINDS
 from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.resolve.policy_fields import setting
@@ -120,12 +120,14 @@ class Prices:
     thousand_writes: float | None = setting(minimum=0, example=0.005)
     """Price of a thousand requests that write or list; deletions cost nothing."""
 
-    def of_requests(self, requests: StoreRequests) -> float | None:
-        """Return what requests to stores cost; None without both prices."""
+    def priced(self, requests: RunRequests) -> RunRequests:
+        """Return requests to stores with what they cost; as they are without both prices."""
         if self.thousand_reads is None or self.thousand_writes is None:
-            return None
-        dear = requests.writes + requests.lists
-        return ((requests.reads + requests.looks) * self.thousand_reads + dear * self.thousand_writes) / 1000
+            return requests
+        counted = requests.counted
+        cheap, dear = counted.reads + counted.looks, counted.writes + counted.lists
+        cost = (cheap * self.thousand_reads + dear * self.thousand_writes) / 1000
+        return replace(requests, cost=cost, currency=self.currency)
 
 
 PREFIX = "spark."

@@ -9,14 +9,16 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from pathlib import PurePosixPath
 
 from maintainer.model.plan.plan import Plan, TablePlan, TableState, is_place
 from maintainer.model.plan.reasons import Reason
+from maintainer.model.run.store_requests import RunRequests
 from maintainer.model.table.commit_records import WriterRhythm
 from maintainer.model.table.table_facts import TableRef
+from maintainer.planning.budget.request_estimate import requests_of, step_terms
 from maintainer.planning.budget.run_budget import ExpectedTime
 from maintainer.report.document.blocks import (
     Block,
@@ -27,6 +29,7 @@ from maintainer.report.document.blocks import (
     Subject,
     Subjects,
     Table,
+    spans,
     subject_table,
 )
 from maintainer.report.document.folding import FOLD, merged
@@ -38,6 +41,7 @@ from maintainer.report.plan.step_text import (
     is_named,
     left_alone,
     places,
+    price_of,
     reason_words,
     said_reasons,
     step_word,
@@ -56,6 +60,7 @@ class PlanOptions:
     times; with None no time and no version is said, so that a comment changes only when the plan does.
     ``expected_time`` is how long the rewrites take at the speed of past runs, None where nobody knows.
     ``lost_ratios`` are the shares of tables' rewrites (0 to 1) that are expected to be lost to other writers.
+    ``requests`` are those that a run is expected to make to object stores, with their price; None leaves them out.
     """
 
     project: str = "maintainer.yml"
@@ -67,6 +72,7 @@ class PlanOptions:
     tz: tzinfo | None = UTC
     expected_time: ExpectedTime | None = None
     lost_ratios: Mapping[TableRef, float] = field(default_factory=dict)
+    requests: RunRequests | None = None
 
 
 def render_plan(plan: Plan, options: PlanOptions | None = None, style: Style = PLAIN) -> str:
@@ -188,8 +194,15 @@ def _statements(tables: Sequence[TablePlan], options: PlanOptions) -> Iterator[S
     if first.problem is not None:
         yield problem_statement(first, in_brief=options.in_brief)
     yield from blocked_statements(tables)
-    for steps in zip(*(table.steps for table in tables), strict=True):
-        yield from describe(steps, options.tz, verbose=options.verbose)
+    asked_by_step = zip(*map(step_terms, tables), strict=True)
+    for steps, asked in zip(zip(*(table.steps for table in tables), strict=True), asked_by_step, strict=True):
+        statements = describe(steps, options.tz, verbose=options.verbose)
+        num_requests = sum(requests_of(terms).total for terms in asked)
+        if num_requests and statements and options.tz is not None:  # it changes with every commit
+            fact, *others = statements[-1].facts
+            said = (*spans(fact), Span(f", {about_requests(num_requests)}"))
+            statements[-1] = replace(statements[-1], facts=(said, *others))
+        yield from statements
     yield from note_statements(tables)
     lost = _conflict(first, options)
     if lost is not None:
@@ -285,17 +298,26 @@ def _seconds(seconds: float) -> str:
     return format_duration(max(1, round(seconds)))
 
 
-def summary_lines(plan: Plan, expected: ExpectedTime | None = None) -> list[str]:
-    """Say how many tables change, what is rewritten and deleted, and how long that may take."""
-    totals = total(plan.user_tables)
-    cost = cost_line(totals)
+def about_requests(number: int) -> str:
+    """Print an estimate of requests, in two figures: ``about 1,200 requests``."""
+    return f"about {count_of(int(float(f'{number:.2g}')), 'request')}"
+
+
+def summary_lines(plan: Plan, options: PlanOptions | None = None) -> list[str]:
+    """Say how many tables change, what is rewritten and deleted, how long that may take, and how many requests."""
+    totals, options = total(plan.user_tables), options or PlanOptions()
+    cost, asked = cost_line(totals), options.requests
     lines = [f"{tables_line(totals)}.", *([cost] if cost else [])]
-    return [*lines, expected_line(expected)] if cost and expected is not None else lines
+    if cost and options.expected_time is not None:
+        lines.append(expected_line(options.expected_time))
+    if plan.has_changes and asked is not None and asked.counted.total:
+        lines.append(f"Object stores are sent {about_requests(asked.counted.total)}{price_of(asked)}.")
+    return lines
 
 
 def _end(plan: Plan, options: PlanOptions) -> Iterator[Block]:
     if plan.tables:
-        first, *rest = summary_lines(plan, options.expected_time)
+        first, *rest = summary_lines(plan, options)
         yield Line((Span("Plan: ", Role.BOLD), first))
         for table in plan.tables:
             if table.is_ledger and table.state != "up_to_date":

@@ -31,6 +31,7 @@ from maintainer.model.plan.steps import (
     VacuumStep,
     ZOrderStep,
 )
+from maintainer.model.run.store_requests import RunRequests
 from maintainer.model.table.storage_facts import AfterDeletion
 from maintainer.planning.curve.revision import PROPERTY_PREFIX
 from maintainer.planning.selection.lane_choice import lanes_of
@@ -75,6 +76,14 @@ def describe(steps: Sequence[Step], tz: tzinfo | None, *, verbose: bool = False)
     if len(steps) > 1:  # the facts are sums
         reasons = tuple((f"each: {text}", place) for text, place in reasons)
     return [Statement(symbol, step_word(first.kind), tuple(facts), reasons, below=below)]
+
+
+def price_of(requests: RunRequests) -> str:
+    """Print ``; 0.00014 EUR``, two figures of what is less than one; empty where nothing has a price."""
+    if requests.cost is None:
+        return ""
+    amount = f"{float(f'{requests.cost:.2g}'):.10f}".rstrip("0").rstrip(".")
+    return f"; {f'{requests.cost:,.2f}' if requests.cost >= 1 else amount} {requests.currency}".rstrip()
 
 
 def alike(step: Step) -> Hashable:

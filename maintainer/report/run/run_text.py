@@ -28,7 +28,8 @@ from maintainer.report.document.blocks import (
 from maintainer.report.document.folding import FOLD
 from maintainer.report.document.markdown_writer import markdown_text
 from maintainer.report.document.terminal_writer import terminal_text
-from maintainer.report.plan.step_text import step_word
+from maintainer.report.plan.plan_text import about_requests
+from maintainer.report.plan.step_text import price_of, step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, WorkDone, details, figures, message, time_text
 from maintainer.report.run.run_findings import joined, run_findings
 from maintainer.report.style import PLAIN, Role, Style, Symbol
@@ -238,14 +239,9 @@ def _requests_line(requests: RunRequests | None) -> str:
     whose = "; Spark's own are not counted" if of_hadoop is None else ""
     if of_hadoop is not None and of_hadoop.total:
         whose = f"; {of_hadoop.total:,} of them by Hadoop's client"
-    cost = "" if requests.cost is None else f"; {_price(requests.cost)} {requests.currency}".rstrip()
-    asked = f"{count_of(counted.total, 'request')} ({', '.join(kinds)}){whose}{cost}"
+    plans = "" if requests.expected is None else f"; the plan said {about_requests(requests.expected)}"
+    asked = f"{count_of(counted.total, 'request')} ({', '.join(kinds)}){whose}{price_of(requests)}{plans}"
     return f"Asked of object stores until the record was closed: {asked}."
-
-
-def _price(amount: float) -> str:
-    """Print an amount of money: two figures of less than one, which a single run mostly costs."""
-    return f"{amount:,.2f}" if amount >= 1 else f"{float(f'{amount:.2g}'):.10f}".rstrip("0").rstrip(".")
 
 
 def _ledger_line(outcome: RunOutcome) -> str:

@@ -1,4 +1,4 @@
-"""The requests that a run records are those that a relay before the store saw, kind by kind."""
+"""The requests that a run records are those that a relay before the store saw, and about those that its plan says."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ POLICIES = {
 }
 SIGN_OF_LIFE = Request("HEAD", "/")
 """Asks without keys whether somebody listens at the store's address."""
+
+BOUND = 0.2
+"""How far a plan may be off, as a share of what was asked."""
 
 MAX_TO_PUBLISH = 40
 """Requests that publish the record once it is closed, about 30; beside them one list a table."""
@@ -61,6 +64,7 @@ def test_a_run_that_compacts_orders_and_vacuums_records_what_the_store_was_asked
     ours, hadoops = StoreRequests(**recorded["ours"]), StoreRequests(**recorded["hadoops"])
     assert min(ours.total, hadoops.total) > 0
     assert ours + hadoops == by_kind(request for request in seen[:at] if request != SIGN_OF_LIFE)
+    assert abs(recorded["expected"] / (ours + hadoops).total - 1) < BOUND, recorded
     later = seen[at + 1 :]
     of_tables = [request for request in later if "_maintainer/" not in request.name and request.kind != "POST delete"]
     assert by_kind(of_tables) == StoreRequests(lists=len(POLICIES)), of_tables

@@ -14,6 +14,7 @@ from maintainer.app.running import run_listener
 from maintainer.app.running.run_listener import PreparationClock
 from maintainer.engine.store.request_count import REQUEST_COUNT
 from maintainer.model.run.store_requests import RunRequests, StoreRequests
+from maintainer.planning.budget.request_estimate import run_requests
 from maintainer.policy.project.project_sections import Prices
 from tests.support.runs import sample_plans
 
@@ -45,9 +46,12 @@ def test_only_what_came_since_the_clock_was_made_counts_and_has_a_price() -> Non
 
     plan = plan_at("s3a://lake/orders")
     counted = clock.requests(opened(hadoops), plan, "s3://state/ledger", PRICES)
-    assert counted == RunRequests(READS, StoreRequests(lists=1), 0.012, "EUR")
+    expected = run_requests(plan, "s3://state/ledger").total
+    assert counted == RunRequests(READS, StoreRequests(lists=1), 0.012, "EUR", expected)
     assert list(map(set, asked)) == [{"s3a://lake/orders", "s3://state/ledger"}]
-    assert clock.requests(opened(hadoops), plan, "/disk/ledger", Prices()) == RunRequests(READS, StoreRequests(lists=1))
+    on_disk = clock.requests(opened(hadoops), plan, "/disk/ledger", Prices())
+    assert on_disk == RunRequests(READS, StoreRequests(lists=1), expected=run_requests(plan, "/disk/ledger").total)
+    assert 0 < (on_disk.expected or 0) < expected
 
 
 def test_a_run_on_a_disk_asked_nothing() -> None:
@@ -68,5 +72,7 @@ def test_a_jvm_that_is_gone_or_hangs_leaves_its_requests_unknown(monkeypatch: py
     for hadoops in (gone, hangs):
         clock = PreparationClock()
         REQUEST_COUNT.add(READS)
-        assert clock.requests(opened(hadoops), plan_at("s3a://lake/orders"), "/l", Prices()) == RunRequests(READS)
+        plan = plan_at("s3a://lake/orders")
+        unknown = RunRequests(READS, expected=run_requests(plan, "/l").total)
+        assert clock.requests(opened(hadoops), plan, "/l", Prices()) == unknown
     hanging.set()

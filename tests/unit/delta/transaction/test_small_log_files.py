@@ -22,10 +22,10 @@ from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.transaction.small_log_files import (
     MAX_FILES,
     checksum_of,
-    interval_of,
     is_kernels,
     write_missing_checksum,
 )
+from maintainer.model.table.log_names import checkpoint_interval
 from tests.support.tables.builders import make_facts, make_file
 from tests.support.tables.sick_tables import let_rest, make_table
 
@@ -56,9 +56,9 @@ def test_small_plain_tables_are_kernels(
 
 
 def test_the_interval_is_the_tables() -> None:
-    assert interval_of(metadata()) == 10
-    assert interval_of(metadata(delta__checkpointInterval="3")) == 3
-    assert interval_of(metadata(delta__checkpointInterval="-3")) == 0
+    assert checkpoint_interval(metadata()["configuration"]) == 10
+    assert checkpoint_interval(metadata(delta__checkpointInterval="3")["configuration"]) == 3
+    assert checkpoint_interval(metadata(delta__checkpointInterval="-3")["configuration"]) == 0
 
 
 def add(path: str, cardinality: int | None = None) -> dict[str, Any]:

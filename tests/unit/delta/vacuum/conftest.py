@@ -32,4 +32,4 @@ def asks_by_request(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     """The same files on a disk, and where each look is a request but folders may be links, as on HDFS."""
     monkeypatch.setattr(LocalFiles, "asks_by_request", request.param != "on a disk")
     if request.param == "by requests, too many to keep":
-        monkeypatch.setattr(untracked_files, "MOST_KEPT", 0)
+        monkeypatch.setattr(untracked_files, "MOST_LISTED", 0)

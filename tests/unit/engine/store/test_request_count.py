@@ -10,9 +10,9 @@ import pytest
 
 from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.engine.store.object_storage import ObjectStorage
-from maintainer.engine.store.request_count import LISTED_AT_ONCE, REQUEST_COUNT, lists_of, writes_of
+from maintainer.engine.store.request_count import REQUEST_COUNT, lists_of, writes_of
 from maintainer.engine.store.store_clients import OF_TABLES
-from maintainer.model.run.store_requests import RunRequests, StoreRequests
+from maintainer.model.run.store_requests import LISTED_AT_ONCE, RunRequests, StoreRequests
 from maintainer.policy.project.project_sections import Prices
 from tests.support.stores.s3_server import S3Server, s3_server, spark_keys
 from tests.support.stores.sick_store import Fault, FaultRule
@@ -80,7 +80,7 @@ def test_pages_of_a_listing_and_parts_of_a_file_count() -> None:
 
 
 def test_lists_cost_as_writes_and_deletions_nothing() -> None:
-    requests = StoreRequests(reads=1000, looks=1000, lists=100, writes=100, deletions=1_000_000)
-    assert Prices("EUR", thousand_reads=0.4, thousand_writes=5.0).of_requests(requests) == pytest.approx(0.8 + 1.0)
-    assert Prices("EUR", thousand_reads=0.4).of_requests(requests) is None
-    assert RunRequests(requests, StoreRequests(reads=1)).counted.reads == 1001
+    requests = RunRequests(StoreRequests(reads=1000, looks=1000, lists=100, writes=100, deletions=1_000_000))
+    assert Prices("EUR", thousand_reads=0.4, thousand_writes=5.0).priced(requests).cost == pytest.approx(0.8 + 1.0)
+    assert Prices("EUR", thousand_reads=0.4).priced(requests) is requests
+    assert RunRequests(requests.ours, StoreRequests(reads=1)).counted.reads == 1001

@@ -326,7 +326,7 @@ def test_what_went_to_the_trash_was_not_deleted() -> None:
 
 
 SAID = "Asked of object stores until the record was closed: "
-ASKED = RunRequests(StoreRequests(48, 13, 12, 5, 2), StoreRequests(lists=1, writes=2), 0.0001244, "EUR")
+ASKED = RunRequests(StoreRequests(48, 13, 12, 5, 2), StoreRequests(lists=1, writes=2), 0.0001244, "EUR", 1234)
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ ASKED = RunRequests(StoreRequests(48, 13, 12, 5, 2), StoreRequests(lists=1, writ
         (
             ASKED,
             f"{SAID}83 requests (48 reads, 13 looks, 13 lists, 7 writes, 2 deletions); 3 of them by "
-            "Hadoop's client; 0.00012 EUR.",
+            "Hadoop's client; 0.00012 EUR; the plan said about 1,200 requests.",
         ),
         (
             RunRequests(StoreRequests(reads=1), StoreRequests()),

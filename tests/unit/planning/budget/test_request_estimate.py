@@ -1,0 +1,150 @@
+"""Requests to stores are estimated from the plan: which terms a step is made of, and what is said of their sum."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from maintainer.model.plan.lanes import Lane, LaneChoice
+from maintainer.model.plan.plan import TablePlan
+from maintainer.model.plan.steps import Batch, Bin, CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
+from maintainer.model.plan.zorder_turn import Strategy, Turn
+from maintainer.model.run.store_requests import RunRequests, StoreRequests
+from maintainer.model.table.table_facts import RemovedFile, TableRef
+from maintainer.planning.budget import request_estimate
+from maintainer.planning.budget.request_estimate import Term, requests_of, run_requests, step_terms
+from maintainer.planning.curve.revision import MAX_SAMPLED_FILES, PROPERTY_PREFIX
+from maintainer.policy.project.project_sections import Prices
+from maintainer.report.plan.plan_markdown import render_plan_markdown
+from maintainer.report.plan.plan_text import PlanOptions, about_requests, render_plan
+from tests.support.runs import sample_plans
+from tests.support.tables.builders import MIB, make_files
+
+LOCAL, SPARK = LaneChoice(Lane.LOCAL, "small"), LaneChoice(Lane.SPARK, "large")
+PROPERTIES = SetPropertiesStep((("a", None),), (("a", "b"),), ())
+DISK = "/state/ledger"
+
+
+def compact(*sizes: int, lane: LaneChoice = LOCAL, num_batches: int = 1) -> CompactStep:
+    return CompactStep((Batch((Bin(make_files(*sizes), lane),)),) * num_batches, 1 << 40, 2, ())
+
+
+def vacuum(num_files: int) -> VacuumStep:
+    return VacuumStep(tuple(RemovedFile(f"f{number}", 1, 1) for number in range(num_files)), 9, 9, "x", ())
+
+
+def table_of(*steps: Step, name: str = "t", version: int = 4, **seen: Any) -> TablePlan:
+    observed = replace(sample_plans.observed(version, 1, 1), **{"location": "s3a://bucket/t", **seen})
+    return TablePlan(TableRef(name), "policies/t.yml", "sha256:0", observed, steps)
+
+
+def terms_of(step: Step, **seen: Any) -> dict[Term, int]:
+    (terms,) = step_terms(table_of(step, **seen))
+    return dict(+terms)
+
+
+def test_a_bin_asks_for_each_file_that_its_lane_reads_and_writes() -> None:
+    files = MIB, MIB, MIB
+    assert terms_of(compact(*files)) == {Term.REWRITE: 1, Term.READ: 3, Term.WRITTEN: 1}
+    assert terms_of(compact(*files, lane=SPARK)) == {Term.REWRITE: 1, Term.READ_BY_SPARK: 3, Term.WRITTEN_BY_SPARK: 1}
+    ordered = ZOrderStep((Batch((Bin(make_files(*files), SPARK),)),), ("id",), 1 << 40, 2, ())
+    assert terms_of(ordered) == {Term.REWRITE: 1, Term.READ_IN_ORDER: 3, Term.WRITTEN_BY_SPARK: 1}
+    by_turns = replace(ordered, turn=Turn(Strategy.UNINDEXED, "2:75b2", 1, (1,)))
+    assert terms_of(by_turns) == {Term.REWRITE: 1, Term.READ_BY_SPARK: 3, Term.WRITTEN_BY_SPARK: 1}
+
+
+@pytest.mark.parametrize(("num_files", "num_sampled"), [(3, 3), (5000, MAX_SAMPLED_FILES)])
+def test_files_are_sampled_where_the_plan_sets_boundaries(num_files: int, num_sampled: int) -> None:
+    boundaries = SetPropertiesStep((), ((f"{PROPERTY_PREFIX}2", "x"),), ())
+    terms = terms_of(boundaries, num_files=num_files, first_commit_read=3)
+    assert terms == {Term.PROPERTIES: 1, Term.COMMIT_AGAIN: 4, Term.SAMPLED: num_sampled}
+
+
+@pytest.mark.parametrize(("lane", "most_mib", "num_parts"), [(LOCAL, 512, 33), (SPARK, 64, 2)])
+def test_a_file_that_is_too_large_for_one_request_is_sent_in_parts(
+    lane: LaneChoice, most_mib: int, num_parts: int
+) -> None:
+    assert Term.PART not in terms_of(compact(most_mib * MIB, lane=lane))
+    assert terms_of(compact(most_mib * MIB, 1, lane=lane))[Term.PART] == num_parts + 1
+
+
+@pytest.mark.parametrize(
+    ("version", "first", "interval", "num_due", "num_summed_up"),
+    [(4, 0, 10, 0, 0), (7, 0, 10, 1, 11), (7, 6, 10, 1, 5), (6, 0, 10, 0, 0), (9, 9, 1, 3, 4), (9, 0, 0, 0, 0)],
+)
+def test_a_checkpoint_counts_where_a_commit_of_the_step_makes_it_due(
+    version: int, first: int, interval: int, num_due: int, num_summed_up: int
+) -> None:
+    terms = terms_of(
+        compact(1, 1, num_batches=3), version=version, first_commit_read=first, checkpoint_interval=interval
+    )
+    assert (terms[Term.REWRITE], terms.get(Term.CHECKPOINT, 0)) == (3, num_due)
+    assert terms.get(Term.COMMIT_AGAIN, 0) == num_summed_up
+
+
+def test_what_steps_before_it_commit_counts_as_well() -> None:
+    table = table_of(PROPERTIES, compact(1, 1, num_batches=3), version=6, first_commit_read=6)
+    properties, compaction = step_terms(table)
+    assert properties == {Term.PROPERTIES: 1, Term.COMMIT_AGAIN: 1}
+    assert (compaction[Term.CHECKPOINT], compaction[Term.COMMIT_AGAIN]) == (1, 5)
+
+
+def test_a_vacuum_asks_for_the_log_the_objects_and_what_it_deletes() -> None:
+    seen = {Term.VACUUM: 1, Term.COMMIT_KEPT: 10, Term.LISTED: 3 * 3 + 2 * 1, Term.DELETED: 2}
+    assert terms_of(vacuum(1500), version=20, oldest_commit=11, num_files=501) == seen
+    one_page_less = {Term.VACUUM: 1, Term.LISTED: 3 * 2 + 2 * 1, Term.DELETED: 2}
+    assert terms_of(vacuum(1500), version=20, num_files=500) == one_page_less
+
+
+def test_a_vacuum_of_more_files_than_are_kept_in_memory_looks_into_each_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = terms_of(vacuum(1500))
+    monkeypatch.setattr(request_estimate, "MOST_LISTED", 1499)
+    more = {Term.LISTED: few[Term.LISTED] + 3 * 2, Term.FOLDER: 1}
+    assert terms_of(vacuum(1500)) == {**few, **more}
+
+
+def test_a_run_looks_at_every_table_and_keeps_its_record() -> None:
+    healthy = table_of(name="a", first_commit_read=3)
+    looks = Counter({Term.LOOK: 1, Term.COMMIT_READ: 2})
+    for ledger in (DISK, "s3://bucket/ledger"):
+        assert run_requests(sample_plans.plan(healthy), ledger) == requests_of(looks)
+    plan = sample_plans.plan(healthy, table_of(PROPERTIES, first_commit_read=4))
+    more = Counter([Term.LOOK, Term.COMMIT_READ, Term.STEPS, Term.PROPERTIES, Term.COMMIT_AGAIN, Term.RUN])
+    assert run_requests(plan, DISK) == requests_of(looks + more)
+    on_store = more + Counter([Term.STATE, Term.STATE_STEP])
+    assert run_requests(plan, "s3://bucket/ledger") == requests_of(looks + on_store)
+    state_alone = Counter([Term.RUN, Term.STATE, Term.STATE_STEP])
+    local = sample_plans.plan(table_of(PROPERTIES, location="file:/lake/t"))
+    assert run_requests(local, "gs://bucket/ledger") == requests_of(state_alone)
+
+
+@pytest.mark.parametrize("place", ["file:/lake/t", "hdfs://host/t", "s3n://bucket/t"])
+def test_a_table_whose_requests_nobody_counts_has_no_estimate(place: str) -> None:
+    plan = sample_plans.plan(table_of(PROPERTIES, location=place))
+    assert run_requests(plan, DISK) == StoreRequests()
+    assert "request" not in render_plan(plan, PlanOptions(requests=RunRequests(run_requests(plan, DISK))))
+
+
+def test_the_estimate_is_said_of_each_step_and_of_the_run_with_its_price_and_never_where_times_are_left_out() -> None:
+    step = compact(MIB, MIB)
+    plan = sample_plans.plan(*(table_of(step, PROPERTIES, name=name) for name in "abc"))
+    asked = run_requests(plan, DISK)
+    prices = Prices("EUR", thousand_reads=1000.0, thousand_writes=1000.0)
+    text = render_plan(plan, PlanOptions(requests=prices.priced(RunRequests(asked))))
+    of_steps = [requests_of(terms).total for terms in step_terms(plan.tables[0])]
+    for number in of_steps:
+        assert f", {about_requests(3 * number)}" in text
+    cost = asked.total - asked.deletions
+    assert f"Object stores are sent {about_requests(asked.total)}; {cost:,}.00 EUR.\n" in text
+    assert "Object stores" not in render_plan(plan)
+    assert "request" not in render_plan_markdown(plan)
+
+
+def test_an_estimate_is_never_more_exact_than_two_figures() -> None:
+    said = [about_requests(number) for number in (1, 84, 123, 1_260, 7_448)]
+    assert said == [
+        f"about {words}" for words in ("1 request", "84 requests", "120 requests", "1,300 requests", "7,400 requests")
+    ]
