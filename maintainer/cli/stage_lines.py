@@ -2,8 +2,8 @@
 
 On a terminal each stage is a line when it begins, and a wait of which nothing else can be said (starting Spark) counts
 its seconds. Elsewhere such a wait is a line, and of the other stages only those that last are said. ``main`` prints the
-very first line before it imports the command, with what this module imports: nothing heavy. That stage lasts until the
-next one begins, or until the policies are read where none follows. One command has one ``StageLines``.
+very first line before it imports the command, with what this module imports: nothing heavy. It is said to last
+until the next stage begins, or the command ends. One command has one ``StageLines``.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ FIRST_STAGES = {
 _READ_POLICIES = frozenset({"explain", "history", "leases", "list", "report", "stop", "validate"})
 """Commands that are quick as a rule: of these only a first stage that lasts is said."""
 
-_GO_ON = frozenset({"plan", "apply", "retry", "watch", "status", "why", "verify", "inventory"})
-"""Commands that begin another stage when tables are looked at."""
+_SPEAK = frozenset({"ledger", "undelete"})
+"""Commands that ask, or say by themselves how far they are, once the policies are read."""
 
 _ASKS_FOR_HELP = frozenset({"-h", "--help"})
 
@@ -212,9 +212,9 @@ def say_first_stage(context: click.Context, arguments: Sequence[str], *, quiet: 
     if stage is not None:
         lines.began(stage)
     if stage == _READING or command in _READ_POLICIES:
-        lines.until_next("getting ready" if command in _GO_ON else _READING)
+        lines.until_next("getting ready")
         context.call_on_close(lines.end)
-        if command not in _GO_ON:
+        if command in _SPEAK:
             context.meta[_ENDS_WITH_POLICIES] = lines
 
 

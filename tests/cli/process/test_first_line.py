@@ -15,6 +15,7 @@ import pytest
 
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.managed_search import search_tables
+from maintainer.cli.act import ledger_and_leases
 from maintainer.cli.inspect import policy_commands
 from maintainer.cli.main import COMMANDS, run
 from maintainer.cli.stage_lines import FIRST_STAGES
@@ -58,7 +59,10 @@ def test_the_first_line_comes_before_the_command_is_loaded(tmp_path: Path) -> No
         assert "E623" in terminal.text
 
 
-def test_the_first_stage_lasts_until_the_policies_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("arguments", "lasts"), [(("list",), True), (("ledger", "rebuild", "--dry-run"), False)])
+def test_the_first_stage_lasts_until_the_command_ends_or_speaks_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], lasts: bool
+) -> None:
     write_project(tmp_path, {"policies/a.yml": "table: lake/a\n"})
     threads: dict[str, bool] = {}
 
@@ -70,9 +74,11 @@ def test_the_first_stage_lasts_until_the_policies_are_read(tmp_path: Path, monke
         return noting
 
     monkeypatch.setattr(Project, "load", noted(Project.load, "load"))
-    monkeypatch.setattr(policy_commands, "search_tables", noted(search_tables, "search"))
-    assert run(["--project", str(tmp_path), "list"]) == 0
-    assert threads == {"load": True, "search": False}
+    for module in (policy_commands, ledger_and_leases):
+        monkeypatch.setattr(module, "search_tables", noted(search_tables, "search"))
+    run(["--project", str(tmp_path), *arguments, "-s", "nothing.like.it"])
+    assert threads == {"load": True, "search": lasts}
+    assert all(thread.name != "maintainer-stage" for thread in threading.enumerate())
 
 
 def test_java_is_named_before_it_is_waited_for_and_its_seconds_are_counted(tmp_path: Path) -> None:
