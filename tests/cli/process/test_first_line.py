@@ -95,7 +95,8 @@ def test_java_is_named_before_it_is_waited_for_and_its_seconds_are_counted(tmp_p
     environment = {**PLAIN, "JAVA_HOME": str(java.parents[1])}
     with on_terminal([*MAINTAINER, "--project", str(tmp_path), "plan"], environment=environment) as terminal:
         terminal.wait_for("starting Java ...\r")
-        assert terminal.text == "reading the policies ...\r\nreading 1 table ...\r\nstarting Java ...\r"
+        said = re.sub(r"still .*\r\n", "", terminal.text)  # on a busy machine
+        assert said == "reading the policies ...\r\nreading 1 table ...\r\nstarting Java ...\r"
         terminal.wait_for("starting Java ... 2s\r")
         gate.write_text("go on\n")
         assert terminal.read_to_end() == 2
