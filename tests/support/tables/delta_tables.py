@@ -84,6 +84,7 @@ def age_by_hours(path: Path, hours: float) -> None:
                     body[key] -= int(hours * HOUR_MS)
             lines.append(json.dumps(action))
         written = log.stat()
+        log.unlink()  # beneath a server it would keep its tag, which names other content
         log.write_text("\n".join(lines) + "\n")
         os.utime(log, (written.st_atime, written.st_mtime))
     for checkpoint in (path / "_delta_log").glob("*.checkpoint.parquet"):
