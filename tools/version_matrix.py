@@ -17,7 +17,7 @@ from pathlib import Path
 
 from maintainer.delta.jvm import LAST_PATCH, TESTED_DELTA
 from maintainer.delta.spark.installed_versions import hadoop_version
-from maintainer.delta.spark.pinned_jars import CONNECTORS
+from maintainer.delta.spark.jars import CONNECTORS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "features.md"

@@ -92,8 +92,8 @@ def run_hook(request: HookRequest) -> AutoCompactResult:
         MaintainerError: It did not work.
     """
     from maintainer.delta.engine.table_engine import DeltaEngine
+    from maintainer.delta.log.commit_history import properties_now
     from maintainer.delta.log.table_place import StoragePlaces
-    from maintainer.delta.log.write_history import properties_now
     from maintainer.delta.spark.spark_session import lend_session
 
     name = request.ref.identifier
@@ -175,7 +175,7 @@ class _Attempt:
 
     def run(self, result: AutoCompactResult) -> AutoCompactResult:
         """Decide and compact; ``result`` is what is known so far."""
-        from maintainer.delta.log.write_history import partitions_written
+        from maintainer.delta.log.commit_history import partitions_written
 
         modified_only = self.settings.modified_partitions_only
         written = partitions_written(self.engine.jvm, self.facts) if modified_only else None

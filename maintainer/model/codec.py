@@ -3,13 +3,16 @@
 A document of ours is read strictly: a number is never a text, and an unknown key is an error. A field with a default
 may be missing: run folders of earlier versions stay readable when a model grows. pydantic is imported late, because
 most commands end before they need it; ``ClosedUnion`` and ``DecimalText`` are how a model annotates a field without it.
+
+Equal values are kept as one object: most of what is said of one table of a fleet is said of thousands.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 if TYPE_CHECKING:
@@ -146,3 +149,29 @@ def _dotted(location: tuple[int | str, ...], document: object) -> str:
         except (KeyError, IndexError, TypeError):
             value = None
     return path
+
+
+MAX_VALUES = 4096
+"""So many different values are known at once."""
+
+
+_first: Any = lru_cache(maxsize=MAX_VALUES)(lambda value: value)
+_read = lru_cache(maxsize=MAX_VALUES)(json.loads)
+
+
+def once(value: T) -> T:
+    """Return the first value that was equal to this one; both are frozen, down to the last part.
+
+    One with a part that has no hash is returned as it is. So are arguments of expectations, in which 1 and true differ.
+    """
+    try:
+        first: T = _first(value)
+    except TypeError:
+        return value
+    return first
+
+
+def document_once(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an equal JSON document, the same object for all that are equal; nobody may change it."""
+    read: Mapping[str, Any] = _read(canonical_json(document))
+    return read

@@ -25,9 +25,8 @@ from maintainer.model.plan.plan import (
 )
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import BatchedStep, RewriteStep, SetPropertiesStep, Step
-from maintainer.model.table.commit_records import DELETING, REWRITING
+from maintainer.model.table.commit_records import DELETING, REWRITING, doubts_about
 from maintainer.model.table.log_names import checkpoint_interval
-from maintainer.model.table.statistics_writers import doubts_about
 from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
 from maintainer.model.table.table_features import UNSUPPORTED_CODES
@@ -40,8 +39,7 @@ from maintainer.planning.selection.decision import Decision, PropertyChange, lea
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.planning.selection.supported_features import check_supported
 from maintainer.planning.vacuum.vacuum_plan import plan_vacuum
-from maintainer.policy.resolve.policy_values import base_settings, policy_values
-from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.policy.resolve.resolved import ResolvedPolicy, base_settings, policy_values
 from maintainer.units import count_of, format_size, named
 
 MAX_PLAN_AGE_SECONDS = 24 * 3600

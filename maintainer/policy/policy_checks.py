@@ -15,7 +15,7 @@ from typing import TypeVar
 from maintainer.model.run.auto_compaction import DEFAULT_MAX_FILE_SIZE_BYTES
 from maintainer.model.table.store_kinds import store_kind
 from maintainer.policy.diagnostics import Diagnostic, Severity, did_you_mean, nearest
-from maintainer.policy.predicate.predicate_lex import PredicateError
+from maintainer.policy.predicate.predicate_grammar import PredicateError
 from maintainer.policy.resolve.merge import (
     TAGS,
     Keys,

@@ -12,7 +12,7 @@ from typing import Any
 
 from maintainer.model.run.auto_compaction import AUTO_COMPACT, OWN_PREFIX, OWN_PROPERTIES
 from maintainer.policy.diagnostics import Severity, did_you_mean, nearest
-from maintainer.policy.predicate.predicate_lex import read_timestamp
+from maintainer.policy.predicate.predicate_grammar import read_timestamp
 from maintainer.policy.property_names import DELTA, KNOWN_PROPERTIES, PropertyKind, kind_of, refused_value
 from maintainer.policy.schema.known_expectations import EXPECTATIONS, NOT_FOR_POLICIES, argument_problems
 from maintainer.policy.schema.schema_keys import shown

@@ -10,9 +10,8 @@ from typing import Any
 
 from maintainer.policy.project.project_settings import LEDGER_POLICY
 from maintainer.policy.resolve.merge import SETTING_KEYS, TAGS, Level, Setting, base_value, spelled
-from maintainer.policy.resolve.policy_values import base_settings
 from maintainer.policy.resolve.resolve import Resolution
-from maintainer.policy.resolve.resolved import Origin
+from maintainer.policy.resolve.resolved import Origin, base_settings
 from maintainer.policy.schema.schema_keys import (
     TYPE_WORDS,
     KeyDescription,

@@ -26,7 +26,7 @@ from maintainer.model.run.commit_verdict import (
     TableVerification,
     VerifyRun,
 )
-from maintainer.model.run.results_document import run_to_json
+from maintainer.model.run.outcome import run_to_json
 from maintainer.model.table.table_facts import TableRef
 from tests.support.policies.projects import write_project
 from tests.support.runs import sample_plans

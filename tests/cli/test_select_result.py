@@ -10,8 +10,7 @@ import pytest
 from maintainer.cli.main import run
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.plan_document import to_json
-from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
-from maintainer.model.run.results_document import run_to_json
+from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus, run_to_json
 from maintainer.model.table.table_facts import TableRef
 from tests.support.policies.projects import write_project
 

@@ -16,7 +16,7 @@ from tests.support.product import (
     bridge,
     check_engine,
     gateway,
-    kernel_calls,
+    log_calls,
     transaction_calls,
 )
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.spark
 def test_this_delta_has_all_of_it(lease: SessionLease) -> None:
     calls = DeltaJvm(lease.spark)
     calls.self_test()
-    assert calls.lacking(kernel_calls.KERNEL) == []
+    assert calls.lacking(log_calls.KERNEL) == []
     assert calls.is_tested
     assert (calls.spark_version(), calls.delta_version()) == (version("pyspark"), version("delta-spark"))
 
@@ -64,7 +64,7 @@ def test_what_is_missing_is_named(lease: SessionLease, monkeypatch: pytest.Monke
 def test_doctor_says_what_an_unknown_pair_has_and_lacks(lease: SessionLease, monkeypatch: pytest.MonkeyPatch) -> None:
     jvm = DeltaJvm(lease.spark)
     monkeypatch.setattr(gateway, "TESTED_DELTA", {})
-    monkeypatch.setattr(kernel_calls, "KERNEL", (("io.delta.kernel.Gone", "read", (1,)),))
+    monkeypatch.setattr(log_calls, "KERNEL", (("io.delta.kernel.Gone", "read", (1,)),))
     kernel, unknown = check_engine(jvm)
     assert (kernel.status, unknown.status) == (Status.WARN, Status.WARN)
     assert "io.delta.kernel.Gone.read/1" in kernel.detail

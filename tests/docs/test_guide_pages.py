@@ -24,7 +24,7 @@ from maintainer.journal.ledger.ledger_pending import MARK_FILE
 from maintainer.journal.memory.table_records import STATE_FILE, STATE_FORMAT
 from maintainer.journal.store.state_access import runs_dir_of
 from maintainer.model.plan.plan_document import FORMAT_VERSION as PLAN_FORMAT
-from maintainer.model.run.results_document import FORMAT_VERSION as RESULTS_FORMAT
+from maintainer.model.run.outcome import FORMAT_VERSION as RESULTS_FORMAT
 from maintainer.planning.budget.request_estimate import Term
 from maintainer.policy.project.policy_project import load_project
 from tools.prose_words import REFERENCE, prose_words

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maintainer.policy.predicate.partition_predicate import parse_predicate
-from maintainer.policy.predicate.predicate_lex import PredicateError
+from maintainer.policy.predicate.predicate_grammar import PredicateError
 from tests.support.suites.example_counts import examples
 
 TYPES = {"region": "string", "n": "integer", "flag": "boolean", "price": "decimal(10,2)", "order day": "date"}

@@ -44,21 +44,21 @@ from maintainer.delta.jvm import (
     JavaObject,
     bridge,
     gateway,
-    kernel_calls,
+    log_calls,
     transaction_calls,
 )
 from maintainer.delta.jvm.commit_store import EXCLUSIVE_LOG_STORE
 from maintainer.delta.jvm.transaction_calls import WRITE_CHECKSUM
 from maintainer.delta.log.actions import CommittedFiles, PartitionNames, committed_files, data_file, removed_key
-from maintainer.delta.log.commit_history import read_commits
+from maintainer.delta.log.commit_history import paths_of_rewrites, paths_of_zorder, read_commits
 from maintainer.delta.log.replay.version_replay import ReplayedVersion, replay_version
 from maintainer.delta.log.schema_names import dotted, indexed_schema, name_parts, quote, stats_columns
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.log.table_updates import read_updates
-from maintainer.delta.log.write_history import paths_of_rewrites, paths_of_zorder
 from maintainer.delta.proof.row_comparison import FileSet, measure_both
-from maintainer.delta.rewrite import bin_writer, footers, proof_parts, spark_lane
+from maintainer.delta.rewrite import bin_writer, copy_lane, proof_parts, spark_lane
+from maintainer.delta.rewrite.bin_work import prefix_of_attempt, prefix_of_batch
 from maintainer.delta.rewrite.bin_writer import write_bins
 from maintainer.delta.rewrite.commit import rewrite_commit
 from maintainer.delta.rewrite.commit.carried_deletes import CannotCarryError, RowsRead, places_in_bin
@@ -66,7 +66,6 @@ from maintainer.delta.rewrite.curve_writer import ADDRESS, with_address
 from maintainer.delta.rewrite.rewrite_job import RewriteJob, RewriteTimings
 from maintainer.delta.rewrite.rewrite_proof import prove_removes, prove_rewrite
 from maintainer.delta.rewrite.spark_lane import ObservedRows
-from maintainer.delta.rewrite.unfinished_files import prefix_of_attempt, prefix_of_batch
 from maintainer.delta.snapshot import log_reader
 from maintainer.delta.snapshot.log_reader import LogReader, SparkReader
 from maintainer.delta.spark import jars, session_settings
@@ -139,11 +138,11 @@ from maintainer.model.plan.layout_tags import (
     STRATEGY_TAG,
     ZCUBE_COLUMNS_TAG,
     ZCUBE_ID_TAG,
+    RewriteRequest,
 )
 from maintainer.model.plan.plan import CheckedExpectation, Checks, ContentCheck, Plan, Problem, TablePlan, TableState
 from maintainer.model.plan.plan_document import from_json, to_json
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.steps import (
     Batch,
     BatchedStep,
@@ -162,7 +161,15 @@ from maintainer.model.run.auto_compaction import RUN_PREFIX, AutoCompactResult, 
 from maintainer.model.run.commit_verdict import CheckResult, CommitVerification
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.run.optimize_metrics import DeletionVectorStats, ZOrderFileStats
-from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.outcome import (
+    RunOutcome,
+    StepOutcome,
+    StepStatus,
+    TableOutcome,
+    TableStatus,
+    run_from_json,
+    run_to_json,
+)
 from maintainer.model.run.progress import (
     Phase,
     RunFinished,
@@ -174,7 +181,6 @@ from maintainer.model.run.progress import (
     TableStarted,
 )
 from maintainer.model.run.receipts import CommitReceipt, Fingerprint, Proof, VacuumReceipt, Verdict
-from maintainer.model.run.results_document import run_from_json, run_to_json
 from maintainer.model.run.run_events import Intent
 from maintainer.model.run.store_requests import StoreRequests
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
@@ -202,18 +208,19 @@ from maintainer.planning.selection.lane_choice import why_not_copy, why_not_loca
 from maintainer.planning.selection.partition_texts import is_deltas_own
 from maintainer.policy.diagnostics import Diagnostic, Severity, Span
 from maintainer.policy.predicate.partition_predicate import parse_predicate
-from maintainer.policy.predicate.predicate_lex import PredicateError
+from maintainer.policy.predicate.predicate_grammar import PredicateError
 from maintainer.policy.project.policy_changes import PolicyChanges, PolicyWork, TableChange
 from maintainer.policy.project.policy_project import load_project
 from maintainer.policy.project.project_sections import Prices
 from maintainer.policy.property_names import KNOWN_PROPERTIES, PropertyKind
-from maintainer.policy.resolve.policy_values import NOT_SET, ValueChange
 from maintainer.policy.resolve.resolved import (
+    NOT_SET,
     ClusterPolicy,
     OptimizePolicy,
     PurgePolicy,
     ResolvedPolicy,
     RewritePolicy,
+    ValueChange,
     ZOrderMode,
     ZOrderPolicy,
 )
@@ -236,11 +243,10 @@ from maintainer.report.diagnostics_report import (
 from maintainer.report.diagnostics_report import render_junit as render_findings_junit
 from maintainer.report.findings import render_annotations
 from maintainer.report.html.fleet_view import fleet_tables, fleet_view
-from maintainer.report.html.live_view import live_view
 from maintainer.report.html.page import Page, Served, message_page, render_page
 from maintainer.report.html.run_view import ReportProject, run_view
 from maintainer.report.html.table_pages import TableRecord as PageRecord
-from maintainer.report.html.table_pages import table_page
+from maintainer.report.html.table_pages import live_view, table_page
 from maintainer.report.plan.plan_markdown import Comparison, render_failure_markdown, render_plan_markdown
 from maintainer.report.plan.plan_text import PlanOptions as PlanTextOptions
 from maintainer.report.plan.plan_text import render_plan

@@ -34,8 +34,7 @@ from maintainer.model.run.store_requests import RunRequests
 from maintainer.model.table.table_facts import FilesSeen, TableFacts
 from maintainer.planning.recheck.policy_bounds import beyond_policy
 from maintainer.planning.recheck.staleness import StaleReasons, check_age, recheck, refusal, refused_alone
-from maintainer.policy.resolve.policy_values import policy_values
-from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.policy.resolve.resolved import ResolvedPolicy, policy_values
 from maintainer.units import format_size
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
 

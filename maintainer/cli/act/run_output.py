@@ -23,8 +23,8 @@ from maintainer.errors import ExitCode, ProjectError
 from maintainer.errors.foreign_text import visible_json
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.product_version import __version__
+from maintainer.model.run.outcome import run_to_json
 from maintainer.model.run.progress import ProgressEvent, ProgressSink, RunStarted
-from maintainer.model.run.results_document import run_to_json
 from maintainer.report.findings import render_annotations, write_step_output, write_step_summary
 from maintainer.report.run.progress_jsonl import ProgressJsonl
 from maintainer.report.run.progress_text import ProgressText

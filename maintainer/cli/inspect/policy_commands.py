@@ -33,8 +33,7 @@ from maintainer.model.plan.plan import as_problem
 from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.policy_project import load_project
-from maintainer.policy.resolve.policy_values import base_settings
-from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.policy.resolve.resolved import ResolvedPolicy, base_settings
 from maintainer.policy.schema.schema_keys import (
     POLICY_SCHEMA,
     PROJECT_SCHEMA,

@@ -30,8 +30,7 @@ from maintainer.model.plan.plan_document import from_json, to_json
 from maintainer.model.run.auto_compaction import RUN_PREFIX
 from maintainer.model.run.exit_codes import plan_exit_code
 from maintainer.model.run.history_rows import HistoryRow
-from maintainer.model.run.outcome import RunOutcome
-from maintainer.model.run.results_document import run_from_json, run_to_json
+from maintainer.model.run.outcome import RunOutcome, run_from_json, run_to_json
 from maintainer.policy.project.policy_project import load_project
 from maintainer.report.plan.plan_markdown import render_plan_markdown
 from maintainer.report.plan.plan_text import PlanOptions, render_plan

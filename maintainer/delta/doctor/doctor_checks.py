@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 from maintainer.delta.commands.connect_session import remote_of
 from maintainer.delta.doctor import doctor_storage
 from maintainer.delta.doctor.doctor_model import Check, Status, check_connect, guarded
-from maintainer.delta.doctor.remote_tables import check_remote_tables
+from maintainer.delta.doctor.doctor_storage import check_remote_tables
 from maintainer.delta.engine.endpoint_probe import signs_of_life
 from maintainer.delta.jvm import DeltaJvm, tested_pairs
 from maintainer.delta.spark.connectors import connectors_to_bring

@@ -13,18 +13,16 @@ from functools import partial
 from maintainer.delta.engine.catalog_names import neighbours_in_catalog, root_of_name, tables_in_catalog
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.commit_history import read_commits
-from maintainer.delta.log.replay.log_replay import LogReplay
-from maintainer.delta.log.replay.planned_logs import PlannedLogs
+from maintainer.delta.log.replay.log_replay import LogReplay, PlannedLogs
 from maintainer.delta.snapshot.column_statistics import find_dropped_columns, ranges_in, read_sample
 from maintainer.delta.snapshot.find_tables import tables_below
 from maintainer.delta.snapshot.log_reader import LogQuestions, LogReader, SparkReader
 from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.file_store import FileStore, one_spelling
 from maintainer.delta.storage.log_paths import path_uri
-from maintainer.delta.storage.open_files import direct_files, files_of
-from maintainer.delta.storage.table_storage import TableStorage, storage_of_path
+from maintainer.delta.storage.table_storage import TableStorage, direct_files, files_of, storage_of_path
 from maintainer.delta.transaction.live_files import LiveFilesReader
-from maintainer.delta.vacuum.shallow_clones import References
+from maintainer.delta.vacuum.needed_elsewhere import References
 from maintainer.delta.vacuum.vacuum_candidates import history, look, now_ms
 from maintainer.engine.protocols import VacuumQuestion
 from maintainer.model.table.commit_records import CommitsRead, CommitsWanted
@@ -91,13 +89,13 @@ class DeltaTableReader(LogQuestions):
             return self.place_of(ref)[1]
 
     def place_of(self, ref: TableRef) -> tuple[FileStore, str]:
-        """See ``shallow_clones.Locator``. Takes no snapshot, because it is called for every table of the project."""
+        """See ``needed_elsewhere.Locator``. Takes no snapshot, because it is called for every table of the project."""
         if ref.is_path:
             return self._files_of(ref.location)
         return self._files_at(root_of_name(self._jvm, ref.identifier))
 
     def neighbours_in_catalog(self, tables: Iterable[TableRef]) -> Iterator[TableRef]:
-        """See ``shallow_clones.Locator``."""
+        """See ``needed_elsewhere.Locator``."""
         return neighbours_in_catalog(self._jvm, tables)
 
     def _files_of(self, text: str) -> tuple[FileStore, str]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from maintainer.delta.jvm import commit_store
-from maintainer.delta.jvm import kernel_calls as kernel
 from maintainer.delta.jvm import log_calls as log
 from maintainer.delta.jvm import parquet_calls as parquet
 from maintainer.delta.jvm import storage_calls as storage
 from maintainer.delta.jvm import transaction_calls as transaction
-from maintainer.delta.jvm.catalog_calls import CatalogCalls
 from maintainer.delta.jvm.gateway import Gateway, tested_pairs
+from maintainer.delta.jvm.storage_calls import CatalogCalls
 from maintainer.errors import EnvironmentUnfit
 
 
@@ -42,7 +41,7 @@ REQUIRED = commit_store.REQUIRED + log.REQUIRED + parquet.REQUIRED + storage.REQ
 
 class DeltaJvm(
     CatalogCalls,
-    kernel.KernelCalls,
+    log.KernelCalls,
     log.LogCalls,
     parquet.ParquetCalls,
     storage.StorageCalls,
@@ -73,4 +72,4 @@ class DeltaJvm(
 
     def lacks_of_kernel(self) -> list[str]:
         """Name what this class path lacks of Delta Kernel: see ``KERNEL`` for what is weaker then."""
-        return self.lacking(kernel.KERNEL)
+        return self.lacking(log.KERNEL)

@@ -18,11 +18,12 @@ from itertools import product
 from typing import Any, TypeAlias
 
 from maintainer.delta.log.actions import PartitionNames
+from maintainer.delta.log.commit_history import commit_time_ms
 from maintainer.delta.storage.table_log import TableLog, commits_among
 from maintainer.model.table.commit_records import MAINTENANCE, CommitStamp
 from maintainer.model.table.table_facts import PartitionValues, TableFacts, Update
 from maintainer.planning.selection.schema_columns import partition_types
-from maintainer.policy.predicate.predicate_lex import read_timestamp, reads_as_null, time_distances
+from maintainer.policy.predicate.predicate_grammar import read_timestamp, reads_as_null, time_distances
 
 _ATOM = re.compile(
     r"""^(?:[\w`]+\.)?`?(?P<column>[^`#()=<>]+?)`?(?P<id>\#\d+L?)?\s*(?P<op><=|>=|=|<|>)\s*
@@ -185,7 +186,7 @@ def read_updates(
     else:
         entries = commits_among(log.listed_with(until_version).values())
     for entry, info in log.infos(entries[::-1][:MAX_COMMITS_LOOKED_AT]):
-        at_ms = min(_moment(info) or entry.modification_time_ms, entry.modification_time_ms)
+        at_ms = min(commit_time_ms(entry, info), entry.modification_time_ms)
         if (at_ms < since_ms and entry.version <= after_version) or len(updates) >= MAX_UPDATES:
             break
         if info.get("isBlindAppend") is True or CommitStamp.from_json(info.get("userMetadata")) is not None:
@@ -261,8 +262,3 @@ def _conjuncts(predicate: object) -> list[str]:
     except ValueError:
         return [predicate]
     return [str(condition) for condition in listed] if isinstance(listed, list) else [predicate]
-
-
-def _moment(info: Mapping[str, Any]) -> int:
-    value = info.get("inCommitTimestamp") or info.get("timestamp")
-    return value if isinstance(value, int) else 0

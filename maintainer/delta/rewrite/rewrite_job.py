@@ -24,10 +24,9 @@ from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.staged_file import Marks, WrittenFile
 from maintainer.delta.proof.statistics_figures import FileFigures as StatisticsFigures
 from maintainer.delta.proof.statistics_figures import StatisticsColumn
-from maintainer.delta.rewrite.bin_work import CODEC, Workplace
+from maintainer.delta.rewrite.bin_work import CODEC, Workplace, folders_of, remove_files_named
 from maintainer.delta.rewrite.commit.batch_transaction import Transaction, check_all_live
 from maintainer.delta.rewrite.curve_writer import curve_tags
-from maintainer.delta.rewrite.unfinished_files import folders_of, remove_files_named
 from maintainer.delta.storage.failures.engine_failures import as_write_error
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader
@@ -82,7 +81,7 @@ class RewriteJob:
     live_files: LiveFilesReader
     between_write_and_proof: Callable[[TableStorage, list[WrittenFile]], None] | None = None
     file_prefix: str = ""
-    """What the names of this attempt's files begin with; see ``unfinished_files``. Empty: Delta names them alone."""
+    """What the names of this attempt's files begin with; see ``bin_work``. Empty: Delta names them alone."""
     is_written: bool = False
     is_tried: bool = False
     """Whether a commit was tried: from then on one may name the files."""

@@ -14,10 +14,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from maintainer.delta.jvm import JavaObject
-from maintainer.delta.log.actions import to_physical
+from maintainer.delta.log.actions import statistics_in, to_physical
 from maintainer.delta.log.schema_names import indexed_schema
 from maintainer.delta.log.staged_file import WrittenFile, widened
-from maintainer.delta.log.statistics_text import statistics_in
 from maintainer.delta.proof.proof_actions import Expected, check_adds, check_removes, check_sizes
 from maintainer.delta.proof.row_comparison import FileSet, rows_by_file
 from maintainer.delta.proof.statistics_figures import FileFigures, StatisticsColumn, statistics_columns

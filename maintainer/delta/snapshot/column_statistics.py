@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.log.actions import named_in, statistics_in, value_at
 from maintainer.delta.log.schema_names import DEFAULT_INDEXED_COLUMNS, PHYSICAL_NAME, name_parts
-from maintainer.delta.log.statistics_text import named_in, statistics_in, value_at
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, DataFile, FileRange, TableFacts

@@ -17,17 +17,15 @@ from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.actions import LoggedFile, PartitionNames, read_protocol
-from maintainer.delta.log.commit_history import find_stamp, read_stamp
+from maintainer.delta.log.commit_history import find_stamp, paths_of_rewrites, paths_of_zorder, read_stamp
 from maintainer.delta.log.replay.version_replay import ReplayedVersion, replay_version
 from maintainer.delta.log.schema_names import indexed_schema, logical_names, physical_path_to_logical, stats_columns
 from maintainer.delta.log.table_updates import read_updates
-from maintainer.delta.log.write_history import paths_of_rewrites, paths_of_zorder
 from maintainer.delta.storage.failures.engine_failures import is_store_silent, no_table, not_delta
 from maintainer.delta.storage.failures.store_answers import RefusedAlike
 from maintainer.delta.storage.file_store import StoredFile
-from maintainer.delta.storage.known_versions import KnownVersion, KnownVersions
 from maintainer.delta.storage.table_log import TableLog
-from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.storage.table_storage import KnownVersion, KnownVersions, TableStorage
 from maintainer.errors import TableError
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.log_names import LOG_FOLDER, is_of_log

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from maintainer.delta.spark.installed_versions import HADOOP_VERSION, hadoop_version
-from maintainer.delta.spark.pinned_jars import CONNECTORS
+from maintainer.delta.spark.jars import CONNECTORS
 from maintainer.errors import EnvironmentUnfit
 
 S3_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Protocol, TypeVar
 from urllib.parse import unquote
 
-from maintainer.engine.store.stored_object import content_tag
+from maintainer.engine.store.store_clients import content_tag
 
 _UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=/@")
 PLAIN = re.compile(r"[A-Za-z0-9_\-!.~'()*,;:$&+=/@]*")

@@ -16,7 +16,7 @@ import re
 from urllib.parse import unquote
 
 from maintainer.delta.storage.file_store import PLAIN, java_quote, local_path, one_spelling
-from maintainer.policy.predicate.predicate_lex import read_timestamp, reads_as_null
+from maintainer.policy.predicate.predicate_grammar import read_timestamp, reads_as_null
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _DOTS = re.compile(r"(?:^|/)\.{0,2}(?:/|$)")

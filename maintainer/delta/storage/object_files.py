@@ -39,8 +39,8 @@ from maintainer.delta.storage.file_store import (
     unheard,
 )
 from maintainer.engine.store.object_storage import PROBE, REQUESTS_ABREAST, ObjectStorage
+from maintainer.engine.store.store_clients import StoredObject
 from maintainer.engine.store.store_failures import BUSY, NO_BUCKET, NO_CREDENTIALS, NOT_TRUSTED, REFUSED, StoreFailure
-from maintainer.engine.store.stored_object import StoredObject
 from maintainer.model.run.store_requests import LISTED_AT_ONCE, MOST_LISTED
 
 BODIES_KEPT_BYTES = 64 << 20

@@ -17,9 +17,8 @@ from maintainer.delta.log.actions import LoggedFile, live_rows, removed_key
 from maintainer.delta.log.replay.checkpoint_actions import StatisticsWanted
 from maintainer.delta.log.replay.version_replay import LogState, replay_version
 from maintainer.delta.storage.file_store import StoredFile
-from maintainer.delta.storage.known_versions import KnownVersion, KnownVersions
 from maintainer.delta.storage.table_log import LogEntry
-from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.storage.table_storage import KnownVersion, KnownVersions, TableStorage
 from maintainer.model.table.log_names import COMMIT_NAME
 from maintainer.model.table.table_facts import TableFacts
 

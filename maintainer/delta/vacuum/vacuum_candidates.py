@@ -15,8 +15,7 @@ from maintainer.delta.storage.file_store import FileStore, StoredFile
 from maintainer.delta.storage.log_paths import short_uri
 from maintainer.delta.storage.table_log import commits_among
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.delta.vacuum.shallow_clones import Locator, References
-from maintainer.delta.vacuum.stream_checkpoint import position
+from maintainer.delta.vacuum.needed_elsewhere import Locator, References, position
 from maintainer.delta.vacuum.tombstones import Expired, as_removed_file, nothing_left, protected_uris
 from maintainer.delta.vacuum.trash import expired_trash
 from maintainer.delta.vacuum.untracked_files import Fences, ListedFolders, list_untracked

@@ -21,8 +21,7 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.commit_fate import REWRITE_ACTIONS
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader
 from maintainer.delta.transaction.requirements import refuse_unsafe_reads
-from maintainer.delta.verify.second_engine_rows import same_rows
-from maintainer.delta.verify.version_reader import SKIPS_FILES, DeltaVersionReader
+from maintainer.delta.verify.version_reader import SKIPS_FILES, DeltaVersionReader, same_rows
 from maintainer.errors import EnvironmentUnfit, TableError
 from maintainer.model.run.commit_verdict import CheckResult, CommitCheck
 from maintainer.model.run.receipts import Fingerprint

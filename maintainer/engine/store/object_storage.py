@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 from maintainer.engine.store.cloud_settings import StoreSettings
 from maintainer.engine.store.request_count import REQUEST_COUNT, lists_of, writes_of
-from maintainer.engine.store.store_clients import OF_THE_STATE, RequestLimits, clients
+from maintainer.engine.store.store_clients import (
+    OF_THE_STATE,
+    ObjectBody,
+    RequestLimits,
+    StoredObject,
+    clients,
+    condition_of,
+    stored_object,
+    tag_of,
+)
 from maintainer.engine.store.store_failures import (
     NO_CONDITIONS,
     UNREACHABLE,
@@ -29,7 +38,6 @@ from maintainer.engine.store.store_failures import (
     translated,
 )
 from maintainer.engine.store.store_pace import StorePace
-from maintainer.engine.store.stored_object import ObjectBody, StoredObject, condition_of, stored_object, tag_of
 from maintainer.errors import EnvironmentUnfit
 from maintainer.model.run.store_requests import StoreRequests
 

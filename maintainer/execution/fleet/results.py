@@ -17,15 +17,22 @@ import zlib
 from concurrent.futures import wait
 from dataclasses import dataclass, field
 
-from maintainer.engine.side_call import side_call
+from maintainer.engine.process_loss import side_call
 from maintainer.execution.cancellation import RETRY_THE_REST, StopSwitch
 from maintainer.execution.run_context import Clock, RunContext
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.ledger.ledger_pending import LATER, flush
 from maintainer.journal.ledger.ledger_rows import LedgerRow, LedgerSink
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
-from maintainer.model.run.outcome import Preparation, RunEnd, RunOutcome, StepOutcome, TableOutcome
-from maintainer.model.run.results_document import run_from_fragments, table_to_json
+from maintainer.model.run.outcome import (
+    Preparation,
+    RunEnd,
+    RunOutcome,
+    StepOutcome,
+    TableOutcome,
+    run_from_fragments,
+    table_to_json,
+)
 from maintainer.model.table.table_facts import TableRef
 
 WRITE_AT_MOST_EACH = 19.0

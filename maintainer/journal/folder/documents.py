@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from maintainer.engine.store.object_storage import ObjectStorage
-from maintainer.engine.store.stored_object import ObjectBody
+from maintainer.engine.store.store_clients import ObjectBody
 from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, exclusive, write_atomically
 from maintainer.model.codec import decode
 

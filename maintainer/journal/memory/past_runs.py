@@ -19,8 +19,7 @@ from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.memory.recorded_outcome import RunFold, StepRecord, recorded_outcome
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json
-from maintainer.model.run.outcome import RunEnd, RunOutcome
-from maintainer.model.run.results_document import run_from_json
+from maintainer.model.run.outcome import RunEnd, RunOutcome, run_from_json
 from maintainer.model.run.run_events import RunEvent
 from maintainer.model.table.commit_records import CommitStamp
 

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from maintainer.engine.store.object_storage import ObjectStorage
-from maintainer.engine.store.stored_object import StoredObject, content_tag
+from maintainer.engine.store.store_clients import StoredObject, content_tag
 from maintainer.journal.event_log import (
     ELSEWHERE,
     EVENTS_FILE,

@@ -1,8 +1,13 @@
-"""Name the tags of data files that say how a rewrite laid them out; Delta keeps tags with each ``add`` action."""
+"""Name the tags of data files that say how a rewrite laid them out, and what `optimize.rewrite` asks of one.
+
+Delta keeps tags with each ``add`` action.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+from dataclasses import dataclass
 
 PACKED_TAG = "maintainer.packed"
 """Tag of every file that a rewrite wrote: the step's ``max_file_size_bytes``. Such files are not packed again
@@ -67,3 +72,28 @@ LIQUID = "liquid"
 def zorder_tag_value(columns: tuple[str, ...]) -> str:
     """Spell Z-order columns as the value of ``ZORDER_TAG``."""
     return json.dumps(list(columns), ensure_ascii=False, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteRequest:
+    """How the files of a partition shall be: exactly one of a number and a size (bytes), and an order or none."""
+
+    num_files: int | None
+    file_size_bytes: int | None
+    sort_columns: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.num_files is None) == (self.file_size_bytes is None):
+            raise ValueError("either a number of files or a size")
+
+    @property
+    def digest(self) -> str:
+        """What files carry that were written so: 16 hex digits, the same for the same request in every run."""
+        request = [self.num_files, self.file_size_bytes, list(self.sort_columns)]
+        return hashlib.sha256(json.dumps(request, separators=(",", ":")).encode()).hexdigest()[:16]
+
+    def num_files_of(self, size_bytes: int) -> int:
+        """Return how many files a partition of so many bytes gives: the number, or the one nearest to the size."""
+        if self.file_size_bytes is None:
+            return self.num_files or 1
+        return max(1, (size_bytes + self.file_size_bytes // 2) // self.file_size_bytes)

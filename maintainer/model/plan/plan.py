@@ -14,8 +14,7 @@ from typing import Annotated, Any
 from maintainer.errors import MaintainerError
 from maintainer.errors.foreign_text import without_secrets
 from maintainer.model.closed_types import TextEnum
-from maintainer.model.codec import ClosedUnion
-from maintainer.model.equal_values import document_once, once
+from maintainer.model.codec import ClosedUnion, document_once, once
 from maintainer.model.plan.lanes import Lane
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import BatchedStep, RewriteStep, Step

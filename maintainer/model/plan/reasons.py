@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from maintainer.errors.foreign_text import without_secrets
 from maintainer.model.closed_types import TextEnum
-from maintainer.model.equal_values import once
+from maintainer.model.codec import once
 
 
 class ReasonCode(TextEnum):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import ClassVar, Literal, get_args
 
 from maintainer.model.closed_types import TextEnum
-from maintainer.model.equal_values import once
+from maintainer.model.codec import once
 from maintainer.model.plan.lanes import BY_SPARK, Codec, LaneChoice
 from maintainer.model.plan.layout_tags import (
     CLUSTER_CUBE_TAG,
@@ -21,10 +21,10 @@ from maintainer.model.plan.layout_tags import (
     ROW_ORDER_TAGS,
     ZCUBE_COLUMNS_TAG,
     ZORDER_TAG,
+    RewriteRequest,
     zorder_tag_value,
 )
 from maintainer.model.plan.reasons import Reason
-from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.zorder_turn import Turn, ZOrderSettings
 from maintainer.model.table.storage_facts import AfterDeletion, Listing, TrashedRun
 from maintainer.model.table.table_facts import DataFile, PartitionValues, RemovedFile

@@ -9,9 +9,8 @@ once. Newer files make their partition due again. Where it is configured, compac
 
 from __future__ import annotations
 
-from maintainer.model.plan.layout_tags import REWRITE_TAG
+from maintainer.model.plan.layout_tags import REWRITE_TAG, RewriteRequest
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.steps import Bin, PartitionRewriteStep
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.operations.compaction import weigh

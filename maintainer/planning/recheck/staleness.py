@@ -31,7 +31,7 @@ from maintainer.model.plan.zorder_turn import Turn
 from maintainer.model.table.table_facts import DataFile, Protocol, TableFacts, TableRef
 from maintainer.planning.property_plan import property_of, same_value
 from maintainer.planning.selection.schema_columns import planned_columns
-from maintainer.policy.resolve.policy_values import PolicyValues, value_changes
+from maintainer.policy.resolve.resolved import PolicyValues, value_changes
 from maintainer.units import by_cause, count_of, format_duration, named
 
 PLAN_AGAIN = "make the plan again: `maintainer plan --out FILE`"

@@ -27,7 +27,7 @@ from maintainer.planning.selection.decision import Partition, files_text, leave_
 from maintainer.planning.selection.partition_texts import split_by_text, value_order
 from maintainer.planning.selection.schema_columns import partition_types
 from maintainer.policy.predicate.partition_predicate import PredicateTypeError
-from maintainer.policy.predicate.predicate_lex import names_zone, read_date, read_timestamp, time_distances
+from maintainer.policy.predicate.predicate_grammar import names_zone, read_date, read_timestamp, time_distances
 from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy
 from maintainer.units import count_of, format_duration
 

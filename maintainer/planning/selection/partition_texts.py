@@ -18,7 +18,7 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.table.table_facts import DataFile, PartitionValues, TableFacts
 from maintainer.planning.selection.decision import Partition, leave_files, leave_partitions, partition_text
 from maintainer.planning.selection.schema_columns import partition_types
-from maintainer.policy.predicate.predicate_lex import names_zone, read_date, read_timestamp, reads_as_null
+from maintainer.policy.predicate.predicate_grammar import names_zone, read_date, read_timestamp, reads_as_null
 from maintainer.units import count_of
 
 MAX_NAMED_SPELLINGS = 3

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, TypeVar
 
 from maintainer.errors import TableError
 from maintainer.model.closed_types import assert_never
-from maintainer.policy.predicate.predicate_ast import (
+from maintainer.policy.predicate.predicate_grammar import (
     Column,
     Comparison,
     Conjunction,
@@ -35,14 +35,12 @@ from maintainer.policy.predicate.predicate_ast import (
     Negation,
     Node,
     NullCheck,
+    PredicateError,
     Range,
     Value,
     columns_of,
     format_node,
     format_value,
-)
-from maintainer.policy.predicate.predicate_lex import (
-    PredicateError,
     names_zone,
     read_date,
     read_timestamp,

@@ -21,7 +21,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import NoReturn
 
-from maintainer.policy.predicate.predicate_ast import (
+from maintainer.policy.predicate.predicate_grammar import (
+    ALLOWED,
     RESERVED,
     Column,
     Comparison,
@@ -33,13 +34,10 @@ from maintainer.policy.predicate.predicate_ast import (
     Negation,
     Node,
     NullCheck,
-    Range,
-    Value,
-)
-from maintainer.policy.predicate.predicate_lex import (
-    ALLOWED,
     PredicateError,
+    Range,
     Token,
+    Value,
     names_zone,
     read_date,
     read_timestamp,

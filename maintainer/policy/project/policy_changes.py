@@ -24,8 +24,14 @@ from maintainer.errors import ProjectError
 from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.project.policy_project import LoadedProject, load_project
 from maintainer.policy.resolve.merge import SETTING_KEYS
-from maintainer.policy.resolve.policy_values import NOT_SET, ValueChange, policy_values, value_changes
-from maintainer.policy.resolve.resolved import BUILT_IN, ResolvedPolicy
+from maintainer.policy.resolve.resolved import (
+    BUILT_IN,
+    NOT_SET,
+    ResolvedPolicy,
+    ValueChange,
+    policy_values,
+    value_changes,
+)
 from maintainer.policy.schema.schema_check import DocumentKind, kind_of
 from maintainer.policy.schema.schema_keys import written
 from maintainer.policy.table_names import identity

@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from maintainer.model.equal_values import once
+from maintainer.model.codec import once
 from maintainer.policy.predicate.partition_predicate import Predicate, parse_predicate
 from maintainer.units import parse_duration, parse_size
 

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache, reduce
 from pathlib import Path
 from typing import Any
 
-from maintainer.model.equal_values import MAX_VALUES, once
+from maintainer.model.codec import MAX_VALUES, once
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.resolve.merge import (
     Layer,

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from maintainer.policy.diagnostics import Severity, did_you_mean, nearest, nearest_table
 from maintainer.policy.predicate.partition_predicate import parse_predicate
-from maintainer.policy.predicate.predicate_lex import PredicateError
+from maintainer.policy.predicate.predicate_grammar import PredicateError
 from maintainer.policy.schema.known_expectations import EXPECTATIONS, REFUSED_EXPECTATIONS, WITHOUT_SPARK
 from maintainer.policy.schema.schema_keys import MANY_TABLES, JsonObject, load_schema, meant_time, resolve_reference
 from maintainer.policy.yaml.yaml_document import Refusal

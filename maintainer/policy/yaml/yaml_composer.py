@@ -27,7 +27,7 @@ from yaml.events import (
     StreamStartEvent,
 )
 
-from maintainer.model.equal_values import once
+from maintainer.model.codec import once
 from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity, Span
 from maintainer.policy.yaml.yaml_document import (
     Document,

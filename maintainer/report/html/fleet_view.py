@@ -12,12 +12,14 @@ from maintainer.model.run.outcome import RunOutcome, TableOutcome
 from maintainer.report.document.blocks import Block, Fold, Heading, Line, Row, Span, Table, Tile, Tiles, literal
 from maintainer.report.document.folding import FOLD, first_names
 from maintainer.report.html.charts import Column, bar_chart
-from maintainer.report.html.gains import amounts, gain_tiles, layout_gain
 from maintainer.report.html.page import Page
 from maintainer.report.html.page_parts import (
+    amounts,
     attention,
     ended_cell,
     folded_tables,
+    gain_tiles,
+    layout_gain,
     money,
     number_cell,
     page_head,

@@ -7,7 +7,7 @@ Every amount stands with its formula. What nobody measured is left out, not gues
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from maintainer.journal.ledger.ledger_rows import predicted
 from maintainer.model.plan.plan import Plan
@@ -15,6 +15,7 @@ from maintainer.model.plan.steps import Step, StepKind
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.receipts import Amounts
+from maintainer.policy.project.project_sections import Prices
 from maintainer.report.document.blocks import (
     Block,
     Document,
@@ -26,13 +27,14 @@ from maintainer.report.document.blocks import (
     Span,
     Table,
     Text,
+    Tile,
 )
 from maintainer.report.findings import Finding
 from maintainer.report.html.step_view import is_praised, mood_of, planned_step, proof_words, verified_words
 from maintainer.report.plan.step_text import step_word
-from maintainer.report.run.outcome_text import TABLE_ENDS
+from maintainer.report.run.outcome_text import TABLE_ENDS, WorkDone
 from maintainer.report.style import Role
-from maintainer.units import format_size
+from maintainer.units import count_of, format_size
 
 MAX_FINDINGS_SHOWN = 25
 """Findings that a page spells out; the rest is counted."""
@@ -127,3 +129,134 @@ def ended_cell(status: TableStatus, *, in_quarantine: bool, failed: int = 0) -> 
 def number_cell(number: int | None) -> str:
     """Return a figure; nothing where it is not known."""
     return "" if number is None else f"{number:,}"
+
+
+TIB, GIB = 1 << 40, 1 << 30
+
+
+QUERIES_PRICED = 1_000
+"""What a query saves is too little to print; what so many save is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutGain:
+    """What a query on the Z-order columns reads, before and after, added up over tables: files and bytes."""
+
+    num_tables: int
+    files: tuple[float, float]
+    size_bytes: tuple[int, int]
+
+
+def layout_gain(tables: Iterable[TableOutcome]) -> LayoutGain | None:
+    """Add up what queries read of tables whose layout was measured before and after; None where none was.
+
+    Args:
+        tables: Outcomes in the order of time. Of a table with several the newest counts: between two runs others write,
+            and what their rows cost queries is no gain or loss of a rewrite.
+    """
+    first: dict[str, tuple[float, int]] = {}
+    last: dict[str, tuple[float, int]] = {}
+    for table in tables:
+        changes = [step.layout_change for step in table.steps if step.layout_change is not None]
+        if not changes:
+            continue
+        name, before, after = table.ref.identifier, changes[0].before, changes[-1].after
+        first[name] = (before.files_read, before.bytes_read)
+        last[name] = (after.files_read, after.bytes_read)
+    if not last:
+        return None
+    return LayoutGain(
+        len(last),
+        (sum(files for files, _ in first.values()), sum(files for files, _ in last.values())),
+        (sum(size for _, size in first.values()), sum(size for _, size in last.values())),
+    )
+
+
+def gain_tiles(gain: LayoutGain | None, work: WorkDone) -> tuple[Tile, ...]:
+    """Return tiles of what queries and storage gained; none where nothing was measured."""
+    tiles: list[Tile] = []
+    if gain is not None:
+        before, after = (f"{files:,.1f}".removesuffix(".0") for files in gain.files)
+        what = "files that a sample query reads on average, before and after the newest Z-order"
+        if gain.num_tables > 1:
+            what += f" of {gain.num_tables:,} tables"
+        tiles.append((f"{before} \u2192 {after}", what, Role.GOOD if gain.files[1] < gain.files[0] else None))
+    if work.bytes_deleted:
+        tiles.append((format_size(work.bytes_deleted), f"deleted in {count_of(work.files_deleted, 'file')}", None))
+    if work.bytes_moved:
+        tiles.append(
+            (format_size(work.bytes_moved), f"moved to the trash in {count_of(work.files_moved, 'file')}", None)
+        )
+    return tuple(tiles)
+
+
+def proof_tiles(work: WorkDone) -> tuple[Tile, ...]:
+    """Return tiles of what was rewritten and how it was checked."""
+    tiles: list[Tile] = []
+    if work.bytes_removed:
+        tiles.append((format_size(work.bytes_removed), "read and written again", None))
+    if work.commits_with_proof:
+        all_proven = work.commits_proven == work.commits_with_proof
+        figure = f"{work.commits_proven:,} of {work.commits_with_proof:,}"
+        when = "" if work.proofs_after_commit else " before commit"
+        tiles.append((figure, f"rewrites proven{when}", Role.GOOD if all_proven else Role.BAD))
+    if work.checks:
+        mood = Role.BAD if work.checks_failed else Role.GOOD if work.checks_passed == work.checks else Role.WARN
+        tiles.append((f"{work.checks_passed:,} of {work.checks:,}", "checks passed", mood))
+    not_made = work.checks - work.checks_passed - work.checks_failed
+    if not_made:
+        tiles.append((f"{not_made:,}", "checks that could not be made", Role.WARN))
+    return tuple(tiles)
+
+
+def amounts(
+    prices: Prices, gain: LayoutGain | None, work: WorkDone, runs: Sequence[RunOutcome]
+) -> Iterator[tuple[Text, ...]]:
+    """Yield what was gained and spent in money, what it is, and its formula; none without prices.
+
+    Args:
+        prices: From maintainer.yml.
+        gain: What queries read before and after.
+        work: What the runs did.
+        runs: The runs.
+    """
+    if prices.scanned_tib is not None and gain is not None:
+        spared, of_tib = gain.size_bytes[0] - gain.size_bytes[1], _price(prices.scanned_tib, prices)
+        yield (
+            _money(QUERIES_PRICED * abs(spared) / TIB * prices.scanned_tib, prices),
+            f"{'spared' if spared >= 0 else 'more'} for {QUERIES_PRICED:,} typical queries",
+            f"{QUERIES_PRICED:,} queries \u00d7 ({format_size(gain.size_bytes[0])} \u2212 "
+            f"{format_size(gain.size_bytes[1])}) \u00d7 {of_tib} a TiB scanned",
+        )
+    if prices.stored_gib_month is not None and work.bytes_deleted:
+        of_month = _price(prices.stored_gib_month, prices)
+        yield (
+            _money(work.bytes_deleted / GIB * prices.stored_gib_month, prices),
+            "spared for storage, each month",
+            f"{format_size(work.bytes_deleted)} deleted \u00d7 {of_month} a GiB and month",
+        )
+    counted = (run.requests for run in runs if run.requests is not None and run.requests.cost is not None)
+    asked = [requests for requests in counted if requests.currency == prices.currency]
+    if asked:
+        num_requests = sum(requests.counted.total for requests in asked)
+        yield (
+            _money(sum(requests.cost or 0.0 for requests in asked), prices),
+            "for requests to stores, spent",
+            f"{count_of(num_requests, 'request')} until the records were closed, each run at its prices",
+        )
+    if prices.compute_hour is not None:
+        hours, of_hour = sum(run.total_seconds for run in runs) / 3600, _price(prices.compute_hour, prices)
+        yield (
+            _money(hours * prices.compute_hour, prices),
+            "for computing, spent",
+            f"{hours:,.2f} hours of {count_of(len(runs), 'run')} \u00d7 {of_hour} an hour",
+        )
+
+
+def _money(amount: float, prices: Prices) -> Span:
+    text = "less than 0.01" if 0 < amount < 0.01 else f"{amount:,.2f}"
+    return Span(f"{text} {prices.currency}".strip(), Role.BOLD)
+
+
+def _price(price: float, prices: Prices) -> str:
+    return f"{price:,.10g} {prices.currency}".strip()

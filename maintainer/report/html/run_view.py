@@ -38,17 +38,20 @@ from maintainer.report.document.blocks import (
 from maintainer.report.document.folding import FOLD, first_names, merged, wording
 from maintainer.report.document.terminal_writer import plain
 from maintainer.report.html.charts import box_chart, size_chart
-from maintainer.report.html.gains import amounts, gain_tiles, layout_gain, proof_tiles
 from maintainer.report.html.page import Page
 from maintainer.report.html.page_parts import (
+    amounts,
     attention,
     ended_cell,
     folded_tables,
+    gain_tiles,
+    layout_gain,
     money,
     number_cell,
     page_head,
     predicted_and_done,
     proof,
+    proof_tiles,
 )
 from maintainer.report.html.step_view import (
     did_text,

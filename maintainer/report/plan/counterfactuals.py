@@ -28,8 +28,7 @@ from maintainer.planning.selection.file_selection import has_many_deleted_rows, 
 from maintainer.planning.vacuum.deletion_limits import FLOOR_SECONDS
 from maintainer.planning.zorder.zorder_options import FROM_TIMESTAMP, REQUEST
 from maintainer.policy.property_names import canonical_name
-from maintainer.policy.resolve.policy_values import policy_values
-from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.policy.resolve.resolved import ResolvedPolicy, policy_values
 from maintainer.report.plan.step_text import reason_words, step_word
 from maintainer.units import count_of, exact_size, format_duration, format_size, round_duration_up, round_size_down
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from maintainer.model.plan.plan import Plan, TableState
 from maintainer.policy.project.policy_changes import NOTHING_DELETED, PolicyChanges, PolicyWork, SharedChange
-from maintainer.policy.resolve.policy_values import NOT_SET
+from maintainer.policy.resolve.resolved import NOT_SET
 from maintainer.report.document.blocks import (
     Block,
     Bullets,

@@ -16,9 +16,9 @@ from importlib import resources
 import yaml
 
 from maintainer.model.closed_types import assert_never
+from maintainer.model.plan.layout_tags import RewriteRequest
 from maintainer.model.plan.plan import HELD_BACK, LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.steps import (
     BatchedStep,
     ClusterStep,

@@ -36,8 +36,7 @@ from maintainer.planning.property_plan import DELETED_FILE_RETENTION
 from maintainer.planning.selection.lane_choice import lanes_of
 from maintainer.planning.vacuum.deletion_limits import FLOOR_SECONDS
 from maintainer.policy.property_names import canonical_name
-from maintainer.policy.resolve.policy_values import NOT_SET, policy_values
-from maintainer.policy.resolve.resolved import BUILT_IN, ResolvedPolicy, ZOrderMode
+from maintainer.policy.resolve.resolved import BUILT_IN, NOT_SET, ResolvedPolicy, ZOrderMode, policy_values
 from maintainer.report.document.blocks import Block, Heading, Line, Row, Span, Statement, Subject, Subjects, Table, Text
 from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.plan.counterfactuals import what_would_change

@@ -18,8 +18,8 @@ import pytest
 from maintainer.journal.event_log import EVENTS_FILE, EventLog
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.steps import StepKind
+from maintainer.model.run.outcome import run_to_json
 from maintainer.model.run.progress import StepStarted
-from maintainer.model.run.results_document import run_to_json
 from maintainer.model.run.run_events import RecordOpened, line_of
 from tests.support.policies.projects import write_project
 from tests.support.runs import sample_plans

@@ -13,7 +13,7 @@ import maintainer
 from maintainer.cli.main import run
 from maintainer.cli.setup_commands import project_files
 from maintainer.model.plan.plan_document import to_json
-from maintainer.model.run.results_document import run_to_json
+from maintainer.model.run.outcome import run_to_json
 from maintainer.report.findings import render_sarif
 from tests.support.policies.projects import write_project
 from tests.support.runs import sample_plans

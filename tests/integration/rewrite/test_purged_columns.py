@@ -22,7 +22,7 @@ from tests.support.product import (
     PurgeStep,
     SessionLease,
     TableStatus,
-    footers,
+    copy_lane,
     lane_choice,
     worker_session,
 )
@@ -134,7 +134,7 @@ class TestPurge:
         self, spark: SparkSession, maintenance: Maintenance, lake: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(lane_choice, "COPY_MIN_FILE_BYTES", 1)
-        monkeypatch.setattr(footers, "MIN_ROW_GROUP_BYTES", 1)
+        monkeypatch.setattr(copy_lane, "MIN_ROW_GROUP_BYTES", 1)
         path = lake / "copied"
         spark.sql(
             f"CREATE TABLE delta.`{path}` (id BIGINT, secret STRING, day INT, s STRUCT<a: INT>) USING delta "
@@ -162,7 +162,7 @@ class TestPurge:
         self, spark: SparkSession, maintenance: Maintenance, lake: Path, monkeypatch: pytest.MonkeyPatch, lane: Lane
     ) -> None:
         monkeypatch.setattr(lane_choice, "COPY_MIN_FILE_BYTES", 1)
-        monkeypatch.setattr(footers, "MIN_ROW_GROUP_BYTES", 1)
+        monkeypatch.setattr(copy_lane, "MIN_ROW_GROUP_BYTES", 1)
         path = lake / f"codec-{lane}"
         partitioned_table(spark, path, 2, files_each=3)
         before = second_engine_rows(path)

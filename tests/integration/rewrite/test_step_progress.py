@@ -21,7 +21,7 @@ from tests.support.product import (
     StepMeter,
     StepProgress,
     TableRef,
-    footers,
+    copy_lane,
     step_meter,
 )
 from tests.support.runs.rewrites import in_lane
@@ -87,7 +87,7 @@ def test_each_lane_says_how_far_it_is(
     lane: Lane,
     in_order: bool,
 ) -> None:
-    monkeypatch.setattr(footers, "MIN_ROW_GROUP_BYTES", 1)  # small files show it as well
+    monkeypatch.setattr(copy_lane, "MIN_ROW_GROUP_BYTES", 1)  # small files show it as well
     receipt = rewritten(engine, lake / f"{lane}-{in_order}", lane, in_order=in_order)
     assert receipt.proof is not None
     assert [use.lane for use in receipt.proof.lanes] == [lane]

@@ -21,7 +21,7 @@ import maintainer.execution.fleet.fleet as fleet
 import maintainer.execution.table.step_runs as step_runs
 import maintainer.planning.selection.lane_choice as lane_choice
 from maintainer.cli.main import run
-from maintainer.delta.rewrite import footers
+from maintainer.delta.rewrite import copy_lane
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.vacuum.vacuum_commits import VacuumCommits
 from maintainer.journal.journal import Journal
@@ -125,7 +125,7 @@ def main(project: str, point: str, seed: str, folder: str, *arguments: str) -> i
     """Apply, with more arguments if there are any, and be held at the point."""
     POINTS[point](holder(Path(folder)), int(seed))
     # Files of a test are small; row groups are copied all the same where the policy asks for it.
-    lane_choice.COPY_MIN_FILE_BYTES = footers.MIN_ROW_GROUP_BYTES = 1
+    lane_choice.COPY_MIN_FILE_BYTES = copy_lane.MIN_ROW_GROUP_BYTES = 1
     if SHORT_LEASE_SECONDS in os.environ:
         defaults = Leases.__init__.__kwdefaults__
         assert defaults is not None

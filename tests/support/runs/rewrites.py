@@ -10,7 +10,7 @@ from typing import Any
 
 from maintainer.delta.engine.table_engine import DeltaTableEngine
 from maintainer.model.plan.lanes import BY_SPARK, Lane, LaneChoice
-from maintainer.model.plan.rewrite_request import RewriteRequest
+from maintainer.model.plan.layout_tags import RewriteRequest
 from maintainer.model.plan.steps import Batch, PartitionRewriteStep, PurgeStep, RewriteStep
 from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.table.table_facts import TableFacts, TableRef

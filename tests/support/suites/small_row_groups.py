@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from maintainer.delta.rewrite import footers
+from maintainer.delta.rewrite import copy_lane
 
 
 @pytest.fixture
 def small_row_groups_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let files of any size into the copy lane."""
-    monkeypatch.setattr(footers, "MIN_ROW_GROUP_BYTES", 1)
+    monkeypatch.setattr(copy_lane, "MIN_ROW_GROUP_BYTES", 1)

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from maintainer.app.planning.read_table import read_for_planning
-from maintainer.delta.log.replay.planned_logs import PlannedLogs
+from maintainer.delta.log.replay.log_replay import PlannedLogs
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.storage.file_store import FileStore, java_quote, local_path
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.table_log import TableLog
 from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.vacuum.needed_elsewhere import References
 from maintainer.delta.vacuum.second_reader import SecondReader
-from maintainer.delta.vacuum.shallow_clones import References
 from maintainer.delta.vacuum.vacuum_candidates import history, look
 from maintainer.delta.vacuum.vacuum_commits import VacuumCommits
 from maintainer.delta.vacuum.vacuum_deletion import Deletion, VacuumTools

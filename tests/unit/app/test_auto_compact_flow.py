@@ -15,7 +15,7 @@ import pytest
 import maintainer
 from maintainer.app import auto_compact_hook, auto_compact_run
 from maintainer.delta.engine import table_engine
-from maintainer.delta.log import write_history
+from maintainer.delta.log import commit_history
 from maintainer.delta.spark import spark_session as session
 from maintainer.execution.table.commit_attempt import check_no_update
 from maintainer.model.run.auto_compaction import (
@@ -74,8 +74,8 @@ def lake(monkeypatch: pytest.MonkeyPatch) -> FakeLake:
     monkeypatch.setattr(auto_compact_run, "_own_versions", deque())  # each test has a process of its own
     monkeypatch.setattr(session, "lend_session", nullcontext)
     monkeypatch.setattr(table_engine, "DeltaEngine", Engine)
-    monkeypatch.setattr(write_history, "properties_now", properties_now)
-    monkeypatch.setattr(write_history, "partitions_written", partitions_written)
+    monkeypatch.setattr(commit_history, "properties_now", properties_now)
+    monkeypatch.setattr(commit_history, "partitions_written", partitions_written)
     return lake
 
 

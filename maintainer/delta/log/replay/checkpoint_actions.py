@@ -12,8 +12,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from maintainer.delta.log.actions import LoggedFile
-from maintainer.delta.log.statistics_text import RECORDS_FIRST, num_records
+from maintainer.delta.log.actions import RECORDS_FIRST, LoggedFile, num_records
 from maintainer.delta.storage.table_log import lines_of
 
 _ADD = (

@@ -3,18 +3,21 @@
 Delta's snapshot no longer holds expired tombstones, so the actions are read from the commit files. A file counts as
 removed at the time of the *commit*, not at ``deletionTimestamp`` when the remover began: until the commit, readers of
 the version before it need the file.
+
+What plans read is kept until the deletions that follow, so that these read only what came since.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from maintainer.delta.log.commit_history import info_of
+from maintainer.delta.log.commit_history import commit_time_ms, info_of
 from maintainer.delta.storage.log_paths import is_absolute, short_uri, whole_uri
 from maintainer.delta.storage.table_log import LogEntry
-from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.storage.table_storage import KnownVersion, KnownVersions, TableStorage
 from maintainer.model.table.table_facts import RemovedFile, TableFacts
 
 REVIVING = ("RESTORE", "CLONE", "CONVERT")
@@ -206,12 +209,6 @@ def live_uris(storage: TableStorage, facts: TableFacts) -> set[str]:
     return {uri for file in facts.files for uri in storage.readings(file.path)} | vectors
 
 
-def commit_time_ms(entry: LogEntry, info: Mapping[str, Any]) -> int:
-    """Return when a commit happened: its own timestamp, or else the time of its file."""
-    timestamp = info.get("inCommitTimestamp") or info.get("timestamp")
-    return int(timestamp) if timestamp else entry.modification_time_ms
-
-
 def write_time_ms(info: Mapping[str, Any], first_file_ms: int | None, committed_at_ms: int) -> int:
     """Estimate how long a commit's writing took: since its first new file, or by its own metrics.
 
@@ -225,3 +222,29 @@ def write_time_ms(info: Mapping[str, Any], first_file_ms: int | None, committed_
     if first_file_ms is None or any(word in str(info.get("operation") or "").upper() for word in REVIVING):
         return took
     return max(took, committed_at_ms - first_file_ms)
+
+
+MAX_REMOVALS_KEPT, MAX_LOGS_KEPT = 1_500_000, 1_000
+"""Of all logs that were read for a plan, until the deletion: a file that is to go costs 100 bytes, one that was removed
+lately 300.
+"""
+
+
+class PlannedLogs:
+    """What plans of this process read of logs, for the deletions that follow; used by several threads."""
+
+    def __init__(self) -> None:
+        self._known = KnownVersions[LogReplay](MAX_REMOVALS_KEPT, MAX_LOGS_KEPT)
+        self._lock = threading.Lock()
+
+    def keep(self, location: str, log: LogReplay) -> None:
+        """Keep what was read of a table's log, while there is room."""
+        with self._lock:
+            self._known.keep(location, KnownVersion(log, log.planned_version, None, len(log.named)))
+
+    def take(self, location: str) -> LogReplay | None:
+        """Return what was read of a table's log last, and keep it no longer: a deletion takes it on."""
+        with self._lock:
+            known = self._known.kept(location)
+            self._known.forget(location)
+            return None if known is None else known.read

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.proof.second_engine.bound_figures import figures_of
-from maintainer.delta.proof.second_engine.column_values import CannotCompareError, ComparedColumn, sql_name
+from maintainer.delta.proof.second_engine.column_values import CannotCompareError, ComparedColumn, figures_of, sql_name
 from maintainer.delta.proof.statistics_figures import FileFigures, Measured, StatisticsColumn
 from maintainer.model.run.receipts import Fingerprint
 

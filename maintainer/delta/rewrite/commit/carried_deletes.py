@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from maintainer.delta.log.actions import deletion_vector
 from maintainer.delta.log.staged_file import WrittenFile, widened
 from maintainer.delta.rewrite.bin_work import LaneUnfit
-from maintainer.delta.rewrite.footers import read_footer
+from maintainer.delta.rewrite.copy_lane import read_footer
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFiles

@@ -10,8 +10,8 @@ import pytest
 from maintainer.app.lookback.run_history import HistoryQuery, recorded_rows
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.steps import VacuumStep
+from maintainer.model.run.outcome import run_to_json
 from maintainer.model.run.receipts import VacuumReceipt
-from maintainer.model.run.results_document import run_to_json
 from maintainer.model.table.table_facts import RemovedFile
 from tests.support.runs import sample_plans, sample_runs
 

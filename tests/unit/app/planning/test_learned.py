@@ -16,8 +16,7 @@ from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.model.plan.plan import LeftAlone, Plan
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.run.outcome import RunOutcome, StepStatus
-from maintainer.model.run.results_document import run_to_json
+from maintainer.model.run.outcome import RunOutcome, StepStatus, run_to_json
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.budget.ranking import DEFAULT_BYTES_PER_SECOND
 from tests.support.runs import sample_plans

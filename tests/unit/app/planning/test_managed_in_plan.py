@@ -28,8 +28,7 @@ from maintainer.model.plan.plan_document import from_json, to_json
 from maintainer.model.run.commit_verdict import TableVerification, VerifyRun
 from maintainer.model.run.exit_codes import exit_code, plan_exit_code
 from maintainer.model.run.history_rows import StatusRow
-from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
-from maintainer.model.run.results_document import run_to_document
+from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus, run_to_document
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.html.fleet_view import fleet_view
 from maintainer.report.html.page import render_page

@@ -15,7 +15,7 @@ from maintainer.model.plan.plan_document import from_json, to_json
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome, TableStatus
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.resolve.policy_values import policy_values
+from maintainer.policy.resolve.resolved import policy_values
 from tests.support.policies.projects import write_project
 from tests.support.runs.fake_lake import FakeLake
 from tests.support.runs.plain_verifier import PlainVerifier

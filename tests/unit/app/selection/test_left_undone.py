@@ -15,8 +15,7 @@ from maintainer.cli.main import run
 from maintainer.errors import ProjectError
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan_document import to_json
-from maintainer.model.run.outcome import TableOutcome, TableStatus
-from maintainer.model.run.results_document import run_to_json
+from maintainer.model.run.outcome import TableOutcome, TableStatus, run_to_json
 from maintainer.model.table.table_facts import TableRef
 from tests.support.policies.projects import write_project
 from tests.support.runs import sample_plans

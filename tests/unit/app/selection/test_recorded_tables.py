@@ -20,8 +20,7 @@ from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.plan_document import to_json
-from maintainer.model.run.outcome import StepStatus, TableOutcome, TableStatus
-from maintainer.model.run.results_document import run_to_json
+from maintainer.model.run.outcome import StepStatus, TableOutcome, TableStatus, run_to_json
 from maintainer.model.table.table_facts import TableRef
 from tests.support.policies.projects import write_project
 from tests.support.runs import sample_plans

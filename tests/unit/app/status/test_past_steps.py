@@ -15,9 +15,8 @@ from maintainer.app.status.status_look import PastSteps, status_row
 from maintainer.errors import TableError
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.model.plan.plan_document import to_json
-from maintainer.model.run.outcome import StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.outcome import StepStatus, TableOutcome, TableStatus, run_to_json
 from maintainer.model.run.receipts import Verdict
-from maintainer.model.run.results_document import run_to_json
 from maintainer.model.table.table_facts import TableRecord
 from maintainer.planning.planner import problem_plan
 from tests.support.policies.projects import write_project

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from maintainer.delta.commands.command_selection import refuse_other_spelling, refuse_part_of_a_partition, select
 from maintainer.errors import CommitConflict, Refused
 from maintainer.model.plan.lanes import Codec
-from maintainer.model.plan.rewrite_request import RewriteRequest
+from maintainer.model.plan.layout_tags import RewriteRequest
 from maintainer.model.plan.steps import (
     Batch,
     Bin,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from maintainer.delta.doctor import remote_tables
+from maintainer.delta.doctor import doctor_storage
 from maintainer.delta.doctor.doctor_model import Status
-from maintainer.delta.doctor.remote_tables import check_remote_tables
+from maintainer.delta.doctor.doctor_storage import check_remote_tables
 from maintainer.errors import EnvironmentUnfit, MaintainerError, StoreRefusal, TableError
 
 
@@ -39,8 +39,8 @@ class Away:
 @pytest.fixture(autouse=True)
 def _catalog_of_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """A session without a JVM answers for its catalog, too."""
-    monkeypatch.setattr(remote_tables, "DeltaJvm", lambda spark: spark)
-    monkeypatch.setattr(remote_tables, "entry_of", lambda spark, name: spark.sql(name))
+    monkeypatch.setattr(doctor_storage, "DeltaJvm", lambda spark: spark)
+    monkeypatch.setattr(doctor_storage, "entry_of", lambda spark, name: spark.sql(name))
 
 
 NO_TABLE = TableError("this is not a Delta table", code="T402", help="correct `table:`")
@@ -136,7 +136,7 @@ def test_a_permission_refused_on_one_path_is_that_tables_own_and_all_others_are_
 ) -> None:
     spark: Any = EmptySession(TableError("permission denied", code="T405"))
     spark.folder_at = spark.hadoop_path = lambda place: place
-    monkeypatch.setattr(remote_tables, "TableStorage", ListedTable)
+    monkeypatch.setattr(doctor_storage, "TableStorage", ListedTable)
     tables = [f"s3://lake/t{number:02}" for number in range(12)]
     more = ["s3://lake/gone", "s3://away/a", "s3://away/b", "sales.orders"]
     checks = list(check_remote_tables(spark, [*tables, *more], {}, None))

@@ -14,7 +14,7 @@ import pytest
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.jvm.bridge import REQUIRED
-from maintainer.delta.jvm.kernel_calls import KERNEL
+from maintainer.delta.jvm.log_calls import KERNEL
 
 FOLDER = Path(__file__).parents[4] / "maintainer" / "delta" / "jvm"
 LISTED = REQUIRED + KERNEL

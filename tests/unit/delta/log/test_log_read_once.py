@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.delta.log.replay import planned_logs
+from maintainer.delta.log.replay import log_replay
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.errors import CommitConflict
 from maintainer.model.plan.steps import VacuumStep
@@ -124,7 +124,7 @@ def test_a_file_that_came_back_since_the_plan_is_not_taken(tmp_path: Path) -> No
 
 
 def test_logs_of_more_removals_than_are_kept_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planned_logs, "MAX_REMOVALS_KEPT", 0)
+    monkeypatch.setattr(log_replay, "MAX_REMOVALS_KEPT", 0)
     table, work = old_table(tmp_path / "t"), Vacuuming(policies())
     head, step = table.head, planned(work, table)
     assert versions_read(work, table, step, planned_version=head) == set(range(head + 2))

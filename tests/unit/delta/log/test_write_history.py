@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from maintainer.delta.log.write_history import (
-    MAX_COMMITS_READ,
+from maintainer.delta.log.commit_history import (
+    MAX_HISTORY_READ,
     MAX_ZORDER_COMMITS_READ,
     paths_of_rewrites,
     paths_of_zorder,
@@ -86,8 +86,8 @@ def test_files_of_rewrites_are_those_that_maintenance_added_without_data() -> No
 
 
 def test_a_log_is_not_read_further_than_so_many_commits() -> None:
-    log = Timed(*[optimize("[]")] * (MAX_COMMITS_READ + 200))
-    paths_of_rewrites(log, make_facts(version=MAX_COMMITS_READ + 199), 0)
+    log = Timed(*[optimize("[]")] * (MAX_HISTORY_READ + 200))
+    paths_of_rewrites(log, make_facts(version=MAX_HISTORY_READ + 199), 0)
     assert log.asked == [199]
 
 

@@ -17,7 +17,7 @@ from maintainer.delta.rewrite.bin_work import BinWork, LaneUnfit, Workplace
 from maintainer.delta.rewrite.local.local_lane import write_in_process
 from maintainer.delta.storage.local_files import LocalFiles, OnDisk
 from maintainer.delta.storage.log_paths import path_uri
-from maintainer.model.plan.rewrite_request import RewriteRequest
+from maintainer.model.plan.layout_tags import RewriteRequest
 from maintainer.model.plan.steps import CompactStep, PartitionRewriteStep, RewriteStep
 
 SCHEMA = {"fields": [{"name": "id", "type": "long", "metadata": {}}, {"name": "day", "type": "date", "metadata": {}}]}

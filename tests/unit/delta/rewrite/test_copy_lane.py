@@ -19,9 +19,8 @@ from maintainer.delta.proof.second_engine.duckdb_rows import ComparedFile, judge
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.proof.statistics_verdict import Judgement, Strictness, judge
 from maintainer.delta.rewrite.bin_work import LaneUnfit
-from maintainer.delta.rewrite.copy_lane import compute_statistics
-from maintainer.delta.rewrite.footers import Footer, read_footer
-from maintainer.delta.rewrite.local.arrow_schema import file_schema
+from maintainer.delta.rewrite.copy_lane import Footer, compute_statistics, read_footer
+from maintainer.delta.rewrite.local.arrow_rows import file_schema
 from maintainer.model.plan.lanes import MAX_SOURCE_FINDINGS, NOTHING_JUDGED, SourceStatistics
 from tests.support.tables.zoo_rows import SCHEMA, field, table_of, zoo_rows
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.delta.rewrite.footers import (
+from maintainer.delta.rewrite.copy_lane import (
     MIN_ROW_GROUP_BYTES,
     Footer,
     dropped_columns,
@@ -18,7 +18,7 @@ from maintainer.delta.rewrite.footers import (
     read_footer,
     why_not_copied,
 )
-from maintainer.delta.rewrite.local.arrow_schema import file_schema
+from maintainer.delta.rewrite.local.arrow_rows import file_schema
 from tests.support.tables.zoo_rows import SCHEMA, field, table_of, zoo_rows
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from maintainer.delta.log.actions import LoggedFile
-from maintainer.delta.log.statistics_text import num_records
+from maintainer.delta.log.actions import LoggedFile, num_records
 from maintainer.delta.snapshot.log_reader import TableState
 from maintainer.model.table.table_facts import DataFile, DeletionVector, Protocol, TableRef
 

@@ -11,8 +11,7 @@ from maintainer.delta.jvm import TESTED_DELTA
 from maintainer.delta.spark import start_conf
 from maintainer.delta.spark.connectors import CONNECTOR_SETTINGS, connector_settings, connectors_to_bring
 from maintainer.delta.spark.installed_versions import Versions
-from maintainer.delta.spark.jars import needed_jars
-from maintainer.delta.spark.pinned_jars import CONNECTORS
+from maintainer.delta.spark.jars import CONNECTORS, needed_jars
 from maintainer.engine.session_options import SessionOptions
 from maintainer.errors import EnvironmentUnfit
 

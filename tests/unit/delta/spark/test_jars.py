@@ -15,8 +15,8 @@ import pytest
 
 from maintainer.delta.spark import jars
 from maintainer.delta.spark.installed_versions import Versions
+from maintainer.delta.spark.jars import Jar, delta_jars
 from maintainer.delta.spark.java_home import Java
-from maintainer.delta.spark.pinned_jars import Jar, delta_jars
 from maintainer.errors import EnvironmentUnfit
 
 DELTA_JARS = delta_jars("4.1", "4.4.0")

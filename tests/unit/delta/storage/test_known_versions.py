@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from maintainer.delta.storage.known_versions import KnownVersion, KnownVersions
+from maintainer.delta.storage.table_storage import KnownVersion, KnownVersions
 from tests.support.tables.local_vacuum import LocalTable
 
 

@@ -26,6 +26,7 @@ from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.object_files import Bucket, ObjectFiles
 from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.engine.store.object_storage import ObjectStorage
+from maintainer.engine.store.store_clients import ObjectBody, StoredObject
 from maintainer.engine.store.store_failures import (
     BUSY,
     NO_CREDENTIALS,
@@ -34,7 +35,6 @@ from maintainer.engine.store.store_failures import (
     StoreFailure,
     store_failure,
 )
-from maintainer.engine.store.stored_object import ObjectBody, StoredObject
 from tests.support.stores.s3_server import S3Server, spark_keys
 from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
 

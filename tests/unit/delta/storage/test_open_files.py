@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.delta.storage.object_files import Bucket
-from maintainer.delta.storage.open_files import _client
+from maintainer.delta.storage.table_storage import _client
 
 ACCOUNT = {
     "type": "external_account",

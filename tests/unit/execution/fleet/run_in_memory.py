@@ -14,9 +14,8 @@ from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.recorded_outcome import recorded_outcome
 from maintainer.model.plan.plan import Plan, TablePlan
-from maintainer.model.run.outcome import RunEnd, RunOutcome, TableStatus
+from maintainer.model.run.outcome import RunEnd, RunOutcome, TableStatus, run_from_json
 from maintainer.model.run.progress import ProgressEvent, TableFinished
-from maintainer.model.run.results_document import run_from_json
 from tests.support.runs.fake_lake import FakeLake
 from tests.support.runs.plain_verifier import PlainVerifier
 from tests.support.runs.planned_steps import compact, plan_of, run_fleet

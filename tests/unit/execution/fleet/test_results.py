@@ -23,9 +23,19 @@ from maintainer.journal.ledger.ledger_pending import PENDING_FILE, read_pending
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.steps import StepKind
-from maintainer.model.run.outcome import RunEnd, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.outcome import (
+    RunEnd,
+    RunOutcome,
+    StepOutcome,
+    StepStatus,
+    TableOutcome,
+    TableStatus,
+    run_from_fragments,
+    run_from_json,
+    run_to_json,
+    table_to_json,
+)
 from maintainer.model.run.progress import StepFinished, TableFinished, TableStarted
-from maintainer.model.run.results_document import run_from_fragments, run_from_json, run_to_json, table_to_json
 from maintainer.model.run.run_events import Intent
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableRef

@@ -8,10 +8,9 @@ from datetime import date
 
 from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.status.status_look import status_row
-from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
+from maintainer.execution.table.step_runs import problem_without_steps, status_without_steps
 from maintainer.model.plan.plan_document import to_json
-from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
-from maintainer.model.run.results_document import run_to_document
+from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus, run_to_document
 from maintainer.model.table.commit_records import OwnRewrites
 from maintainer.model.table.table_facts import TableRecord, Update
 from maintainer.planning.plan_input import TableInput

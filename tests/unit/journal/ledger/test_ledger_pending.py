@@ -19,10 +19,9 @@ from maintainer.model.plan.plan import Problem
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.exit_codes import exit_code
-from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus, run_to_json
 from maintainer.model.run.progress import RunFinished, StepFinished
 from maintainer.model.run.receipts import CommitReceipt
-from maintainer.model.run.results_document import run_to_json
 from maintainer.model.run.run_events import Fate, Intent, Result, RunEvent, Settled
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.policy.project.project_settings import may_be_there

@@ -14,8 +14,7 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.memory import past_runs
 from maintainer.journal.memory.past_runs import read_record, read_run
 from maintainer.model.plan.plan_document import to_json
-from maintainer.model.run.outcome import RunEnd, RunOutcome, TableOutcome, TableStatus
-from maintainer.model.run.results_document import run_to_json
+from maintainer.model.run.outcome import RunEnd, RunOutcome, TableOutcome, TableStatus, run_to_json
 from maintainer.model.run.run_events import Intent
 from maintainer.model.table.commit_records import CommitStamp
 from tests.support.runs.fake_lake import FakeLake

@@ -14,8 +14,8 @@ import pytest
 from maintainer.engine.store import store_clients
 from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.engine.store.object_storage import ObjectStorage
+from maintainer.engine.store.store_clients import ObjectBody
 from maintainer.engine.store.store_failures import StoreFailure
-from maintainer.engine.store.stored_object import ObjectBody
 from maintainer.errors import EnvironmentUnfit
 from maintainer.journal.folder.documents import Document, documents_in
 from maintainer.journal.journal import Journal

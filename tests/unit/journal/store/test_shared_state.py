@@ -10,8 +10,8 @@ from obstore.store import MemoryStore
 
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.store.object_storage import ObjectStorage
+from maintainer.engine.store.store_clients import ObjectBody
 from maintainer.engine.store.store_failures import StoreFailure
-from maintainer.engine.store.stored_object import ObjectBody
 from maintainer.errors import Refused
 from maintainer.journal.event_log import EVENTS_FILE, is_alive, last_event, read_events
 from maintainer.journal.folder.atomic_files import FolderUnwritable

@@ -13,9 +13,9 @@ import pytest
 from maintainer.errors import ExitCode, Refused, TableError
 from maintainer.model.codec import DecodeError, canonical_json, decode, encode
 from maintainer.model.plan import plan_document
+from maintainer.model.plan.layout_tags import RewriteRequest
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.plan_document import from_json, json_pieces, plan_bytes, to_json
-from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.steps import (
     Batch,
     Bin,
@@ -30,9 +30,18 @@ from maintainer.model.plan.steps import (
     ZOrderStep,
 )
 from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, Turn, ZOrderSettings
-from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.outcome import (
+    Assertion,
+    RunOutcome,
+    StepOutcome,
+    StepStatus,
+    TableOutcome,
+    TableStatus,
+    run_from_json,
+    run_to_document,
+    run_to_json,
+)
 from maintainer.model.run.receipts import CommitReceipt, Fingerprint, Proof, VacuumReceipt, Verdict
-from maintainer.model.run.results_document import run_from_json, run_to_document, run_to_json
 from maintainer.model.table.storage_facts import TrashedRun
 from maintainer.model.table.table_facts import DataFile, RemovedFile, TableRecord, TableRef
 from maintainer.planning.plan_input import TableInput

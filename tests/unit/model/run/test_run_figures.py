@@ -8,8 +8,8 @@ import pytest
 
 from maintainer.model.run.auto_compaction import SwitchSource, try_switch_of
 from maintainer.model.run.optimize_metrics import FileSizeMetrics
+from maintainer.model.run.outcome import run_from_json, run_to_json
 from maintainer.model.run.receipts import Fingerprint
-from maintainer.model.run.results_document import run_from_json, run_to_json
 from tests.support.runs import sample_runs as samples
 
 AUTO = "delta.autoOptimize.autoCompact"

@@ -21,7 +21,7 @@ from maintainer.model.table.storage_facts import SizeBucket
 from maintainer.model.table.table_facts import TableRecord, TableRef
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import plan_table
-from maintainer.policy.resolve.policy_values import base_settings, policy_values
+from maintainer.policy.resolve.resolved import base_settings, policy_values
 from tests.support.tables.builders import (
     DAY_SECONDS,
     HOUR_MS,

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from maintainer.model.plan.layout_tags import REWRITE_TAG
+from maintainer.model.plan.layout_tags import REWRITE_TAG, RewriteRequest
 from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.steps import PartitionRewriteStep
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.plan_input import TableInput

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from maintainer.model.plan.layout_tags import RewriteRequest
 from maintainer.model.plan.plan import Checks, ContentCheck, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.steps import BatchedStep, SetPropertiesStep, VacuumStep, ZOrderStep
 from maintainer.model.table.storage_facts import TrashedRun
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, RemovedFile, TableFacts

@@ -18,8 +18,7 @@ from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table
 from maintainer.planning.recheck.staleness import MAX_CHANGES, StaleReasons, check_age, recheck, refusal
 from maintainer.planning.selection.schema_columns import planned_columns
-from maintainer.policy.resolve.policy_values import policy_values
-from maintainer.policy.resolve.resolved import AutoCompactPolicy
+from maintainer.policy.resolve.resolved import AutoCompactPolicy, policy_values
 from tests.support.tables.builders import (
     DAY_MS,
     NEVER_TOUCHED,

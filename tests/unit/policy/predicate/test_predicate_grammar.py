@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from maintainer.policy.predicate.partition_predicate import PredicateTypeError, parse_predicate
-from maintainer.policy.predicate.predicate_lex import PredicateError
+from maintainer.policy.predicate.predicate_grammar import PredicateError
 
 TODAY = date(2026, 11, 21)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.policy.resolve.policy_values import ValueChange, base_settings, policy_values, value_changes
+from maintainer.policy.resolve.resolved import ValueChange, base_settings, policy_values, value_changes
 from tests.support.policies.projects import loaded
 
 WHOLE = """\

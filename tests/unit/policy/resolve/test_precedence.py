@@ -10,8 +10,7 @@ import pytest
 
 from maintainer.model.plan.plan import RowCountCheck
 from maintainer.policy.resolve.merge import BUILT_IN_LAYERS, base_value, min_file_size_of, spelled
-from maintainer.policy.resolve.policy_values import base_settings
-from maintainer.policy.resolve.resolved import BUILT_IN, AutoCompactPolicy, Origin
+from maintainer.policy.resolve.resolved import BUILT_IN, AutoCompactPolicy, Origin, base_settings
 from maintainer.policy.schema.schema_keys import describe, key_names
 from tests.support.policies.projects import complaints, loaded
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from maintainer.policy.project.policy_changes import policy_changes
-from maintainer.policy.resolve.policy_values import policy_values
-from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.policy.resolve.resolved import ResolvedPolicy, policy_values
 from maintainer.report.policy_text import explain_json, explain_text, merged_yaml
 from tests.support.policies.projects import complaints, loaded
 

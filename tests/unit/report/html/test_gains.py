@@ -15,7 +15,7 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.project_sections import Prices
 from maintainer.report.document.blocks import Text
 from maintainer.report.document.terminal_writer import plain
-from maintainer.report.html.gains import amounts, gain_tiles, layout_gain
+from maintainer.report.html.page_parts import amounts, gain_tiles, layout_gain
 from maintainer.report.run.outcome_text import WorkDone
 from maintainer.report.style import Role
 from tests.support.runs import sample_runs as samples

@@ -17,7 +17,6 @@ from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import DataFile, RemovedFile, TableRecord, Update
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import plan_table
-from maintainer.policy.resolve.policy_values import policy_values
 from maintainer.policy.resolve.resolved import (
     AutoCompactPolicy,
     Consumer,
@@ -29,6 +28,7 @@ from maintainer.policy.resolve.resolved import (
     WorthPolicy,
     ZOrderMode,
     ZOrderPolicy,
+    policy_values,
 )
 from maintainer.report.plan.why_text import DecidingSetting, deciding_settings
 from tests.support.tables.builders import (

@@ -14,7 +14,6 @@ from maintainer.model.plan.steps import SetPropertiesStep
 from maintainer.model.run.exit_codes import plan_exit_code
 from maintainer.planning.planner import absent_plan
 from maintainer.policy.project.policy_changes import PolicyChanges, PolicyWork, SharedChange, policy_changes, work_of
-from maintainer.policy.resolve.policy_values import ValueChange
 from maintainer.policy.resolve.resolved import (
     BUILT_IN,
     AutoCompactPolicy,
@@ -25,6 +24,7 @@ from maintainer.policy.resolve.resolved import (
     RewritePolicy,
     VacuumMode,
     VacuumPolicy,
+    ValueChange,
     ZOrderPolicy,
 )
 from maintainer.report.document.markdown_writer import markdown_text

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.policy.resolve.policy_values import policy_values
+from maintainer.policy.resolve.resolved import policy_values
 from maintainer.report.plan.step_text import reason_words
 from tests.support.tables.builders import make_policy
 

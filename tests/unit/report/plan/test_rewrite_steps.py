@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from maintainer.journal.ledger.ledger_rows import predicted
+from maintainer.model.plan.layout_tags import RewriteRequest
 from maintainer.model.plan.plan_document import totals
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.rewrite_request import RewriteRequest
 from maintainer.model.plan.steps import (
     Batch,
     Bin,

@@ -22,9 +22,10 @@ from maintainer.model.run.outcome import (
     StepStatus,
     TableOutcome,
     TableStatus,
+    run_from_json,
+    run_to_json,
 )
 from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt, Verdict
-from maintainer.model.run.results_document import run_from_json, run_to_json
 from maintainer.model.run.store_requests import RunRequests, StoreRequests
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.findings import render_annotations

@@ -37,7 +37,7 @@ from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
 from maintainer.delta.storage.log_paths import path_uri
 from maintainer.delta.storage.object_files import ObjectFiles
-from maintainer.delta.storage.open_files import bucket_of
+from maintainer.delta.storage.table_storage import bucket_of
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.errors import CheckImpossible, VerificationFailed
@@ -157,7 +157,7 @@ def test_bins_are_written_and_proven_by_tasks_and_the_driver_opens_no_file(
 def test_row_groups_are_copied_by_a_small_jvm_of_the_task(
     rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch, codec: Codec, prover: str
 ) -> None:
-    monkeypatch.setattr("maintainer.delta.rewrite.footers.MIN_ROW_GROUP_BYTES", 1)
+    monkeypatch.setattr("maintainer.delta.rewrite.copy_lane.MIN_ROW_GROUP_BYTES", 1)
     rewrite.lane, rewrite.codec = Lane.COPY, codec
     with rewrite.job(Tasks()) as job:
         proof = proven(job)

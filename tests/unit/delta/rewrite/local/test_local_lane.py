@@ -18,8 +18,7 @@ from maintainer.delta.proof.second_engine.duckdb_rows import ComparedFile, measu
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.proof.statistics_verdict import Strictness, judge
 from maintainer.delta.rewrite.bin_work import LaneUnfit
-from maintainer.delta.rewrite.local.arrow_rows import SourceFile, read_rows
-from maintainer.delta.rewrite.local.arrow_schema import file_schema
+from maintainer.delta.rewrite.local.arrow_rows import SourceFile, file_schema, read_rows
 from maintainer.delta.rewrite.local.local_lane import LocalTarget, write_local
 from tests.support.tables.zoo_rows import ARRAY, SCHEMA, field, table_of, zoo_rows
 

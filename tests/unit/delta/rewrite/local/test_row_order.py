@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from maintainer.delta.rewrite.local.row_order import (
+from maintainer.delta.rewrite.local.local_lane import (
     _addresses,
     _ranks,
     along_own_curve,

@@ -1,9 +1,12 @@
-"""Find files of a table that other tables of the project need: absolute paths in their logs.
+"""Find what others need of a table: files that shallow clones name, versions that streams have yet to read. Read only.
 
 A shallow clone's log names its source's files by absolute path, and the source has no trace of its clones. So the log
 of every known table is read: all paths in its commits, and those of its newest version where its first commits are
 cleaned away. What was read once is kept, and later only newer commits are read. No Spark job runs and no snapshot is
 made.
+
+A checkpoint holds ``offsets/N`` (what batch N reads up to, one JSON line for each source, after a version and a line of
+metadata) and ``commits/N`` (batch N is done). After a restart the stream goes on from the last batch that is done.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from maintainer.delta.log.replay.log_replay import LogReplay
 from maintainer.delta.storage.failures.engine_failures import as_table_error
 from maintainer.delta.storage.file_identity import NeededFiles, same_folder
 from maintainer.delta.storage.file_store import FileStore, java_quote
@@ -23,6 +27,7 @@ from maintainer.delta.storage.log_paths import is_absolute, log_uri
 from maintainer.delta.storage.table_log import LogEntry, TableLog
 from maintainer.errors import MaintainerError
 from maintainer.model.table.log_names import vector_of_id
+from maintainer.model.table.storage_facts import StreamPosition
 from maintainer.model.table.table_facts import TableFacts, TableRef
 
 CATALOG_SECONDS = 60.0
@@ -165,3 +170,75 @@ def _unreadable(ref: TableRef, problem: MaintainerError) -> str:
         f"whether {ref.identifier} needs files of this table is not known, because its log cannot be read "
         f"({problem.code}: {problem.what})"
     )
+
+
+MAX_SOURCES = 100
+
+
+class Unreliable(Exception):
+    """A checkpoint that cannot be trusted; ``position`` turns it into a problem."""
+
+
+def position(
+    consumer: str, files: FileStore, folder_uri: str, table_id: str, log: LogReplay, head: int, now_ms: int
+) -> StreamPosition:
+    """Return the oldest version of the table that the stream still needs, and its commit time."""
+    try:
+        version = _version(files, folder_uri, table_id)
+    except Unreliable as error:
+        return StreamPosition(consumer, problem=f"{error} ({folder_uri})")
+    except Exception as error:
+        return StreamPosition(consumer, problem=f"it cannot be read: {_line(error)} ({folder_uri})")
+    if version > head:
+        # It has read everything; the next version does not exist yet.
+        return StreamPosition(consumer, version, now_ms)
+    needed_since_ms = log.committed_at_ms(version)
+    if needed_since_ms is None:
+        text = f"it is at version {version}, and the log begins at {log.first_version} ({folder_uri})"
+        return StreamPosition(consumer, problem=text)
+    return StreamPosition(consumer, version, needed_since_ms)
+
+
+def _version(files: FileStore, folder: str, table_id: str) -> int:
+    folder_status = files.status(folder)
+    if folder_status is None or not folder_status.is_dir:
+        raise Unreliable("there is no such folder")
+    offsets, commits = _batches(files, f"{folder}/offsets"), _batches(files, f"{folder}/commits")
+    if not offsets:
+        raise Unreliable("it has no offsets")
+    done = max((batch for batch in commits if batch in offsets), default=None)
+    if done is None and commits:
+        raise Unreliable("the offsets of its last batch are missing")
+    # Before its first batch is done a stream begins where that batch did: at the version of its first snapshot.
+    batch = min(offsets) if done is None else done
+    sources = [
+        int(source["reservoirVersion"])
+        for source in _sources(files.read(offsets[batch]))
+        if source.get("reservoirId") == table_id
+    ]
+    if not sources:
+        raise Unreliable(f"batch {batch} does not read this table")
+    return min(sources)
+
+
+def _batches(files: FileStore, folder: str) -> dict[int, str]:
+    """Batch number to URI; other names, such as checksums, are left out."""
+    return {int(child.name): uri for uri, child in files.children(folder).items() if child.name.isdigit()}
+
+
+def _sources(data: bytes) -> list[dict[str, Any]]:
+    """The offsets of a batch's sources that are JSON objects."""
+    lines = data.decode("utf-8").splitlines()
+    if not lines or not lines[0].startswith("v") or len(lines) < 2:
+        raise Unreliable("its offsets are not of a form known here")
+    offsets = []
+    for line in lines[2 : 2 + MAX_SOURCES]:
+        value = None if line.strip() in ("", "-") else json.loads(line)
+        if isinstance(value, dict):
+            offsets.append(value)
+    return offsets
+
+
+def _line(error: BaseException) -> str:
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0][:200]}" if text else type(error).__name__
