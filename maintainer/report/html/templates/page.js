@@ -10,9 +10,9 @@ addEventListener("hashchange", open_linked);
 open_linked();
 
 // What scrolls sideways on a narrow screen, the keyboard reaches.
-const drawings = document.querySelectorAll(".pair figure");
+const wide = document.querySelectorAll(".pair figure, .scroll");
 function reach() {
-  for (const drawing of drawings) drawing.tabIndex = drawing.scrollWidth > drawing.clientWidth ? 0 : -1;
+  for (const part of wide) part.tabIndex = part.scrollWidth > part.clientWidth ? 0 : -1;
 }
 addEventListener("toggle", reach, true);
 addEventListener("resize", reach);
