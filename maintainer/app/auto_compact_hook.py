@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from maintainer.app.auto_compact_run import HookRequest, run_hook
-from maintainer.engine.process_loss import side_call
+from maintainer.engine.side_call import side_call
 from maintainer.errors import CommitNotLanded, Interrupted, MaintainerError
 from maintainer.model.codec import encode
 from maintainer.model.plan.plan import as_problem

@@ -12,8 +12,9 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TextIO
 
 import click
@@ -47,6 +48,19 @@ STILL_WAITING_SECONDS = (30.0, 120.0, 600.0)
 
 FIRST_WORD_SECONDS = {True: 5.0, False: 30.0}
 """How long a stage that can be counted, or a part of one, goes on without a word on a terminal, and elsewhere."""
+
+
+@contextmanager
+def _beside(follow: Callable[[threading.Event], None], name: str) -> Iterator[None]:
+    """Have a thread of this name follow the block, and end with it."""
+    ended = threading.Event()
+    thread = threading.Thread(target=follow, args=(ended,), name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 class StageLines(StageListener):
@@ -98,21 +112,18 @@ class StageLines(StageListener):
         if not self._is_new(stage):
             yield
             return
-        started, ended = time.monotonic(), threading.Event()
+        started = time.monotonic()
         ticks = cursor_wanted(self._stream, os.environ) and not self._is_redirected()
         if ticks:
             self._write(self._ticking(stage, 0))
         else:
             self._print(f"{printable(stage)} ...")
         follow = self._tick if ticks else self._remind
-        thread = threading.Thread(target=follow, args=(stage, started, ended), name="maintainer-wait", daemon=True)
         self._waits.append(stage)
-        thread.start()
         try:
-            yield
+            with _beside(partial(follow, stage, started), "maintainer-wait"):
+                yield
         finally:
-            ended.set()
-            thread.join()
             self._waits.remove(stage)
             if ticks:
                 self._write(self._ticking(stage, time.monotonic() - started).rstrip("\r") + "\n")
@@ -120,21 +131,8 @@ class StageLines(StageListener):
     @contextmanager
     def lasting(self, stage: str) -> Iterator[None]:
         """Print how long the block lasts, once nothing was said for as long as ``lasts`` waits."""
-        started, ended = time.monotonic(), threading.Event()
-
-        def follow() -> None:
-            while not ended.wait(self._tick_seconds):
-                now = time.monotonic()
-                at_next_tick = now + self._tick_seconds - self._last_word
-                self._say_lasting(stage, now - started, at_next_tick)
-
-        thread = threading.Thread(target=follow, name="maintainer-stage", daemon=True)
-        thread.start()
-        try:
+        with _beside(partial(self._follow, stage, time.monotonic()), "maintainer-stage"):
             yield
-        finally:
-            ended.set()
-            thread.join()
 
     def lasts(self, stage: str, seconds: float) -> None:
         """Print how long it has been, as ``counted``: of parts side by side one at a time, and none beside a wait."""
@@ -166,6 +164,11 @@ class StageLines(StageListener):
         while not ended.wait(self._tick_seconds):
             if self._waits[-1] == stage:
                 self._write(self._ticking(stage, time.monotonic() - started))
+
+    def _follow(self, stage: str, started: float, ended: threading.Event) -> None:
+        while not ended.wait(self._tick_seconds):
+            now = time.monotonic()
+            self._say_lasting(stage, now - started, silent_seconds=now + self._tick_seconds - self._last_word)
 
     def _remind(self, stage: str, started: float, ended: threading.Event) -> None:
         for seconds in STILL_WAITING_SECONDS:

@@ -1,19 +1,12 @@
-"""Detect that the Spark JVM or Connect server is gone, and wait no longer for a call that may hang.
+"""Detect that the Spark JVM or Connect server is gone.
 
-A JVM ends by a signal, by the system when memory runs out, or when a user stops the session. No engine is imported
-here: exceptions are recognised by their class names and messages.
-
-A change of the whole process stands for as long as anybody needs it: runs on several threads may overlap.
+A JVM ends by a signal, by the system when memory runs out, or when a user stops the session. Nothing is imported here:
+exceptions are recognised by their class names and messages.
 """
 
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
-from typing import TypeVar
 
 from maintainer.errors import EngineGone
 
@@ -77,63 +70,3 @@ def session_gone() -> EngineGone:
     found = "this process has a Spark session, and its JVM does not answer"
     way_out = "start this Python process again, then run `maintainer apply`: it finds out what landed, and goes on"
     return EngineGone("the Spark JVM has gone", found=found, help=way_out)
-
-
-class SharedChange:
-    """The first who begins makes the change, the last who ends takes it back.
-
-    If each saved and restored for himself, one would restore what the other had set.
-
-    Args:
-        make: Makes the change and returns what takes it back.
-    """
-
-    def __init__(self, make: Callable[[], Callable[[], None]]) -> None:
-        self._make = make
-        self._take_back: Callable[[], None] | None = None
-        self._num_users = 0
-        self._lock = threading.Lock()
-
-    def begin(self) -> None:
-        """Have the change until ``end``."""
-        with self._lock:
-            if self._take_back is None:
-                self._take_back = self._make()
-            self._num_users += 1
-
-    def end(self) -> None:
-        """Need it no longer."""
-        with self._lock:
-            self._num_users -= 1
-            if self._num_users == 0 and self._take_back is not None:
-                take_back, self._take_back = self._take_back, None
-                take_back()
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Have the change within the block."""
-        self.begin()
-        try:
-            yield
-        finally:
-            self.end()
-
-
-ResultT = TypeVar("ResultT")
-
-
-def side_call(call: Callable[[], ResultT], name: str) -> Future[ResultT]:
-    """Make a call on a thread of this name; its result, or what it raises, is the future's.
-
-    The thread is a daemon, as an executor's are not: one that never ends keeps no process from ending.
-    """
-    future: Future[ResultT] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(call())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, name=name, daemon=True).start()
-    return future

@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 
-from maintainer.engine.process_loss import SharedChange, engine_gone, is_engine_lost, side_call
+from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import TablePlaces
+from maintainer.engine.side_call import SharedChange, side_call
 from maintainer.errors import EnvironmentUnfit, MaintainerError
 from maintainer.execution.cancellation import StopSwitch
 from maintainer.journal.folder.atomic_files import FolderUnwritable

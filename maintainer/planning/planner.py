@@ -25,8 +25,9 @@ from maintainer.model.plan.plan import (
 )
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import BatchedStep, RewriteStep, SetPropertiesStep, Step
-from maintainer.model.table.commit_records import DELETING, REWRITING, doubts_about
+from maintainer.model.table.commit_records import DELETING, REWRITING
 from maintainer.model.table.log_names import checkpoint_interval
+from maintainer.model.table.statistics_writers import doubts_about
 from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
 from maintainer.model.table.table_features import UNSUPPORTED_CODES

@@ -18,7 +18,7 @@ from maintainer.app.running.run_listener import RunResult
 from maintainer.cli.main import run as run_command
 from maintainer.errors import ExitCode, MaintainerError
 from maintainer.execution.cancellation import TERMINATED, TableControl
-from maintainer.execution.table.step_runs import problem_without_steps, status_without_steps
+from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.exit_codes import BUG_CODE, exit_code, plan_exit_code

@@ -58,7 +58,6 @@ from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.log.table_updates import read_updates
 from maintainer.delta.proof.row_comparison import FileSet, measure_both
 from maintainer.delta.rewrite import bin_writer, copy_lane, proof_parts, spark_lane
-from maintainer.delta.rewrite.bin_work import prefix_of_attempt, prefix_of_batch
 from maintainer.delta.rewrite.bin_writer import write_bins
 from maintainer.delta.rewrite.commit import rewrite_commit
 from maintainer.delta.rewrite.commit.carried_deletes import CannotCarryError, RowsRead, places_in_bin
@@ -66,6 +65,7 @@ from maintainer.delta.rewrite.curve_writer import ADDRESS, with_address
 from maintainer.delta.rewrite.rewrite_job import RewriteJob, RewriteTimings
 from maintainer.delta.rewrite.rewrite_proof import prove_removes, prove_rewrite
 from maintainer.delta.rewrite.spark_lane import ObservedRows
+from maintainer.delta.rewrite.unfinished_files import prefix_of_attempt, prefix_of_batch
 from maintainer.delta.snapshot import log_reader
 from maintainer.delta.snapshot.log_reader import LogReader, SparkReader
 from maintainer.delta.spark import jars, session_settings
@@ -243,10 +243,11 @@ from maintainer.report.diagnostics_report import (
 from maintainer.report.diagnostics_report import render_junit as render_findings_junit
 from maintainer.report.findings import render_annotations
 from maintainer.report.html.fleet_view import fleet_tables, fleet_view
+from maintainer.report.html.live_view import live_view
 from maintainer.report.html.page import Page, Served, message_page, render_page
 from maintainer.report.html.run_view import ReportProject, run_view
 from maintainer.report.html.table_pages import TableRecord as PageRecord
-from maintainer.report.html.table_pages import live_view, table_page
+from maintainer.report.html.table_pages import table_page
 from maintainer.report.plan.plan_markdown import Comparison, render_failure_markdown, render_plan_markdown
 from maintainer.report.plan.plan_text import PlanOptions as PlanTextOptions
 from maintainer.report.plan.plan_text import render_plan

@@ -305,8 +305,8 @@ def live_page(project: Project, folder: Path, tz: tzinfo, *, now_ms: int, served
         MaintainerError: Its plan is damaged.
         EnvironmentUnfit: E641 its record cannot be read.
     """
+    from maintainer.report.html.live_view import live_view
     from maintainer.report.html.page import render_page
-    from maintainer.report.html.table_pages import live_view
 
     with reading_runs(project.runs_dir):
         if not (folder / PLAN_FILE).is_file():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from maintainer.app.engine_access import OpenedEngine
 from maintainer.app.planning.make_plan import TableLook
-from maintainer.engine.process_loss import side_call
+from maintainer.engine.side_call import side_call
 from maintainer.engine.store.request_count import REQUEST_COUNT
 from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import Plan, Problem, TablePlan

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from maintainer.engine.process_loss import is_engine_lost
 from maintainer.errors import ExitCode, MaintainerError, Refused
 from maintainer.execution.cancellation import StopSwitch
-from maintainer.execution.table.step_runs import problem_without_steps
+from maintainer.execution.table.tables_without_steps import problem_without_steps
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.exit_codes import exit_code, gravest, plan_exit_code

@@ -47,7 +47,7 @@ from maintainer.cli.options import (
 )
 from maintainer.errors import ExitCode, MaintainerError
 from maintainer.execution.cancellation import StopSwitch
-from maintainer.execution.table.step_runs import problem_without_steps
+from maintainer.execution.table.tables_without_steps import problem_without_steps
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.run.progress import ProgressSink
 from maintainer.report.run.run_text import render_run

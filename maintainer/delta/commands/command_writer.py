@@ -41,13 +41,8 @@ from maintainer.delta.storage.failures.machine_failures import (
     missing_file_error,
     storage_error,
 )
-from maintainer.delta.transaction.commit_fate import (
-    USER_METADATA,
-    check_as_planned,
-    refused_properties,
-    rewrite_receipt,
-    settled,
-)
+from maintainer.delta.transaction.commit_fate import USER_METADATA, rewrite_receipt, settled
+from maintainer.delta.transaction.property_commit import check_as_planned, refused_properties
 from maintainer.delta.transaction.requirements import LOSES_ROWS, refuse_unsafe_reads, table_dropped, table_replaced
 from maintainer.delta.verify.version_proof import prove_version
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard

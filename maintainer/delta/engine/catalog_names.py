@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from maintainer.delta.engine.endpoint_probe import SILENCE_SECONDS, signs_of_life
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.jvm.storage_calls import SESSION_CATALOG, CatalogEntry
+from maintainer.delta.jvm.catalog_calls import SESSION_CATALOG, CatalogEntry
 from maintainer.delta.storage.failures.engine_failures import catalog_error, no_table, not_delta
 from maintainer.errors import EnvironmentUnfit, ProjectError, TableError, raise_from
 from maintainer.model.table.table_facts import TableRef

@@ -16,24 +16,24 @@ from maintainer.delta.log.replay.log_replay import PlannedLogs
 from maintainer.delta.log.s3_write_safety import SINGLE_WRITER
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.log.table_place import StoragePlaces
-from maintainer.delta.rewrite.bin_work import (
+from maintainer.delta.rewrite.bin_writer import write_bins
+from maintainer.delta.rewrite.commit.rewrite_commit import commit_rewrite
+from maintainer.delta.rewrite.executors.executor_bins import Executors, SpreadBins
+from maintainer.delta.rewrite.rewrite_job import RewriteJob, RewriteTimings
+from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
+from maintainer.delta.rewrite.unfinished_files import (
     files_named,
     folders_of,
     prefix_of_attempt,
     prefix_of_batch,
     remove_files_named,
 )
-from maintainer.delta.rewrite.bin_writer import write_bins
-from maintainer.delta.rewrite.commit.rewrite_commit import commit_rewrite
-from maintainer.delta.rewrite.executors.executor_bins import Executors, SpreadBins
-from maintainer.delta.rewrite.rewrite_job import RewriteJob, RewriteTimings
-from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
 from maintainer.delta.spark.spark_session import SessionLease, worker_session
 from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.delta.transaction.commit_fate import set_properties
 from maintainer.delta.transaction.live_files import LiveFilesReader
+from maintainer.delta.transaction.property_commit import set_properties
 from maintainer.delta.transaction.requirements import check_same_table, refuse_unsafe_store, was_planned_table
 from maintainer.delta.transaction.small_log_files import write_missing_checksum
 from maintainer.delta.vacuum.needed_elsewhere import References

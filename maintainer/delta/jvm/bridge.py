@@ -7,8 +7,8 @@ from maintainer.delta.jvm import log_calls as log
 from maintainer.delta.jvm import parquet_calls as parquet
 from maintainer.delta.jvm import storage_calls as storage
 from maintainer.delta.jvm import transaction_calls as transaction
+from maintainer.delta.jvm.catalog_calls import CatalogCalls
 from maintainer.delta.jvm.gateway import Gateway, tested_pairs
-from maintainer.delta.jvm.storage_calls import CatalogCalls
 from maintainer.errors import EnvironmentUnfit
 
 

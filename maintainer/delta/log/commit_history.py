@@ -29,8 +29,8 @@ from maintainer.model.table.commit_records import (
     CommitStamp,
     CommitsWanted,
     TableCommit,
-    doubts_about,
 )
+from maintainer.model.table.statistics_writers import doubts_about
 from maintainer.model.table.table_facts import DataFile, PartitionValues, TableFacts, TableRef
 
 _FILES_ADDED = ("numAddedFiles", "numFilesAdded", "num_added_files", "numTargetFilesAdded", "numFiles")

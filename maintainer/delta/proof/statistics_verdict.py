@@ -16,7 +16,7 @@ from typing import Any
 from maintainer.delta.log.actions import named_in, statistics_in, value_at, whole_count
 from maintainer.delta.proof.statistics_figures import FileFigures, Measured, StatisticsColumn
 from maintainer.model.plan.lanes import SourceStatistics
-from maintainer.model.table.commit_records import EXACT_WRITERS
+from maintainer.model.table.statistics_writers import EXACT_WRITERS
 from maintainer.units import count_of
 
 _FOUR_DIGITS = re.compile(r"[0-9]{4}-")

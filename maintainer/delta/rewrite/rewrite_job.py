@@ -24,9 +24,10 @@ from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.staged_file import Marks, WrittenFile
 from maintainer.delta.proof.statistics_figures import FileFigures as StatisticsFigures
 from maintainer.delta.proof.statistics_figures import StatisticsColumn
-from maintainer.delta.rewrite.bin_work import CODEC, Workplace, folders_of, remove_files_named
+from maintainer.delta.rewrite.bin_work import CODEC, Workplace
 from maintainer.delta.rewrite.commit.batch_transaction import Transaction, check_all_live
 from maintainer.delta.rewrite.curve_writer import curve_tags
+from maintainer.delta.rewrite.unfinished_files import folders_of, remove_files_named
 from maintainer.delta.storage.failures.engine_failures import as_write_error
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader

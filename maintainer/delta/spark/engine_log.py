@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 from xml.sax.saxutils import escape
 
-from maintainer.engine.process_loss import SharedChange
+from maintainer.engine.side_call import SharedChange
 from maintainer.errors.foreign_text import without_secrets
 
 TAIL_LINES = 12

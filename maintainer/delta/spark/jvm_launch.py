@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from maintainer.delta.jvm import JavaObject
 from maintainer.delta.spark import engine_log
 from maintainer.delta.spark.java_home import Java
-from maintainer.engine.process_loss import side_call
+from maintainer.engine.side_call import side_call
 from maintainer.errors import EnvironmentUnfit
 from maintainer.errors.foreign_text import SECRET_KEY
 

@@ -25,13 +25,14 @@ from maintainer.delta.storage.table_log import LogEntry
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.requirements import check_same_table
 from maintainer.delta.vacuum.file_deletion import FilesSeen, NamesSeen, PlannedFiles, Taken, check_unchanged, take_away
+from maintainer.delta.vacuum.log_watch import LogWatch
 from maintainer.delta.vacuum.needed_elsewhere import Locator, References
 from maintainer.delta.vacuum.second_reader import Going, LiveFile, LiveVersion, SecondReader, check_second_reading
 from maintainer.delta.vacuum.tombstones import Expired, protected_uris
 from maintainer.delta.vacuum.trash import Manifest, TrashedFile, empty, only_in_trash, trash_target, write_manifest
 from maintainer.delta.vacuum.untracked_files import ListedFolders
 from maintainer.delta.vacuum.vacuum_candidates import MAX_CLOCK_SKEW_MS, Sieve, clocks_apart, now_ms
-from maintainer.delta.vacuum.vacuum_commits import LogWatch, VacuumCommits
+from maintainer.delta.vacuum.vacuum_commits import VacuumCommits
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard
 from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import CommitConflict, Refused, VerificationFailed

@@ -18,7 +18,7 @@ from maintainer.execution.fleet.fleet_bounds import FleetBounds, in_batches
 from maintainer.execution.fleet.results import Results, append_within
 from maintainer.execution.fleet.worker_pool import Task, WorkerPool
 from maintainer.execution.run_context import RunContext, problem_of
-from maintainer.execution.table.step_runs import problem_without_steps, status_without_steps
+from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.ledger.ledger_pending import rows_wait
 from maintainer.journal.ledger.ledger_rows import LedgerSink, rows_of

@@ -17,7 +17,7 @@ import zlib
 from concurrent.futures import wait
 from dataclasses import dataclass, field
 
-from maintainer.engine.process_loss import side_call
+from maintainer.engine.side_call import side_call
 from maintainer.execution.cancellation import RETRY_THE_REST, StopSwitch
 from maintainer.execution.run_context import Clock, RunContext
 from maintainer.journal.folder.run_folder import RunFolder

@@ -1,7 +1,4 @@
-"""Run each kind of step, with fresh facts, and record the result in a ``StepWork``.
-
-A table that has no step to run ends with the reason, after what earlier runs left is settled.
-"""
+"""Run each kind of step, with fresh facts, and record the result in a ``StepWork``."""
 
 from __future__ import annotations
 
@@ -23,16 +20,14 @@ from maintainer.execution.table.commit_attempt import (
 )
 from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.journal.folder.atomic_files import FolderUnwritable
-from maintainer.model.plan.plan import Problem, TablePlan, TableState
-from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.run.commit_verdict import lift_help
-from maintainer.model.run.outcome import StepStatus, TableStatus
+from maintainer.model.run.outcome import StepStatus
 from maintainer.model.run.progress import Phase
 from maintainer.model.run.run_events import Deleting, named
 from maintainer.model.table.commit_records import MAINTENANCE
 from maintainer.model.table.table_facts import TableFacts, TableRecord
-from maintainer.planning.recheck.staleness import PLAN_AGAIN
 from maintainer.planning.vacuum.vacuum_plan import unproven_text
 from maintainer.units import count_of, format_size
 
@@ -278,54 +273,3 @@ def with_protocol(plan: TablePlan, facts: TableFacts) -> TablePlan:
     if plan.observed is None:
         return plan
     return replace(plan, observed=replace(plan.observed, protocol=facts.protocol))
-
-
-_LIMIT_HELP = "raise the limit in a reviewed change, or choose less of the table with `optimize.where`"
-
-_HOT_HELP = (
-    "the next apply does it when the writers are quiet; a table that is never quiet needs a `window:` or partitions"
-)
-_REST_HELP = "the first apply after that does it; set `quietAfterUpdates: 0s` if nobody else updates the table"
-
-_CODE_OF_BLOCKED = {ReasonCode.QUARANTINED: "A411", ReasonCode.PLAN_STALE: "A403"}
-
-_HELP_OF_BLOCKED = {
-    ReasonCode.PLAN_STALE: PLAN_AGAIN,
-    ReasonCode.QUARANTINED: LIFT_HELP,
-    ReasonCode.LARGE_DELETE: (
-        "look first whether these files were meant to be removed: `maintainer history TABLE`; then allow it in a "
-        "reviewed change"
-    ),
-    ReasonCode.CANNOT_BE_SURE: (
-        "nothing is deleted until this is known: bring back what is named above, set the clock, or take a consumer "
-        "that is gone for good out of the policy"
-    ),
-}
-"""What to do about a table that a person has to decide about; for limits of a rewrite, ``_LIMIT_HELP``."""
-
-
-def status_without_steps(plan: TablePlan) -> TableStatus:
-    """Return the status of a table whose plan has no steps."""
-    match plan.state:
-        case TableState.PROBLEM:
-            return TableStatus.FAILED
-        case TableState.UNSUPPORTED:
-            return TableStatus.UNSUPPORTED
-        case TableState.BLOCKED:
-            return TableStatus.BLOCKED
-        case TableState.WAITING:
-            return TableStatus.WAITING
-        case TableState.CHANGES | TableState.UP_TO_DATE:
-            return TableStatus.UP_TO_DATE
-
-
-def problem_without_steps(plan: TablePlan) -> Problem | None:
-    """Return why nothing is done to a table: it could not be planned, is hot, or a rule forbids it; None elsewhere."""
-    if plan.state is TableState.WAITING and plan.hot is not None:
-        help_text = _REST_HELP if plan.hot.code is ReasonCode.RESTING else _HOT_HELP
-        return Problem(TableHot.default_code, plan.hot.text, plan.hot.origin, help_text)
-    if not plan.blocked:
-        return plan.problem
-    reason = plan.blocked[0]
-    code, help_text = _CODE_OF_BLOCKED.get(reason.code, "A420"), _HELP_OF_BLOCKED.get(reason.code, _LIMIT_HELP)
-    return Problem(code, "; ".join(reason.text for reason in plan.blocked), reason.origin, help_text)

@@ -27,16 +27,9 @@ from maintainer.execution.run_context import CANNOT_VERIFY, problem_of
 from maintainer.execution.table.commit_attempt import check_window
 from maintainer.execution.table.recovery import remove_unfinished, settle
 from maintainer.execution.table.rewrite_metrics import files_left, rewrite_metrics
-from maintainer.execution.table.step_runs import (
-    LIFT_HELP,
-    problem_without_steps,
-    run_properties,
-    run_rewrite,
-    run_vacuum,
-    status_without_steps,
-    with_protocol,
-)
+from maintainer.execution.table.step_runs import LIFT_HELP, run_properties, run_rewrite, run_vacuum, with_protocol
 from maintainer.execution.table.table_worker import StepWork, TableWorker
+from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
 from maintainer.execution.table.zorder_loop import run_full_zorder, run_turns
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.leases import Lease

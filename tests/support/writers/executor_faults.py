@@ -12,7 +12,7 @@ SITECUSTOMIZE = '''
 import importlib.abc, importlib.util, os, signal, sys, time
 
 TASKS = "maintainer.delta.rewrite.executors.executor_tasks"
-JOBS = "maintainer.delta.rewrite.executors.executor_bins"
+JOBS = "maintainer.delta.rewrite.executors.shared_jobs"
 FOLDER = os.path.dirname(__file__)
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import wait
 
 import pytest
 
-from maintainer.engine.process_loss import side_call
+from maintainer.engine.side_call import side_call
 
 
 def test_a_call_has_its_result_or_what_it_raised() -> None:

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from maintainer.delta.rewrite.bin_work import prefix_of_attempt, prefix_of_batch
+from maintainer.delta.rewrite.unfinished_files import prefix_of_attempt, prefix_of_batch
 from maintainer.model.table.commit_records import CommitStamp
 
 RUN = "20261122T220000Z-c609"

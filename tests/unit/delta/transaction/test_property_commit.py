@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from maintainer.delta.transaction.commit_fate import check_as_planned
+from maintainer.delta.transaction.property_commit import check_as_planned
 from maintainer.errors import CommitConflict
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import SetPropertiesStep

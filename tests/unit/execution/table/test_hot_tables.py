@@ -8,7 +8,7 @@ from datetime import date
 
 from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.status.status_look import status_row
-from maintainer.execution.table.step_runs import problem_without_steps, status_without_steps
+from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus, run_to_document
 from maintainer.model.table.commit_records import OwnRewrites

@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from maintainer.model.plan.plan import TablePlan
-from maintainer.model.table.commit_records import doubts_about
+from maintainer.model.table.statistics_writers import doubts_about
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import assemble, plan_table
 from maintainer.report.plan.plan_text import render_plan

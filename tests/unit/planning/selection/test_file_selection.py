@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 
-from maintainer.delta.rewrite.bin_work import prefix_of_attempt
+from maintainer.delta.rewrite.unfinished_files import prefix_of_attempt
 from maintainer.errors import TableError
 from maintainer.journal.folder.run_folder import new_run_id
 from maintainer.model.plan.reasons import ReasonCode

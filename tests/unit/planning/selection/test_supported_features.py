@@ -12,7 +12,7 @@ import pytest
 
 from maintainer.app.running.observers.webhook import RunNamed, failure_message
 from maintainer.errors import ExitCode, TableError
-from maintainer.execution.table.step_runs import problem_without_steps, status_without_steps
+from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.plan_document import from_json, to_json
 from maintainer.model.plan.reasons import ReasonCode

@@ -10,8 +10,8 @@ from maintainer.model.run.progress import StepFinished, StepStarted, TableFinish
 from maintainer.model.run.run_events import Deleting, RecordOpened, RunEvent
 from maintainer.report.document.blocks import Table, Tiles
 from maintainer.report.document.terminal_writer import plain
+from maintainer.report.html.live_view import live_view
 from maintainer.report.html.page import Page, Served, render_page
-from maintainer.report.html.table_pages import live_view
 from maintainer.units import format_size
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples

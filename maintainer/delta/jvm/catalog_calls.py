@@ -1,0 +1,86 @@
+"""Ask catalogs where a name leads: Spark's session catalog (in memory or Hive's), and others that a session has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from maintainer.delta.jvm.gateway import Gateway
+from maintainer.delta.jvm.sessions import JavaObject
+
+SESSION_CATALOG = "spark_catalog"
+_MULTIPART = "org.apache.spark.sql.connector.catalog.CatalogV2Implicits$.MODULE$"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """What a catalog says of a table or view.
+
+    ``location`` is a URI, empty for a view. ``provider`` is as the catalog spells it, empty where it has none.
+    """
+
+    name: str
+    location: str
+    provider: str
+    is_view: bool
+
+    @property
+    def is_delta(self) -> bool:
+        """Whether it is a table of Delta."""
+        return not self.is_view and self.provider.lower() == "delta"
+
+
+class CatalogCalls(Gateway):
+    """Looks at catalogs; nothing is made or changed in them."""
+
+    def catalog_entry(self, name: str) -> CatalogEntry | None:
+        """Return what the catalog says of a name; None if there is no such table.
+
+        As in SQL the first part names a catalog where one is registered under it; else the current one is asked.
+        """
+        state = self._session.sessionState()
+        parts, manager = state.sqlParser().parseMultipartIdentifier(name), state.catalogManager()
+        if parts.size() > 1 and manager.isCatalogRegistered(parts.head()):
+            catalog, parts = manager.catalog(parts.head()), parts.tail()
+        else:
+            catalog = manager.currentCatalog()
+        if str(catalog.name()) == SESSION_CATALOG:
+            session_catalog, identifier = state.catalog(), state.sqlParser().parseTableIdentifier(name)
+            if not session_catalog.tableExists(identifier):
+                return None
+            return _session_entry(name, session_catalog.getTableMetadata(identifier))
+        identifier = self._java(_MULTIPART).MultipartIdentifierHelper(parts).asIdentifier()
+        if not catalog.tableExists(identifier):
+            return None
+        properties = catalog.loadTable(identifier).properties()
+        return CatalogEntry(
+            name, str(properties.get("location") or ""), str(properties.get("provider") or ""), is_view=False
+        )
+
+    def session_databases(self) -> list[str]:
+        """Return the databases of the session catalog."""
+        databases = self._session.sessionState().catalog().listDatabases()
+        return sorted(str(databases.apply(place)) for place in range(databases.size()))
+
+    def session_tables(self, database: str) -> list[CatalogEntry]:
+        """Return the tables and views of a database of the session catalog, by one question to it.
+
+        Args:
+            database: Its name, without back-ticks.
+        """
+        catalog = self._session.sessionState().catalog()
+        tables = catalog.getTablesByName(catalog.listTables(database, "*", False))
+        entries = []
+        for place in range(tables.size()):
+            table = tables.apply(place)
+            entries.append(_session_entry(str(table.identifier().table()), table))
+        return entries
+
+
+def _session_entry(name: str, table: JavaObject) -> CatalogEntry:
+    provider, is_view = table.provider(), str(table.tableType().name()) == "VIEW"
+    return CatalogEntry(
+        name=name,
+        location="" if is_view else str(table.location().toString()),
+        provider=str(provider.get()) if provider.isDefined() else "",
+        is_view=is_view,
+    )

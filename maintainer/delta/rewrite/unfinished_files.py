@@ -1,0 +1,125 @@
+"""Find and remove files that an attempt wrote and did not commit, also those of failed tasks, by their names.
+
+Delta leaves the files of failed tasks behind, and names files at random. So each attempt gives its files a prefix that
+no other writer has. Files with that prefix can be removed, and no others are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+import uuid
+from collections.abc import Iterable
+from urllib.parse import unquote
+
+from maintainer.delta.storage.log_paths import partition_spelling
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.log_names import LOG_FOLDER
+from maintainer.model.table.table_facts import PartitionValues, TableFacts
+from maintainer.planning.selection.schema_columns import partition_types
+
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+MAX_FOLDERS = 5_000
+LOOKS, QUIET_LOOKS, PAUSE_SECONDS = 20, 2, 0.25
+"""Cancelled tasks end a moment later: looks go on until nothing new came twice, and are at most so many."""
+
+_RUN_ID = re.compile(r"[0-9A-Za-z]+(?:-[0-9A-Za-z]+)*")
+
+
+def prefix_of_batch(run_id: str, step_id: str, batch: int) -> str:
+    """Return the prefix of the names of all data files that a run writes for one batch of one step.
+
+    Another batch of the same run may have been committed, so its files must not have this prefix.
+
+    Raises:
+        ValueError: Not the id of a run.
+    """
+    if not _RUN_ID.fullmatch(run_id):
+        raise ValueError(f"{run_id!r} is not the id of a run")
+    digest = hashlib.sha256(f"{step_id}\0{batch}".encode("utf-8", "surrogatepass")).hexdigest()
+    return f"part-{run_id}-{digest[:16]}-"
+
+
+def prefix_of_attempt(stamp: CommitStamp) -> str:
+    """Return a new prefix for the names of one attempt's data files."""
+    return f"{prefix_of_batch(stamp.run_id, stamp.step_id, stamp.batch)}{uuid.uuid4().hex[:8]}-"
+
+
+def folders_of(storage: TableStorage, facts: TableFacts, partitions: Iterable[PartitionValues]) -> list[str]:
+    """Return the URIs of folders that a rewrite of these partitions may write to."""
+    root = storage.root_uri
+    folders = {root: None}
+    if _has_random_folders(facts):
+        folders.update(
+            (uri, None) for uri, entry in storage.children(root).items() if entry.is_dir and "=" not in entry.name
+        )
+    types = partition_types(facts)
+    for values in dict.fromkeys(partitions):
+        level = [root]
+        for column, value in values:
+            level = [
+                uri
+                for parent in level
+                for uri, entry in storage.children(parent).items()
+                if entry.is_dir and not entry.is_symlink and _is_folder_of(entry.name, column, value, types[column])
+            ]
+        folders.update((uri, None) for uri in level)
+    return [uri for uri in folders if not uri.endswith(f"/{LOG_FOLDER}")][:MAX_FOLDERS]
+
+
+def _is_folder_of(name: str, column: str, value: str | None, type_name: str) -> bool:
+    """Whether a folder is that of a value, however its name spells it: writers spell one moment in several ways."""
+    key, equals, text = unquote(name).partition("=")
+    if key != column or not equals:
+        return False
+    if text == NULL_PARTITION:
+        return not value
+    return partition_spelling(text, type_name) == value
+
+
+def _has_random_folders(facts: TableFacts) -> bool:
+    properties = facts.property_map
+    mapped = properties.get("delta.columnMapping.mode", "none").lower() != "none"
+    return mapped or properties.get("delta.randomizeFilePrefixes", "false").lower() == "true"
+
+
+def remove_files_named(
+    storage: TableStorage, folders: Iterable[str], prefix: str, *, tasks_may_write: bool = True
+) -> tuple[str, ...]:
+    """Remove all files of the folders whose names begin with the prefix, and their checksums; return what is left.
+
+    Args:
+        storage: The table's storage.
+        folders: Their URIs.
+        prefix: For names that no commit refers to, nor ever will.
+        tasks_may_write: Whether a task may still be ending, so that one look is not enough.
+    """
+    folders = list(folders)
+    remaining: dict[str, None] = {}
+    quiet = 0
+    for look in range(LOOKS):
+        uris, remaining = files_named(storage, folders, prefix), {}
+        for uri in uris:
+            try:
+                storage.delete(uri)
+            except Exception:
+                # Returned to the caller; this failure must not hide the one that led here.
+                remaining[uri] = None
+        quiet = quiet + 1 if len(uris) == len(remaining) else 0
+        if quiet == QUIET_LOOKS or look == LOOKS - 1 or not tasks_may_write:
+            break
+        time.sleep(PAUSE_SECONDS)
+    return tuple(remaining)
+
+
+def files_named(storage: TableStorage, folders: Iterable[str], prefix: str) -> list[str]:
+    """Return the URIs of files in the folders whose names begin with the prefix, and of their checksums."""
+    names = (prefix, f".{prefix}")
+    return [
+        uri
+        for children in storage.files.children_of(list(folders)).values()
+        for uri, entry in children.items()
+        if not entry.is_dir and entry.name.startswith(names) and storage.is_below_root(uri)
+    ]
