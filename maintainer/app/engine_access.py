@@ -25,7 +25,7 @@ from maintainer.engine.protocols import (
 from maintainer.engine.session_options import SILENT, SessionOptions, StageListener
 from maintainer.errors import MaintainerError, NotSupportedYet
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore
-from maintainer.model.run.store_requests import StoreRequests
+from maintainer.model.table.store_requests import StoreRequests
 from maintainer.model.table.table_facts import TableRef
 
 if TYPE_CHECKING:

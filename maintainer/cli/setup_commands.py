@@ -29,7 +29,7 @@ from maintainer.errors import ProjectError
 from maintainer.errors.foreign_text import printable
 from maintainer.journal.folder.atomic_files import writing
 from maintainer.model.product_version import __version__
-from maintainer.model.table.store_kinds import S3_SCHEMES, STATE_PLACES
+from maintainer.model.table.store_kinds import STATE_PLACES, store_kind
 from maintainer.policy.project.project_sections import DEFAULT_STATE, state_problem
 from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA, shipped_text
 from maintainer.policy.table_names import absolute_path
@@ -122,8 +122,8 @@ def project_files(requirement: str, state: str = DEFAULT_STATE, tables_root: str
     }
     files["requirements.txt"] = files["requirements.txt"].format(requirement=requirement, version=__version__)
     roots = "" if tables_root is None else _in_yaml(tables_root)
-    is_on_s3 = urlsplit(tables_root or "").scheme in S3_SCHEMES
-    store = (_TEXTS / "s3_settings.yml").read_text(encoding="utf-8") if is_on_s3 else ""
+    settings = _TEXTS / f"{store_kind(tables_root or '').connector}_settings.yml"
+    store = settings.read_text(encoding="utf-8") if settings.is_file() else ""
     for placeholder, text in (("{state}", _in_yaml(state)), ("{roots}", roots), ("{store}\n", store + "\n")):
         files[PROJECT_FILE] = files[PROJECT_FILE].replace(placeholder, text)
     return files

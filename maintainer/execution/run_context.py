@@ -29,7 +29,7 @@ from maintainer.model.plan.plan import Plan, Problem, as_problem
 from maintainer.model.run.exit_codes import BUG_CODE
 from maintainer.model.run.progress import ProgressEvent, ProgressSink
 from maintainer.model.run.run_events import RunEvent, is_shown
-from maintainer.model.run.store_requests import RunRequests
+from maintainer.model.table.store_requests import RunRequests
 from maintainer.model.table.table_facts import TableRef
 from maintainer.verification.verification_result import Verifier
 

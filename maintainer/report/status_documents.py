@@ -18,7 +18,7 @@ from maintainer.errors.foreign_text import visible_json
 from maintainer.model.codec import encode
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
-from maintainer.model.run.store_requests import RunRequests
+from maintainer.model.table.store_requests import RunRequests
 from maintainer.report.text_layout import iso_utc, printable
 
 FORMAT_VERSION = "1"

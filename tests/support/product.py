@@ -182,9 +182,9 @@ from maintainer.model.run.progress import (
 )
 from maintainer.model.run.receipts import CommitReceipt, Fingerprint, Proof, VacuumReceipt, Verdict
 from maintainer.model.run.run_events import Intent
-from maintainer.model.run.store_requests import StoreRequests
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
 from maintainer.model.table.log_names import vector_path
+from maintainer.model.table.store_requests import StoreRequests
 from maintainer.model.table.table_facts import (
     ColumnRanges,
     DataFile,

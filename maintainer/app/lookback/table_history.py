@@ -22,8 +22,8 @@ from maintainer.model.run.auto_compaction import STEP_KIND
 from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECORDED, HistoryRow
 from maintainer.model.run.outcome import RunOutcome
 from maintainer.model.run.receipts import Amounts
-from maintainer.model.run.store_requests import RunRequests
 from maintainer.model.table.commit_records import CommitsRead, CommitsWanted, TableCommit
+from maintainer.model.table.store_requests import RunRequests
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.project_settings import ledger_ref
 from maintainer.policy.table_names import identity

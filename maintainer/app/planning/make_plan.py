@@ -33,6 +33,7 @@ from maintainer.model.plan.plan import Plan, TablePlan, as_problem
 from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import BUG_CODE
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
+from maintainer.planning.budget.request_estimate import run_requests
 from maintainer.planning.budget.run_budget import within_budget
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import absent_plan, assemble, problem_plan
@@ -289,17 +290,17 @@ def _of_ledger(error: MaintainerError) -> MaintainerError:
 
 
 def fit(project: Project, plan: Plan, given: Budget) -> Plan:
-    """Return the plan with the rewrites that fit into the run's budget; the rest is left for another run.
+    """Return the plan with the rewrites that fit into the run's budget, and what it asks of stores.
 
     Args:
         project: With its own budgets.
-        plan: Everything that could be done; returned as it is where there is no budget.
+        plan: Everything that could be done; what does not fit is left for another run.
         given: The run's bounds as options say them; they win over the project's.
     """
     budgets = project.loaded.project.budgets.with_run(given)
-    if not budgets.bounded:
-        return plan
-    return within_budget(plan, budgets, learn(past_lessons(project.runs_dir), plan))[0]
+    if budgets.bounded:
+        plan = within_budget(plan, budgets, learn(past_lessons(project.runs_dir), plan))[0]
+    return replace(plan, requests=run_requests(plan, project.ledger_location))
 
 
 def new_policies(project: Project, before: Sequence[ResolvedPolicy], ref: str) -> NewPolicies:

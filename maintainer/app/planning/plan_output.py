@@ -15,8 +15,7 @@ from maintainer.journal.memory.past_runs import read_plan
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import MAX_PLAN_CHARACTERS, plan_bytes
 from maintainer.model.run.auto_compaction import AutoCompactSwitch
-from maintainer.model.run.store_requests import RunRequests
-from maintainer.planning.budget.request_estimate import run_requests
+from maintainer.model.table.store_requests import RunRequests
 from maintainer.planning.budget.run_budget import Learned, expected_losses, expected_time
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.plan.plan_text import PlanOptions
@@ -75,7 +74,7 @@ def plan_options(project: Project, plan: Plan) -> PlanOptions:
         tz=local_zone(),
         expected_time=expected_time(plan, learned),
         lost_ratios=expected_losses(plan, learned),
-        requests=project.loaded.project.prices.priced(RunRequests(run_requests(plan, project.ledger_location))),
+        requests=None if plan.requests is None else project.loaded.project.prices.priced(RunRequests(plan.requests)),
     )
 
 

@@ -30,7 +30,7 @@ from maintainer.model.plan.plan_document import plan_bytes
 from maintainer.model.product_version import __version__
 from maintainer.model.run.outcome import Preparation, RunOutcome
 from maintainer.model.run.progress import ProgressSink
-from maintainer.model.run.store_requests import RunRequests
+from maintainer.model.table.store_requests import RunRequests
 from maintainer.model.table.table_facts import FilesSeen, TableFacts
 from maintainer.planning.recheck.policy_bounds import beyond_policy
 from maintainer.planning.recheck.staleness import StaleReasons, check_age, recheck, refusal, refused_alone

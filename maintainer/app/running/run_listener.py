@@ -16,8 +16,8 @@ from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import Preparation, RunOutcome
 from maintainer.model.run.progress import ProgressSink
-from maintainer.model.run.store_requests import RunRequests, StoreRequests
 from maintainer.model.table.store_kinds import store_kind
+from maintainer.model.table.store_requests import RunRequests, StoreRequests
 from maintainer.planning.budget.request_estimate import run_requests
 from maintainer.policy.project.project_sections import Prices
 

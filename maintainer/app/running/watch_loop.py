@@ -122,7 +122,7 @@ def _without_vacuums(plan: Plan) -> Plan:
         replace(table, steps=tuple(step for step in table.steps if not isinstance(step, VacuumStep)))
         for table in plan.tables
     )
-    return replace(plan, tables=tuple(tables))
+    return replace(plan, tables=tuple(tables), requests=None)
 
 
 class _Tables:

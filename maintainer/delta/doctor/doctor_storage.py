@@ -36,7 +36,7 @@ from maintainer.engine.protocols import SignOfLife
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.errors import MaintainerError, Refused, StoreRefusal
 from maintainer.model.table.log_names import LOG_FOLDER
-from maintainer.model.table.store_kinds import S3_SCHEMES
+from maintainer.model.table.store_kinds import CreatedOnce, store_kind
 from maintainer.model.table.table_facts import TableRef
 from maintainer.units import by_cause, count_of, named
 
@@ -202,7 +202,7 @@ def check_remote_tables(
     num_asked = num_left = 0
     for location in locations:
         is_name = "/" not in location and os.sep not in location
-        if (not is_name and urlsplit(location).scheme in ("", "file")) or causes.knows(location):
+        if not (is_name or store_kind(location).asks_by_request) or causes.knows(location):
             continue
         name = f"table {location}"
         if num_asked == MAX_REMOTE_TABLES:
@@ -220,7 +220,7 @@ def check_remote_tables(
     yield from causes.checks()
     for bucket, location in buckets.items():
         yield from guarded(f"reads {bucket}", partial(_reads, spark, f"reads {bucket}", location))
-        if urlsplit(location).scheme in S3_SCHEMES:
+        if store_kind(location).created_once is CreatedOnce.BY_CONDITION:
             yield from guarded(f"commits {bucket}", partial(_commits, spark, f"commits {bucket}", location))
     opened = f"Spark opened the first {MAX_REMOTE_TABLES}, each takes it seconds"
     if listed:

@@ -254,12 +254,11 @@ def s3_endpoint(location: str, setting: Setting, environ: Mapping[str, str]) -> 
     That is so for Amazon's own, whose address depends on region and network; behind a proxy; where another class than
     Hadoop's reads ``s3://``; and where the user says how long to wait.
     """
-    parts = urlsplit(location)
-    if store_kind(location).connector != "s3" or not parts.netloc:
+    parts, kind = urlsplit(location), store_kind(location)
+    if not kind.has_endpoint or not parts.netloc:
         return None
-    if setting(f"spark.hadoop.fs.{parts.scheme}.impl") not in (
-        (S3_CLASS,) if parts.scheme == "s3" else (None, S3_CLASS)
-    ):
+    known = (None, S3_CLASS) if parts.scheme == kind.hadoop_scheme else (S3_CLASS,)
+    if setting(f"spark.hadoop.fs.{parts.scheme}.impl") not in known:
         return None
 
     def value(key: str) -> str | None:

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.delta.spark.start_conf import is_one_process
-from maintainer.model.run.store_requests import StoreRequests
 from maintainer.model.table.store_kinds import store_kind
+from maintainer.model.table.store_requests import StoreRequests
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +42,7 @@ class HadoopRequests:
         if not self.lease.has_java:
             return StoreRequests()
         stores = {f"{place.scheme}://{place.netloc}" for place in map(urlsplit, addresses) if place.netloc}
-        if any(store_kind(store).spelled != "s3" for store in stores):
+        if not all(store_kind(store).is_counted for store in stores):
             return None
         fresh = StoreRequests()
         for store in stores:

@@ -14,7 +14,7 @@ from importlib import resources
 from maintainer.delta.jvm.gateway import Gateway, required, tested_pairs
 from maintainer.delta.jvm.sessions import JavaObject
 from maintainer.errors import EnvironmentUnfit
-from maintainer.model.table.store_kinds import S3_SCHEMES
+from maintainer.model.table.store_kinds import CreatedOnce, store_kind
 
 REQUIRED = required(
     {
@@ -47,6 +47,7 @@ OWN_LOG = {"fs.maintainer.log": "own"}
 """An option of a file system that none knows. Delta keeps a ``DeltaLog`` with a log store of its own for each path and
 set of such options: with this one we have a log beside the one that others in the session have of the same table."""
 
+_GUARDS = {CreatedOnce.BY_CONDITION: CONDITIONAL_LOG_STORE, CreatedOnce.BY_LINK: EXCLUSIVE_LOG_STORE}
 _SOURCES = {name: f"{name.rpartition('.')[2]}.java" for name in (EXCLUSIVE_LOG_STORE, CONDITIONAL_LOG_STORE)}
 
 _compile_lock = threading.Lock()
@@ -98,10 +99,8 @@ class CommitStoreCalls(Gateway):
                         self._store_of(str(writer)).release(store, log.logPath())
 
     def _guard_of(self, log: JavaObject) -> JavaObject | None:
-        scheme = str(log.logPath().toUri().getScheme())
-        if scheme in S3_SCHEMES:
-            return self._store_of(CONDITIONAL_LOG_STORE)
-        return self._store_of(EXCLUSIVE_LOG_STORE) if scheme == "file" else None
+        name = _GUARDS.get(store_kind(str(log.logPath().toUri().toString())).created_once)
+        return None if name is None else self._store_of(name)
 
     def _store_of(self, name: str) -> JavaObject:
         gateway: JavaObject = self.spark.sparkContext._gateway

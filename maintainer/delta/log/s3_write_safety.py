@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from maintainer.delta.jvm.commit_store import IGNORES_CONDITION, NO_CONDITIONAL_WRITES, NO_HARD_LINKS, RENAMING_STORES
 from maintainer.delta.spark.installed_versions import DELTA_VERSION, installed
 from maintainer.errors import Refused
-from maintainer.model.table.store_kinds import S3_SCHEMES
+from maintainer.model.table.store_kinds import CreatedOnce, store_kind
 
 SINGLE_WRITER = "spark.maintainer.singleWriter"
 """Our own setting of a worker's session: ``singleWriter: true`` of maintainer.yml."""
@@ -51,16 +51,18 @@ def refuse_unsafe_log_store(
     Raises:
         Refused: A432 on S3 or Google's storage, A433 on a disk, where a version cannot be created exclusively.
     """
-    scheme = urlsplit(location).scheme
     if setting(SINGLE_WRITER) == "true":
         return
     code, what, unsafe = "A432", _TWO_DRIVERS, None
-    if scheme in S3_SCHEMES:
-        unsafe = _unsafe_on_s3(exclusive_commits(), scheme, setting)
-    elif scheme == "file":
-        code, what, unsafe = "A433", _OVERWRITES, _unsafe_on_disk(exclusive_commits())
-    elif scheme == "gs":
-        unsafe = _unsafe_on_google(setting)
+    match store_kind(location).created_once:
+        case CreatedOnce.BY_CONDITION:
+            unsafe = _unsafe_on_s3(exclusive_commits(), urlsplit(location).scheme, setting)
+        case CreatedOnce.BY_LINK:
+            code, what, unsafe = "A433", _OVERWRITES, _unsafe_on_disk(exclusive_commits())
+        case CreatedOnce.BY_CONNECTOR:
+            unsafe = _unsafe_on_google(setting)
+        case CreatedOnce.BY_RENAME:
+            pass
     if unsafe is not None:
         raise Refused(what, code=code, where=where, found=unsafe[0], help=unsafe[1])
 

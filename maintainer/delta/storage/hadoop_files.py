@@ -17,7 +17,7 @@ from maintainer.delta.storage.failures.machine_failures import MISSING
 from maintainer.delta.storage.failures.store_answers import refuses_credentials, says_no_reason
 from maintainer.delta.storage.file_store import DeletedMany, FileStore, StoredFile, java_quote, local_path, one_spelling
 from maintainer.engine.store.request_count import REQUEST_COUNT
-from maintainer.model.run.store_requests import StoreRequests
+from maintainer.model.table.store_requests import StoreRequests
 
 _STATUS = re.compile(
     r"^\w*FileStatus\{path=(?P<path>.*?); ?isDirectory=(?P<dir>true|false); ?(?:length=(?P<length>\d+);)?.*?"

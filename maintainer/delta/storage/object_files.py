@@ -41,7 +41,7 @@ from maintainer.delta.storage.file_store import (
 from maintainer.engine.store.object_storage import PROBE, REQUESTS_ABREAST, ObjectStorage
 from maintainer.engine.store.store_clients import StoredObject
 from maintainer.engine.store.store_failures import BUSY, NO_BUCKET, NO_CREDENTIALS, NOT_TRUSTED, REFUSED, StoreFailure
-from maintainer.model.run.store_requests import LISTED_AT_ONCE, MOST_LISTED
+from maintainer.model.table.store_requests import LISTED_AT_ONCE, MOST_LISTED
 
 BODIES_KEPT_BYTES = 64 << 20
 """Bodies of the log that are kept, compressed, for whoever asks next: they never change while their tag is the same."""

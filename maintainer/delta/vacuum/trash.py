@@ -25,8 +25,8 @@ from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import TableError
 from maintainer.model.run.receipts import UndeleteReceipt
-from maintainer.model.run.store_requests import LISTED_AT_ONCE
 from maintainer.model.table.storage_facts import MarkedFile, TrashedRun
+from maintainer.model.table.store_requests import LISTED_AT_ONCE
 from maintainer.planning.vacuum.deletion_limits import rename_is_cheap
 from maintainer.units import count_of
 

@@ -10,9 +10,9 @@ from itertools import islice
 from maintainer.delta.storage.file_store import FileStore, Listed, StoredFile, data_files, unheard
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.closed_types import TextEnum
-from maintainer.model.run.store_requests import MOST_LISTED
 from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.storage_facts import Listing, Protection, ProtectionReason
+from maintainer.model.table.store_requests import MOST_LISTED
 
 MAX_LISTED = 5_000_000
 """Entries after which a listing is given up: then nothing untracked is deleted."""

@@ -137,7 +137,7 @@ def _after_deletion(storage: TableStorage, first: Sequence[StoredFile]) -> After
     if rename_is_cheap(storage.root_uri) or not first:
         return None
     asked = storage.status(first[0].uri)
-    if asked is None or not asked.tag or store_kind(storage.root_uri).connector != "s3":
+    if asked is None or not asked.tag or not store_kind(storage.root_uri).names_versions:
         return AfterDeletion.UNKNOWN
     known = {"": AfterDeletion.FINAL, "null": AfterDeletion.UNKNOWN}
     return known.get(asked.tag.partition("\n")[2], AfterDeletion.VERSIONED)

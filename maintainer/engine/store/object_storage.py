@@ -39,7 +39,7 @@ from maintainer.engine.store.store_failures import (
 )
 from maintainer.engine.store.store_pace import StorePace
 from maintainer.errors import EnvironmentUnfit
-from maintainer.model.run.store_requests import StoreRequests
+from maintainer.model.table.store_requests import StoreRequests
 
 if TYPE_CHECKING:
     from obstore import Bytes, GetResult, ObjectMeta

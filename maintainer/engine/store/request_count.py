@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 
-from maintainer.model.run.store_requests import LISTED_AT_ONCE, StoreRequests
+from maintainer.model.table.store_requests import LISTED_AT_ONCE, StoreRequests
 
 OBSTORE_PART_BYTES = 5 << 20
 """obstore sends a larger body in parts of this size, unless it is told another one."""

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from maintainer.engine.store.request_count import REQUEST_COUNT
 from maintainer.engine.store.store_failures import BUSY, StoreFailure
-from maintainer.model.run.store_requests import StoreRequests
+from maintainer.model.table.store_requests import StoreRequests
 
 _Answer = TypeVar("_Answer")
 

@@ -21,6 +21,7 @@ from maintainer.model.plan.steps import BatchedStep, RewriteStep, Step
 from maintainer.model.table.commit_records import WriterRhythm
 from maintainer.model.table.log_names import DEFAULT_CHECKPOINT_INTERVAL
 from maintainer.model.table.storage_facts import FileSizes
+from maintainer.model.table.store_requests import StoreRequests
 from maintainer.model.table.table_facts import FilesSeen, PartitionValues, Protocol, TableRef
 
 DIRTY = "+dirty"
@@ -295,7 +296,10 @@ class GoneTable:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Plans of all selected tables, in the order of their identifiers, and what the plan is pinned to."""
+    """Plans of all selected tables, in the order of their identifiers, and what the plan is pinned to.
+
+    ``requests`` is about what a run of it asks of object stores, as it was when the plan was made.
+    """
 
     created_at_ms: int
     expires_at_ms: int
@@ -305,6 +309,7 @@ class Plan:
     git_commit: str | None = None
     maintainer_version: str = ""
     gone: tuple[GoneTable, ...] = ()
+    requests: StoreRequests | None = None
 
     @property
     def has_changes(self) -> bool:

@@ -18,7 +18,7 @@ from maintainer.model.plan.steps import StepKind
 from maintainer.model.plan.zorder_turn import LayoutChange, TurnOutcome
 from maintainer.model.run.optimize_metrics import OptimizeMetrics
 from maintainer.model.run.receipts import Amounts, CommitReceipt, Proof, VacuumReceipt, Verdict
-from maintainer.model.run.store_requests import RunRequests
+from maintainer.model.table.store_requests import RunRequests
 from maintainer.model.table.table_facts import FilesSeen, LayoutBoxes, TableRef
 
 NOT_OURS = "not this commit's: "

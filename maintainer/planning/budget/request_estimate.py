@@ -13,8 +13,8 @@ from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.lanes import Lane
 from maintainer.model.plan.plan import Observed, Plan, TablePlan
 from maintainer.model.plan.steps import BatchedStep, Bin, SetPropertiesStep, VacuumStep, ZOrderStep
-from maintainer.model.run.store_requests import LISTED_AT_ONCE, MOST_LISTED, StoreRequests
 from maintainer.model.table.store_kinds import store_kind
+from maintainer.model.table.store_requests import LISTED_AT_ONCE, MOST_LISTED, StoreRequests
 from maintainer.planning.curve.revision import MAX_SAMPLED_FILES, PROPERTY_PREFIX
 
 

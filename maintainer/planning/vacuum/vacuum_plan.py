@@ -7,13 +7,13 @@ Files that the log does not know are deleted only where the policy says so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from urllib.parse import urlsplit
 
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.table.storage_facts import ProtectionReason, StorageLook
+from maintainer.model.table.store_kinds import store_kind
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.schedule import is_due
@@ -40,7 +40,7 @@ def listing_wanted(table: TableInput) -> bool:
         return True
     listed_at_ms = table.record.last_listing_at_ms
     due = table.options.ignore_every or is_due(vacuum.untracked_every_seconds, listed_at_ms, table.now_ms)
-    on_disk = urlsplit(table.facts.location).scheme in ("", "file")
+    on_disk = not store_kind(table.facts.location).asks_by_request
     return due and (vacuum.delete_untracked or (on_disk and _begins_at(table.facts) > 0))
 
 

@@ -16,8 +16,8 @@ from enum import Enum
 from urllib.parse import urlsplit
 
 from maintainer.errors.foreign_text import SECRET_KEY
-from maintainer.model.run.store_requests import RunRequests
 from maintainer.model.table.store_kinds import STATE_PLACES, STORE_KINDS
+from maintainer.model.table.store_requests import RunRequests
 from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.resolve.policy_fields import setting
 from maintainer.policy.table_names import is_uri

@@ -15,8 +15,8 @@ from pathlib import PurePosixPath
 
 from maintainer.model.plan.plan import Plan, TablePlan, TableState, is_place
 from maintainer.model.plan.reasons import Reason
-from maintainer.model.run.store_requests import RunRequests
 from maintainer.model.table.commit_records import WriterRhythm
+from maintainer.model.table.store_requests import RunRequests
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.budget.request_estimate import requests_of, step_terms
 from maintainer.planning.budget.run_budget import ExpectedTime

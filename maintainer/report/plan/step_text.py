@@ -31,8 +31,8 @@ from maintainer.model.plan.steps import (
     VacuumStep,
     ZOrderStep,
 )
-from maintainer.model.run.store_requests import RunRequests
 from maintainer.model.table.storage_facts import AfterDeletion
+from maintainer.model.table.store_requests import RunRequests
 from maintainer.planning.curve.revision import PROPERTY_PREFIX
 from maintainer.planning.selection.lane_choice import lanes_of
 from maintainer.report.document.blocks import Statement, Text, literal

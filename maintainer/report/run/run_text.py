@@ -10,7 +10,7 @@ from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import is_place
 from maintainer.model.run.exit_codes import exit_code, exit_reason
 from maintainer.model.run.outcome import RunEnd, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
-from maintainer.model.run.store_requests import RunRequests, StoreRequests
+from maintainer.model.table.store_requests import RunRequests, StoreRequests
 from maintainer.report.document.blocks import (
     Block,
     Findings,

@@ -116,21 +116,27 @@ def test_behaviour_tests_import_the_product_in_one_place(folder: str) -> None:
 STORES_OWN = ("model/table/store_kinds.py", "engine/store/", "delta/storage/")
 """Where stores are told apart; elsewhere ``store_kind`` is asked by the name of what it knows."""
 BY_NAME = {
-    "delta/log/s3_write_safety.py": "which log stores of Google's are safe is known by the scheme alone",
+    "app/running/observers/lineage.py": "OpenLineage has names of its own for each kind of place",
+    "policy/table_names.py": "how a path of this machine may be spelled",
 }
 SCHEMES = {"s3a", "s3n", "abfs", "abfss", "wasb", "wasbs", "gs", "hdfs", "viewfs"}
 STORE_CLASSES = {"LocalFiles", "ObjectFiles", "HadoopFiles", "Fetched", "OnDisk"}
 
 
 def asks_for_a_store(tree: ast.Module) -> set[str]:
-    """The scheme names in a module's code, and the classes of stores that it compares with."""
+    """The schemes that a module's code names or compares with, and the classes of stores that it does not call."""
     found: set[str] = set()
+    calls = {id(node.func) for node in nodes(tree) if isinstance(node, ast.Call)}
     for node in nodes(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found |= {node.value} & (SCHEMES | {f"{scheme}://" for scheme in (*SCHEMES, "s3")})
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
-            names = {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)}
-            found |= names & STORE_CLASSES
+            found |= {node.value} & {each for name in SCHEMES for each in (name, f"{name}:", f"{name}://")}
+            found |= {node.value} & {"s3:", "s3://"}
+        if isinstance(node, ast.Compare | ast.MatchValue):
+            parts = {id(part) for text in ast.walk(node) if isinstance(text, ast.JoinedStr) for part in text.values}
+            constants = (each for each in ast.walk(node) if isinstance(each, ast.Constant) and id(each) not in parts)
+            found |= {each.value for each in constants if isinstance(each.value, str)} & {"s3", "file"}
+        if isinstance(node, ast.Name | ast.Attribute) and id(node) not in calls:
+            found |= {node.id if isinstance(node, ast.Name) else node.attr} & STORE_CLASSES
     return found
 
 
@@ -143,10 +149,34 @@ def test_only_the_modules_of_stores_ask_for_a_store_by_class_or_scheme() -> None
     assert set(asking) == set(BY_NAME), asking
 
 
-def test_a_question_for_a_store_is_seen() -> None:
-    assert asks_for_a_store(ast.parse('x = scheme in ("s3a", "file")')) == {"s3a"}
-    assert asks_for_a_store(ast.parse("isinstance(files, (LocalFiles, int))")) == {"LocalFiles"}
-    assert asks_for_a_store(ast.parse('"""Tables on gs and hdfs."""')) == set()
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ('x = scheme in ("s3a", "file")', {"s3a", "file"}),
+        ('x = store_kind(uri).connector != "s3"', {"s3"}),
+        ('x = uri.startswith("hdfs:")', {"hdfs:"}),
+        ('match scheme:\n    case "s3": pass', {"s3"}),
+        ("isinstance(files, (LocalFiles, int))", {"LocalFiles"}),
+        ("x = type(files) is object_files.ObjectFiles", {"ObjectFiles"}),
+        ("match files:\n    case HadoopFiles(): pass", {"HadoopFiles"}),
+        ('"""Tables on gs and hdfs."""\nfiles = LocalFiles()', set()),
+    ],
+)
+def test_a_question_for_a_store_is_seen(question: str, found: set[str]) -> None:
+    assert asks_for_a_store(ast.parse(question)) == found
+
+
+def test_no_process_is_forked_beneath_the_threads_of_a_store() -> None:
+    forks = {"multiprocessing", "concurrent.futures.process", "fork", "forkpty", "ProcessPoolExecutor", "preexec_fn"}
+    found = {}
+    for path, tree in modules("maintainer"):
+        names = {alias.name for node in nodes(tree) if isinstance(node, ast.Import) for alias in node.names}
+        names |= {node.module or "" for node in nodes(tree) if isinstance(node, ast.ImportFrom)}
+        names |= {node.attr for node in nodes(tree) if isinstance(node, ast.Attribute)}
+        names |= {node.arg or "" for node in nodes(tree) if isinstance(node, ast.keyword)}
+        if names & forks:
+            found[path] = names & forks
+    assert found == {}
 
 
 IMPORTED_IN_A_TEXT = re.compile(r"^[ ]*from ((?:maintainer|tests|tools)[\w.]*) import ([\w, ]+)$", re.MULTILINE)

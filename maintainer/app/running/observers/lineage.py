@@ -21,7 +21,7 @@ from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import StepOutcome, StepStatus
 from maintainer.model.run.progress import ProgressEvent, RunFinished, RunStarted, StepFinished, StepStarted
 from maintainer.model.run.receipts import Amounts, CommitReceipt
-from maintainer.model.table.store_kinds import S3_SCHEMES, store_kind
+from maintainer.model.table.store_kinds import store_kind
 
 if TYPE_CHECKING:
     from openlineage.client import OpenLineageClient
@@ -65,7 +65,7 @@ def dataset_name(location: str) -> tuple[str, str]:
     path = unquote(parts.path).rstrip("/")
     if parts.scheme in ("", "file"):
         return "file", path
-    scheme = store_kind(location).spelled if parts.scheme in S3_SCHEMES else parts.scheme
+    scheme = "s3" if store_kind(location).spelled == "s3" else parts.scheme
     return f"{scheme}://{parts.netloc}", path.lstrip("/")
 
 

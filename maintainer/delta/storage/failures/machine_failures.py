@@ -125,6 +125,8 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
         return StoreRefusal(away.what, code=away.code, where=where, found=found, help=away.help)
     if _DENIED.search(text) or kinds & _PERMISSION:
         way_out = "give this user read and write access to the table's folder"
+        if "Service: S3" in text:
+            way_out += " and the right to list it (s3:ListBucket), without which S3 refuses what is not there"
         if _READ_ONLY in text:
             way_out = "mount the storage for writing, or leave the table out of the policies"
         what = "permission denied on the table's storage"

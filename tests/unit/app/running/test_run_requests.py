@@ -13,7 +13,7 @@ from maintainer.app.engine_access import OpenedEngine
 from maintainer.app.running import run_listener
 from maintainer.app.running.run_listener import PreparationClock
 from maintainer.engine.store.request_count import REQUEST_COUNT
-from maintainer.model.run.store_requests import RunRequests, StoreRequests
+from maintainer.model.table.store_requests import RunRequests, StoreRequests
 from maintainer.planning.budget.request_estimate import run_requests
 from maintainer.policy.project.project_sections import Prices
 from tests.support.runs import sample_plans

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from maintainer.delta.engine.hadoop_requests import HadoopRequests
-from maintainer.model.run.store_requests import StoreRequests
+from maintainer.model.table.store_requests import StoreRequests
 
 
 @dataclass

@@ -14,7 +14,7 @@ from maintainer.delta.storage.file_store import DeletedMany, StoredFile
 from maintainer.delta.storage.hadoop_files import HadoopFiles, parse_statuses
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.engine.store.request_count import REQUEST_COUNT
-from maintainer.model.run.store_requests import StoreRequests
+from maintainer.model.table.store_requests import StoreRequests
 
 S3 = (
     "Array(S3AFileStatus{path=s3a://b/t/p=a b/x.parquet; isDirectory=false; length=12; replication=1; "

@@ -286,6 +286,24 @@ def test_the_environment_adds_nothing_to_settings_of_s3(server: Seen, monkeypatc
     assert "x-amz-server-side-encryption-bucket-key-enabled" not in headers
 
 
+def test_a_role_that_is_refused_is_not_replaced_by_that_of_the_machine(
+    server: Seen, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "token").write_text("token")
+    for name, value in {
+        "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"), "AWS_ROLE_ARN": "arn:aws:iam::1:role/r",
+        "AWS_ENDPOINT_URL_STS": "https://127.0.0.1:1", "AWS_METADATA_ENDPOINT": server.url,
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    with pytest.raises(StoreFailure, match="POST"):
+        opened("s3a://lake", {f"{S3A}endpoint": server.url, f"{S3A}path.style.access": "true"}).read("a")
+    assert server.requests == []
+    monkeypatch.delenv("AWS_WEB_IDENTITY_TOKEN_FILE")
+    with pytest.raises(StoreFailure):
+        opened("s3a://lake", {f"{S3A}endpoint": server.url, f"{S3A}path.style.access": "true"}).read("a")
+    assert server.requests != [], "there the machine is asked"
+
+
 def test_an_upload_has_no_checksum_that_older_servers_refuse(server: Seen, tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"rows")
     opened("s3a://lake", s3_conf(server.url)).upload(str(tmp_path / "f"), "b")

@@ -12,7 +12,7 @@ from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.engine.store.request_count import REQUEST_COUNT, lists_of, writes_of
 from maintainer.engine.store.store_clients import OF_TABLES
-from maintainer.model.run.store_requests import LISTED_AT_ONCE, RunRequests, StoreRequests
+from maintainer.model.table.store_requests import LISTED_AT_ONCE, RunRequests, StoreRequests
 from maintainer.policy.project.project_sections import Prices
 from tests.support.stores.s3_server import S3Server, s3_server, spark_keys
 from tests.support.stores.sick_store import Fault, FaultRule

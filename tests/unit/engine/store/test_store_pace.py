@@ -13,7 +13,7 @@ from maintainer.engine.store import store_pace
 from maintainer.engine.store.store_clients import OF_THE_STATE
 from maintainer.engine.store.store_failures import BUSY, REFUSED, UNREACHABLE, StoreFailure
 from maintainer.engine.store.store_pace import StorePace
-from maintainer.model.run.store_requests import StoreRequests
+from maintainer.model.table.store_requests import StoreRequests
 
 ONE = StoreRequests(reads=1)
 ABREAST = 16

@@ -12,7 +12,7 @@ from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Batch, Bin, CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import Strategy, Turn
-from maintainer.model.run.store_requests import RunRequests, StoreRequests
+from maintainer.model.table.store_requests import RunRequests, StoreRequests
 from maintainer.model.table.table_facts import RemovedFile, TableRef
 from maintainer.planning.budget import request_estimate
 from maintainer.planning.budget.request_estimate import Term, requests_of, run_requests, step_terms

@@ -10,7 +10,7 @@ import pytest
 from maintainer.model.plan.zorder_turn import LayoutChange, LayoutFigures, Strategy, Turn, TurnOutcome
 from maintainer.model.run.outcome import RunOutcome, TableOutcome
 from maintainer.model.run.receipts import VacuumReceipt
-from maintainer.model.run.store_requests import RunRequests, StoreRequests
+from maintainer.model.table.store_requests import RunRequests, StoreRequests
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.project_sections import Prices
 from maintainer.report.document.blocks import Text

@@ -26,7 +26,7 @@ from maintainer.model.run.outcome import (
     run_to_json,
 )
 from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt, Verdict
-from maintainer.model.run.store_requests import RunRequests, StoreRequests
+from maintainer.model.table.store_requests import RunRequests, StoreRequests
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.findings import render_annotations
 from maintainer.report.run.outcome_text import MAX_WIDTH, metrics_lines

@@ -58,6 +58,7 @@ def test_each_answer_of_s3_has_a_code_of_its_own(chain: list[Raised], code: str,
     error = storage_error(chain, "s3a://lake/t")
     assert error is not None
     assert (error.code, error.found, error.where) == (code, found, "s3a://lake/t")
+    assert ("s3:ListBucket" in (error.help or "")) == (code == "T405")
 
 
 def test_a_region_that_the_answer_names_stands_in_the_line_to_write() -> None:
