@@ -127,17 +127,23 @@ class StorageCalls(Gateway):
         made = ((str(entry.key()), entry.deleteMarkerVersionId()) for entry in answer.deleted())
         return kept, {key: str(marker) for key, marker in made if marker not in (None, "null")}
 
-    def object_versions(self, file_system: JavaObject, key: str) -> list[tuple[str, bool, bool]]:
-        """List the newest versions of an object: their ids, whether each is a delete marker, and whether the newest."""
-        model = self._java(_S3_MODEL)
-        request = model.ListObjectVersionsRequest.builder().bucket(file_system.getBucket()).prefix(key).build()
-        answer = _s3_client(file_system).listObjectVersions(request)
-        return [
-            (str(entry.versionId()), is_marker, bool(entry.isLatest()))
-            for entries, is_marker in ((answer.deleteMarkers(), True), (answer.versions(), False))
-            for entry in entries
-            if entry.key() == key
-        ]
+    def object_versions(
+        self, file_system: JavaObject, prefix: str, after: str
+    ) -> tuple[dict[str, list[tuple[str, bool, bool]]], bool]:
+        """List the versions of the first objects behind a key, by one request.
+
+        Returns:
+            By key the versions: their ids, whether each is a delete marker, and whether the newest; and whether there
+            are more, which may be older ones of the last key.
+        """
+        request = self._java(_S3_MODEL).ListObjectVersionsRequest.builder().bucket(file_system.getBucket())
+        answer = _s3_client(file_system).listObjectVersions(request.prefix(prefix).keyMarker(after).build())
+        listed: dict[str, list[tuple[str, bool, bool]]] = {}
+        for entries, is_marker in ((answer.deleteMarkers(), True), (answer.versions(), False)):
+            for entry in entries:
+                version = (str(entry.versionId()), is_marker, bool(entry.isLatest()))
+                listed.setdefault(str(entry.key()), []).append(version)
+        return listed, bool(answer.isTruncated())
 
     def child(self, root: JavaObject, relative: str) -> JavaObject:
         """A path below (or, if ``relative`` is absolute, beside) a root, from its percent-encoded form in the log."""

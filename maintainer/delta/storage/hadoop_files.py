@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from urllib.parse import unquote
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
@@ -26,6 +26,9 @@ _STATUS = re.compile(
 )
 OBJECTS_AT_ONCE = 1000
 """Objects that one request deletes at most, as S3 has it."""
+
+_Version = tuple[str, bool, bool]
+"""Its id, whether it is a delete marker, and whether it is the newest."""
 
 _NEXT_STATUS = re.compile(r", (?=\w*FileStatus\{path=)")
 
@@ -83,36 +86,52 @@ class HadoopFiles(FileStore):
 
     def uncover(self, markers: Mapping[str, str]) -> dict[str, str]:
         """See ``FileStore``. What is written between the look and the removal hides the file as the marker did."""
-        covered = dict(zip(markers, self.abreast(lambda uri: self._covered(uri, markers[uri]), markers), strict=True))
-        stay = {uri: why for uri, why in covered.items() if why is not None}
-        removed = {uri: marker for uri, marker in markers.items() if uri not in stay}
-        return {**stay, **self._delete_objects(removed, OBJECTS_AT_ONCE).kept}
+
+        def uncovered(part: Sequence[str]) -> dict[str, str]:
+            stay, versions = dict[str, str](), self._versions(part)
+            for uri in part:
+                if (why := _why_covered(versions[uri], markers[uri])) is not None:
+                    stay[uri] = why
+            removed = {uri: markers[uri] for uri in part if uri not in stay}
+            return {**stay, **self._delete_objects(removed, OBJECTS_AT_ONCE).kept}
+
+        return self._by_parts(uncovered, markers)
 
     def hiding(self, uris: Collection[str]) -> dict[str, str]:
         """See ``FileStore``."""
+
+        def hidden(part: Sequence[str]) -> dict[str, str]:
+            versions = self._versions(part).items()
+            return {uri: each[0] for uri, listed in versions for each in listed if each[1:] == (True, True)}
+
         try:
-            found = self.abreast(self._versions, uris)
+            return self._by_parts(hidden, uris)
         except Exception:  # a store without versions, or keys that may not list them: nothing is known then
             return {}
-        return {
-            uri: version
-            for uri, versions in zip(uris, found, strict=True)
-            for version, is_marker, is_newest in versions
-            if is_marker and is_newest
-        }
 
-    def _covered(self, uri: str, marker: str) -> str | None:
-        """Say why the removal of a delete marker would bring nothing back."""
-        versions = self._versions(uri)
-        if (marker, True, True) not in versions:
-            there = any(version == marker for version, _, _ in versions)
-            return "something newer is in its place" if there else "its delete marker is gone"
-        is_kept = any(not is_marker for _, is_marker, _ in versions)
-        return None if is_kept else "the bucket has no version of it any more"
+    def _by_parts(self, ask: Callable[[Sequence[str]], dict[str, str]], uris: Collection[str]) -> dict[str, str]:
+        """Ask for files in the order of a listing, so many at once as one request deletes."""
+        in_order = sorted(uris, key=_key)
+        parts = [in_order[start : start + OBJECTS_AT_ONCE] for start in range(0, len(in_order), OBJECTS_AT_ONCE)]
+        return {uri: answer for answers in self.abreast(ask, parts) for uri, answer in answers.items()}
 
-    def _versions(self, uri: str) -> list[tuple[str, bool, bool]]:
+    def _versions(self, uris: Sequence[str]) -> dict[str, list[_Version]]:
+        """Return the versions of files, which are in the order of a listing: each page begins at the next of them."""
+        waiting, found = {_key(uri): uri for uri in uris}, dict[str, list[_Version]]()
+        prefix = os.path.commonprefix(list(waiting))  # noqa: RUF071 (any prefix will do)
+        while waiting:
+            first = next(iter(waiting))
+            page, is_cut = self._version_page(prefix, first[:-1])
+            last = max(page, default="")
+            answered = [key for key in waiting if not is_cut or key < last]
+            if not answered:
+                page, answered = self._version_page(first, "")[0], [first]
+            found.update((waiting.pop(key), page.get(key, [])) for key in answered)
+        return found
+
+    def _version_page(self, prefix: str, after: str) -> tuple[dict[str, list[_Version]], bool]:
         REQUEST_COUNT.add(StoreRequests(lists=1))  # as in _delete_objects
-        return self._jvm.object_versions(self._fs, _key(uri))
+        return self._jvm.object_versions(self._fs, prefix, after)
 
     def _delete_objects(self, versions: Mapping[str, str | None], page: int) -> DeletedMany:
         """Delete files, or the versions named of them, so many by one request."""
@@ -180,6 +199,15 @@ class HadoopFiles(FileStore):
             # Hadoop's local file system follows links even where it is asked not to.
             is_symlink=bool(status.isSymlink()) or (uri.startswith("file:") and os.path.islink(local_path(uri))),
         )
+
+
+def _why_covered(versions: Collection[_Version], marker: str) -> str | None:
+    """Say why the removal of a delete marker would bring nothing back."""
+    if (marker, True, True) not in versions:
+        there = any(version == marker for version, _, _ in versions)
+        return "something newer is in its place" if there else "its delete marker is gone"
+    is_kept = any(not is_marker for _, is_marker, _ in versions)
+    return None if is_kept else "the bucket has no version of it any more"
 
 
 def _key(uri: str) -> str:

@@ -11,12 +11,14 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain, islice
+from typing import Any, TypeVar
 
 from maintainer.delta.storage.failures.engine_failures import first_line_of
 from maintainer.delta.storage.file_store import DeletedMany, StoredFile
 from maintainer.delta.storage.log_paths import short_uri, whole_uri
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import MaintainerError
+from maintainer.model.table.storage_facts import MarkedFile
 from maintainer.model.table.table_facts import RemovedFile
 
 CHUNK = 500
@@ -31,6 +33,8 @@ REPORT_EVERY = 10
 """Deleted files between two reports of progress, at the beginning."""
 
 NO_MARKERS: Mapping[str, str] = {}
+
+_File = TypeVar("_File", bound=RemovedFile | MarkedFile)
 
 
 class FileChanged(Exception):
@@ -177,10 +181,10 @@ def _difference(listed: StoredFile, current: StoredFile) -> str:
     return "it was written to"
 
 
-class PlannedFiles(Mapping[str, RemovedFile]):
+class PlannedFiles(Mapping[str, _File]):
     """The files of a plan by URI, in its order. URIs are made anew each time: a key is the plan's own text."""
 
-    def __init__(self, storage: TableStorage, files: Sequence[RemovedFile]) -> None:
+    def __init__(self, storage: TableStorage, files: Sequence[_File]) -> None:
         self._root_uri = storage.root_uri
         self._files = files
         self.num_files = len(files)
@@ -189,7 +193,7 @@ class PlannedFiles(Mapping[str, RemovedFile]):
             key = short_uri(self._root_uri, storage.uri(file.path))
             self._numbers[file.path if file.path == key else key] = number
 
-    def __getitem__(self, uri: str) -> RemovedFile:
+    def __getitem__(self, uri: str) -> _File:
         return self._files[self._numbers[short_uri(self._root_uri, uri)]]
 
     def __iter__(self) -> Iterator[str]:
@@ -218,7 +222,7 @@ class PlannedFiles(Mapping[str, RemovedFile]):
 class NamesSeen(Container[str]):
     """Names on storage: which planned files are among them, and all others."""
 
-    planned: PlannedFiles
+    planned: PlannedFiles[Any]
     flags: bytearray
     others: set[str]
 
@@ -230,7 +234,7 @@ class NamesSeen(Container[str]):
 class FilesSeen(Mapping[str, StoredFile]):
     """Those planned files that were seen on storage, each as it was, by URI in the plan's order."""
 
-    def __init__(self, planned: PlannedFiles) -> None:
+    def __init__(self, planned: PlannedFiles[Any]) -> None:
         self._planned = planned
         self._is_seen, self._has_identity = bytearray(planned.num_files), bytearray(planned.num_files)
         self._figures = array("q", bytes(16 * planned.num_files))

@@ -23,6 +23,8 @@ from maintainer.delta.storage.failures.engine_failures import first_line_of, mes
 from maintainer.delta.storage.file_identity import canonical
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.vacuum.file_deletion import FilesSeen, PlannedFiles
+from maintainer.delta.vacuum.untracked_files import ListedFolders
 from maintainer.errors import TableError
 from maintainer.model.run.receipts import UndeleteReceipt
 from maintainer.model.table.storage_facts import MarkedFile, TrashedRun
@@ -217,10 +219,8 @@ def _uncover(storage: TableStorage, run_id: str, where: str, deleted: Sequence[M
             "no record of this run names a file of the table that it was to delete",
             code="T430", where=where, found=run_id, help=f"`maintainer history {where}` names the runs that deleted",
         )  # fmt: skip
-    by_uri = {storage.uri(file.path): file for file in deleted}
-    before = storage.files.look_many(by_uri)
-    unmarked = [uri for uri, file in by_uri.items() if uri not in before and file.marker is None]
-    hiding = storage.files.hiding(unmarked[:LISTED_AT_ONCE])
+    files = PlannedFiles(storage, deleted)
+    hiding = storage.files.hiding([uri for uri, file in files.items() if file.marker is None])
     if not hiding and all(file.marker is None for file in deleted):
         raise TableError(
             "no delete marker is recorded of what this run deleted: where the bucket kept no versions, it is gone",
@@ -228,12 +228,14 @@ def _uncover(storage: TableStorage, run_id: str, where: str, deleted: Sequence[M
             help="switch on versioning of an S3 bucket before the next vacuum; if it was on, remove the markers of the "
             "files that plan.json of the run names with the store's tools, after setting `suspend:` for the table",
         )  # fmt: skip
-    markers = {uri: file.marker for uri, file in by_uri.items() if uri not in before and file.marker is not None}
-    stayed = storage.files.uncover(markers)
-    after = storage.files.look_many(by_uri)
+    stayed = storage.files.uncover({uri: file.marker for uri, file in files.items() if file.marker is not None})
+    there = FilesSeen(files)
+    for part in ListedFolders(storage.files).parts_there(files):
+        for stored in part.values():
+            there.add(stored)
     back, refused = list[MarkedFile](), list[str]()
-    for uri, file in by_uri.items():
-        found = after.get(uri)
+    for uri, file in files.items():
+        found = there.get(uri)
         if found is None:
             why = "no delete marker of it is recorded" if file.marker is None else "something still hides it"
             if uri in hiding:

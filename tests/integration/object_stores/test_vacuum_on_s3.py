@@ -46,6 +46,9 @@ MAX_OTHERS = 40
 MANY_PARTITIONS, FEW_FILES = 3_000, 5
 LAST_POINT = list(POINTS)[-1]
 
+MAX_LISTS_OF_AN_UNDELETE = 40
+"""For 2,100 files in as many folders: their versions, what lies there afterwards, and the state."""
+
 AT_ONCE = 1_000
 """Keys that one request of S3 can delete."""
 
@@ -236,7 +239,11 @@ def test_after_a_kill_in_the_middle_another_machine_brings_back_what_was_recorde
         assert len(left) == len(before) - 2 * AT_ONCE
         two_minutes_later(project, name)
         (run,) = {row["run_id"] for row in project.run("history", "-o", "json").document["history"]}
+        server.faults.clear()
         back = project.run("undelete", uri(name), "--run", run, "--yes")
+        paths = [(method, path.strip("/")) for method, path, _ in server.faults.requests]
+        lists, looks = paths.count(("GET", "lake")), sum(path.endswith(".parquet") for _, path in paths)
+        assert (lists <= MAX_LISTS_OF_AN_UNDELETE, looks) == (True, 0), (lists, looks)
         assert back.returncode == 1, back.err
         assert f"{AT_ONCE:,} files" in back.out, back.out
         assert f"and {AT_ONCE - 20:,} more that were not brought back" in back.out

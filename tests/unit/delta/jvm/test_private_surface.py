@@ -75,8 +75,8 @@ PUBLIC = {
     "s3a": {"getBucket", "getS3AInternals", "getAmazonS3Client"},
     "amazon's sdk": {
         "builder", "bucket", "code", "delete", "deleteMarkerVersionId", "deleteMarkers", "deleteObjects", "deleted",
-        "errors", "isLatest", "key", "listObjectVersions", "message", "objects", "prefix", "quiet", "versionId",
-        "versions",
+        "errors", "isLatest", "isTruncated", "key", "keyMarker", "listObjectVersions", "message", "objects", "prefix",
+        "quiet", "versionId", "versions",
     },
     # py4j: a JVM beside the Python of an executor.
     "py4j": {"launch_gateway", "Configuration"},

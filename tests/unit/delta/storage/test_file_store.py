@@ -11,6 +11,7 @@ import pytest
 
 from maintainer.delta.storage.file_identity import canonical
 from maintainer.delta.storage.file_store import DeletedMany, StoredFile
+from maintainer.delta.storage.file_store import java_quote as quote
 from maintainer.delta.storage.hadoop_files import HadoopFiles, parse_statuses
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.engine.store.request_count import REQUEST_COUNT
@@ -130,8 +131,19 @@ class Bucket:
                 kept.insert(0, (made[key], True))
         return {key: "AccessDenied: no" for key in versions if key == "t/kept"}, made
 
-    def object_versions(self, _: object, key: str) -> list[tuple[str, bool, bool]]:
-        return [(version, is_marker, number == 0) for number, (version, is_marker) in enumerate(self.versions[key])]
+    def object_versions(
+        self, _: object, prefix: str, after: str
+    ) -> tuple[dict[str, list[tuple[str, bool, bool]]], bool]:
+        listed = [
+            (key, (version, is_marker, number == 0))
+            for key in sorted(self.versions)
+            if key.startswith(prefix) and key > after
+            for number, (version, is_marker) in enumerate(self.versions[key])
+        ]
+        page: dict[str, list[tuple[str, bool, bool]]] = {}
+        for key, version in listed[: self._page_size]:
+            page.setdefault(key, []).append(version)
+        return page, len(listed) > self._page_size
 
 
 def files_of(bucket: Bucket) -> HadoopFiles:
@@ -191,8 +203,29 @@ def test_of_a_file_the_delete_marker_that_hides_it_is_found_and_nothing_where_no
         before = REQUEST_COUNT.so_far
         assert files_of(bucket).hiding([uri]) == found
         assert REQUEST_COUNT.so_far - before == StoreRequests(lists=1)
-    del bucket.versions["t/p=1/a"]
-    assert files_of(bucket).hiding([uri]) == {}
+    shaded = Bucket(1000)
+    shaded.versions = cast("Any", None)
+    assert files_of(shaded).hiding([uri]) == {}
+
+
+@pytest.mark.parametrize(("page_size", "most"), [(1000, 8), (7, 800), (2, 800)])
+def test_many_delete_markers_are_listed_by_pages_among_other_files(page_size: int, most: int) -> None:
+    """Each third file was deleted; one has more versions than a page, and names begin like others."""
+    bucket = Bucket(page_size)
+    names = [f"t/p={number % 2}/{number}" for number in range(1, 1201)]
+    bucket.versions = {name: [("v0", False)] for name in (*names, "t/p=1", "u/9")}
+    wanted = dict.fromkeys(names[::3], "m1")
+    for name in wanted:
+        bucket.versions[name].insert(0, ("m1", True))
+    bucket.versions[names[3]] += [(f"old{number}", False) for number in range(1500)]
+    uris = {f"s3a://lake/{quote(name)}": marker for name, marker in wanted.items()}
+    before = REQUEST_COUNT.so_far
+    assert files_of(bucket).hiding(uris) == uris
+    assert (REQUEST_COUNT.so_far - before).lists <= most
+    assert files_of(bucket).uncover(uris) == {}
+    assert all(bucket.versions[name][0] == ("v0", False) for name in names)
+    assert sorted(key for page in bucket.pages for key in page) == sorted(wanted)
+    assert files_of(bucket).uncover(uris) == dict.fromkeys(uris, "its delete marker is gone")
 
 
 def test_the_local_disk(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ class HidingFiles(LocalFiles):
     def uncover(self, markers: Mapping[str, str]) -> dict[str, str]:
         for uri, marker in markers.items():
             hidden = Path(f"{local_path(uri)}.hidden")
-            if marker != "under another":
+            if marker != "under another" and hidden.exists():
                 hidden.rename(local_path(uri))
         return {}
 
