@@ -48,7 +48,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """An empty folder for this test's tables."""
     if is_on_store():
         request.getfixturevalue("lease")
-        return lake_of(tmp_path.name)
+        return lake_of(f"{tmp_path.name}-lake")  # `tmp_path` itself may be there, too
     folder = tmp_path / "lake"
     folder.mkdir()
     return folder

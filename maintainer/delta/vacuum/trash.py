@@ -28,7 +28,6 @@ from maintainer.delta.vacuum.untracked_files import ListedFolders
 from maintainer.errors import TableError
 from maintainer.model.run.receipts import UndeleteReceipt
 from maintainer.model.table.storage_facts import MarkedFile, TrashedRun
-from maintainer.model.table.store_requests import LISTED_AT_ONCE
 from maintainer.planning.vacuum.deletion_limits import rename_is_cheap
 from maintainer.units import count_of
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
@@ -38,12 +39,20 @@ def store(server: S3Server) -> FileSystem:
 
 @pytest.fixture(scope="module")
 def commit(server: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commit]:
+    with committing(server, tmp_path_factory.mktemp("java"), {}) as commit:
+        yield commit
+
+
+@contextmanager
+def committing(server: S3Server, folder: Path, more: dict[str, str]) -> Iterator[Commit]:
+    """Start what commits, with more settings than a session of ours has."""
     java = inspect_java()
     jars = ensure_jars(java, check_versions(), None, ("s3",))
-    settings = {**connector_settings(("s3",)), **spark_keys(server), "spark.hadoop.fs.s3a.path.style.access": "true"}
+    path_style = {"spark.hadoop.fs.s3a.path.style.access": "true"}
+    settings = {**connector_settings(("s3",)), **spark_keys(server), **path_style, **more}
     class_path = ":".join([*map(str, jars), f"{Path(pyspark.__file__).parent}/jars/*"])
     hadoop = [f"{key.removeprefix('spark.hadoop.')}={value}" for key, value in settings.items()]
-    log = tmp_path_factory.mktemp("java") / "errors.txt"
+    log = folder / "errors.txt"
     with log.open("w") as errors:
         process = subprocess.Popen(
             (java.executable, *QUICK_JAVA, "-cp", class_path, HARNESS, SOURCE, *hadoop),
@@ -81,6 +90,15 @@ def sick(
 def test_of_two_contents_of_a_version_the_first_stands(server: S3Server, store: FileSystem, commit: Commit) -> None:
     assert [commit("two", "first"), commit("two", "second")] == ["written", "FileAlreadyExistsException"]
     assert content_of(store, "two") == "first\n"
+
+
+@pytest.mark.long
+def test_a_flag_by_which_hadoop_looks_no_more_before_it_writes_changes_nothing(
+    server: S3Server, store: FileSystem, tmp_path: Path
+) -> None:
+    with committing(server, tmp_path, {"spark.hadoop.fs.s3a.performance.flags": "*"}) as commit:
+        assert [commit("flags", "first"), commit("flags", "second")] == ["written", "FileAlreadyExistsException"]
+    assert content_of(store, "flags") == "first\n"
 
 
 def test_of_two_writers_of_a_version_at_once_one_is_acknowledged_and_its_text_stands(

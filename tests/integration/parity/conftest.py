@@ -14,5 +14,5 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """An empty folder for this test, whose paths as text are addresses where the lake is on the server."""
     if is_on_store():
         request.getfixturevalue("lease")
-        return lake_of(f"{tmp_path.name}-folder")  # a test may ask for `lake`, too
+        return lake_of(tmp_path.name)
     return tmp_path

@@ -1,4 +1,4 @@
-"""Tests of tables on a disk that must hold on a store, run there: forged rewrites, and writers beside each other."""
+"""Tests of tables on a disk that must hold on a store, run there: rewrites, proofs, and writers beside each other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,16 @@ pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(4 * 3600)
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("suite", ["verification/test_forged_rewrites.py", "conflicts/test_interleavings.py"])
+@pytest.mark.parametrize(
+    "suite",
+    [
+        "verification/test_forged_rewrites.py",
+        "conflicts/test_interleavings.py",
+        "conflicts/test_carried_deletes.py",
+        "rewrite/test_neutrality.py",
+        "parity",
+    ],
+)
 def test_a_suite_holds_on_an_s3_server(suite: str) -> None:
     environment = {**os.environ, SWITCH: "s3", "MAINTAINER_JARS": folder_with_connector("s3")}
     # A test that is stopped in a call of the JVM makes all later ones of its process fail.

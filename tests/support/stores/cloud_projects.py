@@ -1,4 +1,4 @@
-"""Projects whose tables lie on a server of Azure's or Google's protocol.
+"""Projects whose tables lie on a server of Azure's or Google's protocol, or on HDFS.
 
 Another engine writes and reads the tables on this machine's disk, and a client of the protocol that shares no code with
 Spark's connectors copies them to the server and back.
@@ -6,7 +6,9 @@ Spark's connectors copies them to the server and back.
 
 from __future__ import annotations
 
+import getpass
 import json
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections import Counter
@@ -24,7 +26,7 @@ from obstore.store import AzureStore
 from tests.support.policies.projects import write_project
 from tests.support.runs.command_host import CommandHost, Done, command_host
 from tests.support.stores.connector_jars import folder_with_connector
-from tests.support.stores.store_servers import AZURE_ACCOUNT, AZURE_KEY, GOOGLE_KEY, azurite, fake_gcs
+from tests.support.stores.store_servers import AZURE_ACCOUNT, AZURE_KEY, GOOGLE_KEY, azurite, fake_gcs, hdfs
 
 CONTAINER = "lake"
 AZURE_HOST = f"{AZURE_ACCOUNT}.dfs.core.windows.net"
@@ -92,6 +94,42 @@ class FakeGcsClient:
             return bytes(answer.read())
 
 
+class WebHdfsClient:
+    """HDFS, asked by its REST API (https://hadoop.apache.org/docs/r3.4.2/hadoop-project-dist/hadoop-hdfs/WebHDFS.html)."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def names(self, prefix: str) -> list[str]:
+        """List a folder and all below it; none where it is not there."""
+        folder, names = prefix.rstrip("/"), list[str]()
+        try:
+            listed = json.loads(self._ask("GET", folder, "LISTSTATUS"))["FileStatuses"]["FileStatus"]
+        except urllib.error.HTTPError as error:
+            if error.code != 404:
+                raise
+            return []
+        for entry in listed:
+            name = f"{folder}/{entry['pathSuffix']}"
+            names += self.names(name) if entry["type"] == "DIRECTORY" else [name]
+        return names
+
+    def read(self, name: str) -> bytes:
+        """Get a file whole."""
+        return self._ask("GET", name, "OPEN")
+
+    def write(self, name: str, content: bytes) -> None:
+        """Create a file where the name node says."""
+        place = json.loads(self._ask("PUT", name, "CREATE&noredirect=true"))["Location"]
+        with urllib.request.urlopen(urllib.request.Request(place, content, method="PUT"), timeout=30):
+            pass
+
+    def _ask(self, method: str, name: str, op: str) -> bytes:
+        url = f"{self._url}/{urllib.parse.quote(name)}?user.name={getpass.getuser()}&op={op}"
+        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=30) as answer:
+            return bytes(answer.read())
+
+
 def _quoted(name: str) -> str:
     return urllib.parse.quote(name, safe="")
 
@@ -152,6 +190,15 @@ def google_cloud(log: Path) -> Iterator[Cloud]:
         uri = f"gs://{CONTAINER}"
         with command_host(conf, ("gcs",), {"MAINTAINER_JARS": folder_with_connector("gcs")}, log) as host:
             yield Cloud(uri, FakeGcsClient(url), host, f"state: {uri}/_maintainer\n{settings}", {})
+
+
+@contextmanager
+def hdfs_cloud(log: Path) -> Iterator[Cloud]:
+    """Start HDFS and a session, which reaches it with no setting; the state lies on this machine."""
+    folder = log.with_name("hdfs")
+    folder.mkdir()
+    with hdfs(folder) as (uri, url), command_host({"spark.driver.memory": "1g"}, (), {}, log) as host:
+        yield Cloud(uri, WebHdfsClient(url), host, "", {})
 
 
 class CloudProject:

