@@ -25,6 +25,7 @@ Result = TypeVar("Result")
 DEADLINE_SECONDS = 120.0
 _PACKAGE = "org.apache.spark.sql.delta"
 _PHASES = ("analysisPhase", "initialPhase", "preparePhase", "commitPhase", "backfillPhase", "postCommitPhase")
+"""In order; Delta 4.0 and 4.1 have no first one."""
 
 
 class Point(str, Enum):
@@ -120,6 +121,7 @@ class _Lock:
         self._phases: JavaObject = package.fuzzer.OptimisticTransactionPhases.forName("held")
         self._observer = package.fuzzer.PhaseLockingTransactionExecutionObserver(self._phases)
         self._observer.setNextObserver(self._none, True)
+        self._names = _PHASES[-int(self._phases.productArity()) :]
         self._opened: set[str] = set()
 
     def set(self) -> None:
@@ -133,7 +135,7 @@ class _Lock:
     def open_until(self, at: Point) -> None:
         """Let the transaction run up to the point."""
         held = "commitPhase" if at is Point.BEFORE_COMMIT else "backfillPhase"
-        self._open(_PHASES[: _PHASES.index(held)])
+        self._open(self._names[: self._names.index(held)])
 
     def stands_at(self, at: Point) -> bool:
         """Whether the transaction waits at the point."""
@@ -142,9 +144,9 @@ class _Lock:
 
     def open_all(self) -> None:
         """Let everything run."""
-        self._open(_PHASES)
+        self._open(self._names)
         # With a next observer set, the last phase waits for its exit to be opened by hand.
-        self._phase(_PHASES[-1]).exitBarrier().unblock()
+        self._phase(self._names[-1]).exitBarrier().unblock()
 
     def _open(self, names: tuple[str, ...]) -> None:
         # A barrier may be opened once only.
