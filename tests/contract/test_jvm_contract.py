@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import maintainer
 from tests.support.product import (
+    SESSION_ENABLED,
+    SESSION_PREFIX,
     DeltaEngine,
     DeltaJvm,
     EnvironmentUnfit,
@@ -19,6 +24,7 @@ from tests.support.product import (
     log_calls,
     transaction_calls,
 )
+from tests.support.product import session_settings as settings
 
 pytestmark = pytest.mark.spark
 
@@ -31,14 +37,38 @@ def test_this_delta_has_all_of_it(lease: SessionLease) -> None:
     assert (calls.spark_version(), calls.delta_version()) == (version("pyspark"), version("delta-spark"))
 
 
-def test_the_settings_around_a_commit_are_the_listed_ones(lease: SessionLease) -> None:
-    conf: Any = lease.spark._jvm
-    entries = conf.org.apache.spark.sql.delta.sources.DeltaSQLConf
-    listed = {method for name, method, _ in transaction_calls.REQUIRED if name == "sources.DeltaSQLConf$"}
-    used = {transaction_calls.DERIVE_CHECKSUM, transaction_calls.WRITE_CHECKSUM, transaction_calls.FILES_IN_CHECKSUM}
-    used |= {transaction_calls.FILE_NAME_PREFIX}
-    used |= {key for key in transaction_calls.ONE_TASK if key.startswith("spark.databricks.")}
-    assert {str(getattr(entries, name)().key()) for name in listed} == used
+NOT_IN_DELTA_4_0 = {
+    "spark.databricks.delta.conflictChecker.enforceConcurrentFeatureEnablement.enabled",
+    "spark.databricks.delta.featureEnablement.conflictResolution.enabled",
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration",
+}
+"""Settings of what Delta 4.1 or 4.2 began to do."""
+
+
+def keys_in_the_source() -> set[str]:
+    """Every key of a setting of Delta's in the package, also those that begin with the prefix of `OPTIMIZE`'s."""
+    keys = {f"{SESSION_PREFIX}{name}" for name in ("minNumFiles", "minFileSize", "maxFileSize")}
+    keys.add(f"{SESSION_PREFIX}modifiedPartitionsOnly.enabled")
+    for path in Path(maintainer.__file__).parent.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        keys.update(re.findall(r'"(spark[.]databricks[.]delta(?:[.]\w+)+)"', text))
+        keys.update(f"spark.databricks.delta.optimize.{rest}" for rest in re.findall(r"{_OPTIMIZE}([\w.]+)", text))
+    return keys | {SESSION_ENABLED}
+
+
+def test_every_setting_of_delta_s_that_is_used_is_listed_and_has_its_key(lease: SessionLease) -> None:
+    java: Any = lease.spark._jvm
+    entries = java.org.apache.spark.sql.delta.sources.DeltaSQLConf
+    listed = {str(getattr(entries, name)().key()) for _, name, _ in bridge.SETTINGS}
+    assert keys_in_the_source() == listed | NOT_IN_DELTA_4_0
+    known = {key for key in NOT_IN_DELTA_4_0 if lease.spark.conf.isModifiable(key)}
+    assert known == NOT_IN_DELTA_4_0 or version("delta-spark") < "4.2"
+
+
+def test_spark_knows_every_setting_of_its_own_that_is_used(lease: SessionLease) -> None:
+    keys = {*settings.FORCED, *settings.PINNED, *settings.SLOW_DEFAULTS, *transaction_calls.ONE_TASK}
+    unknown = {key for key in keys if key.startswith("spark.sql.") and not lease.spark.conf.isModifiable(key)}
+    assert unknown == set()
 
 
 def test_what_is_missing_is_named(lease: SessionLease, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,11 +79,15 @@ def test_what_is_missing_is_named(lease: SessionLease, monkeypatch: pytest.Monke
         ("storage.DelegatingLogStore", "schemeToLogStore", ()),
     )
     monkeypatch.setattr(bridge, "REQUIRED", wrong)
+    monkeypatch.setattr(
+        bridge, "PYSPARK", ("pyspark:SparkContext._gateway", "pyspark:SparkContext._gone", "pyspark.no:a")
+    )
     with pytest.raises(EnvironmentUnfit) as caught:
         DeltaJvm(lease.spark).self_test()
     assert caught.value.code == "E633"
     assert caught.value.found == (
-        "DeltaLog.createDataFrame/9/8, NoSuchThing.x/0, storage.DelegatingLogStore.schemeToLogStore"
+        "DeltaLog.createDataFrame/9/8, NoSuchThing.x/0, storage.DelegatingLogStore.schemeToLogStore, "
+        "pyspark:SparkContext._gone, pyspark.no:a"
     )
     assert f"Delta {version('delta-spark')}" in caught.value.what
     engine = DeltaEngine(lease)

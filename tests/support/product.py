@@ -157,7 +157,14 @@ from maintainer.model.plan.steps import (
     ZOrderStep,
 )
 from maintainer.model.plan.zorder_turn import Strategy, Turn
-from maintainer.model.run.auto_compaction import RUN_PREFIX, AutoCompactResult, AutoCompactStatus, SwitchSource
+from maintainer.model.run.auto_compaction import (
+    RUN_PREFIX,
+    SESSION_ENABLED,
+    SESSION_PREFIX,
+    AutoCompactResult,
+    AutoCompactStatus,
+    SwitchSource,
+)
 from maintainer.model.run.commit_verdict import CheckResult, CommitVerification
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.run.optimize_metrics import DeletionVectorStats, ZOrderFileStats

@@ -172,10 +172,9 @@ def _packed(files: Iterable[DataFile], max_bin_bytes: int, *, lone: bool) -> lis
 
 def _cube_settings(step: ClusterStep) -> tuple[tuple[str, str | None], ...]:
     """Delta's bounds of a cube, with the plan's values instead of the defaults."""
-    prefix = f"{_OPTIMIZE}clustering.mergeStrategy.minCubeSize."
     return (
-        (f"{prefix}threshold", str(step.min_cube_size_bytes)),
-        (f"{prefix}targetCubeSize", str(step.target_cube_size_bytes)),
+        (f"{_OPTIMIZE}clustering.mergeStrategy.minCubeSize.threshold", str(step.min_cube_size_bytes)),
+        (f"{_OPTIMIZE}clustering.mergeStrategy.minCubeSize.targetCubeSize", str(step.target_cube_size_bytes)),
     )
 
 

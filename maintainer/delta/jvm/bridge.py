@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pkgutil import resolve_name
+
 from maintainer.delta.jvm import commit_store
 from maintainer.delta.jvm import log_calls as log
 from maintainer.delta.jvm import parquet_calls as parquet
 from maintainer.delta.jvm import storage_calls as storage
 from maintainer.delta.jvm import transaction_calls as transaction
 from maintainer.delta.jvm.catalog_calls import CatalogCalls
-from maintainer.delta.jvm.gateway import Gateway, tested_pairs
+from maintainer.delta.jvm.gateway import Gateway, required, tested_pairs
 from maintainer.errors import EnvironmentUnfit
 
 
@@ -35,8 +37,38 @@ class TaskCalls(Gateway):
         return done, total
 
 
-REQUIRED = commit_store.REQUIRED + log.REQUIRED + parquet.REQUIRED + storage.REQUIRED + transaction.REQUIRED
+SETTINGS = required(
+    {
+        "sources.DeltaSQLConf$": "DELTA_ALL_FILES_IN_CRC_ENABLED/0 DELTA_AUTO_COMPACT_ENABLED/0 "
+        "DELTA_AUTO_COMPACT_MAX_FILE_SIZE/0 DELTA_AUTO_COMPACT_MIN_FILE_SIZE/0 DELTA_AUTO_COMPACT_MIN_NUM_FILES/0 "
+        "DELTA_AUTO_COMPACT_MODIFIED_PARTITIONS_ONLY_ENABLED/0 DELTA_COLLECT_STATS/0 DELTA_IDEMPOTENT_DML_TXN_APP_ID/0 "
+        "DELTA_IDEMPOTENT_DML_TXN_VERSION/0 DELTA_LAST_COMMIT_VERSION_IN_SESSION/0 DELTA_OPTIMIZE_BATCH_SIZE/0 "
+        "DELTA_OPTIMIZE_CLUSTERING_MIN_CUBE_SIZE/0 DELTA_OPTIMIZE_CLUSTERING_TARGET_CUBE_SIZE/0 "
+        "DELTA_OPTIMIZE_MAX_DELETED_ROWS_RATIO/0 DELTA_OPTIMIZE_MAX_FILE_SIZE/0 DELTA_OPTIMIZE_MAX_THREADS/0 "
+        "DELTA_OPTIMIZE_METADATA_QUERY_ENABLED/0 DELTA_OPTIMIZE_MIN_FILE_SIZE/0 DELTA_OPTIMIZE_REPARTITION_ENABLED/0 "
+        "DELTA_OPTIMIZE_WRITE_ENABLED/0 DELTA_SNAPSHOT_PARTITIONS/0 DELTA_USER_METADATA/0 "
+        "DELTA_VACUUM_RELATIVIZE_IGNORE_ERROR/0 DELTA_VACUUM_RETENTION_CHECK_ENABLED/0 DELTA_WRITE_CHECKSUM_ENABLED/0 "
+        "INCREMENTAL_COMMIT_ENABLED/0 LOAD_FILE_SYSTEM_CONFIGS_FROM_DATAFRAME_OPTIONS/0 TEST_FILE_NAME_PREFIX/0 "
+        "UTC_TIMESTAMP_PARTITION_VALUES/0"
+    }
+)
+"""Delta's settings that we set or read, whatever the key: one that Delta does not know would change nothing, silently.
+Not here are those that guard against what only Delta 4.1 or 4.2 began to do."""
+
+REQUIRED = commit_store.REQUIRED + log.REQUIRED + parquet.REQUIRED + storage.REQUIRED + transaction.REQUIRED + SETTINGS
 """Everything private that the engine calls of Delta, of Spark and of what Spark brings along."""
+
+PYSPARK = (
+    "pyspark:SparkContext._active_spark_context",
+    "pyspark:SparkContext._gateway",
+    "pyspark:SparkContext._jvm",
+    "pyspark.find_spark_home:_find_spark_home",
+    "pyspark.java_gateway:launch_gateway",
+    "pyspark.sql:SparkSession._activeSession",
+    "pyspark.sql.classic.dataframe:DataFrame",
+    "pyspark.sql.internal:InternalFunction.array_binary_search",
+)
+"""What is not public in PySpark and used here."""
 
 
 class DeltaJvm(
@@ -51,12 +83,12 @@ class DeltaJvm(
     """The calls, bound to one Spark session. Cheap to make; use it on any thread after ``activate``."""
 
     def self_test(self) -> None:
-        """Check that this build of Delta has every private member that is used here.
+        """Check that this build of Delta, and this PySpark, have every private member that is used here.
 
         Raises:
             EnvironmentUnfit: E633, naming the Delta version found and all that is missing.
         """
-        missing = self.lacking(REQUIRED)
+        missing = self.lacking(REQUIRED) + [name for name in PYSPARK if not _is_there(name)]
         if missing:
             raise EnvironmentUnfit(
                 f"Delta {self._version_or_unknown()} lacks what the rewrite engine needs",
@@ -73,3 +105,11 @@ class DeltaJvm(
     def lacks_of_kernel(self) -> list[str]:
         """Name what this class path lacks of Delta Kernel: see ``KERNEL`` for what is weaker then."""
         return self.lacking(log.KERNEL)
+
+
+def _is_there(name: str) -> bool:
+    try:
+        resolve_name(name)
+    except (AttributeError, ImportError):
+        return False
+    return True

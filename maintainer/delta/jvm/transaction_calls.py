@@ -40,13 +40,11 @@ REQUIRED = required(
         "commands.AlterTableUnsetPropertiesDeltaCommand": "<init>/4",
         "DeltaConfigs$": "validateConfigurations/1",
         "catalog.DeltaTableV2": "apply/4 deltaLog/0",
-        "sources.DeltaSQLConf$": "INCREMENTAL_COMMIT_ENABLED/0 DELTA_WRITE_CHECKSUM_ENABLED/0 "
-        "DELTA_ALL_FILES_IN_CRC_ENABLED/0 DELTA_SNAPSHOT_PARTITIONS/0 TEST_FILE_NAME_PREFIX/0",
         "org.apache.spark.sql.Observation": "<init>/0 future/0 getAsJava/0",
         "org.apache.spark.sql.execution.metric.SQLMetrics": "createMetric/2",
     }
 )
-"""Private methods of Delta and Spark that this module calls, and the settings that it changes around a commit."""
+"""Private methods of Delta and Spark that this module calls."""
 
 FILES_AT_ONCE = 10_000
 """Files that cross to the JVM in one text, some 4 MB."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.jvm.bridge import REQUIRED
+from maintainer.delta.jvm.bridge import PYSPARK, REQUIRED
 from maintainer.delta.jvm.log_calls import KERNEL
 
 FOLDER = Path(__file__).parents[4] / "maintainer" / "delta" / "jvm"
@@ -155,3 +155,28 @@ def test_every_object_that_is_named_is_on_the_list(name: str) -> None:
 
 def test_nothing_is_on_the_list_twice() -> None:
     assert len({member[:2] for member in LISTED}) == len(LISTED)
+
+
+INTERNAL_MODULES = ("pyspark.find_spark_home", "pyspark.java_gateway", "pyspark.sql.classic", "pyspark.sql.internal")
+CLASSES = {"InternalFunction", "SparkContext", "SparkSession"}
+
+
+def private_of_pyspark(tree: ast.AST) -> Iterator[str]:
+    """What a module takes that is not public: from an internal module, or a class's member below `_`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(INTERNAL_MODULES):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            owner = node.value.id
+            if owner == "InternalFunction" or (owner in CLASSES and node.attr.startswith("_")):
+                yield f"{owner}.{node.attr}"
+
+
+def test_what_is_private_in_pyspark_is_on_the_list() -> None:
+    used = {
+        name
+        for path in FOLDER.parents[1].rglob("*.py")
+        for name in private_of_pyspark(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    listed = {name.partition(":")[2] for name in PYSPARK}
+    assert used - CLASSES == listed
