@@ -92,7 +92,7 @@ def _maintained_twice(table: TableInput) -> tuple[Reason, ...]:
     newest = [facts.newest_by_others(REWRITING)]
     newest += [facts.newest_by_others(DELETING)] if policy.vacuum is not None else []
     lately = (commit for commit in newest if commit is not None and commit.at_ms >= table.now_ms - LOOK_BACK_MS)
-    parts = [f"{commit.operation} by {commit.by or 'another writer'}" for commit in lately]
+    parts = [commit.activity for commit in lately]
     ours = {name.lower() for name, _ in managed_properties(policy, facts)}
     for name, value in facts.properties:
         if name.lower().startswith(_BY_WRITERS) and name.lower() not in ours and value.strip().lower() != "false":

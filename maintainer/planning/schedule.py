@@ -53,7 +53,7 @@ def _last(table: TableInput, ours_ms: int | None, ours: str, operations: tuple[s
     if by_others is None or by_others.at_ms <= (ours_ms or 0):
         return ours_ms, ours
     # The clock of another writer may run ahead.
-    return min(by_others.at_ms, table.now_ms), f"{by_others.operation} by {by_others.by or 'another writer'}"
+    return min(by_others.at_ms, table.now_ms), by_others.activity
 
 
 def optimize_is_due(table: TableInput) -> bool:

@@ -184,6 +184,9 @@ def _map(value: object) -> Mapping[str, Any]:
 
 
 def _text(value: object) -> str | None:
+    """A parameter as text; Delta has truth values in the log, other writers their words."""
+    if isinstance(value, bool):
+        return json.dumps(value)
     return str(value) if isinstance(value, (str, int)) and str(value) else None
 
 

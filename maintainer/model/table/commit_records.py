@@ -49,6 +49,12 @@ class TableCommit:
     detail: str = ""
     takes_files: bool = False
 
+    @property
+    def activity(self) -> str:
+        """What was done, and by whom: an OPTIMIZE that followed a write by itself is called auto compaction."""
+        is_auto = self.operation == "OPTIMIZE" and "auto true" in self.detail
+        return f"{'auto compaction' if is_auto else self.operation} by {self.by or 'another writer'}"
+
     def __str__(self) -> str:
         moment = datetime.fromtimestamp(self.at_ms / 1000, tz=timezone.utc)
         return f"version {self.version}, {self.operation or 'unknown operation'}, {moment:%Y-%m-%d %H:%M:%S} UTC"

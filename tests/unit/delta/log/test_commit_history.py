@@ -111,6 +111,8 @@ def test_a_commit_that_says_nothing_has_the_time_of_its_file(tmp_path: Path) -> 
         ({"mode": "Append", "predicate": "[]"}, ""),
         ({"mode": "Overwrite"}, "mode Overwrite"),
         ({"zOrderBy": '["a"]', "auto": "false", "predicate": "[]"}, 'zOrderBy ["a"]'),
+        ({"zOrderBy": "[]", "clusterBy": "[]", "auto": False, "predicate": "[]"}, ""),
+        ({"zOrderBy": "[]", "clusterBy": "[]", "auto": True, "predicate": "[]"}, "auto true"),
         ({"predicate": '["(d#28357L < 1995)"]'}, 'predicate ["(d < 1995)"]'),
         ({"predicate": "x" * 300}, "predicate " + "x" * (MAX_DETAIL - 11) + "…"),
         ("not a map", ""),

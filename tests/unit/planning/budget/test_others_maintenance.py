@@ -90,6 +90,16 @@ def test_a_table_that_others_maintain_is_named_by_what_they_did_in_a_week() -> N
     assert twice(both) == ["maintained twice: OPTIMIZE by delta-rs:1; VACUUM END by delta-rs:1"]
 
 
+def test_an_optimize_that_followed_a_write_by_itself_is_called_auto_compaction() -> None:
+    facts = facts_after(("OPTIMIZE", 1))
+    (optimize,) = facts.maintenance_by_others
+    auto = replace(facts, maintenance_by_others=(replace(optimize, detail="auto true"),))
+    planned = plan(DAILY, auto)
+    assert twice(planned) == ["maintained twice: auto compaction by delta-rs:1"]
+    said = "auto compaction by delta-rs:1 ran 1h ago, at most every 1d: due in 22h"
+    assert [entry.reason.text for entry in planned.left_alone] == [said]
+
+
 def test_a_table_whose_writers_compact_or_vacuum_by_a_property_is_named_unless_the_policy_says_so() -> None:
     properties = (
         ("delta.AutoOptimize.autoCompact", "auto"),
