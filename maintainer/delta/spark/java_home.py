@@ -1,7 +1,7 @@
 """Find the Java that Spark will use, and report problems with it early.
 
 Spark's launcher takes ``$JAVA_HOME/bin/java``, or else the first ``java`` on ``PATH``. We look in the same order, so
-the Java that is checked is the Java that runs. Spark 4.1 runs on Java 17 and 21 and starts its JVM with
+the Java that is checked is the Java that runs. Spark 4 runs on Java 17 and 21 and starts its JVM with
 ``--add-modules=jdk.incubator.vector``, so a trimmed runtime without that module does not work.
 """
 
@@ -138,7 +138,7 @@ def inspect_java(env: Mapping[str, str] | None = None) -> Java:
         raise _unfit("the Java that was found does not run", said, executable, code="E601")
     version, major = parsed
     if major not in SUPPORTED_MAJORS:
-        raise _unfit(f"Spark 4.1 does not run on Java {major}", f"Java {version}", executable, code="E602")
+        raise _unfit(f"Spark 4 does not run on Java {major}", f"Java {version}", executable, code="E602")
     if with_module != 0:
         what = f"this Java has no module {VECTOR_MODULE}, which Spark needs to start"
         found, allowed = f"a trimmed runtime of Java {version}", "a complete Java 17 or 21"
