@@ -112,7 +112,7 @@ SOAK_MINUTES ?= 60
 SOAK_SEED ?= 1
 SOAK_OUT ?= soak.md
 
-matrix: check-java $(STAMPS)/dev ## each pair of Spark and Delta that fits: contract, first policy, `MATRIX=--whole` also parity and S3; writes docs/features.md (about an hour)
+matrix: check-java $(STAMPS)/dev ## each pair of Spark and Delta that fits: contract, first policy, demo, parity, forged; the rest with the newest Delta of each Spark; writes docs/features.md (hours)
 	$(BIN)/python -m tools.version_matrix $(MATRIX)
 
 soak: check-java $(STAMPS)/dev ## write, read, maintain and kill for an hour; what came of it is written to soak.md

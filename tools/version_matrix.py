@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -24,17 +25,32 @@ PAGE = ROOT / "docs" / "features.md"
 PLACE = ROOT / ".matrix"
 BEGIN, END = "<!-- versions -->", "<!-- /versions -->"
 
+SEED = "MAINTAINER_TEST_SEED"
+ALL_CELLS = "not long or nightly or sampled"
 SUITES = {
     "contract": (["tests/contract"], "not long"),
-    "first policy": (["tests/integration/fleet/test_first_policy.py"], "long"),
+    "hook": (["tests/integration/rewrite/test_auto_compact.py"], ALL_CELLS),
+    "first policy, demo": (
+        [
+            "tests/integration/fleet/test_first_policy.py",
+            "tests/integration/fleet/test_demo_lake.py::test_the_whole_walk",
+        ],
+        "long",
+    ),
     "parity, forged": (
         ["tests/integration/parity", "tests/integration/verification/test_forged_rewrites.py"],
-        "not long",
+        "not long or not sampled",
     ),
     "on S3": ([f"tests/integration/object_stores/test_{what}_on_s3.py" for what in ("tables", "vacuum")], ""),
+    "the rest": (["tests/integration", "tests/fault"], "spark and not long"),
 }
+"""Tests by column, and their marks. Of what is sampled some cells are drawn, other ones for each pair."""
+
+OF_THE_NEWEST = ("on S3", "the rest")
+"""What is run with the newest Delta of each Spark alone, unless it is asked for."""
+
 COLUMNS = ("Spark", "Delta", *SUITES, "run on", "weaker there")
-LIMIT_SECONDS = 3600
+LIMIT_SECONDS = 7200
 
 
 def main(arguments: list[str]) -> int:
@@ -42,22 +58,27 @@ def main(arguments: list[str]) -> int:
     every = [f"{line}/{delta}" for line, versions in TESTED_DELTA.items() for delta in versions]
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("pairs", nargs="*", metavar="PAIR", help="such as 4.0/4.0.1; all without one")
-    parser.add_argument("--whole", action="store_true", help="parity, forged rewrites and tables on S3, too")
     parser.add_argument("--suite", action="append", choices=SUITES, help="this one alone; more than once")
     options = parser.parse_args(arguments)
     if unknown := set(options.pairs) - set(every):
         parser.error(f"not a pair that is tested: {', '.join(sorted(unknown))}; allowed: {', '.join(every)}")
-    suites = {name: SUITES[name] for name in options.suite or list(SUITES)[: None if options.whole else 2]}
     failed = 0
     for line, delta in (text.split("/") for text in options.pairs or every):
-        python_path = _environment(line, delta)
-        spark, home = _installed(python_path)
-        came = {name: _run(python_path, *suite) for name, suite in suites.items()}
-        failed += sum(not text.endswith("passed") for text in came.values())
         today = datetime.now(timezone.utc).date().isoformat()
+        env = {**os.environ, "PYTHONPATH": _environment(line, delta), SEED: f"{today} {line}/{delta}"}
+        spark, home = _installed(env)
+        names = options.suite or _suites(line, delta, _weaker(home))
+        came = {name: _run(env, *SUITES[name]) for name in names}
+        failed += sum(not text.endswith("passed") for text in came.values())
         _write(line, delta, {"Spark": spark, **came, "run on": today, "weaker there": _weaker(home)})
         print(f"Spark {spark} with Delta {delta}: {came}", flush=True)
     return 1 if failed else 0
+
+
+def _suites(line: str, delta: str, weaker: str) -> list[str]:
+    """What is run with a pair where nobody asks for less."""
+    is_newest = delta == TESTED_DELTA[line][-1]
+    return [name for name in SUITES if name not in OF_THE_NEWEST or (is_newest and not (name == "on S3" and weaker))]
 
 
 def _environment(line: str, delta: str) -> str:
@@ -73,22 +94,20 @@ def _environment(line: str, delta: str) -> str:
     return os.pathsep.join(map(str, (ROOT, *folders)))
 
 
-def _installed(python_path: str) -> tuple[str, Path]:
+def _installed(env: Mapping[str, str]) -> tuple[str, Path]:
     """The version of Spark that such an environment has, and its folder."""
     text = "import pyspark; print(pyspark.__version__, pyspark.__path__[0])"
-    said = subprocess.run(
-        [sys.executable, "-c", text], env=_env(python_path), check=True, capture_output=True, text=True
-    )
+    said = subprocess.run([sys.executable, "-c", text], env=env, check=True, capture_output=True, text=True)
     version, _, home = said.stdout.strip().partition(" ")
     return version, Path(home)
 
 
-def _run(python_path: str, paths: list[str], marks: str) -> str:
+def _run(env: Mapping[str, str], paths: list[str], marks: str) -> str:
     """Run tests, and return their number, or which failed."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", marks, *paths]
     try:
         done = subprocess.run(
-            command, cwd=ROOT, env=_env(python_path), capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
+            command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         return f"not done in {LIMIT_SECONDS} s"
@@ -96,10 +115,6 @@ def _run(python_path: str, paths: list[str], marks: str) -> str:
     passed = re.search(r"(\d+) passed", done.stdout)
     number = passed[1] if passed else "0"
     return f"{number} passed" if done.returncode == 0 else f"{number} passed, failed: {', '.join(failures) or 'all'}"
-
-
-def _env(python_path: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": python_path}
 
 
 def _weaker(home: Path) -> str:
