@@ -44,7 +44,7 @@ from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableRef
-from maintainer.planning.plan_input import PlanOptions
+from maintainer.planning.plan_input import PlanMoment, PlanOptions
 from maintainer.planning.planner import plan_table
 from tests.support.tables.aged_tables import DAY_MS, TODAY, AgedTable, now_ms, parquet_bytes
 from tests.support.tables.builders import make_policy, make_vacuum
@@ -119,8 +119,7 @@ def by_maintainer(worker: DeltaTableEngine, path: Path) -> float:
             policy,
             Remembered(),
             StoragePlaces(),
-            now_ms=moment,
-            today=TODAY,
+            when=PlanMoment(moment, TODAY),
             options=PlanOptions(),
             tables=(policy.table,),
         )

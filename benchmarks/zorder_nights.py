@@ -223,7 +223,7 @@ def maintain(engine: DeltaTableEngine, course: Course) -> None:
     from maintainer.app.project_folders import Project
     from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
     from maintainer.model.table.commit_records import CommitStamp
-    from maintainer.planning.plan_input import PlanOptions
+    from maintainer.planning.plan_input import PlanMoment, PlanOptions
     from maintainer.planning.planner import plan_table
     from maintainer.planning.zorder.incremental_zorder import loop_columns, next_turn
 
@@ -242,7 +242,7 @@ def maintain(engine: DeltaTableEngine, course: Course) -> None:
     now_ms, today = int(time.time() * 1000), datetime.now(tz=timezone.utc).date()
     reader, writer = engine.reader, engine.writer
     table = read_for_planning(
-        reader, policy, Remembered(), StoragePlaces(), now_ms=now_ms, today=today, options=PlanOptions()
+        reader, policy, Remembered(), StoragePlaces(), when=PlanMoment(now_ms, today), options=PlanOptions()
     )
     facts, planned = table.facts, plan_table(table)
     if planned.problem is not None:

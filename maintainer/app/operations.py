@@ -256,10 +256,7 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
                 listener.problem(Problem("C715", what, help=_HELD_HELP))
             return outcome
 
-        end = watch_tables(
-            watched.policies, plan_tables, apply_due, bounds, switch, time.monotonic, listener.refused,
-            listener.round_failed,
-        )  # fmt: skip
+        end = watch_tables(watched.policies, plan_tables, apply_due, bounds, switch, time.monotonic, listener)
         if switch.terminated:
             opened.kill()
         return end

@@ -20,7 +20,7 @@ from maintainer.cli.options import ENGINE, output_option, spec_options, stage_li
 from maintainer.delta.doctor.doctor_checks import DoctorInput, run_checks
 from maintainer.delta.doctor.doctor_model import Check, Status, failed, guarded
 from maintainer.engine.session_options import SessionOptions
-from maintainer.errors import EnvironmentUnfit, ExitCode, ProjectError
+from maintainer.errors import EnvironmentUnfit, ExitCode, NoProject, ProjectError
 from maintainer.journal.store.state_access import local_runs_dir, setting_without_effect, try_store
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.table_names import is_uri
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = "1"
 _ROLES = {Status.OK: Role.GOOD, Status.WARN: Role.WARN, Status.FAIL: Role.BAD}
-_NO_PROJECT = "E611"
 _WIDEST_NAME = 20
 
 
@@ -109,9 +108,7 @@ def _project(context: CliContext, projects: list[Project]) -> Iterator[Check]:
     except PolicyProblems as problems:
         yield Check("project", Status.FAIL, problems.what, "maintainer validate", problems.code)
         return
-    except ProjectError as error:
-        if error.code != _NO_PROJECT:
-            raise
+    except NoProject:
         yield Check("project", Status.WARN, f"no maintainer.yml at or above {context.project_root}", "maintainer init")
         return
     projects.append(project)

@@ -23,7 +23,7 @@ from maintainer.app.selection.managed_search import needs_session, search_tables
 from maintainer.app.selection.run_spec import RunSpec, SelectionOptions, choose
 from maintainer.cli.context import CliContext
 from maintainer.cli.options import FILE, SELECTION, keep_output, spec_options
-from maintainer.errors import ExitCode, ProjectError
+from maintainer.errors import ExitCode, NothingSelected
 from maintainer.journal.folder.atomic_files import writing
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic
@@ -190,8 +190,8 @@ def check_selected(root: Path, env: str | None, options: SelectionOptions) -> Di
     named += _managed_tables(project, {identity(table.table) for table in named})
     try:
         chosen = choose(named, project, options, command="validate", broken=broken)
-    except ProjectError as error:
-        if error.code == "E623" and (files := _hides_tables(project)):
+    except NothingSelected as error:
+        if files := _hides_tables(project):
             error.help = (
                 f"{files[0]} has errors, so not all tables that rules manage are known; `maintainer validate` shows "
                 "the errors"

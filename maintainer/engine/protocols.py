@@ -344,8 +344,7 @@ class TableEngine(Protocol):
         """Reads for planning and re-checks."""
 
     @property
-    def writer(self) -> TableWriter:
-        """Writes."""
+    def writer(self) -> TableWriter: ...
 
     @property
     def versions(self) -> VersionReader:

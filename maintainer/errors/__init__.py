@@ -108,20 +108,63 @@ class ProjectError(MaintainerError):
     exit_code = ExitCode.USAGE
 
 
+class NoProject(ProjectError):
+    """Neither maintainer.yml nor a folder of policies is here."""
+
+    default_code = "E611"
+
+
+class NoEnvironment(ProjectError):
+    """maintainer.yml does not have the environment that was asked for."""
+
+    default_code = "E627"
+
+
+class NothingSelected(ProjectError):
+    """A selector selects no table."""
+
+    default_code = "E623"
+
+
+class FoldersTooDeep(ProjectError):
+    """A search did not look into the deepest folders; what it found before counts."""
+
+    default_code = "E648"
+
+
 class EnvironmentUnfit(MaintainerError):
     """Java, Spark, Delta, storage or permissions are not as they must be: nothing ran."""
 
     exit_code = ExitCode.USAGE
-    is_silence = False
-    """Whether something took a connection and gave no answer in time: whoever asks next waits as long."""
     ends_run = False
-    """Whether the engine itself does not start, so that it is no table's fault."""
+    """Whether every other table would meet the same, so that it is no table's fault."""
 
 
 class EngineGone(EnvironmentUnfit):
     """The JVM or the server of Spark ended."""
 
     default_code = "E612"
+
+
+class CatalogAway(EnvironmentUnfit):
+    """The catalog of a table's name does not answer."""
+
+    default_code = "E647"
+    is_silence = False
+    """Whether it took a connection and gave no answer in time: whoever asks next waits as long."""
+
+
+class VerifierUnfit(EnvironmentUnfit):
+    """Great Expectations cannot be imported or does not work here, so that no table can be verified."""
+
+    default_code = "E653"
+    ends_run = True
+
+
+class LedgerUnfit(EnvironmentUnfit):
+    """The ledger is there no more, is another one, or is damaged; the tables are as they were."""
+
+    default_code = "E655"
 
 
 class NotSupportedYet(MaintainerError):
@@ -139,6 +182,30 @@ class Refused(MaintainerError):
 
 class TableError(MaintainerError):
     """One table cannot be planned or maintained; other tables go on."""
+
+
+class NoTable(TableError):
+    """The folder, or the name in a catalog, is not there."""
+
+    default_code = "T401"
+
+
+class NotDelta(TableError):
+    """Something is there, and it is no Delta table."""
+
+    default_code = "T402"
+
+
+class LogUnreadable(TableError):
+    """The table's log is damaged, or does not say what it must."""
+
+    default_code = "T403"
+
+
+class StoreSilent(TableError):
+    """A store gave no answer, or was too busy for one, each time that its client tried."""
+
+    default_code = "T435"
 
 
 class FileUnreadable(TableError):

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import TablePlaces
 from maintainer.engine.side_call import SharedChange, side_call
-from maintainer.errors import EnvironmentUnfit, MaintainerError
+from maintainer.errors import MaintainerError, VerifierUnfit
 from maintainer.execution.cancellation import StopSwitch
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.journal import Journal
@@ -90,8 +90,6 @@ class Emitter:
                 self.broken = error
 
 
-CANNOT_VERIFY = "E653"
-
 VERIFIER_LIMIT_SECONDS = 300.0
 """Longest wait for the check, at the first commit of a table."""
 
@@ -133,9 +131,8 @@ class VerifierCheck:
         if self._call is None:
             return
         if not wait([self._call], VERIFIER_LIMIT_SECONDS).done:
-            raise EnvironmentUnfit(
+            raise VerifierUnfit(
                 "Great Expectations cannot be imported, so nothing could be verified; nothing was changed",
-                code=CANNOT_VERIFY,
                 found=f"no answer within {VERIFIER_LIMIT_SECONDS:.0f} s",
                 help="look for a disk that does not answer, then run `maintainer apply` again",
             )
@@ -147,9 +144,8 @@ class VerifierCheck:
                 help=error.help,
             ) from error  # fmt: skip
         if error is not None:  # whatever it is, nothing could be verified
-            raise EnvironmentUnfit(
+            raise VerifierUnfit(
                 "Great Expectations does not work here",
-                code=CANNOT_VERIFY,
                 found=f"{type(error).__name__}: {error}",
                 help="install the release that maintainer names: pip install 'great-expectations>=1.24,<2'",
             ) from error
@@ -182,7 +178,6 @@ class RunContext:
 
     @property
     def run_id(self) -> str:
-        """The run."""
         return self.journal.run_id
 
     @contextlib.contextmanager

@@ -30,6 +30,14 @@ class PlanOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanMoment:
+    """The time of planning, milliseconds since 1970 UTC, and the day that it then is in the project's zone."""
+
+    now_ms: int
+    today: date
+
+
+@dataclass(frozen=True, slots=True)
 class TableInput:
     """One table, what is wanted of it, and when.
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from maintainer.errors import ProjectError, unread
+from maintainer.errors import NothingSelected, ProjectError, unread
 from maintainer.model.run.outcome import ENDS_BY_RESULT
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import nearest, nearest_table
@@ -39,20 +39,17 @@ class Selectable(Protocol):
     """What a selection chooses from: a policy, or as much as is known of one that has errors."""
 
     @property
-    def table(self) -> TableRef:
-        """The table."""
+    def table(self) -> TableRef: ...
 
     @property
     def file(self) -> str:
         """The policy file, relative to the project."""
 
     @property
-    def tags(self) -> tuple[str, ...]:
-        """Its tags."""
+    def tags(self) -> tuple[str, ...]: ...
 
     @property
-    def owner(self) -> str | None:
-        """Its owner."""
+    def owner(self) -> str | None: ...
 
 
 _P = TypeVar("_P", bound=Selectable)
@@ -227,7 +224,7 @@ def select(
                 "correct `roots:` in maintainer.yml or `match:` in the rule, `maintainer inventory FOLDER` lists "
                 "the tables of a folder"
             )
-        raise ProjectError(what, code="E623", help=f"{look}; pass --allow-empty if this is meant")
+        raise NothingSelected(what, help=f"{look}; pass --allow-empty if this is meant")
     return selected
 
 
@@ -338,7 +335,7 @@ def _nothing(terms: tuple[Term, ...], policies: Sequence[Selectable], context: S
     if sum(term.method is Method.TABLE for term in terms) > 1:
         hints.append("A comma means and: put a space between several tables.")
     help = " ".join([*hints, "`maintainer list` shows all tables; --allow-empty if nothing is right"])
-    return ProjectError(f"`{text}` selects nothing", code="E623", found=text, help=help)
+    return NothingSelected(f"`{text}` selects nothing", found=text, help=help)
 
 
 def _known(method: Method, policies: Sequence[Selectable]) -> set[str]:

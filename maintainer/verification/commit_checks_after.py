@@ -41,23 +41,20 @@ class GreatExpectationsVerifier:
         self._lock = threading.Lock()
 
     def preflight(self, expectations: tuple[CheckedExpectation, ...]) -> None:
-        """See ``Verifier``."""
         gx.preflight(expectations)
 
     def after_rewrite(
         self, versions: VersionReader, facts: TableFacts, batch: Batch, receipt: CommitReceipt, checks: Checks
     ) -> Verification:
-        """See ``Verifier``."""
         return _Check(self, versions, facts, receipt.version, checks, receipt.proof).run(audit(batch, receipt))
 
     def version_pair(self, versions: VersionReader, facts: TableFacts, version: int, checks: Checks) -> Verification:
-        """See ``Verifier``. Counts rows even where the policy does not ask: there is no other figure."""
+        """Counts rows even where the policy does not ask: there is no other figure."""
         return _Check(self, versions, facts, version, replace(checks, row_count=RowCountCheck.SCAN)).run(())
 
     def after_vacuum(
         self, versions: VersionReader, facts: TableFacts, receipt: VacuumReceipt, checks: Checks
     ) -> Verification | None:
-        """See ``Verifier``."""
         if not checks.files:
             return None
         name = f"{facts.ref.identifier}@v{facts.version}.files"

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from maintainer.errors import EnvironmentUnfit, ProjectError
+from maintainer.errors import ProjectError, VerifierUnfit
 from maintainer.model.plan.plan import CheckedExpectation
 from maintainer.model.run.outcome import Assertion
 from maintainer.model.run.receipts import Verdict
@@ -63,9 +63,8 @@ def preflight(expectations: tuple[CheckedExpectation, ...] = ()) -> None:
     pair = Pair("rows before", "1", "rows after", "1")
     probe = validate_pairs((pair,), "preflight")
     if any(assertion.outcome != Verdict.PASS for assertion in probe.assertions):
-        raise EnvironmentUnfit(
+        raise VerifierUnfit(
             "Great Expectations does not work here",
-            code="E653",
             found=next(
                 assertion.error or assertion.outcome
                 for assertion in probe.assertions
@@ -189,9 +188,8 @@ def _import() -> tuple[Any, Any]:
         import great_expectations.expectations
         from great_expectations.expectations import registry
     except Exception as error:  # a broken install fails in any way there is
-        raise EnvironmentUnfit(
+        raise VerifierUnfit(
             "Great Expectations cannot be imported, so nothing could be verified; nothing was changed",
-            code="E653",
             found=f"{type(error).__name__}: {_short(error)}",
             help="pip install 'great-expectations>=1.24,<2'",
         ) from error

@@ -18,10 +18,12 @@ from tests.support.product import (
     DiagnosticsReport,
     Page,
     PageRecord,
+    PlannedNames,
     Prices,
     ProgressText,
     ReportProject,
     RunFinished,
+    RunFold,
     RunStarted,
     Served,
     Severity,
@@ -87,8 +89,8 @@ def report_pages(text: str) -> tuple[str, ...]:
 
 def injected_live_view(text: str) -> Page:
     plan = injected_plan(text)
-    events = [StepStarted(NOW_MS, table.ref.identifier, text, text, 1) for table in plan.tables]
-    return live_view(text, text, plan, events, UTC, now_ms=NOW_MS)
+    events = [StepStarted(NOW_MS, table.ref.identifier, table.step_id(step), text, 1) for table, step in plan.steps()]
+    return live_view(text, text, plan, RunFold.of(events), UTC, now_ms=NOW_MS)
 
 
 def markdown_texts(text: str) -> Iterator[str]:
@@ -118,7 +120,9 @@ class ExcerptSources:
 def progress_lines(text: str) -> str:
     stream = io.StringIO()
     outcome = injected_run(text)
-    printer = ProgressText(stream, Style(), tables=[table.ref.identifier for table in outcome.tables], verbose=True)
+    printer = ProgressText(
+        stream, Style(), planned=PlannedNames([table.ref.identifier for table in outcome.tables]), verbose=True
+    )
     printer(RunStarted(NOW_MS, samples.RUN, 1, 1, 1, text))
     for table in outcome.tables:
         name = table.ref.identifier

@@ -24,9 +24,11 @@ from tests.support.product import (
     LogEntry,
     PartitionNames,
     Plan,
+    PlanMoment,
     PlanOptions,
     ReasonCode,
     ResolvedPolicy,
+    RunListener,
     RunOutcome,
     StopSwitch,
     StoredFile,
@@ -177,7 +179,7 @@ class Days(TableLog):
         records: Any = self
         places: Any = None
         table = read_for_planning(
-            reader, self.policy, records, places, now_ms=self.now_ms, today=today, options=PlanOptions()
+            reader, self.policy, records, places, when=PlanMoment(self.now_ms, today), options=PlanOptions()
         )
         return plan_beside_writers(reader, table)[1]
 
@@ -333,6 +335,13 @@ def test_every_counts_from_our_own_commit() -> None:
     assert timedelta(days=days.rewritten[0][0]) == timedelta(hours=6)
 
 
+class NoRoundFails(RunListener):
+    """Fails the test with what a round failed with."""
+
+    def round_failed(self, error: Exception) -> None:
+        pytest.fail(repr(error))
+
+
 @pytest.mark.parametrize(
     ("optimize", "name_of"),
     [
@@ -369,7 +378,7 @@ def test_a_watch_is_woken_by_the_data_of_others_and_never_by_our_own_commits(
         WatchBounds(interval_seconds=3600, max_rounds=24 * DAYS),
         switch,
         lambda: days.now_ms / 1000,
-        round_failed=lambda error: pytest.fail(repr(error)),
+        NoRoundFails(),
     )
     quiet_hours = QUIET_SECONDS // 3600
     assert started == [day * 24 + quiet_hours for day in (0, 5, 12)]

@@ -12,6 +12,7 @@ from maintainer.app.planning.make_plan import PlanRequest, make_plan
 from maintainer.app.planning.read_table import plan_beside_writers, read_for_planning
 from maintainer.app.project_folders import PolicyProblems, Project
 from maintainer.app.running.apply_plan import apply_plan, check_saved_plan, open_journal
+from maintainer.app.running.run_listener import RunListener
 from maintainer.app.running.watch_loop import WatchBounds, watch
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.metrics_endpoint import DEFAULT_HOST, metrics_endpoint
@@ -126,6 +127,7 @@ from maintainer.journal.leases import LEASE_SECONDS, Leases
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE, read_pending
 from maintainer.journal.ledger.ledger_rows import LedgerRow, rows_of
 from maintainer.journal.memory.place_records import Streak
+from maintainer.journal.memory.recorded_outcome import RunFold
 from maintainer.journal.memory.table_records import remembered, update_state
 from maintainer.model.codec import encode as encode_document
 from maintainer.model.plan.lanes import Codec, Lane, LaneChoice
@@ -207,7 +209,7 @@ from maintainer.model.table.table_features import REWRITABLE_FEATURES, unsupport
 from maintainer.planning.curve.curve import key_of
 from maintainer.planning.curve.curve_files import curve_files
 from maintainer.planning.curve.revision import PROPERTY_PREFIX, Revision, make_column
-from maintainer.planning.plan_input import PlanOptions, TableInput
+from maintainer.planning.plan_input import PlanMoment, PlanOptions, TableInput
 from maintainer.planning.planner import assemble, plan_table
 from maintainer.planning.recheck.staleness import StaleReasons, recheck
 from maintainer.planning.selection import lane_choice
@@ -260,7 +262,7 @@ from maintainer.report.plan.plan_text import PlanOptions as PlanTextOptions
 from maintainer.report.plan.plan_text import render_plan
 from maintainer.report.plan.why_text import render_why
 from maintainer.report.run.progress_jsonl import event_line
-from maintainer.report.run.progress_text import ProgressText
+from maintainer.report.run.progress_text import PlannedNames, ProgressText
 from maintainer.report.run.run_findings import render_junit as render_run_junit
 from maintainer.report.run.run_findings import run_findings
 from maintainer.report.run.run_text import render_run, render_steps, run_markdown

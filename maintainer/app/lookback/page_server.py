@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from maintainer.app.lookback.report_pages import (
+    NoReport,
     NothingRan,
     fleet_page,
     fleet_runs,
@@ -110,7 +111,7 @@ class PageServer(ThreadingHTTPServer):
             heading = f"{nothing.reason[:1].upper()}{nothing.reason[1:]}"
             return HTTPStatus.OK, render_page(message_page(heading, lines), Served("/", "", LOOK_SECONDS))
         except MaintainerError as error:
-            status = HTTPStatus.NOT_FOUND if error.code == "E643" else HTTPStatus.INTERNAL_SERVER_ERROR
+            status = HTTPStatus.NOT_FOUND if isinstance(error, NoReport) else HTTPStatus.INTERNAL_SERVER_ERROR
             said = [error.what, *([error.help] if error.help else [])]
             return status, render_page(message_page(f"{error.code}: no page", said), Served("/", "", LOOK_SECONDS))
 

@@ -313,4 +313,4 @@ def live_page(project: Project, folder: Path, tz: tzinfo, *, now_ms: int, served
             return None
         run = read_record(folder)
     name = project.loaded.project.name
-    return render_page(live_view(name, folder.name, run.plan, run.events, tz, now_ms=now_ms), served)
+    return render_page(live_view(name, folder.name, run.plan, run.fold, tz, now_ms=now_ms), served)

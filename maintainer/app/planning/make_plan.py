@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from maintainer.app.planning.policy_places import PolicyPlaces, neighbours
@@ -24,7 +24,15 @@ from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import Engine, SignOfLife, TablePlaces, TableReader
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.engine.session_options import SILENT, StageListener
-from maintainer.errors import EnvironmentUnfit, MaintainerError, StoreRefusal, TableError
+from maintainer.errors import (
+    EnvironmentUnfit,
+    LogUnreadable,
+    MaintainerError,
+    NoTable,
+    NotDelta,
+    StoreRefusal,
+    TableError,
+)
 from maintainer.execution.run_context import Clock
 from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.ledger.ledger_rows import damaged_ledger
@@ -35,7 +43,7 @@ from maintainer.model.run.exit_codes import BUG_CODE
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
 from maintainer.planning.budget.request_estimate import run_requests
 from maintainer.planning.budget.run_budget import within_budget
-from maintainer.planning.plan_input import PlanOptions, TableInput
+from maintainer.planning.plan_input import PlanMoment, PlanOptions, TableInput
 from maintainer.planning.planner import absent_plan, assemble, problem_plan
 from maintainer.policy.project.policy_changes import policy_changes, shared_changes, shared_values, shared_values_at
 from maintainer.policy.project.project_settings import LEDGER_POLICY, Budget
@@ -117,11 +125,12 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
     request = replace(request, options=replace(request.options, deletes=engine.deletes))
     with reading_runs(project.runs_dir):
         records = remembered(project.runs_dir)
-    today = datetime.fromtimestamp(request.now_ms / 1000, tz=ZoneInfo(project.loaded.project.timezone)).date()
+    now = datetime.fromtimestamp(request.now_ms / 1000, tz=ZoneInfo(project.loaded.project.timezone))
+    when = PlanMoment(request.now_ms, now.date())
     policy_places = PolicyPlaces((*project.policies, *request.policies), engine.places)
     project_tables = known_tables(project, request.policies)
     before = frozenset(ref.identifier for ref in tables_found_before(project))
-    tables = _Tables(request, records, today, project_tables, engine.places, policy_places, before)
+    tables = _Tables(request, records, when, project_tables, engine.places, policy_places, before)
     tables.plan_all(engine)
     problems = [_of_problem(problem) for problem in request.problems]
     asked_for = {policy.table for policy in request.policies}
@@ -159,7 +168,7 @@ def known_tables(project: Project, policies: Sequence[ResolvedPolicy] = ()) -> t
 class _Tables:
     request: PlanRequest
     records: Remembered
-    today: date
+    when: PlanMoment
     project_tables: tuple[TableRef, ...]
     places: TablePlaces
     policy_places: PolicyPlaces
@@ -211,9 +220,9 @@ class _Tables:
                 raise
             if isinstance(error, StoreRefusal):
                 self.buckets.refused(policy.table, error)
-            if error.code == "T401" and policy.file == LEDGER_POLICY:
+            if isinstance(error, NoTable) and policy.file == LEDGER_POLICY:
                 return  # no run has made the ledger yet
-            if error.code == "T401" and request.new is not None and identity(policy.table) in request.new.tables:
+            if isinstance(error, NoTable) and request.new is not None and identity(policy.table) in request.new.tables:
                 plan = absent_plan(policy, request.new.since)
             else:
                 plan = problem_plan(policy, _of_ledger(error) if policy.file == LEDGER_POLICY else error)
@@ -229,7 +238,7 @@ class _Tables:
 
         def read() -> TableInput:
             return read_for_planning(
-                reader, policy, self.records, self.places, now_ms=request.now_ms, today=self.today,
+                reader, policy, self.records, self.places, when=self.when,
                 options=request.options, tables=self.project_tables,
             )  # fmt: skip
 
@@ -284,9 +293,8 @@ def _bug(error: Exception) -> TableError:
 
 def _of_ledger(error: MaintainerError) -> MaintainerError:
     """The error for a ledger that cannot be read: nobody must take it for a table of the user's."""
-    if error.code not in ("T402", "T403"):
-        return error
-    return damaged_ledger(error.where, error.found or error.what)
+    is_damaged = isinstance(error, (NotDelta, LogUnreadable))
+    return damaged_ledger(error.where, error.found or error.what) if is_damaged else error
 
 
 def fit(project: Project, plan: Plan, given: Budget) -> Plan:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
 
 from maintainer.engine.protocols import TablePlaces, TableReader, VacuumQuestion
 from maintainer.errors import TableError
@@ -28,7 +27,7 @@ from maintainer.planning.needs import (
     next_need,
     writers_need,
 )
-from maintainer.planning.plan_input import PlanOptions, TableInput
+from maintainer.planning.plan_input import PlanMoment, PlanOptions, TableInput
 from maintainer.planning.planner import plan_again, plan_table
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.policy.resolve.resolved import ResolvedPolicy
@@ -40,8 +39,7 @@ def read_for_planning(
     records: Remembered,
     places: TablePlaces,
     *,
-    now_ms: int,
-    today: date,
+    when: PlanMoment,
     options: PlanOptions,
     tables: tuple[TableRef, ...] = (),
 ) -> TableInput:
@@ -52,8 +50,7 @@ def read_for_planning(
         policy: The table's effective policy; the one for the table's size is used.
         records: What earlier runs left.
         places: Tells whether two locations are one table.
-        now_ms: The time of planning.
-        today: The day of planning in the project's zone.
+        when: The time of planning.
         options: What is set aside.
         tables: All tables whose logs may refer to files of this one.
 
@@ -66,7 +63,7 @@ def read_for_planning(
     record = records.record_of(facts.table_id, facts.location, places)
     streak = records.streak_of(policy.table.identifier, places, (facts.table_id, facts.location))
     record = replace(record, lost_in_a_row=streak.lost, last_lost_at_ms=streak.last_lost_at_ms)
-    table = TableInput(policy, facts, record, now_ms, today, options)
+    table = TableInput(policy, facts, record, when.now_ms, when.today, options)
     for _ in range(MAX_NEEDS):
         need = next_need(table)
         if need is None:

@@ -63,7 +63,7 @@ class Lessons:
 
 
 def lessons_of(plan: Plan, outcome: RunOutcome) -> Lessons:
-    """Return the lessons of a run."""
+    """Return how fast each kind of step was, and which tables lost against others or had to wait."""
     timed: dict[str, Timed] = {}
     tried: dict[TableRef, tuple[int, int]] = {}
     for table in outcome.tables:

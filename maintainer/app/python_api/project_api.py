@@ -82,6 +82,11 @@ class Project:
         Raises:
             ProjectError: A selector cannot be read or answered, or selects nothing.
             MaintainerError: No place that may be meant could be searched.
+
+        >>> project.tables()
+        (<Table lake/orders>, <Table lake/returns>)
+        >>> [table.name for table in project.tables(exclude=["lake/r*"])]
+        ['lake/orders']
         """
         spec = RunSpec(SelectionOptions(tuple(select), tuple(exclude)))
         project = self._known = search_tables(self._project, spec.engine)
@@ -97,6 +102,9 @@ class Project:
 
         Raises:
             ProjectError: E613, no policy names the table and no rule manages it, or several are called so.
+
+        >>> project.table("orders")
+        <Table lake/orders>
         """
         project, policy = named_policy(self._project, name, EngineOptions(), exists=True)
         return Table(policy, project)
@@ -128,6 +136,11 @@ class Project:
         Raises:
             ProjectError: A selector cannot be read, or selects nothing.
             EnvironmentUnfit: Spark cannot be used; problems of single tables are in the plan.
+
+        >>> project.plan()
+        <Plan: 1 table to change, 1 step (compact 1); 1 up to date>
+        >>> project.plan(select=["lake/returns"]).has_changes
+        False
         """
         spec = RunSpec(
             SelectionOptions(tuple(select), tuple(exclude), since),
@@ -224,6 +237,9 @@ class Project:
         Raises:
             ProjectError: A selector cannot be read, or selects nothing.
             EnvironmentUnfit: Spark cannot be used.
+
+        >>> [(row.table, row.state, row.num_files) for row in project.status()]
+        [('lake/orders', 'due', 3), ('lake/returns', 'ok', 1)]
         """
         selection = SelectionOptions(tuple(select), tuple(exclude))
         spec = RunSpec(selection, engine=EngineOptions(spark=spark), jobs=jobs)
@@ -239,6 +255,9 @@ class Project:
 
         Raises:
             ProjectError: E613, as for `table`.
+
+        >>> project.why("orders")
+        <Why: lake/orders, changes>
         """
         return why_of(self._project, table, spark, verbose=verbose)
 
@@ -263,6 +282,9 @@ class Project:
         Raises:
             ValueError: ``since`` is no duration.
             MaintainerError: The runs or the ledger cannot be read.
+
+        >>> project.history(since="7d")
+        <History: 0 steps>
         """
         since_ms = None if since is None else since_ms_of(since)
         query = HistoryQuery(since_ms=since_ms, failed=failed, ledger=ledger, limit=limit)

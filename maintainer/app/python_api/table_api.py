@@ -45,7 +45,7 @@ class Table:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The policy's tags."""
+        """Its policy's tags, for selectors."""
         return self.policy.tags
 
     @property
@@ -98,7 +98,11 @@ class Table:
         return history_of(self._project, query, spark)
 
     def explain(self) -> Text:
-        """Return the effective policy of this table, with the file and line of every value. Needs no Spark."""
+        """Return the effective policy of this table, with the file and line of every value. Needs no Spark.
+
+        >>> project.table("orders").explain()
+        <Policy of lake/orders>
+        """
         return Text(f"Policy of {self.name}", explain_text(self._project.loaded.resolution_of(self.name)))
 
     def _spec(self, spark: object | None) -> RunSpec:

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
+from maintainer.app.running.run_listener import RunListener
 from maintainer.engine.process_loss import is_engine_lost
 from maintainer.errors import ExitCode, MaintainerError, Refused
 from maintainer.execution.cancellation import StopSwitch
 from maintainer.execution.table.tables_without_steps import problem_without_steps
-from maintainer.model.plan.plan import Plan, Problem, TablePlan
+from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.exit_codes import exit_code, gravest, plan_exit_code
 from maintainer.model.run.outcome import ENDED_WELL, RunOutcome, TableStatus
@@ -25,8 +26,6 @@ FIRST_PAUSE_SECONDS = 60.0
 LONGEST_PAUSE_SECONDS = 3600.0
 
 PlanTables = Callable[[tuple[ResolvedPolicy, ...]], Plan]
-OnRefusal = Callable[[TablePlan], None]
-OnFailure = Callable[[Exception], None]
 ApplyPlan = Callable[[Plan], RunOutcome]
 
 
@@ -69,8 +68,7 @@ def watch(
     bounds: WatchBounds,
     switch: StopSwitch,
     monotonic: Callable[[], float],
-    refused: OnRefusal = lambda table: None,
-    round_failed: OnFailure = lambda error: None,
+    listener: RunListener,
 ) -> WatchEnd:
     """Look, do what is due, wait, and look again, until stopped or idle.
 
@@ -81,15 +79,15 @@ def watch(
         bounds: When to look again, and when to end.
         switch: Ends the watch.
         monotonic: A clock that never goes back, in seconds.
-        refused: Called with the plan of a table that is refused, when the reason is new and no run will report it.
-        round_failed: Called with what a round was refused for, or failed with as a whole; the next one comes.
+        listener: Hears of a table that is refused, when the reason is new and no run will report it, and of a round
+            that is refused, or fails as a whole; the next one comes.
 
     Returns:
         What came of it. The code is 5 once a verification failed; from then on nothing is deleted, and the second one
         ends the watch. Else it is the gravest of those that tables ended with when they were last looked at. A table
         that is refused makes it 4, and 6 where any run of the watch changed a table.
     """
-    tables = _Tables(monotonic, refused)
+    tables = _Tables(monotonic, listener)
     rounds = runs = 0
     while switch.halt_reason is None:
         rounds += 1
@@ -104,7 +102,7 @@ def watch(
         except Exception as error:
             if is_engine_lost(error):  # no later round could do better
                 raise
-            round_failed(error)
+            listener.round_failed(error)
             tables.failed(at_stake, error)
         if outcome is not None:
             runs += 1
@@ -128,12 +126,12 @@ def _without_vacuums(plan: Plan) -> Plan:
 class _Tables:
     """How each table ended when it was last looked at, and why it is refused, as far as that was told."""
 
-    def __init__(self, monotonic: Callable[[], float], refused: OnRefusal) -> None:
+    def __init__(self, monotonic: Callable[[], float], listener: RunListener) -> None:
         self.aside = _SetAside()
         self._codes: dict[str, ExitCode] = {}
         self._reported: dict[str, Problem | None] = {}
         self._changed = self._is_wrong = False
-        self._monotonic, self._refused = monotonic, refused
+        self._monotonic, self._listener = monotonic, listener
 
     @property
     def code(self) -> ExitCode:
@@ -148,7 +146,7 @@ class _Tables:
                 self.aside.put(name, self._monotonic(), tried=False)
             problem = None if code is ExitCode.OK else problem_without_steps(table)
             if problem is not None and problem != self._reported.get(name) and not plan.has_changes:
-                self._refused(table)
+                self._listener.refused(table)
             self._reported[name] = problem
 
     def failed(self, names: Collection[str], error: Exception) -> None:

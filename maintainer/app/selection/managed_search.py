@@ -23,7 +23,7 @@ from urllib.parse import unquote
 from maintainer.app.engine_access import EngineOptions, OpenedEngine, open_engine, project_engine
 from maintainer.app.project_folders import Project
 from maintainer.engine.protocols import TableFinder
-from maintainer.errors import MaintainerError
+from maintainer.errors import FoldersTooDeep, MaintainerError
 from maintainer.journal.folder.atomic_files import read_document, write_atomically
 from maintainer.model.plan.plan import GoneTable, Plan, Problem
 from maintainer.model.table.table_facts import TableRef
@@ -42,9 +42,6 @@ _Item = TypeVar("_Item")
 
 CATALOG = TableRef("catalog")
 """What the catalog is called where it could not be searched."""
-
-DEPTH_CODE = "E648"
-"""Folders that lie too deep are no failure: nobody says that there are tables in them."""
 
 
 def needs_session(project: Project) -> bool:
@@ -179,11 +176,10 @@ class _Search:
         try:
             for item in look():
                 items.append(item)  # what came before a failure counts
+        except FoldersTooDeep as error:
+            self.notes.append(error)  # no failure: nobody says that there are tables in them
         except MaintainerError as error:
-            if error.code == DEPTH_CODE:
-                self.notes.append(error)
-            else:
-                self.problems.append(TableProblem(place, PROJECT_FILE, error))
+            self.problems.append(TableProblem(place, PROJECT_FILE, error))
         return items
 
     def _ref_below(self, root: str, location: str) -> TableRef:

@@ -18,7 +18,7 @@ from typing import TypeVar
 from maintainer.app.engine_access import EngineOptions
 from maintainer.app.project_folders import describe_selection
 from maintainer.app.selection.recorded_tables import RecordedTable, current_tables, recorded_tables
-from maintainer.errors import ProjectError
+from maintainer.errors import NothingSelected, ProjectError
 from maintainer.execution.fleet.fleet_bounds import BatchSize
 from maintainer.journal.memory.past_runs import PastRun, past_runs
 from maintainer.journal.store.state_access import runs_dir_of
@@ -95,7 +95,7 @@ class SelectionOptions:
             for name, meant in zip(written.table_names, whole.table_names, strict=True):
                 if name != meant and (verb == "excludes" or not self.allow_empty):
                     what = f"`{name}` {verb} nothing: it is the end of a name, and {command} takes whole names"
-                    raise ProjectError(what, code="E623", found=name, help=f"write `{table_ref(meant, root)}`")
+                    raise NothingSelected(what, found=name, help=f"write `{table_ref(meant, root)}`")
         return given
 
 

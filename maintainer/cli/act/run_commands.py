@@ -259,11 +259,9 @@ class WatchOutput(RunListener):
             self._metrics.look(look, now_ms())
 
     def progress(self, plan: Plan) -> AbstractContextManager[ProgressSink | None]:
-        """Count each event."""
         return nullcontext(None if self._metrics is None else self._metrics.event)
 
     def problem(self, problem: Problem) -> None:
-        """Print a warning."""
         warn(problem.what, problem.code)
 
     def refused(self, table: TablePlan) -> None:

@@ -27,7 +27,7 @@ from maintainer.model.run.outcome import run_to_json
 from maintainer.model.run.progress import ProgressEvent, ProgressSink, RunStarted
 from maintainer.report.findings import render_annotations, write_step_output, write_step_summary
 from maintainer.report.run.progress_jsonl import ProgressJsonl
-from maintainer.report.run.progress_text import ProgressText
+from maintainer.report.run.progress_text import PlannedNames, ProgressText
 from maintainer.report.run.run_findings import joined, render_junit, run_findings
 from maintainer.report.run.run_text import render_run, run_markdown
 from maintainer.report.status_documents import end_json
@@ -83,10 +83,12 @@ class RunOutput(RunListener):
             sys.stderr,
             Style(self._context.color_stderr),
             live=cursor_wanted(sys.stderr, os.environ),
-            tables=[str(table.ref) for table in plan.tables],
+            planned=PlannedNames(
+                [str(table.ref) for table in plan.tables],
+                [str(table.ref) for table in plan.tables if table.blocked or table.problem],
+            ),
             tz=local_zone(),
             verbose=self._context.verbosity > 0,
-            in_plan=[str(table.ref) for table in plan.tables if table.blocked or table.problem],
         )
 
         def named_and_shown(event: ProgressEvent) -> None:

@@ -17,7 +17,6 @@ from maintainer.app.engine_access import EngineOptions, open_engine, project_eng
 from maintainer.app.planning.policy_places import paths_to_one_table
 from maintainer.app.selection.chosen_tables import chosen_tables, named_policy
 from maintainer.app.selection.managed_search import (
-    DEPTH_CODE,
     needs_session,
     search_tables,
     tables_found_before,
@@ -27,7 +26,7 @@ from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.inventory import Care, Entry, LocatedTable, inventory, located_at, write_stubs
 from maintainer.cli.context import CliContext, open_project, print_json, print_search, print_table, warn
 from maintainer.cli.options import ENGINE, FILE, SELECTION, SHARD, TableName, output_option, spec_options
-from maintainer.errors import ExitCode, MaintainerError, ProjectError
+from maintainer.errors import ExitCode, FoldersTooDeep, MaintainerError, ProjectError
 from maintainer.journal.folder.atomic_files import writing
 from maintainer.model.plan.plan import as_problem
 from maintainer.model.table.log_names import LOG_FOLDER
@@ -223,7 +222,7 @@ def inventory_command(
                     tables.append(located_at(location, project.root))
             except ProjectError as problem:  # it comes after what could be found
                 left_out.append(problem)
-                exit_code = exit_code if problem.code == DEPTH_CODE else ExitCode.FINDINGS
+                exit_code = exit_code if isinstance(problem, FoldersTooDeep) else ExitCode.FINDINGS
     entries = inventory(project.loaded, tables, whole_catalog=True)
     if below:
         entries = tuple(entry for entry in entries if entry.location is not None and _is_below(entry.location, below))
@@ -232,7 +231,7 @@ def inventory_command(
     for left in left_out:
         warn(f"{left.what} ({left.where}); {left.help}", left.code)
     if output == "json":
-        problems = [(left.where, as_problem(left)) for left in left_out if left.code != DEPTH_CODE]
+        problems = [(left.where, as_problem(left)) for left in left_out if not isinstance(left, FoldersTooDeep)]
         print_json({**_inventory_json(shown, written), "problems": problem_values(problems)})
         return exit_code
     rows = [

@@ -92,7 +92,7 @@ class CommandTableEngine:
         self.writer = CommandTableWriter(session, self.reader, self.meter, between_commit_and_proof)
 
     def begin_table(self) -> None:
-        """See ``TableEngine``: an interrupt reaches only what runs at that moment."""
+        """An interrupt reaches only what runs at that moment."""
 
 
 class CommandEngine:

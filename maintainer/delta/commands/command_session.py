@@ -187,7 +187,7 @@ class SessionFiles(FileSource):
         self._commits: dict[str, bytes] = {}
 
     def children(self, uri: str, *, after: str = "") -> dict[str, StoredFile]:
-        """See ``FileSource``. Folders are not listed, nor files whose names begin with ``_`` or ``.``."""
+        """Folders are not listed, nor files whose names begin with ``_`` or ``.``."""
         files = self.below(uri, recursive=False)
         return {uri: file for uri, file in files.items() if file.name > after}
 
@@ -203,12 +203,11 @@ class SessionFiles(FileSource):
         return {file.uri: file for file in files}
 
     def read(self, uri: str, *, first_bytes: int | None = None) -> bytes:
-        """See ``FileSource``."""
         body = next(self.read_many([StoredFile(uri, -1, 0, False, False)]))
         return body if first_bytes is None else body[:first_bytes]
 
     def read_many(self, files: Iterable[StoredFile]) -> Iterator[bytes]:
-        """See ``FileSource``. Up to ``FILES_READ_AT_ONCE`` are read by one job."""
+        """Up to ``FILES_READ_AT_ONCE`` are read by one job."""
         wanted = list(files)
         for start in range(0, len(wanted), FILES_READ_AT_ONCE):
             group = wanted[start : start + FILES_READ_AT_ONCE]

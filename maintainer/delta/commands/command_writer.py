@@ -54,7 +54,8 @@ from maintainer.errors import (
     FileAbsent,
     Interrupted,
     MaintainerError,
-    TableError,
+    NoTable,
+    NotDelta,
 )
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.run.progress import Phase
@@ -218,10 +219,8 @@ class CommandTableWriter:
         """
         try:
             now = self._reader.facts(facts.ref)
-        except TableError as error:
-            if error.code in ("T401", "T402"):
-                raise table_dropped(facts) from error
-            raise
+        except (NoTable, NotDelta) as error:
+            raise table_dropped(facts) from error
         if now.table_id != facts.table_id or now.location != facts.location:
             raise table_replaced(facts, now.table_id)
         return now

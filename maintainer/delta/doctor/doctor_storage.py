@@ -25,7 +25,6 @@ from maintainer.delta.engine.catalog_names import entry_of
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
 from maintainer.delta.storage.failures.engine_failures import (
-    SILENT_STORE,
     as_table_error,
     is_store_silent,
     table_errors,
@@ -34,7 +33,7 @@ from maintainer.delta.storage.table_log import local_folder, look_into
 from maintainer.delta.storage.table_storage import TableStorage, why_hadoop
 from maintainer.engine.protocols import SignOfLife
 from maintainer.engine.refusing_buckets import RefusingBuckets
-from maintainer.errors import MaintainerError, Refused, StoreRefusal
+from maintainer.errors import CatalogAway, MaintainerError, Refused, StoreRefusal, StoreSilent
 from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.store_kinds import CreatedOnce, store_kind
 from maintainer.model.table.table_facts import TableRef
@@ -180,7 +179,9 @@ def nearest_existing(path: Path) -> Path:
 
 MAX_REMOTE_TABLES = 10
 _NO_TABLE = ("T401", "T402")
-_SILENT = SILENT_STORE | {"E647"}
+_OF_A_SERVICE = (StoreRefusal, StoreSilent, CatalogAway)
+"""What each table of a bucket or a catalog meets alike."""
+
 _BEHIND_ALL = "~"
 """A name that stands behind those of all files of a log."""
 
@@ -257,7 +258,7 @@ class _Causes:
         self._count(location, error)
 
     def _count(self, location: str, error: MaintainerError) -> None:
-        of_all = (error.found or "") if error.code in _SILENT else _service_of(location)
+        of_all = (error.found or "") if isinstance(error, (StoreSilent, CatalogAway)) else _service_of(location)
         self._tables.setdefault((of_all, error.code, error.what), (error, []))[1].append(location)
 
     def checks(self) -> Iterator[Check]:
@@ -319,7 +320,7 @@ def _list(spark: SparkSession, name: str, location: str, causes: _Causes, listed
             storage = TableStorage(jvm, jvm.folder_at(jvm.hadoop_path(location)))
             is_there = storage.status(storage.uri(LOG_FOLDER)) is not None
     except MaintainerError as error:
-        if error.code not in _SILENT and not isinstance(error, StoreRefusal):
+        if not isinstance(error, _OF_A_SERVICE):
             raise
         causes.add(location, error)
         return
@@ -340,7 +341,7 @@ def _described(spark: SparkSession, name: str, location: str, causes: _Causes) -
                 entry_of(DeltaJvm(spark), location)
             [row] = spark.sql(f"DESCRIBE DETAIL {quoted}").select("format", "numFiles").collect()
     except MaintainerError as error:
-        if error.code not in _SILENT and not isinstance(error, StoreRefusal):
+        if not isinstance(error, _OF_A_SERVICE):
             raise
         causes.add(location, error)
         return

@@ -16,7 +16,7 @@ from maintainer.delta.engine.endpoint_probe import SILENCE_SECONDS, signs_of_lif
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.jvm.catalog_calls import SESSION_CATALOG, CatalogEntry
 from maintainer.delta.storage.failures.engine_failures import catalog_error, no_table, not_delta
-from maintainer.errors import EnvironmentUnfit, ProjectError, TableError, raise_from
+from maintainer.errors import CatalogAway, EnvironmentUnfit, NoTable, ProjectError, raise_from
 from maintainer.model.table.table_facts import TableRef
 
 NO_CATALOG_HELP = (
@@ -41,7 +41,7 @@ def entry_of(jvm: DeltaJvm, name: str) -> CatalogEntry:
     """
     if not jvm.has_catalog:
         what = "there is no such table: this is a name in a catalog, and no catalog is set up"
-        raise TableError(what, code="T401", where=name, help=NO_CATALOG_HELP)
+        raise NoTable(what, where=name, help=NO_CATALOG_HELP)
     with _catalog_errors(jvm, name, name):
         entry = jvm.catalog_entry(name)
     if entry is None:
@@ -163,12 +163,12 @@ def _catalog_errors(jvm: DeltaJvm, where: str, name: str = DEFAULT_DATABASE) -> 
     with _first_contact(address):
         until, silence = _silences.get(address, (0.0, None))
         if silence is not None and time.monotonic() < until:
-            raise EnvironmentUnfit(silence.what, code=silence.code, where=where, found=silence.found, help=silence.help)
+            raise CatalogAway(silence.what, where=where, found=silence.found, help=silence.help)
         try:
             yield
         except Exception as error:
             ours = catalog_error(error, where)
-            if isinstance(ours, EnvironmentUnfit) and ours.is_silence:
+            if isinstance(ours, CatalogAway) and ours.is_silence:
                 _silences[address] = (time.monotonic() + SILENCE_SECONDS, ours)
                 _answers.pop(address, None)
             else:

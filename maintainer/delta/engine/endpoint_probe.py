@@ -166,7 +166,6 @@ class TableSign:
     probe: Probe
 
     def error(self, others_wait: Callable[[], bool] = lambda: False) -> MaintainerError | None:
-        """See ``SignOfLife``."""
         why, where = self.probe.why_away(others_wait), self.table.identifier
         if why is None:
             return None

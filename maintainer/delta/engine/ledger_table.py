@@ -27,7 +27,9 @@ from maintainer.errors import (
     EnvironmentUnfit,
     FileAbsent,
     FileUnreadable,
+    LogUnreadable,
     MaintainerError,
+    NotDelta,
     raise_from,
 )
 from maintainer.journal.ledger.ledger_rebuild import LedgerContents
@@ -74,7 +76,6 @@ class LedgerTable:
 
     @property
     def location(self) -> str:
-        """Path or URI."""
         return self._location
 
     def mark(self) -> LedgerMark | None:
@@ -99,7 +100,7 @@ class LedgerTable:
 
     def _damaged(self, error: Exception) -> MaintainerError:
         table_error = as_table_error(error, self._location)
-        if table_error.code in ("T402", "T403"):
+        if isinstance(table_error, (NotDelta, LogUnreadable)):
             return damaged_ledger(self._location, table_error.found or table_error.what)
         return self._error(error)
 

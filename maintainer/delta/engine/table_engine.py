@@ -228,7 +228,6 @@ class DeltaTableEngine:
         self.writer = DeltaTableWriter(jvm, group, self.reader, live_files, shared, self._stop, self.meter)
 
     def begin_table(self) -> None:
-        """See ``TableEngine``."""
         self._stop.clear()
 
 
@@ -289,7 +288,7 @@ class DeltaEngine:
         return session
 
     def cancel(self, name: str) -> None:
-        """See ``Engine``; a worker that has ended is not looked for."""
+        """A worker that has ended is not looked for."""
         if name in self._stops:
             self._stops[name].set()
         if self._lease.is_started:

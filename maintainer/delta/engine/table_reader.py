@@ -89,13 +89,12 @@ class DeltaTableReader(LogQuestions):
             return self.place_of(ref)[1]
 
     def place_of(self, ref: TableRef) -> tuple[FileStore, str]:
-        """See ``needed_elsewhere.Locator``. Takes no snapshot, because it is called for every table of the project."""
+        """Takes no snapshot, because it is called for every table of the project."""
         if ref.is_path:
             return self._files_of(ref.location)
         return self._files_at(root_of_name(self._jvm, ref.identifier))
 
     def neighbours_in_catalog(self, tables: Iterable[TableRef]) -> Iterator[TableRef]:
-        """See ``needed_elsewhere.Locator``."""
         return neighbours_in_catalog(self._jvm, tables)
 
     def _files_of(self, text: str) -> tuple[FileStore, str]:

@@ -57,7 +57,6 @@ class CatalogCalls(Gateway):
         )
 
     def session_databases(self) -> list[str]:
-        """Return the databases of the session catalog."""
         databases = self._session.sessionState().catalog().listDatabases()
         return sorted(str(databases.apply(place)) for place in range(databases.size()))
 

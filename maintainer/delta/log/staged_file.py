@@ -35,7 +35,6 @@ class WrittenFile:
 
     @property
     def size_bytes(self) -> int:
-        """Size on storage."""
         return int(self.add["size"])
 
     def to_proof(self) -> dict[str, Any]:

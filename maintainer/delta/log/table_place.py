@@ -25,7 +25,6 @@ class StoragePlaces:
     """Implements ``TablePlaces`` where the process sees the storage itself."""
 
     def place_at(self, location: str) -> str | None:
-        """See ``TablePlaces``."""
         folder = local_folder(location)
         if folder is None:
             return canonical(location)
@@ -36,7 +35,6 @@ class StoragePlaces:
         return f"disk:{folder_stat.st_dev}:{folder_stat.st_ino}"
 
     def may_hold(self, location: str, table_id: str) -> bool:
-        """See ``TablePlaces``."""
         folder = local_folder(location)
         if folder is None:
             return True
@@ -56,11 +54,9 @@ class SpelledPlaces:
     """Implements ``TablePlaces`` where the storage is a server's: only spellings can be compared."""
 
     def place_at(self, location: str) -> str | None:
-        """See ``TablePlaces``."""
         return canonical(location)
 
     def may_hold(self, location: str, table_id: str) -> bool:
-        """See ``TablePlaces``."""
         return True
 
 

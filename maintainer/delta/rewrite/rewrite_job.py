@@ -159,12 +159,10 @@ class RewriteJob:
 
     @property
     def where(self) -> str:
-        """The table's identifier."""
         return self.facts.ref.identifier
 
     @property
     def storage(self) -> TableStorage:
-        """The table's storage."""
         if self.opened_storage is None:
             self.opened_storage = self.live_files.storage(self.facts.location)
         return self.opened_storage

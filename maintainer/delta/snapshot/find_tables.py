@@ -11,7 +11,7 @@ from pathlib import Path
 from maintainer.delta.storage.file_store import FileStore
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.log_paths import path_uri
-from maintainer.errors import MaintainerError, ProjectError
+from maintainer.errors import FoldersTooDeep, MaintainerError, ProjectError
 from maintainer.model.table.log_names import LOG_FOLDER
 
 CLOSER = "name a folder closer to the tables"
@@ -92,7 +92,7 @@ class _Walk:
             return ProjectError(what, code="E645", where=uri, help=way_out)
         if self.deepest is not None:
             what = f"folders more than {self.limits.max_depth} levels below the root were not searched"
-            return ProjectError(what, code="E648", where=self.deepest, help=CLOSER)
+            return FoldersTooDeep(what, where=self.deepest, help=CLOSER)
         return None
 
 

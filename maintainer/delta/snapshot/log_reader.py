@@ -179,30 +179,25 @@ class LogQuestions(ABC):
         """Raise exceptions of the block as errors of our own."""
 
     def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
-        """See ``TableReader.find_commit``."""
         with self._reading(facts.ref.identifier):
             return find_stamp(self._log_of(facts), stamp, after_version=after_version)
 
     def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
-        """See ``TableReader.stamp_of``."""
         with self._reading(facts.ref.identifier):
             return read_stamp(self._log_of(facts), version)
 
     def updates(
         self, facts: TableFacts, *, since_ms: int, after_version: int, until_version: int | None = None
     ) -> tuple[Update, ...]:
-        """See ``TableReader.updates``."""
         with self._reading(facts.ref.identifier):
             log = self._log_of(facts)
             return read_updates(log, facts, since_ms=since_ms, after_version=after_version, until_version=until_version)
 
     def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
-        """See ``TableReader.zordered_paths``."""
         with self._reading(facts.ref.identifier):
             return paths_of_zorder(self._log_of(facts), facts, columns)
 
     def rewritten_paths(self, facts: TableFacts, *, since_ms: int) -> frozenset[str]:
-        """See ``TableReader.rewritten_paths``."""
         with self._reading(facts.ref.identifier):
             return paths_of_rewrites(self._log_of(facts), facts, since_ms)
 

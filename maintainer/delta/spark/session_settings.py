@@ -142,11 +142,9 @@ class RuntimeSettings(Protocol):
     def get(self, key: str, default: str | None, /) -> str | None:
         """A setting's value, or the default where it is not set."""
 
-    def set(self, key: str, value: str, /) -> None:
-        """Set it."""
+    def set(self, key: str, value: str, /) -> None: ...
 
-    def unset(self, key: str, /) -> None:
-        """Take it away."""
+    def unset(self, key: str, /) -> None: ...
 
 
 def set_and_check(conf: RuntimeSettings, settings: Mapping[str, str | None]) -> None:

@@ -39,8 +39,7 @@ class Transfer(Protocol):
     def upload(self, path: str, uri: str) -> str:
         """Make an object of a file, unless there is one; return the store's tag. Raises ``TransferError``."""
 
-    def abreast(self, ask: Callable[[_Question], _Answer], questions: Collection[_Question]) -> list[_Answer]:
-        """See ``FileStore``."""
+    def abreast(self, ask: Callable[[_Question], _Answer], questions: Collection[_Question]) -> list[_Answer]: ...
 
     def status(self, uri: str) -> StoredFile | None:
         """One object's status; None if it is not there."""
@@ -105,7 +104,6 @@ class Fetched:
     _taken_bytes: int = 0
 
     def fetch(self, sizes: Mapping[str, int | None]) -> None:
-        """See ``FilesHere``."""
         wanted = {uri: size for uri, size in sizes.items() if not os.path.exists(self.path(uri))}
         needed_bytes = 2 * sum(size or 0 for size in wanted.values())  # new files are at most as large as the old ones
         SCRATCH_ROOM.take(needed_bytes, self._scratch())
@@ -133,7 +131,7 @@ class Fetched:
         os.rename(arriving, path)
 
     def path(self, uri: str) -> str:
-        """See ``FilesHere``. Files of one name in two folders have two paths; the name's end stays readable."""
+        """Files of one name in two folders have two paths; the name's end stays readable."""
         with self._lock:
             known = self._paths.get(uri)
         if known is None:
@@ -145,7 +143,6 @@ class Fetched:
         return known
 
     def publish(self, uri: str) -> StoredFile:
-        """See ``FilesHere``."""
         path = self.path(uri)
         size_bytes, md5 = os.stat(path).st_size, _md5_of(path)
         tag = self.store.upload(path, uri)
@@ -165,7 +162,6 @@ class Fetched:
         return stored
 
     def close(self) -> None:
-        """See ``FilesHere``."""
         with self._lock:
             folder, self._folder = self._folder, None
             taken_bytes, self._taken_bytes = self._taken_bytes, 0

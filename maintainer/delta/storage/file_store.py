@@ -258,7 +258,6 @@ class FileStore(FileSource):
         """
 
     def read_many(self, files: Iterable[StoredFile]) -> Iterator[bytes]:
-        """See ``FileSource``."""
         waiting = iter(files)
         while group := list(islice(waiting, self.threads)):
             yield from self.abreast(lambda file: self.read(file.uri), group)
@@ -324,8 +323,7 @@ class FilesHere(Protocol):
             CommitNotLanded: The store does not hold what was written.
         """
 
-    def close(self) -> None:
-        """Remove the copies."""
+    def close(self) -> None: ...
 
 
 class TransferError(Exception):

@@ -43,7 +43,6 @@ class HadoopFiles(FileStore):
         self._fs = file_system
 
     def children(self, uri: str, *, after: str = "") -> dict[str, StoredFile]:
-        """See ``FileStore``."""
         try:
             statuses = self._fs.listStatus(self._jvm.path(uri))
         except Exception as error:
@@ -59,7 +58,6 @@ class HadoopFiles(FileStore):
         return {file.uri: file for file in parsed if file.name > after}
 
     def status(self, uri: str) -> StoredFile | None:
-        """See ``FileStore``."""
         try:
             return self._stored(self._fs.getFileLinkStatus(self._jvm.path(uri)))
         except Exception as error:
@@ -70,11 +68,10 @@ class HadoopFiles(FileStore):
             raise
 
     def delete(self, uri: str) -> bool:
-        """See ``FileStore``."""
         return bool(self._fs.delete(self._jvm.path(uri), False))
 
     def delete_many(self, uris: Sequence[str]) -> DeletedMany | None:
-        """See ``FileStore``. By S3A's own client: its BulkDelete (HADOOP-18679) says nothing of delete markers."""
+        """By S3A's own client: its BulkDelete (HADOOP-18679) says nothing of delete markers."""
         try:
             with contextlib.closing(self._fs.createBulkDelete(self._fs.makeQualified(self._jvm.path("/")))) as bulk:
                 page = int(bulk.pageSize())
@@ -85,7 +82,7 @@ class HadoopFiles(FileStore):
         return None if page < 2 else self._delete_objects(dict.fromkeys(uris), page)
 
     def uncover(self, markers: Mapping[str, str]) -> dict[str, str]:
-        """See ``FileStore``. What is written between the look and the removal hides the file as the marker did."""
+        """What is written between the look and the removal hides the file as the marker did."""
 
         def uncovered(part: Sequence[str]) -> dict[str, str]:
             stay, versions = dict[str, str](), self._versions(part)
@@ -98,8 +95,6 @@ class HadoopFiles(FileStore):
         return self._by_parts(uncovered, markers)
 
     def hiding(self, uris: Collection[str]) -> dict[str, str]:
-        """See ``FileStore``."""
-
         def hidden(part: Sequence[str]) -> dict[str, str]:
             versions = self._versions(part).items()
             return {uri: each[0] for uri, listed in versions for each in listed if each[1:] == (True, True)}
@@ -146,7 +141,7 @@ class HadoopFiles(FileStore):
         return DeletedMany(kept, markers)
 
     def move(self, uri: str, target: str) -> None:
-        """See ``FileStore``. HDFS refuses to rename over a file."""
+        """HDFS refuses to rename over a file."""
         source, goal = self._jvm.path(uri), self._jvm.path(target)
         if self.status(uri) is None:
             raise FileNotFoundError(uri)
@@ -157,11 +152,9 @@ class HadoopFiles(FileStore):
             raise OSError(f"the file system refused to move {uri}")
 
     def read(self, uri: str, *, first_bytes: int | None = None) -> bytes:
-        """See ``FileStore``."""
         return self._read(uri, 0, first_bytes)
 
     def read_end(self, file: StoredFile, last_bytes: int) -> bytes:
-        """See ``FileStore``."""
         return self._read(file.uri, max(0, file.size_bytes - last_bytes), last_bytes)
 
     def _read(self, uri: str, start: int, length_bytes: int | None) -> bytes:
@@ -179,7 +172,6 @@ class HadoopFiles(FileStore):
             stream.close()
 
     def write(self, uri: str, data: bytes) -> None:
-        """See ``FileStore``."""
         if self.status(uri) is not None:
             raise FileExistsError(uri)
         stream = self._fs.create(self._jvm.path(uri), False)

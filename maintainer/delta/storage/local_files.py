@@ -18,19 +18,18 @@ class OnDisk:
     """Implements ``FilesHere`` for a local disk: nothing is copied."""
 
     def fetch(self, sizes: Mapping[str, int | None]) -> None:
-        """See ``FilesHere``."""
+        """Files of a disk are there already."""
 
     def path(self, uri: str) -> str:
-        """See ``FilesHere``."""
         return local_path(uri)
 
     def publish(self, uri: str) -> StoredFile:
-        """See ``FilesHere``. Who wrote it has synced it."""
+        """Who wrote it has synced it."""
         status = os.stat(local_path(uri))
         return StoredFile(uri, status.st_size, status.st_mtime_ns // 1_000_000, False, False)
 
     def close(self) -> None:
-        """See ``FilesHere``."""
+        """No copy has to be removed."""
 
 
 class LocalFiles(FileStore):
@@ -39,26 +38,22 @@ class LocalFiles(FileStore):
     asks_by_request = False
 
     def here(self, scratch: str | None = None) -> OnDisk:
-        """See ``FileStore``."""
         return OnDisk()
 
     def children(self, uri: str, *, after: str = "") -> dict[str, StoredFile]:
-        """See ``FileStore``."""
         return {file.uri: file for file in _scanned(uri, after)}
 
     def listed_in(self, folders: Collection[str]) -> Iterator[StoredFile]:
-        """See ``FileStore``."""
         return (file for folder in folders for file in _scanned(folder))
 
     def status(self, uri: str) -> StoredFile | None:
-        """See ``FileStore``."""
         try:
             return _of_stat(uri, os.lstat(local_path(uri)))
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def delete(self, uri: str) -> bool:
-        """See ``FileStore``. The checksum that Hadoop keeps beside a file goes with it."""
+        """The checksum that Hadoop keeps beside a file goes with it."""
         path = local_path(uri)
         try:
             if stat.S_ISDIR(os.lstat(path).st_mode):
@@ -72,7 +67,7 @@ class LocalFiles(FileStore):
         return True
 
     def move(self, uri: str, target: str) -> None:
-        """See ``FileStore``. By a second link, which never replaces a file; by a rename where there are no links."""
+        """By a second link, which never replaces a file; by a rename where there are no links."""
         source, goal = local_path(uri), local_path(target)
         os.makedirs(os.path.dirname(goal), exist_ok=True)
         try:
@@ -95,18 +90,15 @@ class LocalFiles(FileStore):
             os.unlink(_checksum_of(source))
 
     def read(self, uri: str, *, first_bytes: int | None = None) -> bytes:
-        """See ``FileStore``."""
         with open(local_path(uri), "rb") as file:
             return file.read(-1 if first_bytes is None else first_bytes)
 
     def read_end(self, file: StoredFile, last_bytes: int) -> bytes:
-        """See ``FileStore``."""
         with open(local_path(file.uri), "rb") as stored:
             stored.seek(max(0, file.size_bytes - last_bytes))
             return stored.read(last_bytes)
 
     def write(self, uri: str, data: bytes) -> None:
-        """See ``FileStore``."""
         path = local_path(uri)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "xb") as file:
@@ -119,7 +111,7 @@ class LocalFiles(FileStore):
                 raise
 
     def clock_ms(self, uri: str) -> int | None:
-        """See ``FileStore``. Uses a file without a name, which Linux and most of its local file systems have."""
+        """Uses a file without a name, which Linux and most of its local file systems have."""
         without_name: int | None = getattr(os, "O_TMPFILE", None)
         if without_name is None:
             return None

@@ -123,7 +123,7 @@ class ObjectFiles(FileStore):
         return _without_hadoop, (self._base_uri, self._bucket.reopen)
 
     def children(self, uri: str, *, after: str = "") -> dict[str, StoredFile]:
-        """See ``FileStore``. A listing that begins behind a name leaves folders out."""
+        """A listing that begins behind a name leaves folders out."""
         folder = self._name(uri)
         prefix = f"{folder}/" if folder else ""
 
@@ -142,7 +142,6 @@ class ObjectFiles(FileStore):
         return self._asked(listed, lambda files: files.children(uri, after=after))
 
     def status(self, uri: str) -> StoredFile | None:
-        """See ``FileStore``."""
         name = self._name(uri)
 
         def looked() -> StoredFile | None:
@@ -155,13 +154,13 @@ class ObjectFiles(FileStore):
         return self._asked(looked, lambda files: files.status(uri))
 
     def children_of(self, folders: Collection[str], listed: Listed = unheard) -> dict[str, dict[str, StoredFile]]:
-        """See ``FileStore``. By one listing of all that lies below them, while that takes no more requests."""
+        """By one listing of all that lies below them, while that takes no more requests."""
         tree = self._asked(lambda: self._tree(folders, listed), lambda files: None)
         found = super().children_of(folders, listed) if tree is None else tree
         return {folder: found.get(folder, {}) for folder in folders}
 
     def listed_in(self, folders: Collection[str]) -> Iterator[StoredFile]:
-        """See ``FileStore``. By one listing, as ``children_of``."""
+        """By one listing, as ``children_of``."""
         tree = self._asked(lambda: self._tree(folders, unheard), lambda files: None)
         yield from (file for folder in folders for file in (tree or {}).get(folder, {}).values())
         waiting = iter(folders if tree is None else ())
@@ -216,11 +215,10 @@ class ObjectFiles(FileStore):
         return tree
 
     def here(self, scratch: str | None = None) -> FilesHere | None:
-        """See ``FileStore``. None where this bucket is read through Hadoop alone."""
+        """None where this bucket is read through Hadoop alone."""
         return None if self._bucket.through_hadoop else Fetched(self, self._bucket.tags, scratch)
 
     def download(self, uri: str, path: str) -> tuple[int, str, str]:
-        """See ``fetched_files.Transfer``."""
         found = self._transferred(lambda: self._bucket.storage.download(self._name(uri), path))
         if found is None:
             raise TransferError(f"{uri} is not there")
@@ -230,7 +228,6 @@ class ObjectFiles(FileStore):
         return found
 
     def upload(self, path: str, uri: str) -> str:
-        """See ``fetched_files.Transfer``."""
         return self._transferred(lambda: self._bucket.storage.upload(path, self._name(uri)))
 
     def _transferred(self, transfer: Callable[[], _Answer]) -> _Answer:
@@ -240,31 +237,27 @@ class ObjectFiles(FileStore):
             raise TransferError(f"{self._base_uri}: {failure.found}") from failure
 
     def delete_many(self, uris: Sequence[str]) -> DeletedMany | None:
-        """See ``FileStore``. obstore does not say which delete markers were made."""
+        """The client does not say which delete markers were made."""
         return self._open_hadoop().delete_many(uris)
 
     def uncover(self, markers: Mapping[str, str]) -> dict[str, str]:
-        """See ``FileStore``."""
         return self._open_hadoop().uncover(markers)
 
     def hiding(self, uris: Collection[str]) -> dict[str, str]:
-        """See ``FileStore``."""
         return self._open_hadoop().hiding(uris)
 
     def abreast(self, ask: Callable[[_Question], _Answer], questions: Collection[_Question]) -> list[_Answer]:
-        """See ``FileStore``. One bound holds for all tables of the process."""
+        """One bound holds for all tables of the process."""
         return list(_PROCESS.pool.map(ask, questions))
 
     def delete(self, uri: str) -> bool:
-        """See ``FileStore``."""
         return self._open_hadoop().delete(uri)
 
     def move(self, uri: str, target: str) -> None:
-        """See ``FileStore``. No store has a cheap rename."""
+        """No store has a cheap rename."""
         self._open_hadoop().move(uri, target)
 
     def read(self, uri: str, *, first_bytes: int | None = None) -> bytes:
-        """See ``FileStore``."""
         name = self._name(uri)
 
         def body() -> bytes:
@@ -280,7 +273,6 @@ class ObjectFiles(FileStore):
         return self._asked(body, lambda files: files.read(uri, first_bytes=first_bytes))
 
     def read_many(self, files: Iterable[StoredFile]) -> Iterator[bytes]:
-        """See ``FileStore``."""
         waiting: list[Future[bytes]] = []
         try:
             for file in files:
@@ -294,7 +286,7 @@ class ObjectFiles(FileStore):
                 future.cancel()
 
     def write(self, uri: str, data: bytes) -> None:
-        """See ``FileStore``. One conditional request; where its answer was lost, what lies there decides."""
+        """One conditional request; where its answer was lost, what lies there decides."""
 
         def written() -> None:
             if not self._bucket.storage.replace(self._name(uri), data, None):
@@ -303,11 +295,10 @@ class ObjectFiles(FileStore):
         self._asked(written, lambda files: files.write(uri, data))
 
     def replace(self, uri: str, data: bytes) -> None:
-        """See ``FileStore``."""
         self._answered(lambda: self._bucket.storage.write(self._name(uri), data))
 
     def read_end(self, file: StoredFile, last_bytes: int) -> bytes:
-        """See ``FileStore``. The end of a file which was fetched is there, once, and is returned as it is."""
+        """The end of a file which was fetched is there, once, and is returned as it is."""
         kept = _taken(_key_of_end(file.uri, file.size_bytes))
         if kept is not None and len(kept) >= min(last_bytes, file.size_bytes):
             return kept

@@ -53,7 +53,6 @@ class LogEntry:
 
     @property
     def uri(self) -> str:
-        """Where it is."""
         return self.file.uri
 
 

@@ -291,6 +291,5 @@ class KnownVersions(Generic[_Read]):
             self.num_files -= known.num_files
 
     def clear(self) -> None:
-        """Drop all."""
         self._known.clear()
         self.num_files = 0

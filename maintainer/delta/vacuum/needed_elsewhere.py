@@ -25,7 +25,7 @@ from maintainer.delta.storage.file_identity import NeededFiles, same_folder
 from maintainer.delta.storage.file_store import FileStore, java_quote
 from maintainer.delta.storage.log_paths import is_absolute, log_uri
 from maintainer.delta.storage.table_log import LogEntry, TableLog
-from maintainer.errors import MaintainerError
+from maintainer.errors import MaintainerError, NoTable, NotDelta
 from maintainer.model.table.log_names import vector_of_id
 from maintainer.model.table.storage_facts import StreamPosition
 from maintainer.model.table.table_facts import TableFacts, TableRef
@@ -34,8 +34,6 @@ CATALOG_SECONDS = 60.0
 """For so long a list of a catalog's tables is good: what is deleted was removed long before, at least by retention."""
 _OUTSIDE = re.compile(rb'"path"\s*:\s*"(?:/|[A-Za-z][A-Za-z0-9+.-]*:|[^"]*(?:\\|\.\.|%2[eE]))|"storageType"\s*:\s*"p"')
 """Paths that may lead outside. JSON may be spaced and any character escaped: other writers than Delta's do so."""
-
-_NO_TABLE = ("T401", "T402")
 
 
 class Locator(Protocol):
@@ -55,8 +53,7 @@ class Locator(Protocol):
             EnvironmentUnfit: E647, the catalog does not answer.
         """
 
-    def facts(self, ref: TableRef) -> TableFacts:
-        """See ``TableReader``."""
+    def facts(self, ref: TableRef) -> TableFacts: ...
 
 
 @dataclass(slots=True)
@@ -98,7 +95,7 @@ class References:
                     references = self._refreshed(ref, locator, files, place)
             except Exception as error:
                 problem = as_table_error(error, ref.identifier)
-                if problem.code not in _NO_TABLE:
+                if not isinstance(problem, (NoTable, NotDelta)):
                     problems.append(_unreadable(ref, problem))
                 continue
             if len(references.files):

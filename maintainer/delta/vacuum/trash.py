@@ -59,7 +59,6 @@ class Manifest:
     files: Iterable[TrashedFile]
 
     def to_bytes(self) -> bytes:
-        """As JSON."""
         document = {"run": self.run_id, "location": self.location, "table_id": self.table_id}
         written = io.BytesIO()
         written.write(json.dumps({**document, "keep_until_ms": self.keep_until_ms}).encode()[:-1] + b', "files": [')

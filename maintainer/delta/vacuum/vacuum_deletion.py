@@ -320,7 +320,7 @@ class Deletion:
         )
 
     def _check_newer_commits(self, first: int) -> None:
-        """See ``_check_commits``. A log that cannot be read ends the deletion with its cause, as other errors do."""
+        """A log that cannot be read ends the deletion with its cause, as other errors do."""
         with table_errors(self._facts.ref.identifier):
             assert self._watch is not None
             entries = self._watch.newer()

@@ -69,7 +69,6 @@ class CommitWork:
 
     @property
     def version(self) -> int:
-        """The commit's version."""
         return self.entry.version
 
     @property

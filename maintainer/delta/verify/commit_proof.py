@@ -18,7 +18,7 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.verify.commit_checks import CommitWork
 from maintainer.delta.verify.version_reader import DeltaVersionReader
-from maintainer.errors import TableError
+from maintainer.errors import LogUnreadable, TableError
 from maintainer.model.run.commit_verdict import CommitVerification
 from maintainer.model.table.commit_records import MAINTENANCE, CommitStamp
 from maintainer.model.table.table_facts import TableFacts
@@ -85,4 +85,4 @@ def _no_such_version(facts: TableFacts, version: int) -> TableError:
     what = f"the log has no version {version}" + ("" if beyond else " any more")
     where, found = f"{facts.ref.identifier}@{version}", f"the newest version is {facts.version}"
     way_out = "name a version of `DESCRIBE HISTORY`" if beyond else "its commit was cleaned up and cannot be checked"
-    return TableError(what, code="T403", where=where, found=found, help=way_out)
+    return LogUnreadable(what, where=where, found=found, help=way_out)

@@ -51,12 +51,10 @@ class FilesOfVersion(ABC):
     """The part of ``VersionReader`` that is the same on both engines: files on storage, rows that differ."""
 
     @abstractmethod
-    def dataframe(self, facts: TableFacts, version: int) -> DataFrame:
-        """See ``VersionReader.dataframe``."""
+    def dataframe(self, facts: TableFacts, version: int) -> DataFrame: ...
 
     @abstractmethod
-    def _storage(self, facts: TableFacts) -> TableLog:
-        """The storage of a table."""
+    def _storage(self, facts: TableFacts) -> TableLog: ...
 
     @abstractmethod
     def _files(self, facts: TableFacts, version: int) -> Iterable[DataFile]:

@@ -100,7 +100,6 @@ class StoreFailure(OSError):
 
     @property
     def help(self) -> str:
-        """What to do."""
         return self._help or _HELP[self.code]
 
     def unfit(self, where: str) -> EnvironmentUnfit:

@@ -23,7 +23,7 @@ from maintainer.errors import (
     VerificationFailed,
     WindowClosed,
 )
-from maintainer.execution.run_context import CANNOT_VERIFY, problem_of
+from maintainer.execution.run_context import problem_of
 from maintainer.execution.table.commit_attempt import check_window
 from maintainer.execution.table.recovery import remove_unfinished, settle
 from maintainer.execution.table.rewrite_metrics import files_left, rewrite_metrics
@@ -243,8 +243,6 @@ class TableRun:
             # Every other table would meet the same: they are not reached, and the cause is said once.
             context.switch.halt(str(engine_gone(None)))
         if isinstance(error, EnvironmentUnfit) and error.ends_run:
-            context.switch.halt(f"{problem.code}: {problem.what}")
-        if problem.code == CANNOT_VERIFY:
             context.switch.halt(f"{problem.code}: {problem.what}")
         match error:
             case VerificationFailed():

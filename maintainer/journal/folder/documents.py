@@ -111,20 +111,18 @@ class LocalDocuments:
     folder: Path
 
     def names(self) -> list[str]:
-        """See ``Documents``."""
         if not self.folder.is_dir():
             return []
         return sorted(path.name for path in self.folder.glob("*.json") if not path.name.startswith("."))
 
     def read(self, name: str) -> Document | None:
-        """See ``Documents``."""
         try:
             return Document((self.folder / name).read_bytes())
         except FileNotFoundError:
             return None
 
     def replace(self, name: str, data: bytes, before: Document | None, *, durable: bool = True) -> bool:
-        """See ``Documents``. ``durable=False`` leaves it to the system when it reaches the disk."""
+        """``durable=False`` leaves it to the system when it reaches the disk."""
         self.folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
         with exclusive(self.folder / f".{name}.lock"):
             if self.read(name) != before:
@@ -133,12 +131,11 @@ class LocalDocuments:
         return True
 
     def remove(self, name: str) -> None:
-        """See ``Documents``. Its lock file, which has no content, goes with it."""
+        """Its lock file, which has no content, goes with it."""
         for gone in (name, f".{name}.lock"):
             (self.folder / gone).unlink(missing_ok=True)
 
     def place(self, name: str) -> str:
-        """See ``Documents``."""
         return str(self.folder / name)
 
 
@@ -150,25 +147,21 @@ class StoreDocuments:
     prefix: str
 
     def names(self) -> list[str]:
-        """See ``Documents``."""
         return [stored.name.removeprefix(self.prefix) for stored in self.storage.listed(self.prefix)]
 
     def read(self, name: str) -> Document | None:
-        """See ``Documents``."""
         body = self.storage.read(self.prefix + name)
         return None if body is None else Document(body.data, body.tag)
 
     def replace(self, name: str, data: bytes, before: Document | None, *, durable: bool = True) -> bool:
-        """See ``Documents``. What a store has taken is durable."""
+        """What a store has taken is durable."""
         body = None if before is None else ObjectBody(before.data, before.tag)
         return self.storage.replace(self.prefix + name, data, body)
 
     def remove(self, name: str) -> None:
-        """See ``Documents``."""
         self.storage.remove(self.prefix + name)
 
     def place(self, name: str) -> str:
-        """See ``Documents``."""
         return f"{self.storage.uri}/{self.prefix}{name}"
 
 

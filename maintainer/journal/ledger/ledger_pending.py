@@ -12,7 +12,7 @@ import json
 import time
 from pathlib import Path
 
-from maintainer.errors import CommitUnknown, EngineGone, EnvironmentUnfit, MaintainerError
+from maintainer.errors import CommitUnknown, EngineGone, LedgerUnfit, MaintainerError
 from maintainer.journal.event_log import EVENTS_FILE, add_event, is_alive, last_event
 from maintainer.journal.folder.atomic_files import read_document, write_atomically
 from maintainer.journal.folder.documents import LocalDocuments, data_of, value_in
@@ -30,9 +30,6 @@ REBUILD_HELP = (
     "nothing is appended to it, and the rows wait in the run folders"
 )
 PENDING_FILE = "ledger_pending.jsonl"
-OF_THE_LEDGER = frozenset({"E655", "E656"})
-"""Codes of a ledger that is gone or damaged: waiting does not help."""
-
 MAX_PENDING_RUNS = 20
 """Earlier runs whose rows one run takes along; the rest waits for the next."""
 
@@ -56,7 +53,7 @@ def keep_pending(folder: RunFolder, rows: tuple[LedgerRow, ...], *, by: str, is_
 
 
 def rows_wait(folder: RunFolder) -> bool:
-    """Return whether rows of a run wait in its folder."""
+    """Return whether a later run has to append what this one could not."""
     return (folder.path / PENDING_FILE).is_file()
 
 
@@ -85,7 +82,7 @@ def flush(folder: RunFolder, rows: tuple[LedgerRow, ...], sink: LedgerSink | Non
             write_mark(runs_dir, sink.mark())
     except MaintainerError as error:
         cause = error.what + (f" (found: {error.found})" if error.found else "")
-        if error.code in OF_THE_LEDGER:
+        if isinstance(error, LedgerUnfit):  # waiting does not help
             return Problem(error.code, cause, error.where, error.help)
         if isinstance(error, (EngineGone, CommitUnknown)):  # perhaps after its commit: the next run looks
             return Problem("E652", f"whether the ledger has this run's rows is not known: {cause}", error.where, LATER)
@@ -219,4 +216,4 @@ def check_mark(before: LedgerMark | None, now: LedgerMark | None, location: str)
         what, found = "the ledger has lost versions", f"version {now.version}; it was at version {before.version}"
     else:
         return
-    raise EnvironmentUnfit(what, code="E655", where=location, found=found, help=REBUILD_HELP)
+    raise LedgerUnfit(what, where=location, found=found, help=REBUILD_HELP)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Protocol
 
-from maintainer.errors import EnvironmentUnfit
+from maintainer.errors import LedgerUnfit
 from maintainer.model.closed_types import assert_never
 from maintainer.model.codec import decode
 from maintainer.model.plan.plan import Plan, TablePlan
@@ -117,8 +117,7 @@ class LedgerSink(Protocol):
     """The place where ledger rows end up."""
 
     @property
-    def location(self) -> str:
-        """Path or URI."""
+    def location(self) -> str: ...
 
     def mark(self) -> LedgerMark | None:
         """Return the ledger as it is now; None where there is none, or only the beginning of its first append.
@@ -142,9 +141,9 @@ class LedgerSink(Protocol):
         """
 
 
-def damaged_ledger(where: str | None, found: str) -> EnvironmentUnfit:
+def damaged_ledger(where: str | None, found: str) -> LedgerUnfit:
     """Return the error for a ledger that is there and cannot be read: nobody must take it for a table of the user's."""
-    return EnvironmentUnfit(
+    return LedgerUnfit(
         "the ledger is damaged",
         code="E656",
         where=where,

@@ -76,7 +76,6 @@ class StoreIndex:
         self._objects[name] = self._changed[name] = entry
 
     def drop(self, name: str) -> None:
-        """Forget an object."""
         self._objects.pop(name, None)
         self._changed[name] = None
 

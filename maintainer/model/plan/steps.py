@@ -101,7 +101,6 @@ class Batch:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes to read."""
         return sum(bin_.size_bytes for bin_ in self.bins)
 
 
@@ -137,7 +136,6 @@ class BatchedStep(abc.ABC):
 
     @property
     def bins(self) -> tuple[Bin, ...]:
-        """All bins of all batches."""
         return tuple(bin_ for batch in self.batches for bin_ in batch.bins)
 
     @property
@@ -152,7 +150,6 @@ class BatchedStep(abc.ABC):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes to read."""
         return sum(batch.size_bytes for batch in self.batches)
 
     @property
@@ -233,7 +230,6 @@ class CurveStep(BatchedStep):
 
     @property
     def order_columns(self) -> tuple[str, ...]:
-        """The columns of the curve."""
         return self.columns
 
 

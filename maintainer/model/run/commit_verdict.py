@@ -120,7 +120,6 @@ class TableVerification:
 
     @property
     def result(self) -> CheckResult:
-        """How it ended."""
         return CheckResult.NOT_CHECKED if self.commit is None else self.commit.result
 
 

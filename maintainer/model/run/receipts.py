@@ -70,7 +70,6 @@ class FileFigures:
 
     @staticmethod
     def of(files: Iterable[DataFile]) -> FileFigures:
-        """Add them up."""
         listed = tuple(files)
         unknown = any(file.live_records is None for file in listed)
         return FileFigures(
@@ -188,7 +187,6 @@ class Amounts:
 
     @staticmethod
     def of(commits: Iterable[CommitReceipt | TableCommit]) -> Amounts:
-        """Add up commits."""
         each = (Amounts(it.num_files_removed, it.num_files_added, it.bytes_removed, it.bytes_added) for it in commits)
         return sum(each, Amounts())
 

@@ -39,7 +39,6 @@ class StoreRequests:
 
     @property
     def total(self) -> int:
-        """All of them."""
         return sum(self.by_kind)
 
 

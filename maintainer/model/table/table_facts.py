@@ -321,7 +321,6 @@ class FilesSeen:
 
     @property
     def num_files(self) -> int:
-        """All live files."""
         return sum(bucket.num_files for bucket in self.sizes)
 
     @property

@@ -62,7 +62,6 @@ class CurveFile:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes on storage."""
         return self.file.size_bytes
 
     @cached_property

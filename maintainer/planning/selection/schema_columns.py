@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from maintainer.errors import TableError
+from maintainer.errors import LogUnreadable, TableError
 from maintainer.model.plan.layout_tags import DROPPED_COLUMNS_TAG
 from maintainer.model.plan.plan import PlannedColumn
 from maintainer.model.table.log_names import LOG_FOLDER
@@ -68,9 +68,8 @@ def read_schema(facts: TableFacts) -> list[dict[str, Any]]:
             return list(fields)
     except (ValueError, KeyError, TypeError):
         pass
-    raise TableError(
+    raise LogUnreadable(
         "the schema in the table's log cannot be read",
-        code="T403",
         where=at_version(facts),
         help=f"nothing was changed; compare the {LOG_FOLDER} folder with a backup",
     )

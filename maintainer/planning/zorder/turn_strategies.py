@@ -37,7 +37,6 @@ class CubeFiles:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all its files."""
         return sum(file.size_bytes for file in self.files)
 
 

@@ -353,7 +353,7 @@ def format_name(column: Column) -> str:
 
 
 def format_value(value: Value) -> str:
-    """Spell a value."""
+    """Spell a value as a predicate has it, a text with its quotes."""
     if isinstance(value, CurrentDate):
         days = "" if value.days == 0 else f" {'-' if value.days < 0 else '+'} {abs(value.days)}"
         return f"current_date(){days}"

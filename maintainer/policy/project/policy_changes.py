@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from maintainer.errors import ProjectError
+from maintainer.errors import NoEnvironment, NoProject, ProjectError
 from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.project.policy_project import LoadedProject, load_project
 from maintainer.policy.resolve.merge import SETTING_KEYS
@@ -99,12 +99,10 @@ def _policies_in(project: LoadedProject, old_root: Path, ref: str) -> tuple[Reso
     env = project.project.environment
     try:
         old = load_project(old_root, env, paths_from=project.root)
-    except ProjectError as error:
-        if error.code == "E611":
-            return ()  # there was no project yet: everything is new
-        if error.code != "E627":
-            raise
-        old = load_project(old_root, paths_from=project.root)  # the environment is new
+    except NoProject:
+        return ()  # there was none yet: everything is new
+    except NoEnvironment:
+        old = load_project(old_root, paths_from=project.root)  # it is new
     if errors := old.errors:
         help = "compare with a commit whose policies are valid"
         message = f"the policies at `{ref}` have errors, so nothing can be compared with them: {errors[0].message}"
@@ -203,7 +201,6 @@ class PolicyChanges:
 
     @property
     def any(self) -> bool:
-        """Whether anything differs."""
         return bool(self.added or self.removed or self.changed)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from maintainer.errors import ProjectError
+from maintainer.errors import NoEnvironment
 from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.store_kinds import STORE_KINDS, store_kind
 from maintainer.model.table.table_facts import TableRef
@@ -267,9 +267,8 @@ def project_settings(
     environments = data.get("environments") or {}
     if env is not None and env not in environments:
         near = nearest(env, environments)
-        raise ProjectError(
+        raise NoEnvironment(
             f"there is no environment `{env}`",
-            code="E627",
             where=document.file if document else str(root),
             found=env,
             allowed=", ".join(sorted(environments)) or "none: maintainer.yml has no `environments:`",

@@ -80,7 +80,6 @@ class RuleSource(_Source):
 
     @cached_property
     def layer(self) -> Layer:
-        """The rule's settings."""
         return document_layer(self.document, Level.RULE)
 
     @property
@@ -95,7 +94,6 @@ class RuleSource(_Source):
 
     @property
     def min_size_origin(self) -> Origin:
-        """Where ``match.minSize`` stands."""
         span = self.document.key_span_of(("match", "minSize"))
         return Origin(self.document.file, span.line, span.column)
 
@@ -118,7 +116,6 @@ class ProfileSource(_Source):
 
     @cached_property
     def layer(self) -> Layer:
-        """The profile's settings."""
         return document_layer(self.document, Level.PROFILE)
 
 

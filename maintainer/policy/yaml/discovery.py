@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from maintainer.errors import ProjectError
+from maintainer.errors import NoProject, ProjectError
 from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity
 
 PROJECT_FILE = "maintainer.yml"
@@ -57,7 +57,7 @@ def find_files(root: Path) -> ProjectFiles:
     if not has_project_file and not folder.is_dir():
         help = "run `maintainer init` to make a project here, or name one with `--project DIR`"
         message = "this is not a project: neither maintainer.yml nor policies/ is here"
-        raise ProjectError(message, code="E611", where=str(root), help=help)
+        raise NoProject(message, where=str(root), help=help)
     findings: list[Diagnostic] = []
     policies: list[Path] = []
     profiles: list[Path] = []

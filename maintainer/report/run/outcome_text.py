@@ -118,7 +118,6 @@ class WorkDone:
 
     @staticmethod
     def of(steps: Iterable[StepOutcome]) -> WorkDone:
-        """Add up steps."""
         steps = tuple(steps)
         commits = [receipt for step in steps for receipt in step.commits]
         done = Amounts.of(commits)

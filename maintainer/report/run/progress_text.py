@@ -128,6 +128,14 @@ class _Running:
         return f"  {self.num_batches_done}/{total} commits" if total > 1 else ""
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedNames:
+    """The tables of the plan, and those of which it explained why nothing may be done: here they have a code alone."""
+
+    tables: Sequence[str] = ()
+    explained: Collection[str] = ()
+
+
 class ProgressText:
     """A sink of progress events that prints them. A stream that is closed or full makes it fall silent.
 
@@ -135,11 +143,10 @@ class ProgressText:
         stream: Where to print; stderr, as stdout is for results.
         style: Colour or none.
         live: Whether the stream is a terminal on which the cursor may move (`style.cursor_wanted`).
-        tables: Names of the tables of the plan, for a column that is wide enough from the first line on.
+        planned: The tables, for a column that is wide enough from the first line on.
         tz: Zone of the times of day.
         now_ms: The clock of the live lines, milliseconds since 1970 UTC.
         verbose: Also say when a table with nothing to do was looked at.
-        in_plan: Tables of which the plan said already why nothing may be done; here they have a code alone.
     """
 
     def __init__(
@@ -148,19 +155,18 @@ class ProgressText:
         style: Style = PLAIN,
         *,
         live: bool = False,
-        tables: Sequence[str] = (),
+        planned: PlannedNames = PlannedNames(),
         tz: tzinfo = UTC,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         verbose: bool = False,
-        in_plan: Collection[str] = (),
     ) -> None:
         self._stream = QuietStream(stream)
         self._style = style
         self._tz = tz
         self._now_ms = now_ms
         self._verbose = verbose
-        self._in_plan = frozenset(in_plan)
-        self._table_width = padded_width(printable(name) for name in tables)
+        self._explained = frozenset(planned.explained)
+        self._table_width = padded_width(printable(name) for name in planned.tables)
         self._num_steps = 0
         self._whole = WholeRun()
         self._running: dict[str, _Running] = {}
@@ -271,7 +277,7 @@ class ProgressText:
             return []
         if problem is None:
             detail = end.text
-        elif outcome.ref.identifier in self._in_plan:
+        elif outcome.ref.identifier in self._explained:
             detail = f"{printable(problem.code)}, in full at the end"
         else:
             detail = f"{printable(problem.code)}: {printable(problem.what)}"

@@ -71,7 +71,7 @@ def held_finding(name: str, reason: str, policy_file: str) -> Finding:
 
 
 def problem_finding(problem: Problem, severity: Severity = Severity.ERROR, *, table: str = "") -> Finding:
-    """Return a problem as a finding."""
+    """Say of a problem what is said of it everywhere; ``table`` is what it is about."""
     return Finding(severity, problem.code, problem.what, problem.help or "", table, where=problem.where or "")
 
 

@@ -20,7 +20,7 @@ from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.run.outcome import TableOutcome
 from maintainer.model.table.table_facts import TableFacts, TableRef
-from maintainer.planning.plan_input import PlanOptions
+from maintainer.planning.plan_input import PlanMoment, PlanOptions
 from maintainer.planning.planner import plan_table
 from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy
 from tests.support.runs.plain_verifier import PlainVerifier
@@ -43,7 +43,12 @@ class Maintenance:
         """The plan of a table under a policy."""
         policy = self.policy(path, optimize, **others)
         table = read_for_planning(
-            self.engine.reader, policy, Remembered(), StoragePlaces(), now_ms=NOW_MS, today=TODAY, options=self.options
+            self.engine.reader,
+            policy,
+            Remembered(),
+            StoragePlaces(),
+            when=PlanMoment(NOW_MS, TODAY),
+            options=self.options,
         )
         return plan_table(table)
 

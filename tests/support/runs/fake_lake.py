@@ -18,7 +18,7 @@ from itertools import pairwise
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard, TableEngine, TablePlaces, VacuumQuestion
 from maintainer.engine.step_meter import StepMeter
-from maintainer.errors import CommitConflict, CommitNotLanded, TableError, VerificationFailed
+from maintainer.errors import CommitConflict, CommitNotLanded, NoTable, VerificationFailed
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.run.optimize_metrics import FileSizeMetrics
 from maintainer.model.run.receipts import CommitReceipt, Fingerprint, Proof, UndeleteReceipt, VacuumReceipt
@@ -151,7 +151,7 @@ class FakeWorker:
     def _table(self, ref: TableRef) -> FakeTable:
         table = self.lake.tables.get(ref.identifier)
         if table is None:
-            raise TableError("no such table", code="T401", where=ref.identifier)
+            raise NoTable("no such table", where=ref.identifier)
         return table
 
     def _planned_table(self, facts: TableFacts) -> FakeTable:

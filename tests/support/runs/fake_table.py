@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from maintainer.errors import TableError
+from maintainer.errors import NoTable
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from tests.support.tables.builders import NOW_MS, make_facts
@@ -77,7 +77,7 @@ class FakeTable:
     def facts(self) -> TableFacts:
         """The newest version as planning sees it."""
         if not self.exists:
-            raise TableError("no such table", code="T401", where=self.name)
+            raise NoTable("no such table", where=self.name)
         files = [
             DataFile(path, len(rows) * ROW_BYTES, NOW_MS, physical_records=len(rows))
             for path, rows in sorted(self.live.items())

@@ -27,7 +27,7 @@ from maintainer.delta.vacuum.vacuum_commits import VacuumCommits
 from maintainer.delta.vacuum.vacuum_deletion import Deletion, VacuumTools
 from maintainer.engine.protocols import DeletionGuard, TablePlaces, VacuumQuestion
 from maintainer.engine.step_meter import StepMeter
-from maintainer.errors import MaintainerError, TableError
+from maintainer.errors import MaintainerError, NoTable, NotDelta
 from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import VacuumStep
@@ -45,7 +45,7 @@ from maintainer.model.table.table_facts import (
     TableRef,
     Update,
 )
-from maintainer.planning.plan_input import PlanOptions
+from maintainer.planning.plan_input import PlanMoment, PlanOptions
 from maintainer.planning.planner import plan_table
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from tests.support.tables.aged_tables import DAY_MS, TODAY, AgedTable, now_ms
@@ -78,7 +78,7 @@ class LocalReader:
         root = Path(ref.location)
         commits = sorted((root / "_delta_log").glob("*.json")) if root.is_dir() else []
         if not commits:
-            raise TableError("no table", code="T401" if not root.is_dir() else "T402", where=ref.identifier)
+            raise (NotDelta if root.is_dir() else NoTable)("no table", where=ref.identifier)
         live: dict[str, dict[str, Any]] = {}
         metadata: dict[str, Any] = {}
         protocol: dict[str, Any] = {}
@@ -169,7 +169,7 @@ class LocalReader:
     def place_of(self, ref: TableRef) -> tuple[FileStore, str]:
         """See ``Locator``."""
         if not Path(ref.location).is_dir():
-            raise TableError("no table", code="T401", where=ref.identifier)
+            raise NoTable("no table", where=ref.identifier)
         return _place(ref.location)
 
 
@@ -250,7 +250,7 @@ class Vacuuming:
         policy = self.policy(ref)
         moment = now_ms()
         table_input = read_for_planning(
-            self.reader, policy, AlwaysRemembered(record=self.record), StoragePlaces(), now_ms=moment, today=TODAY,
+            self.reader, policy, AlwaysRemembered(record=self.record), StoragePlaces(), when=PlanMoment(moment, TODAY),
             options=PlanOptions(), tables=self.tables,
         )  # fmt: skip
         return plan_table(table_input)

@@ -9,7 +9,7 @@ from threading import Event
 
 import pytest
 
-from maintainer.errors import EnvironmentUnfit
+from maintainer.errors import EnvironmentUnfit, VerifierUnfit
 from maintainer.execution import run_context
 from maintainer.execution.run_context import VERIFIER_SWITCH_SECONDS, VerifierCheck
 
@@ -62,7 +62,7 @@ def test_checks_of_two_runs_that_overlap_leave_the_interpreter_as_it_was(first: 
 
 def test_each_table_gets_an_error_of_its_own() -> None:
     def broken() -> None:
-        raise EnvironmentUnfit("cannot be imported", code="E653", found="ModuleNotFoundError", help="install it")
+        raise VerifierUnfit("cannot be imported", found="ModuleNotFoundError", help="install it")
 
     check = VerifierCheck()
     check.start(broken)

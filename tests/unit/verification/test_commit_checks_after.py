@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from maintainer.errors import TableError
+from maintainer.errors import NoTable
 from maintainer.model.plan.plan import CheckedExpectation, Checks, ContentCheck, RowCountCheck
 from maintainer.model.plan.steps import Batch, Bin, VacuumStep
 from maintainer.model.run.receipts import CommitReceipt, Fingerprint, Proof, VacuumReceipt, Verdict
@@ -39,7 +39,7 @@ class Frames:
     def frame(self, version: int, what: str) -> pd.DataFrame:
         self.asked.append((what, version))
         if version not in self.frames:
-            raise TableError(f"version {version} is gone", code="T401", where="t", help="none")
+            raise NoTable(f"version {version} is gone", where="t", help="none")
         return self.frames[version]
 
     def dataframe(self, facts: TableFacts, version: int) -> object:

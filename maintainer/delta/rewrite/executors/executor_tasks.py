@@ -69,8 +69,7 @@ class BinAnswer:
 class Answers(Protocol):
     """Where a task puts what it answers: an accumulator of Spark, which takes it to the driver as the task ends."""
 
-    def add(self, term: list[BinAnswer]) -> None:
-        """Answer."""
+    def add(self, term: list[BinAnswer]) -> None: ...
 
 
 def answer_tasks(answers: Answers, tasks: Iterable[BinTask]) -> Iterator[None]:

@@ -76,7 +76,6 @@ class AnswerParam:
         return AnswerParam, ()
 
     def zero(self, value: list[BinAnswer]) -> list[BinAnswer]:
-        """No answer."""
         return []
 
     def addInPlace(self, value1: list[BinAnswer], value2: list[BinAnswer]) -> list[BinAnswer]:

@@ -23,11 +23,15 @@ from maintainer.delta.storage.failures.machine_failures import (
 from maintainer.delta.storage.failures.store_answers import Failure
 from maintainer.engine.process_loss import engine_gone, is_engine_lost, says_stopped
 from maintainer.errors import (
+    CatalogAway,
     CommitNotLanded,
-    EnvironmentUnfit,
     FileAbsent,
     Interrupted,
+    LogUnreadable,
     MaintainerError,
+    NoTable,
+    NotDelta,
+    StoreSilent,
     TableError,
     raise_from,
 )
@@ -67,9 +71,6 @@ _OF_CATALOG = re.compile(r"DELTA_(PATH_BASED_ACCESS_TO|UNSUPPORTED)_CATALOG_MANA
 _FEATURE_OF_CATALOG = re.compile(r"\bcatalog(?:Managed|Owned)")
 _UNKNOWN_FEATURE = re.compile(r"DELTA_(UNSUPPORTED_FEATURES|INVALID_PROTOCOL|FEATURES_PROTOCOL)")
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+")
-SILENT_STORE = frozenset({"T435", "T444"})
-"""The codes of a store that gave no answer, or was too busy for one, each time that its client tried."""
-
 NO_TABLE_HELP = "correct `table:` in its policy; if the table was dropped for good, remove its policy"
 NOT_COMMITTED_HELP = (
     "fix the cause named above, then run `maintainer apply` again; spark.log in the run folder has the details"
@@ -164,19 +165,19 @@ def _chain_or_error(error: BaseException, where: str, cancelled: str) -> tuple[F
     return chain
 
 
-def no_table(what: str, where: str, found: str | None = None) -> TableError:
-    """Return T401: the folder, or the name in a catalog, is not there."""
-    return TableError(what, code="T401", where=where, found=found, help=NO_TABLE_HELP)
+def no_table(what: str, where: str, found: str | None = None) -> NoTable:
+    """Return T401 with what helps."""
+    return NoTable(what, where=where, found=found, help=NO_TABLE_HELP)
 
 
-def not_delta(what: str, where: str, found: str, allowed: str | None = "a table with provider delta") -> TableError:
-    """Return T402: there is something, and it is no Delta table."""
-    return TableError(what, code="T402", where=where, found=found, allowed=allowed, help=NOT_DELTA_HELP)
+def not_delta(what: str, where: str, found: str, allowed: str | None = "a table with provider delta") -> NotDelta:
+    """Return T402 with what helps."""
+    return NotDelta(what, where=where, found=found, allowed=allowed, help=NOT_DELTA_HELP)
 
 
-def log_unreadable(what: str, where: str, found: str, help: str = DAMAGED_LOG_HELP) -> TableError:
-    """Return T403: the table's log is damaged, or does not say what it must."""
-    return TableError(what, code="T403", where=where, found=found, help=help)
+def log_unreadable(what: str, where: str, found: str, help: str = DAMAGED_LOG_HELP) -> LogUnreadable:
+    """Return T403 with what helps."""
+    return LogUnreadable(what, where=where, found=found, help=help)
 
 
 def as_table_error(error: BaseException, where: str) -> MaintainerError:
@@ -214,8 +215,7 @@ def is_store_silent(error: BaseException) -> bool:
     Then every further request waits as long again, so that another way to read the same table is no help.
     """
     chain = _chain_or_error(error, "", "")
-    cause = chain if isinstance(chain, MaintainerError) else storage_error(chain, "")
-    return cause is not None and cause.code in SILENT_STORE
+    return isinstance(chain if isinstance(chain, MaintainerError) else storage_error(chain, ""), StoreSilent)
 
 
 def catalog_error(error: BaseException, where: str) -> MaintainerError:
@@ -235,7 +235,7 @@ def catalog_error(error: BaseException, where: str) -> MaintainerError:
     return unfit
 
 
-def catalog_away(where: str, found: str) -> EnvironmentUnfit:
+def catalog_away(where: str, found: str) -> CatalogAway:
     """Return E647.
 
     Args:
@@ -246,7 +246,7 @@ def catalog_away(where: str, found: str) -> EnvironmentUnfit:
         "nothing was changed; check that the catalog runs and that its address in the Spark settings is right, then "
         "run the command again"
     )
-    return EnvironmentUnfit("the catalog does not answer", code="E647", where=where, found=found, help=way_out)
+    return CatalogAway("the catalog does not answer", where=where, found=found, help=way_out)
 
 
 def _is_about_the_log(error: BaseException, chain: tuple[Failure, ...]) -> bool:

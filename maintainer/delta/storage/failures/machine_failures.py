@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from maintainer.delta.storage.failures.store_answers import PATH_STYLE, Failure, client_error, store_error
-from maintainer.errors import EnvironmentUnfit, FileUnreadable, MaintainerError, StoreRefusal, TableError
+from maintainer.errors import EnvironmentUnfit, FileUnreadable, MaintainerError, StoreRefusal, StoreSilent, TableError
 from maintainer.errors.missing_files import MISSING_HELP, RESTORE_TAKES_BACK
 from maintainer.model.table.log_names import LOG_FOLDER
 
@@ -166,7 +166,7 @@ def unreachable(where: str, found: str, *, is_s3: bool, bucket_in_host: bool = F
     first = f"{PATH_STYLE}; else check" if bucket_in_host else "check"
     address = "; the address is `spark.hadoop.fs.s3a.endpoint` in maintainer.yml" if is_s3 else ""
     way_out = f"{first} the network, the address and the service{address}; this says nothing of the table's content"
-    return TableError("the storage cannot be reached", code="T435", where=where, found=found, help=way_out)
+    return StoreSilent("the storage cannot be reached", where=where, found=found, help=way_out)
 
 
 def _jars_unfit(where: str, raised: str) -> EnvironmentUnfit:

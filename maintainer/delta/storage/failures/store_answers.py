@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from maintainer.errors import StoreRefusal, TableError
+from maintainer.errors import StoreRefusal, StoreSilent, TableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def store_error(chain: Sequence[Failure], where: str) -> TableError | None:
     if _BUSY.search(text) or any(failure.type_name == StoreBusy.__name__ for failure in chain):
         way_out = "run the command again later, or with fewer tables at once: -j 1"
         what = "the object store answers that it is too busy, or fails"
-        return TableError(what, code="T444", where=where, found=_answer(chain), help=way_out)
+        return StoreSilent(what, code="T444", where=where, found=_answer(chain), help=way_out)
     return None
 
 

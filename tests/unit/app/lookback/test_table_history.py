@@ -13,7 +13,7 @@ import pytest
 from maintainer.app.lookback.hook_commits import LOOKED_FILE, append_hook_commits
 from maintainer.app.lookback.table_history import beside_ours
 from maintainer.app.project_folders import Project
-from maintainer.errors import TableError
+from maintainer.errors import LogUnreadable
 from maintainer.journal.ledger.ledger_rebuild import key_of
 from maintainer.model.run.history_rows import LOST, NOT_RECORDED, HistoryRow
 from maintainer.model.table.commit_records import CommitStamp, TableCommit
@@ -186,7 +186,7 @@ def test_a_log_that_cannot_be_read_is_looked_at_again(looks: Looks, monkeypatch:
     plan = plan_all(plan_of(looks.table, compact(looks.table)))
 
     def unreadable(*args: object, **more: object) -> None:
-        raise TableError("its log cannot be read", code="T403", where="s.t")
+        raise LogUnreadable("its log cannot be read", where="s.t")
 
     with monkeypatch.context() as patch:
         patch.setattr("tests.support.runs.fake_lake._commit", unreadable)

@@ -15,7 +15,7 @@ from maintainer.app.planning.make_plan import PlanRequest, known_tables, make_pl
 from maintainer.app.project_folders import Project
 from maintainer.cli.act.plan_command import print_table_planned
 from maintainer.delta.log.table_place import StoragePlaces
-from maintainer.errors import TableError
+from maintainer.errors import LogUnreadable, NoTable, TableError
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from tests.support.policies.projects import write_project
@@ -36,7 +36,8 @@ class Lake:
     def facts(self, ref: TableRef) -> TableFacts:
         code = self._errors.get("ledger" if ref.identifier == LEDGER else ref.identifier)
         if code is not None:
-            raise TableError("there is no such table", code=code, where=ref.identifier)
+            kind = {"T401": NoTable, "T403": LogUnreadable}.get(code, TableError)
+            raise kind("there is no such table", code=code, where=ref.identifier)
         return make_facts(files=make_files(90 << 20), name=ref.identifier, location=f"file:/{ref.identifier}")
 
     def vacuum_history(self, facts: TableFacts, checkpoints: object, *, removed_before_ms: int) -> VacuumHistory:

@@ -9,7 +9,7 @@ import pytest
 
 from maintainer.app.planning import read_table
 from maintainer.app.planning.read_table import plan_beside_writers
-from maintainer.errors import TableError
+from maintainer.errors import LogUnreadable, TableError
 from maintainer.model.table.commit_records import (
     CommitsRead,
     CommitStamp,
@@ -107,7 +107,7 @@ def test_a_policy_that_never_waits_for_quiet_reads_no_updates() -> None:
 
 
 def test_a_log_that_cannot_be_read_a_second_time_leaves_the_facts_as_they_are() -> None:
-    facts = look(Reader(error=TableError("the log cannot be read", code="T403")), 600)
+    facts = look(Reader(error=LogUnreadable("the log cannot be read")), 600)
     assert (facts.writers, facts.updates) == (None, None)
 
 

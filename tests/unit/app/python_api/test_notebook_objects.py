@@ -126,16 +126,19 @@ def test_a_project_counts_the_tables_that_its_rules_manage(tmp_path: Path) -> No
     assert repr(project) == f"<Project {project.root}: 0 tables, and those that tables() finds>"
 
 
-def test_the_examples_of_a_plan_are_true(tmp_path: Path) -> None:
+def test_the_examples_of_docstrings_are_true(tmp_path: Path) -> None:
     policies = {f"policies/{name}.yml": f"table: lake/{name}\n" for name in ("orders", "returns")}
     project = Project.load(write_project(tmp_path, policies))
     for name, number in (("orders", 3), ("returns", 1)):
         for _ in range(number):
             deltalake.write_deltalake(tmp_path / "lake" / name, pa.table({"id": [1]}), mode="append")
-    examples = [test for test in doctest.DocTestFinder().find(Plan, globs={"plan": project.plan()}) if test.examples]
-    assert [test.name for test in examples] == ["Plan.steps", "Plan.tables"]
-    runner = doctest.DocTestRunner()
-    assert [runner.run(test).failed for test in examples] == [0, 0]
+    given = {"project": project, "plan": project.plan()}
+    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
+    examples = [
+        one for shown in (Project, maintainer.Table, Plan) for one in finder.find(shown, globs=given) if one.examples
+    ]
+    assert len(examples) == 9
+    assert [one.name for one in examples if runner.run(one).failed] == []
 
 
 def test_a_table_that_is_not_there_is_none_under_a_rule_for_everything(tmp_path: Path) -> None:

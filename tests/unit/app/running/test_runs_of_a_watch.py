@@ -23,7 +23,7 @@ from maintainer.app.running.watch_loop import WatchBounds, WatchEnd
 from maintainer.app.selection.chosen_tables import ChosenTables
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.engine.process_loss import engine_gone
-from maintainer.errors import CommitNotLanded, EnvironmentUnfit, ExitCode, MaintainerError
+from maintainer.errors import CommitNotLanded, ExitCode, MaintainerError, VerifierUnfit
 from maintainer.execution.cancellation import StopSwitch
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.receipts import Verdict
@@ -197,7 +197,7 @@ class AnyLedger:
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (EnvironmentUnfit("Great Expectations cannot be imported", code="E653"), ExitCode.USAGE),
+        (VerifierUnfit("Great Expectations cannot be imported"), ExitCode.USAGE),
         (ZeroDivisionError("a bug"), ExitCode.BUG),
     ],
 )

@@ -28,7 +28,7 @@ from maintainer.app.running.verify_commits import (
 from maintainer.cli.act.verify_and_undelete import _exit_code
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.protocols import VacuumQuestion
-from maintainer.errors import ExitCode, Refused, TableError
+from maintainer.errors import ExitCode, NoTable, Refused
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Problem
@@ -74,7 +74,7 @@ class Answers:
 
     def facts(self, ref: TableRef) -> TableFacts:
         if ref.identifier not in self.known:
-            raise TableError("there is no such table", code="T401", where=ref.identifier, help="correct it")
+            raise NoTable("there is no such table", where=ref.identifier, help="correct it")
         return make_facts(name=ref.identifier, location=f"mem:/{ref}", table_id=f"id-{ref}", version=9)
 
     def newest_maintenance(self, facts: TableFacts) -> int:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from maintainer.app.running.run_listener import RunListener
 from maintainer.app.running.watch_loop import FIRST_PAUSE_SECONDS, WatchBounds, WatchEnd, watch
 from maintainer.errors import ExitCode
 from maintainer.execution.cancellation import StopSwitch
@@ -22,6 +23,16 @@ from tests.support.runs.planned_steps import vacuum
 from tests.support.tables.builders import make_policy
 
 STEP = SetPropertiesStep((("a", None),), (("a", "1"),), ())
+
+
+class Refusals(RunListener):
+    """Notes the tables that are refused."""
+
+    def __init__(self, names: list[str]) -> None:
+        self._names = names
+
+    def refused(self, table: TablePlan) -> None:
+        self._names.append(table.ref.identifier)
 
 
 class Lake:
@@ -92,8 +103,7 @@ class Lake:
     def watch(self, **bounds: object) -> WatchEnd:
         given = WatchBounds(**{"interval_seconds": 10.0, **bounds})  # type: ignore[arg-type] # of the tests' own making
         return watch(
-            self.policies, self.plan, self.apply, given, self.switch, lambda: self.now,
-            lambda table: self.refused.append(table.ref.identifier),
+            self.policies, self.plan, self.apply, given, self.switch, lambda: self.now, Refusals(self.refused)
         )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from maintainer.app.selection.run_spec import RunSpec, SelectionOptions, Shard
 from maintainer.delta.snapshot.find_tables import SearchLimits, tables_below
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.local_files import LocalFiles
-from maintainer.errors import EnvironmentUnfit, NotSupportedYet, ProjectError
+from maintainer.errors import CatalogAway, FoldersTooDeep, NotSupportedYet, ProjectError
 from maintainer.model.plan.plan import GoneTable, Problem
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.table_names import table_ref
@@ -148,10 +148,8 @@ def test_a_named_table_below_a_root_stays_its_files(tmp_path: Path) -> None:
 
 
 def test_what_was_found_before_a_failure_counts(tmp_path: Path) -> None:
-    failing = EnvironmentUnfit("the catalog does not answer", code="E647")
-    finder = Finder(
-        [("sales.a", "s3a://b/a"), failing], ["s3a://b/c", ProjectError("deep", code="E648", where="s3a://b/d")]
-    )
+    failing = CatalogAway("the catalog does not answer")
+    finder = Finder([("sales.a", "s3a://b/a"), failing], ["s3a://b/c", FoldersTooDeep("deep", where="s3a://b/d")])
     search = search_tables(project(tmp_path, "roots: ['s3://b']\ndatabases: [sales]"), opened(finder))
     assert list(names(search)) == ["s3://b/c", "sales.a"]
     assert problems(search) == [("catalog", "E647")]
@@ -290,7 +288,7 @@ def test_a_place_that_cannot_be_searched_has_lost_nothing(tmp_path: Path) -> Non
 def test_a_catalog_that_does_not_answer_has_lost_nothing(tmp_path: Path) -> None:
     loaded = project(tmp_path, "databases: [sales]")
     remember_found(search_tables(loaded, opened(Finder([("sales.a", "s3a://b/a")]))), EMPTY, refuse)
-    silent = search_tables(loaded, opened(Finder([EnvironmentUnfit("no answer", code="E647")])))
+    silent = search_tables(loaded, opened(Finder([CatalogAway("no answer")])))
     assert gone_tables(silent) == ()
 
 

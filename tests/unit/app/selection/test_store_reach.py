@@ -16,7 +16,7 @@ from maintainer.app.project_folders import Project
 from maintainer.app.selection.chosen_tables import tables_out_of_reach
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.protocols import SignOfLife
-from maintainer.errors import MaintainerError, TableError
+from maintainer.errors import LogUnreadable, MaintainerError, NoTable, StoreSilent, TableError
 from maintainer.model.table.commit_records import CommitsWanted
 from maintainer.model.table.table_facts import TableRef
 from tests.support.policies.projects import write_project
@@ -36,7 +36,7 @@ class Sign:
         self.waited_for.append(self.table.identifier + " for others" * others_wait())
         if self.table.is_path and not self.table.location.startswith("s3://gone/"):
             return None
-        return TableError("the storage cannot be reached", code="T435", where=self.table.identifier, found=GONE)
+        return StoreSilent("the storage cannot be reached", where=self.table.identifier, found=GONE)
 
 
 def opened(asked: list[set[str]], waited_for: list[str] | None = None) -> OpenedEngine:
@@ -115,10 +115,10 @@ class Lake:
         self.opened.append(ref.identifier)
         if ref.location in self.small_files:
             return replace(make_facts(files=make_files(*[1 << 20] * self.num_files), location=ref.location), ref=ref)
-        raise TableError("there is no such table", code="T401", where=ref.identifier)
+        raise NoTable("there is no such table", where=ref.identifier)
 
     def commits(self, ref: TableRef, wanted: CommitsWanted) -> Any:
-        raise TableError("nothing is known of other writers", code="T403", where=ref.identifier)
+        raise LogUnreadable("nothing is known of other writers", where=ref.identifier)
 
     @contextmanager
     def worker(self, name: str) -> Iterator[Any]:

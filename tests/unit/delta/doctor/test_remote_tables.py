@@ -10,7 +10,14 @@ import pytest
 from maintainer.delta.doctor import doctor_storage
 from maintainer.delta.doctor.doctor_model import Status
 from maintainer.delta.doctor.doctor_storage import check_remote_tables
-from maintainer.errors import EnvironmentUnfit, MaintainerError, StoreRefusal, TableError
+from maintainer.errors import (
+    CatalogAway,
+    MaintainerError,
+    NotDelta,
+    StoreRefusal,
+    StoreSilent,
+    TableError,
+)
 
 
 class EmptySession:
@@ -43,14 +50,14 @@ def _catalog_of_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor_storage, "entry_of", lambda spark, name: spark.sql(name))
 
 
-NO_TABLE = TableError("this is not a Delta table", code="T402", help="correct `table:`")
-AWAY = TableError("the object store does not answer", code="T435", help="look at the endpoint")
+NO_TABLE = NotDelta("this is not a Delta table", help="correct `table:`")
+AWAY = StoreSilent("the object store does not answer", help="look at the endpoint")
 
 
 def test_a_store_that_is_away_is_said_once_and_its_tables_are_not_asked_for() -> None:
     spark: Any = EmptySession(NO_TABLE)
     tables = [f"s3://gone/t{number:02}" for number in range(20)]
-    away = dict.fromkeys(tables, Away(TableError("away", code="T435", found="http://h:1: Connection refused")))
+    away = dict.fromkeys(tables, Away(StoreSilent("away", found="http://h:1: Connection refused")))
     checks = list(check_remote_tables(spark, tables, away, None))
     assert [(check.name, check.status, check.code) for check in checks] == [("store", Status.FAIL, "T435")]
     assert "s3://gone/t00 and 19 more tables; found: http://h:1: Connection refused" in checks[0].detail
@@ -77,7 +84,7 @@ def test_each_store_is_asked_for_itself() -> None:
 
 
 def test_a_catalog_that_does_not_answer_is_asked_for_one_name() -> None:
-    spark: Any = EmptySession(EnvironmentUnfit("the catalog does not answer", code="E647", help="look"))
+    spark: Any = EmptySession(CatalogAway("the catalog does not answer", help="look"))
     tables = ["sales.a", "sales.b", "unity.sales.a", "other.c"]
     checks = list(check_remote_tables(spark, tables, {}, None))
     assert [(check.name, check.status, check.code) for check in checks] == [("catalog", Status.FAIL, "E647")]
@@ -88,7 +95,7 @@ def test_a_catalog_that_does_not_answer_is_asked_for_one_name() -> None:
 def test_a_metastore_that_is_away_is_said_once() -> None:
     spark: Any = EmptySession(NO_TABLE)
     tables = [f"sales.t{number}" for number in range(5)]
-    error = EnvironmentUnfit("no answer", code="E647", found="thrift://h:1")
+    error = CatalogAway("no answer", found="thrift://h:1")
     away = dict.fromkeys(tables, Away(error))
     checks = list(check_remote_tables(spark, tables, away, None))
     assert [(check.name, check.status, check.code, check.detail) for check in checks] == [
@@ -127,7 +134,7 @@ class ListedTable:
 
     def status(self, uri: str) -> object | None:
         if "away" in uri:
-            raise TableError("the object store does not answer", code="T435")
+            raise StoreSilent("the object store does not answer")
         return None if "gone" in uri else uri
 
 

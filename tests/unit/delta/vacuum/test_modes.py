@@ -10,7 +10,7 @@ import pytest
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.table.table_facts import TableFacts, TableRecord
-from maintainer.planning.plan_input import PlanOptions
+from maintainer.planning.plan_input import PlanMoment, PlanOptions
 from maintainer.policy.resolve.resolved import VacuumMode
 from tests.support.tables.aged_tables import TODAY, AgedTable, now_ms, tree
 from tests.support.tables.local_vacuum import AlwaysRemembered, Vacuuming
@@ -26,8 +26,7 @@ def facts_of(work: Vacuuming, table: AgedTable) -> TableFacts:
         work.policy(table.ref),
         AlwaysRemembered(record=work.record),
         StoragePlaces(),
-        now_ms=now_ms(),
-        today=TODAY,
+        when=PlanMoment(now_ms(), TODAY),
         options=PlanOptions(),
     )
     return planned.facts

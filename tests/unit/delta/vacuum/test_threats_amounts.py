@@ -20,12 +20,12 @@ from maintainer.app.planning.read_table import read_for_planning
 from maintainer.app.project_folders import PolicyProblems, Project
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.storage.file_store import FileStore
-from maintainer.errors import Refused, TableError
+from maintainer.errors import NoTable, Refused
 from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
-from maintainer.planning.plan_input import PlanOptions
+from maintainer.planning.plan_input import PlanMoment, PlanOptions
 from maintainer.planning.planner import plan_table
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from tests.support.tables.aged_tables import TODAY, AgedTable, now_ms, touch, tree
@@ -112,7 +112,7 @@ def planned_beside(
     plans = []
     for policy in chosen:
         table = read_for_planning(
-            reader, policy, Remembered(), places, now_ms=now_ms(), today=TODAY, options=PlanOptions()
+            reader, policy, Remembered(), places, when=PlanMoment(now_ms(), TODAY), options=PlanOptions()
         )
         plans.append(plan_table(table))
         policy_places.opened(plans[-1], reader)
@@ -136,7 +136,7 @@ class CatalogReader(LocalReader):
         if ref.is_path:
             return TableRef(unquote(ref.location.removeprefix("file://")))
         if ref.identifier not in self._catalog:
-            raise TableError("no table", code="T401", where=ref.identifier)
+            raise NoTable("no table", where=ref.identifier)
         return TableRef(str(self._catalog[ref.identifier]))
 
 

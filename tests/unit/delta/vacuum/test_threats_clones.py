@@ -9,7 +9,7 @@ import pytest
 
 from maintainer.delta.storage.file_identity import Claim
 from maintainer.delta.storage.local_files import LocalFiles
-from maintainer.errors import EnvironmentUnfit, Refused
+from maintainer.errors import CatalogAway, Refused
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.table.table_facts import TableRef
@@ -62,7 +62,7 @@ class TestA05ShallowClones:
     def test_where_the_catalog_does_not_answer_nothing_is_deleted(self, lake: Path) -> None:
         source = self.lake_of(lake)
         work = Vacuuming(policies(), (source.ref,))
-        work.reader.beside = EnvironmentUnfit("the catalog does not answer", code="E647")
+        work.reader.beside = CatalogAway("the catalog does not answer")
         vacuum_with_leftovers(lake, source, work)
 
     def test_a_clone_of_a_clone_and_one_whose_newest_version_is_its_own(self, lake: Path) -> None:

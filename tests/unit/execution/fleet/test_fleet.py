@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from maintainer.errors import CommitNotLanded, EnvironmentUnfit, ExitCode, ProjectError, VerificationFailed
+from maintainer.errors import (
+    CommitNotLanded,
+    EnvironmentUnfit,
+    ExitCode,
+    ProjectError,
+    VerificationFailed,
+    VerifierUnfit,
+)
 from maintainer.execution.cancellation import StopSwitch
 from maintainer.model.plan.plan import CheckedExpectation, LeftAlone, Problem, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
@@ -190,7 +197,7 @@ def test_tables_that_were_not_reached_are_no_success(run: Run) -> None:
 
 def test_nothing_is_touched_when_verification_is_not_possible(run: Run) -> None:
     plans = run.small_tables("a", "b")
-    run.verifier.broken = EnvironmentUnfit("Great Expectations cannot be imported", code="E653")
+    run.verifier.broken = VerifierUnfit("Great Expectations cannot be imported")
     outcome = run(plan_all(*plans), jobs=1)
     assert by_table(outcome) == {"a": "failed", "b": "not_reached"}
     error = outcome.tables[0].steps[0].error

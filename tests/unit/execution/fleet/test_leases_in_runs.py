@@ -20,7 +20,7 @@ from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome, TableStatus
 from maintainer.model.run.receipts import Verdict
 from maintainer.report.plan.plan_text import render_plan
-from maintainer.report.run.progress_text import ProgressText
+from maintainer.report.run.progress_text import PlannedNames, ProgressText
 from maintainer.report.run.run_findings import render_junit
 from maintainer.report.run.run_text import render_run
 from tests.support.runs.fake_lake import FakeLake, Station
@@ -79,7 +79,7 @@ def test_a_refusal_is_said_in_full_once_while_it_runs_and_once_at_the_end(tmp_pa
     journal = Journal.open(runs, SECOND, lambda: NOW_MS)
     outcome = run_fleet(
         plan, lake, journal=journal, verifier=PlainVerifier(), bounds=FleetBounds(**QUICK),
-        clock=Clock(now_ms=lambda: NOW_MS), on_event=ProgressText(screen, tables=["a"]),
+        clock=Clock(now_ms=lambda: NOW_MS), on_event=ProgressText(screen, planned=PlannedNames(["a"])),
     )  # fmt: skip
     beside.close()
     (refused,) = outcome.tables
@@ -99,7 +99,7 @@ def test_a_table_that_the_plan_refused_has_its_code_in_the_progress_and_the_reas
     plan = plan_all(plan_of(lake.table("a", (1,)), blocked=(reason,)))
     screen = io.StringIO()
     journal = Journal.open(tmp_path / "runs", SECOND, lambda: NOW_MS)
-    printer = ProgressText(screen, tables=["a"], in_plan=["a"])
+    printer = ProgressText(screen, planned=PlannedNames(["a"], ["a"]))
     outcome = run_fleet(plan, lake, journal=journal, verifier=PlainVerifier(), on_event=printer)
     assert "BLOCKED" in screen.getvalue()
     assert "A420, in full at the end" in screen.getvalue()

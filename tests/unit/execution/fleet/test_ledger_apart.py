@@ -38,7 +38,7 @@ from maintainer.report.html.fleet_view import fleet_tables, fleet_view
 from maintainer.report.html.run_view import run_view
 from maintainer.report.plan.plan_markdown import render_plan_markdown
 from maintainer.report.plan.plan_text import render_plan
-from maintainer.report.run.progress_text import ProgressText
+from maintainer.report.run.progress_text import PlannedNames, ProgressText
 from maintainer.report.run.run_findings import render_junit, run_findings
 from maintainer.report.run.run_text import render_run, run_markdown
 from maintainer.report.status_documents import status_prometheus
@@ -170,7 +170,7 @@ def test_limits_and_budgets_of_a_run_are_about_the_tables_of_the_user(night: Nig
 
 def test_progress_numbers_and_counts_the_steps_of_the_user(night: Night) -> None:
     out = io.StringIO()
-    printer = ProgressText(out, PLAIN, live=False, tables=[LEDGER, "a", "b"])
+    printer = ProgressText(out, PLAIN, live=False, planned=PlannedNames([LEDGER, "a", "b"]))
     events: list[ProgressEvent] = []
 
     def sink(event: ProgressEvent) -> None:

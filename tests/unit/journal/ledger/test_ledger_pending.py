@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.errors import CommitUnknown, EngineGone, EnvironmentUnfit, MaintainerError
+from maintainer.errors import CommitUnknown, EngineGone, EnvironmentUnfit, LedgerUnfit, MaintainerError
 from maintainer.journal.event_log import EVENTS_FILE, EventLog, add_event
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.ledger import ledger_pending
@@ -111,7 +111,7 @@ def test_rows_wait_while_the_ledger_is_gone_and_the_run_ends_with_1(tmp_path: Pa
 
 
 def test_a_damaged_ledger_keeps_its_own_code(tmp_path: Path) -> None:
-    sink = Sink(None, EnvironmentUnfit("the ledger is damaged", code="E656", help="move it away"))
+    sink = Sink(None, LedgerUnfit("the ledger is damaged", code="E656", help="move it away"))
     problem = flush(run_folder(tmp_path, 1), (row(),), sink)
     assert problem == Problem("E656", "the ledger is damaged", None, "move it away")
 

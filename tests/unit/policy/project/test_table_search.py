@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.errors import ProjectError, TableError
+from maintainer.errors import ProjectError, StoreSilent, TableError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.policy_project import LoadedProject, load_project
 from maintainer.policy.project.table_search import FoundTable, SearchPlaces, TableProblem, TableSearch
@@ -165,7 +165,7 @@ def test_a_table_in_a_place_that_was_not_searched_may_be_there(tmp_path: Path) -
     rule = 'version: 1\nmatch: {tables: ["*"]}\nmanage: true\n'
     now = searched(project(tmp_path, rule, settings=ROOTS + "databases: [d]\n"), "lake/a")
     assert now.search is not None
-    away = TableProblem(table_ref(f"{tmp_path}/lake", tmp_path), "maintainer.yml", TableError("gone", code="T435"))
+    away = TableProblem(table_ref(f"{tmp_path}/lake", tmp_path), "maintainer.yml", StoreSilent("gone"))
     unsure = replace(now, search=replace(now.search, problems=(away,)))
     assert unsure.resolve_table("lake/typo", managed=True).table.identifier == "lake/typo"
     for word in ("typo", "d.typo"):
@@ -240,7 +240,7 @@ def test_a_managing_rule_that_matches_nothing_is_named_after_the_search(tmp_path
 
 def test_a_rule_is_not_blamed_where_a_place_could_not_be_searched(tmp_path: Path) -> None:
     loaded = project(tmp_path, MANAGE, 'version: 1\nmatch: {tables: ["x*"]}\nowner: a\n')
-    away = TableError("the storage cannot be reached", code="T435", where="s3://b/lake")
+    away = StoreSilent("the storage cannot be reached", where="s3://b/lake")
     problem = TableProblem(table_ref("s3://b/lake", tmp_path), "maintainer.yml", away)
     assert codes(replace(loaded, search=TableSearch((), (problem,)))) == []
     assert [code for code, _ in codes(replace(loaded, search=TableSearch()))] == ["P357", "P357"]

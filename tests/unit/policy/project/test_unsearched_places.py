@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.errors import TableError
+from maintainer.errors import StoreSilent
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.policy_project import load_project
 from maintainer.policy.project.table_search import Meant, TableProblem
@@ -25,7 +25,7 @@ FILES = {
 
 def meant(root: Path, place: str, select: str = "", exclude: str = "") -> bool:
     project = load_project(write_project(root, FILES))
-    problem = TableProblem(TableRef(place), "maintainer.yml", TableError("away", code="T435"))
+    problem = TableProblem(TableRef(place), "maintainer.yml", StoreSilent("away"))
     return Meant(
         parse_selector([select], project.root),
         parse_selector([exclude], project.root),

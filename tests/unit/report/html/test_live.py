@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timezone
 
+from maintainer.journal.memory.recorded_outcome import RunFold
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import StepFinished, StepStarted, TableFinished
@@ -24,7 +25,7 @@ NAME = ORDERS.ref.identifier
 def seen(*events: RunEvent, now_ms: int = sample_plans.TEN_PM + 65_000) -> Page:
     plan = sample_plans.plan(ORDERS, sample_plans.quiet("sales.regions"))
     begun = RecordOpened(sample_plans.TEN_PM, samples.RUN, 1)
-    return live_view("acme", samples.RUN, plan, [begun, *events], UTC, now_ms=now_ms)
+    return live_view("acme", samples.RUN, plan, RunFold.of([begun, *events]), UTC, now_ms=now_ms)
 
 
 def rows(page: Page) -> list[tuple[str, ...]]:
@@ -38,11 +39,12 @@ def figures(page: Page) -> list[str]:
 
 
 def starts(kind: StepKind) -> StepStarted:
-    return StepStarted(sample_plans.TEN_PM, NAME, "x", kind, 1)
+    return StepStarted(sample_plans.TEN_PM, NAME, f"{NAME}/{kind}", kind, 1)
 
 
 def ends(kind: StepKind, status: StepStatus) -> StepFinished:
-    return StepFinished(sample_plans.TEN_PM, NAME, 1, StepOutcome("x", kind, status, sample_plans.TEN_PM, 1.0))
+    outcome = StepOutcome(f"{NAME}/{kind}", kind, status, sample_plans.TEN_PM, 1.0)
+    return StepFinished(sample_plans.TEN_PM, NAME, 1, outcome)
 
 
 def over(status: TableStatus) -> TableFinished:
@@ -54,8 +56,9 @@ def test_a_table_waits_then_works_then_is_done() -> None:
     begins = starts(StepKind.COMPACT)
     (works,) = rows(seen(ends(StepKind.SET_PROPERTIES, StepStatus.SUCCEEDED), begins))
     assert works == (NAME, "working", "properties OK, compact", "22:00:00, this step for 1m 5s")
-    (deletes,) = rows(seen(begins, Deleting(sample_plans.TEN_PM, NAME, "id", "mem:/t", "x", 500, 2310)))
-    assert deletes[2] == "vacuum, 500 of 2310 files deleted"
+    deleted = Deleting(sample_plans.TEN_PM, NAME, "id", "mem:/t", f"{NAME}/vacuum", 1, 2)
+    (deletes,) = rows(seen(starts(StepKind.VACUUM), deleted))
+    assert deletes[2] == "vacuum, 1 of 2 files deleted"
     ended = seen(begins, ends(StepKind.COMPACT, StepStatus.FAILED), over(TableStatus.FAILED))
     assert rows(ended) == [(NAME, "failed", "compact FAIL", "")]
     assert '<span class="bad">failed</span>' in render_page(ended)

@@ -30,7 +30,7 @@ from maintainer.model.run.receipts import Verdict
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.run.outcome_text import verified_detail
 from maintainer.report.run.progress_jsonl import ProgressJsonl, event_line
-from maintainer.report.run.progress_text import ProgressText, WholeRun, progress_words
+from maintainer.report.run.progress_text import PlannedNames, ProgressText, WholeRun, progress_words
 from maintainer.report.style import Style
 from maintainer.units import format_size
 from tests.support.runs import sample_runs as samples
@@ -84,7 +84,7 @@ def play(printer: ProgressText, events: Iterable[ProgressEvent]) -> None:
 
 def piped(events: Iterable[ProgressEvent], style: Style | None = None) -> str:
     stream = io.StringIO()
-    play(ProgressText(stream, style or Style(), tables=TABLES), events)
+    play(ProgressText(stream, style or Style(), planned=PlannedNames(TABLES)), events)
     return stream.getvalue()
 
 
@@ -189,7 +189,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Screen:
 
 
 def test_a_terminal_ends_with_the_lines_of_a_pipeline_without_start_and_heartbeat(terminal: Screen) -> None:
-    printer = ProgressText(terminal, live=True, tables=TABLES)
+    printer = ProgressText(terminal, live=True, planned=PlannedNames(TABLES))
     play(printer, progress_events())
     printer.close()
     last_lines = [
@@ -199,7 +199,7 @@ def test_a_terminal_ends_with_the_lines_of_a_pipeline_without_start_and_heartbea
 
 
 def test_a_terminal_shows_one_live_line_for_each_running_step(terminal: Screen) -> None:
-    printer = ProgressText(terminal, live=True, tables=TABLES, now_ms=lambda: TEN_PM + 66_000)
+    printer = ProgressText(terminal, live=True, planned=PlannedNames(TABLES), now_ms=lambda: TEN_PM + 66_000)
     play(printer, progress_events()[:8])
     assert terminal.shown == [
         f"run {RUN}   3 tables, 4 steps, 2 at once   .maintainer/runs/{RUN}",
