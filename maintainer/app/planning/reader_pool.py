@@ -7,38 +7,34 @@ Spark jobs are cancelled, its thread is abandoned, and another takes its place.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from maintainer.engine.protocols import Engine, TableReader, worker_name
+from maintainer.engine.protocols import TableEngine, TableReader, worker_name
 from maintainer.engine.session_options import SILENT, StageListener
+from maintainer.engine.worker_threads import MAX_GIVEN_UP, PooledThread, WorkerThreads
 from maintainer.execution.run_context import Clock
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
 DEFAULT_TABLE_SECONDS = 600.0
 """Longest look at one table; a policy's ``limits.timeout`` may say less."""
 
-MAX_GIVEN_UP = 8
-"""Threads that may be left behind; after that the engine is at fault, and the rest is not looked at."""
-
 TICK_SECONDS = 0.2
 
 
-@dataclass(slots=True)
-class _Member:
-    """A thread, and the table that it looks at since when (monotonic seconds)."""
+@dataclass(frozen=True, slots=True)
+class _TableRead:
+    """A table, since when it is looked at (monotonic seconds), and the look."""
 
-    name: str
-    thread: threading.Thread | None = None
-    policy: ResolvedPolicy | None = None
-    started: float = 0.0
-    given_up: bool = False
+    policy: ResolvedPolicy
+    started: float
+    work: Callable[[], None]
 
 
 @dataclass(slots=True)
-class ReaderPool:
+class ReaderPool(WorkerThreads[_TableRead]):
     """Looks at each policy's table once.
 
     Args:
@@ -51,7 +47,6 @@ class ReaderPool:
         counted: The stage whose progress it hears, too; None where each table is said by itself.
     """
 
-    engine: Engine
     look: Callable[[TableReader, ResolvedPolicy, Callable[[], bool]], None]
     give_up: Callable[[ResolvedPolicy, str], None]
     clock: Clock
@@ -59,9 +54,6 @@ class ReaderPool:
     stages: StageListener = SILENT
     counted: str | None = None
     _waiting: deque[ResolvedPolicy] = field(default_factory=deque, init=False)
-    _members: list[_Member] = field(default_factory=list, init=False)
-    _failures: list[BaseException] = field(default_factory=list, init=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def run(self, policies: Sequence[ResolvedPolicy], jobs: int) -> None:
         """Look at all tables, so many at once.
@@ -71,65 +63,52 @@ class ReaderPool:
         """
         self._waiting.extend(policies)
         for _ in range(max(1, min(jobs, len(policies)))):
-            self._hire()
-        while any(self._is_working(member) for member in self._members):
-            for member in list(self._members):
-                if self._is_working(member) and member.thread is not None:
-                    member.thread.join(TICK_SECONDS / len(self._members))
-                    self._watch(member)
+            self._new_thread().start()
+        while working := self._working():
+            for pooled in working:
+                if pooled.thread is not None:
+                    pooled.thread.join(TICK_SECONDS / len(self._threads))
+                    self._watch(pooled)
             if self.counted is not None:
-                looking = sum(member.policy is not None and self._is_working(member) for member in self._members)
+                looking = sum(pooled.task is not None for pooled in self._working())
                 self.stages.counted(self.counted, len(policies) - len(self._waiting) - looking, len(policies))
-        if self._failures:
-            raise self._failures[0]
+        for pooled in self._threads:
+            if pooled.broken is not None and not pooled.given_up:
+                raise pooled.broken
         while self._waiting:
             self.give_up(self._waiting.popleft(), f"{MAX_GIVEN_UP} tables before it did not answer")
 
-    def _hire(self) -> None:
-        member = _Member(worker_name(f"reader-{len(self._members)}"))
-        member.thread = threading.Thread(target=self._work, args=(member,), name=member.name, daemon=True)
-        self._members.append(member)
-        member.thread.start()
+    def _thread_name(self, number: int) -> str:
+        return worker_name(f"reader-{number}")
 
-    @staticmethod
-    def _is_working(member: _Member) -> bool:
-        return not member.given_up and member.thread is not None and member.thread.is_alive()
-
-    def _work(self, member: _Member) -> None:
-        try:
-            with self.engine.worker(member.name) as worker:
-                while (policy := self._take(member)) is not None:
-                    self.look(worker.reader, policy, lambda: self._ended(member))
-        except BaseException as error:
-            if not member.given_up:
-                self._failures.append(error)
-
-    def _take(self, member: _Member) -> ResolvedPolicy | None:
+    def _take(self, pooled: PooledThread[_TableRead], worker: TableEngine) -> _TableRead | None:
         with self._lock:
-            if self._failures or member.given_up or not self._waiting:
+            if any(each.broken for each in self._threads if not each.given_up) or pooled.given_up or not self._waiting:
                 return None
-            member.policy, member.started = self._waiting.popleft(), self.clock.monotonic()
-            return member.policy
+            policy = self._waiting.popleft()
+            work = partial(self.look, worker.reader, policy, partial(self._counts, pooled))
+            pooled.task = _TableRead(policy, self.clock.monotonic(), work)
+            return pooled.task
 
-    def _ended(self, member: _Member) -> bool:
+    def _counts(self, pooled: PooledThread[_TableRead]) -> bool:
         """Record that a table is planned; False if it was given up meanwhile, so that its plan no longer counts."""
         with self._lock:
-            member.policy = None
-            return not member.given_up
+            pooled.task = None
+            return not pooled.given_up
 
-    def _watch(self, member: _Member) -> None:
+    def _watch(self, pooled: PooledThread[_TableRead]) -> None:
         with self._lock:
-            policy = member.policy
-            if policy is None:
+            read = pooled.task
+            if read is None:
                 return
-            limit = min(self.table_seconds, policy.limits.timeout_seconds)
-            seconds = self.clock.monotonic() - member.started
-            member.given_up = seconds > limit
-        if not member.given_up:
-            self.stages.lasts(f"reading {policy.table.identifier}", seconds)
+            limit = min(self.table_seconds, read.policy.limits.timeout_seconds)
+            seconds = self.clock.monotonic() - read.started
+            pooled.given_up = seconds > limit
+        if not pooled.given_up:
+            self.stages.lasts(f"reading {read.policy.table.identifier}", seconds)
             return
         with contextlib.suppress(Exception):  # the engine may be gone; the thread is left behind in any case
-            self.engine.cancel(member.name)
-        self.give_up(policy, f"no answer within {limit:g} s")
-        if self._waiting and sum(member.given_up for member in self._members) < MAX_GIVEN_UP:
-            self._hire()
+            self.engine.cancel(pooled.name)
+        self.give_up(read.policy, f"no answer within {limit:g} s")
+        if self._waiting and not self._too_many_given_up():
+            self._new_thread().start()

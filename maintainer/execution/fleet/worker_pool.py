@@ -16,7 +16,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from maintainer.engine.protocols import Engine, TableEngine
+from maintainer.engine.protocols import TableEngine
+from maintainer.engine.worker_threads import MAX_GIVEN_UP, PooledThread, WorkerThreads
 from maintainer.execution.cancellation import RETRY_THE_REST, TableControl
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.fleet.results import Results
@@ -30,10 +31,6 @@ from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, 
 from maintainer.model.run.progress import BatchStarted, RunStopping, StepFinished, StepHeartbeat, TableStarted
 from maintainer.model.table.table_facts import TableRef
 from maintainer.units import count_of
-
-MAX_GIVEN_UP = 8
-"""Threads that may be given up in one run; after that something is wrong with the engine and nothing new is started."""
-
 
 CANCEL_AGAIN_SECONDS = 1.0
 """Seconds between cancels: a cancel ends only running Spark jobs, and jobs that start later need another."""
@@ -63,29 +60,22 @@ class _Running:
         return self.run.plan
 
     @property
+    def work(self) -> Callable[[], TableOutcome]:
+        return self.run.run
+
+    @property
     def control(self) -> TableControl:
         """How it is stopped."""
         return self.run.worker.control
 
 
-@dataclass(slots=True)
-class _PoolThread:
-    """A thread of the pool."""
-
-    name: str
-    thread: threading.Thread | None = None
-    running: _Running | None = None
-    given_up: bool = False
-    problem: Problem | None = None
-    going_on: threading.Lock = field(default_factory=threading.Lock)
-    """Held while the next table is taken and while one is cancelled, so that a cancel reaches only its own table."""
+_Pooled = PooledThread[_Running]
 
 
 @dataclass(slots=True)
-class WorkerPool:
+class WorkerPool(WorkerThreads[_Running]):
     """Runs tasks on threads; ``finish`` is called on the watching thread, once for each table that was started."""
 
-    engine: Engine
     context: RunContext
     bounds: FleetBounds
     results: Results
@@ -94,8 +84,6 @@ class WorkerPool:
     _batches: deque[list[Task]] = field(default_factory=deque)
     _num_batches: int = 0
     _ended: queue.SimpleQueue[TableOutcome] = field(default_factory=queue.SimpleQueue)
-    _threads: list[_PoolThread] = field(default_factory=list)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
     _failed: set[TableRef] = field(default_factory=set)
     _is_wrong: bool = False
     _batch_opened: threading.Condition = field(init=False)
@@ -145,17 +133,12 @@ class WorkerPool:
     def _busy(self) -> bool:
         with self._lock:
             startable = bool(self._waiting or self._batches) and self.context.switch.halt_reason is None
-            return any(pooled.running is not None for pooled in self._alive()) or (startable and bool(self._alive()))
-
-    def _alive(self) -> list[_PoolThread]:
-        return [
-            pooled for pooled in self._threads if not pooled.given_up and pooled.thread and pooled.thread.is_alive()
-        ]
+            return any(pooled.task is not None for pooled in self._working()) or (startable and bool(self._working()))
 
     def _open_next_batch(self) -> None:
         """Hand out the next batch once the one before has ended; failures in it keep the rest from being started."""
         with self._lock:
-            busy = any(pooled.running is not None for pooled in self._alive()) or not self._ended.empty()
+            busy = any(pooled.task is not None for pooled in self._working()) or not self._ended.empty()
             if not self._batches or self._waiting or busy:
                 return
             number, failed = self._num_batches - len(self._batches) + 1, len(self._failed)
@@ -172,45 +155,26 @@ class WorkerPool:
         elif self._num_batches > 1:
             self.context.tell(BatchStarted(self.context.clock.now_ms(), number, self._num_batches, num_tables))
 
-    def _new_thread(self) -> threading.Thread:
-        pooled = _PoolThread(name=f"{self.context.run_id}-w{len(self._threads)}")
-        pooled.thread = threading.Thread(target=self._work, args=(pooled,), name=pooled.name, daemon=True)
-        self._threads.append(pooled)
-        return pooled.thread
+    def _thread_name(self, number: int) -> str:
+        return f"{self.context.run_id}-w{number}"
 
-    def _work(self, pooled: _PoolThread) -> None:
-        """Take tables until none is left; runs on that thread."""
-        try:
-            with self.engine.worker(pooled.name) as engine:
-                while (running := self._take(pooled, engine)) is not None:
-                    plan = running.plan
-                    now_ms = self.context.clock.now_ms()
-                    self.context.tell(TableStarted(now_ms, plan.ref.identifier, len(plan.steps), plan.is_ledger))
-                    self._end(running.run.run())
-                    with self._lock:
-                        pooled.running = None
-                        if pooled.given_up:
-                            return
-        except Exception as error:  # the session could not be made or closed
-            with self._lock:
-                pooled.problem = problem_of(error)
-                running_now, pooled.running = pooled.running, None
-            if running_now is not None:
-                self._end(self._broken(running_now.plan, pooled.problem))
+    def _broke(self, pooled: _Pooled, task: _Running | None) -> None:
+        if task is not None and pooled.broken is not None:
+            self._finished(self._failed_outcome(task.plan, problem_of(pooled.broken)))
 
-    def _end(self, outcome: TableOutcome) -> None:
+    def _finished(self, result: TableOutcome) -> None:
         """Hand over an outcome. Failures are counted here, before the next table is taken, so that a bound is exact."""
-        failed_status = outcome.status is TableStatus.FAILED and not outcome.is_ledger
-        if failed_status or outcome.status is TableStatus.VERIFY_FAILED:
+        failed_status = result.status is TableStatus.FAILED and not result.is_ledger
+        if failed_status or result.status is TableStatus.VERIFY_FAILED:
             with self._lock:
-                self._is_wrong |= outcome.status is TableStatus.VERIFY_FAILED
-                self._failed.add(outcome.ref)  # one that was given up may still end by itself
+                self._is_wrong |= result.status is TableStatus.VERIFY_FAILED
+                self._failed.add(result.ref)  # one that was given up may still end by itself
                 failed, allowed = len(self._failed), self.bounds.failures_allowed
             if allowed is not None and failed >= allowed:
                 self.context.switch.halt(f"{count_of(failed, 'table')} failed, and --max-failures is {allowed}")
-        self._ended.put(outcome)
+        self._ended.put(result)
 
-    def _take(self, pooled: _PoolThread, engine: TableEngine) -> _Running | None:
+    def _take(self, pooled: _Pooled, worker: TableEngine) -> _Running | None:
         with self._lock:
             while self._batches and not self._waiting and self.context.switch.halt_reason is None:
                 if pooled.given_up:
@@ -219,12 +183,14 @@ class WorkerPool:
             if not self._waiting or self.context.switch.halt_reason is not None or pooled.given_up:
                 return None
             task, now = self._waiting.popleft(), self.context.clock.monotonic()
-            worker = TableWorker(task.plan, engine, self.context, TableControl(self.context.switch))
-            running = _Running(TableRun(worker, task.past, self.results.write_soon), now)
+            table = TableWorker(task.plan, worker, self.context, TableControl(self.context.switch))
+            running = _Running(TableRun(table, task.past, self.results.write_soon), now)
             with pooled.going_on:
-                pooled.running = running
-                engine.begin_table()
-            return running
+                pooled.task = running
+                worker.begin_table()
+        plan, now_ms = task.plan, self.context.clock.now_ms()
+        self.context.tell(TableStarted(now_ms, plan.ref.identifier, len(plan.steps), plan.is_ledger))
+        return running
 
     def _collect(self, seconds: float) -> None:
         """Take the outcomes that have arrived; wait for the first."""
@@ -237,8 +203,8 @@ class WorkerPool:
         except queue.Empty:
             return
 
-    def _watch(self, pooled: _PoolThread, now: float, stopped_at: float | None) -> None:
-        running = pooled.running
+    def _watch(self, pooled: _Pooled, now: float, stopped_at: float | None) -> None:
+        running = pooled.task
         if running is None:
             return
         if running.cancelled_at is not None and now - running.last_cancel >= CANCEL_AGAIN_SECONDS:
@@ -259,7 +225,7 @@ class WorkerPool:
             return
         self._beat(running, now)
 
-    def _cancel(self, pooled: _PoolThread, running: _Running, now: float, reason: str, *, timed_out: bool) -> None:
+    def _cancel(self, pooled: _Pooled, running: _Running, now: float, reason: str, *, timed_out: bool) -> None:
         running.cancelled_at = running.last_cancel = now
         running.control.cancel(reason, timed_out=timed_out)
         try:
@@ -267,15 +233,10 @@ class WorkerPool:
         except Exception as error:  # the engine is gone; the grace period decides
             running.control.cancel(f"{reason}; cancelling failed: {type(error).__name__}", timed_out=timed_out)
 
-    def _cancel_jobs(self, pooled: _PoolThread, running: _Running) -> None:
-        with pooled.going_on:
-            if pooled.running is running:
-                self.engine.cancel(pooled.name)
-
-    def _give_up(self, pooled: _PoolThread, running: _Running) -> None:
+    def _give_up(self, pooled: _Pooled, running: _Running) -> None:
         """Abandon a thread that does not end: report its table without it, and start another worker."""
         with self._lock:
-            if pooled.running is None:
+            if pooled.task is None:
                 return
             pooled.given_up = True
         running.control.abandon()
@@ -284,8 +245,8 @@ class WorkerPool:
         for step in outcome.steps[known:]:
             number, now_ms = self.context.step_numbers.get(step.step_id, 0), self.context.clock.now_ms()
             self.context.tell(StepFinished(now_ms, outcome.ref.identifier, number, step))
-        self._end(outcome)
-        if sum(pooled.given_up for pooled in self._threads) >= MAX_GIVEN_UP:
+        self._finished(outcome)
+        if self._too_many_given_up():
             self.context.switch.halt(f"{MAX_GIVEN_UP} tables did not end when cancelled")
         elif (self._waiting or self._batches) and self.context.switch.halt_reason is None:
             self._new_thread().start()
@@ -313,16 +274,17 @@ class WorkerPool:
             )
         )
 
-    def _broken(self, plan: TablePlan, problem: Problem) -> TableOutcome:
+    def _failed_outcome(self, plan: TablePlan, problem: Problem) -> TableOutcome:
         return TableOutcome.of(plan, TableStatus.FAILED, self.results.steps_so_far(plan), problem)
 
     def _report_broken_workers(self) -> None:
         """Fail the tables that could not start because no worker did, with the reason."""
-        problem = next((pooled.problem for pooled in self._threads if pooled.problem is not None), None)
-        if problem is None or self.context.switch.halt_reason is not None:
+        broken = next((pooled.broken for pooled in self._threads if pooled.broken is not None), None)
+        if broken is None or self.context.switch.halt_reason is not None:
             return
+        problem = problem_of(broken)
         for task in (*self._waiting, *(task for batch in self._batches for task in batch)):
-            self.finish(self._broken(task.plan, problem))
+            self.finish(self._failed_outcome(task.plan, problem))
 
 
 def _hung(running: _Running, results: Results, seconds: float) -> TableOutcome:

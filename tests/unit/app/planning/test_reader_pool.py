@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from maintainer.app.planning.reader_pool import MAX_GIVEN_UP, ReaderPool
+from maintainer.app.planning.reader_pool import ReaderPool
 from maintainer.engine.protocols import TableReader
 from maintainer.engine.session_options import StageListener
+from maintainer.engine.worker_threads import MAX_GIVEN_UP
 from maintainer.execution.run_context import Clock
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from tests.support.runs.fake_lake import FakeLake
