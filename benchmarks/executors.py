@@ -52,8 +52,8 @@ from tests.support.policies.projects import write_project
 if TYPE_CHECKING:
     from multiprocessing.pool import Pool
 
+    from maintainer.delta.rewrite.executors.executor_bins import AskedBin
     from maintainer.delta.rewrite.executors.executor_tasks import BinTask
-    from maintainer.delta.rewrite.executors.shared_jobs import AskedBin
 
 POLICY = "vacuum: {retention: 7d}"
 LIMIT_SECONDS = 1800
@@ -307,7 +307,7 @@ def run_arm(taken: Path, beside: bool, arguments: list[str]) -> int:
     from maintainer.cli.main import run
     from maintainer.delta.engine import table_engine
     from maintainer.delta.rewrite.executors import executor_bins
-    from maintainer.delta.rewrite.executors.shared_jobs import SharedJobs
+    from maintainer.delta.rewrite.executors.executor_bins import SharedJobs
 
     adding, spent = threading.Lock(), defaultdict[str, float](float)
 
@@ -353,8 +353,8 @@ def run_arm(taken: Path, beside: bool, arguments: list[str]) -> int:
 
 def _asked_beside(pool: Pool, context: object, task: BinTask, check: object) -> AskedBin:
     """Have a process beside this one write and prove a bin."""
+    from maintainer.delta.rewrite.executors.executor_bins import AskedBin
     from maintainer.delta.rewrite.executors.executor_tasks import _attempt
-    from maintainer.delta.rewrite.executors.shared_jobs import AskedBin
 
     return AskedBin(task, pool.apply(_attempt, (task,)))
 

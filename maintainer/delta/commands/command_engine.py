@@ -15,9 +15,9 @@ from maintainer.delta.commands.command_facts import CommandTableReader, read_ver
 from maintainer.delta.commands.command_session import CommandSession, CommandStorage
 from maintainer.delta.commands.command_writer import CommandTableWriter
 from maintainer.delta.log.actions import PartitionNames
-from maintainer.delta.log.s3_write_safety import SINGLE_WRITER
 from maintainer.delta.log.table_place import SpelledPlaces
 from maintainer.delta.storage.failures.engine_failures import table_errors
+from maintainer.delta.transaction.requirements import SINGLE_WRITER
 from maintainer.delta.verify.version_proof import FilesOfVersion
 from maintainer.engine.step_meter import StepMeter
 from maintainer.model.table.table_facts import DataFile, TableFacts

@@ -24,7 +24,6 @@ from maintainer.delta.commands.command_session import CommandSession, CommandSto
 from maintainer.delta.jvm import changed_settings
 from maintainer.delta.log.actions import CommittedFiles, PartitionNames, committed_files, data_file
 from maintainer.delta.log.commit_history import files_gone, find_conflicting_commit, find_stamp
-from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
 from maintainer.delta.proof.row_comparison import MAX_JUDGED_SOURCES
 from maintainer.delta.storage.failures.engine_failures import (
     NOT_COMMITTED_HELP,
@@ -43,7 +42,13 @@ from maintainer.delta.storage.failures.machine_failures import (
 )
 from maintainer.delta.transaction.commit_fate import USER_METADATA, rewrite_receipt, settled
 from maintainer.delta.transaction.property_commit import check_as_planned, refused_properties
-from maintainer.delta.transaction.requirements import LOSES_ROWS, refuse_unsafe_reads, table_dropped, table_replaced
+from maintainer.delta.transaction.requirements import (
+    LOSES_ROWS,
+    refuse_unsafe_log_store,
+    refuse_unsafe_reads,
+    table_dropped,
+    table_replaced,
+)
 from maintainer.delta.verify.version_proof import prove_version
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard
 from maintainer.engine.step_meter import StepMeter

@@ -23,7 +23,6 @@ from urllib.parse import urlsplit
 from maintainer.delta.doctor.doctor_model import Check, Status, failed, guarded
 from maintainer.delta.engine.catalog_names import entry_of
 from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
 from maintainer.delta.storage.failures.engine_failures import (
     as_table_error,
     is_store_silent,
@@ -31,6 +30,7 @@ from maintainer.delta.storage.failures.engine_failures import (
 )
 from maintainer.delta.storage.table_log import local_folder, look_into
 from maintainer.delta.storage.table_storage import TableStorage, why_hadoop
+from maintainer.delta.transaction.requirements import refuse_unsafe_log_store
 from maintainer.engine.protocols import SignOfLife
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.errors import CatalogAway, MaintainerError, Refused, StoreRefusal, StoreSilent

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 
 from maintainer.delta.engine.table_reader import DeltaTableReader
 from maintainer.delta.jvm import DeltaJvm, JavaObject, UnstartedSession
-from maintainer.delta.log.damaged_log import refuse_empty_commits, refuse_other_checksum
 from maintainer.delta.log.replay.log_replay import PlannedLogs
-from maintainer.delta.log.s3_write_safety import SINGLE_WRITER
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.rewrite.bin_writer import write_bins
@@ -34,8 +32,14 @@ from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.transaction.property_commit import set_properties
-from maintainer.delta.transaction.requirements import check_same_table, refuse_unsafe_store, was_planned_table
-from maintainer.delta.transaction.small_log_files import write_missing_checksum
+from maintainer.delta.transaction.requirements import (
+    SINGLE_WRITER,
+    check_same_table,
+    refuse_empty_commits,
+    refuse_unsafe_store,
+    was_planned_table,
+)
+from maintainer.delta.transaction.small_log_files import refuse_other_checksum, write_missing_checksum
 from maintainer.delta.vacuum.needed_elsewhere import References
 from maintainer.delta.vacuum.second_reader import find_name, second_readers
 from maintainer.delta.vacuum.trash import undelete

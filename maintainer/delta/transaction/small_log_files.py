@@ -1,4 +1,4 @@
-"""Write the checkpoint and the checksum files of a small table, which Delta would write by Spark jobs and renames.
+"""The checkpoint and the checksum files of a small table: written here, where Delta would by Spark jobs and renames.
 
 A checkpoint: Delta writes one after each tenth commit by Spark jobs that cost more than the rest of a small rewrite.
 Kernel's has the same rows; statistics are in it as JSON alone, and not also as columns, which only pays for tables of
@@ -28,6 +28,7 @@ from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.log_paths import path_uri
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, LiveFilesReader
+from maintainer.delta.transaction.requirements import log_damaged
 from maintainer.model.table.log_names import LAST_CHECKPOINT, LOG_FOLDER, checkpoint_interval, checkpoint_name
 from maintainer.model.table.table_facts import TableFacts
 
@@ -256,3 +257,35 @@ def _write_from_copy(jvm: DeltaJvm, storage: TableStorage, version: int) -> None
         jvm.kernel_checkpoint(jvm.folder_at(jvm.path(path_uri(folder))), version)
         for name, write in ((checkpoint_name(version), storage.files.write), (LAST_CHECKPOINT, storage.files.replace)):
             write(storage.log_file_uri(name), (copy / name).read_bytes())
+
+
+def refuse_other_checksum(storage: TableStorage, facts: TableFacts) -> None:
+    """Compare a version with its checksum file, where there is one, before a rewrite of its files.
+
+    One that counts other files than the log belongs to another log, or one of the two was changed; Delta would derive
+    those of later versions from it.
+
+    Raises:
+        TableError: T403, the checksum file counts other files than the log.
+    """
+    uri = storage.checksum_uri(facts.version)
+    try:
+        counted = _counted(storage.files.read(uri))
+    except FileNotFoundError:
+        return
+    in_log = (len(facts.files), sum(file.size_bytes for file in facts.files))
+    if counted is not None and counted != in_log:
+        name = uri.rpartition("/")[2]
+        raise log_damaged(
+            facts.ref.identifier,
+            f"{name} counts {counted[0]} files of {counted[1]} bytes, the log has {in_log[0]} of {in_log[1]}",
+        )
+
+
+def _counted(text: bytes) -> tuple[int, int] | None:
+    """Files and bytes that a checksum file counts; None where it cannot be read, as Delta takes it."""
+    try:
+        checksum = json.loads(text)
+        return int(checksum["numFiles"]), int(checksum["tableSizeBytes"])
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -12,7 +12,7 @@ SITECUSTOMIZE = '''
 import importlib.abc, importlib.util, os, signal, sys, time
 
 TASKS = "maintainer.delta.rewrite.executors.executor_tasks"
-JOBS = "maintainer.delta.rewrite.executors.shared_jobs"
+JOBS = "maintainer.delta.rewrite.executors.executor_bins"
 FOLDER = os.path.dirname(__file__)
 
 

@@ -3,23 +3,33 @@
 Each attempt of a task writes under names of its own, which the driver knows before the job begins, and whose prefix the
 run has recorded by then. So an attempt that comes late or again never touches a file that was proven or committed. What
 another attempt than the counted one may have left is removed by its exact names, and once more after the commit.
+
+The bins of all tables of a run go into Spark jobs, one task for each bin. A job costs the driver several times what one
+more task of it does. So bins share a job, but none waits for another one while a core is free: while executors have
+more tasks than cores, bins wait here, as they would in Spark, and then all of them go together. Each answer arrives as
+its task ends, through an accumulator.
+
+A task answers also that it failed. If a job fails, which a task does that its executor dies of each time, the bins
+without an answer go once more, each in a job of its own and under names of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import itertools
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from maintainer.delta.jvm import BORROWED, DeltaJvm
 from maintainer.delta.rewrite.bin_work import BinWork, LaneUnfit, WrittenBin
-from maintainer.delta.rewrite.executors.executor_tasks import MAX_ATTEMPTS, VERSION, BinAnswer, BinTask
-from maintainer.delta.rewrite.executors.shared_jobs import SharedJobs
+from maintainer.delta.rewrite.executors.executor_tasks import MAX_ATTEMPTS, VERSION, BinAnswer, BinTask, answer_tasks
 from maintainer.delta.rewrite.proof_parts import ProofPart, is_compared_exactly
 from maintainer.delta.spark.start_conf import is_one_process
 from maintainer.delta.storage.failures.engine_failures import message_of
@@ -29,8 +39,182 @@ from maintainer.model.plan.lanes import Lane
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+    from pyspark.accumulators import Accumulator, AccumulatorParam
 
     from maintainer.delta.rewrite.rewrite_job import RewriteJob
+
+MAX_TASKS = 64
+"""Of one job: what its tasks are sent is in the driver's memory at once."""
+
+POLL_SECONDS = 0.5
+
+
+@dataclass(slots=True, eq=False)
+class AskedBin:
+    """A bin that somebody waits for.
+
+    Attributes:
+        task: What is sent.
+        answer: What came of it.
+        failure: What its last job ended of without an answer.
+        ended: Set with either of them.
+        is_again: Its first job failed; the next one is its own.
+        is_given_up: Nobody waits any more.
+    """
+
+    task: BinTask
+    answer: BinAnswer | None = None
+    failure: Exception | None = None
+    ended: threading.Event = field(default_factory=threading.Event)
+    is_again: bool = False
+    is_given_up: bool = False
+
+    @property
+    def num_attempts(self) -> int:
+        """How many attempts there may be, each with names of its own."""
+        return self.task.first_attempt + MAX_ATTEMPTS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BinJob:
+    """A job, and the bins of its tasks."""
+
+    group: str
+    bins: Sequence[AskedBin]
+
+
+class AnswerParam:
+    """How Spark puts the answers of tasks together: the driver hands each on as it arrives, and keeps none."""
+
+    def __init__(self, take: Callable[[BinAnswer], None] | None = None) -> None:
+        self._take = take
+
+    def __reduce__(self) -> tuple[type[AnswerParam], tuple[()]]:
+        return AnswerParam, ()
+
+    def zero(self, value: list[BinAnswer]) -> list[BinAnswer]:
+        return []
+
+    def addInPlace(self, value1: list[BinAnswer], value2: list[BinAnswer]) -> list[BinAnswer]:
+        """Add answers to those of a task, or hand them on."""
+        if self._take is None:
+            return value1 + value2
+        for answer in value2:
+            self._take(answer)
+        return value1
+
+
+class SharedJobs:
+    """The jobs of one run. Used from all its threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._name = f"maintainer-bins-{uuid.uuid4().hex[:12]}"
+        self._numbers = itertools.count()
+        self._waiting: list[AskedBin] = []
+        self._sent: dict[int, AskedBin] = {}
+        """What executors have, by the ids of its tasks."""
+        self._jobs: list[BinJob] = []
+        self._num_cores = 0
+        self._answers: Accumulator[list[BinAnswer]] | None = None
+
+    def ask(self, context: SparkContext, task: BinTask, check: Callable[[], None]) -> AskedBin:
+        """Have a bin written, and wait until it was, or nobody can say.
+
+        Args:
+            context: Whose executors do it.
+            task: The bin; it gets an id here.
+            check: Raises where nobody is to wait any longer; then the bin is given up, and no other one.
+        """
+        bin_ = AskedBin(replace(task, task_id=next(self._numbers)))
+        with self._lock:
+            self._waiting.append(bin_)
+        try:
+            self._send(context)
+            while not bin_.ended.wait(POLL_SECONDS):
+                check()
+        except BaseException:
+            self._give_up(context, bin_)
+            raise
+        return bin_
+
+    def _send(self, context: SparkContext) -> None:
+        """Send what waits, unless executors have more than they can do at once."""
+        while True:
+            with self._lock:
+                if not self._waiting or len(self._sent) > self._num_cores:
+                    return
+                first = self._waiting[0]
+                bins = [first] if first.is_again else [bin_ for bin_ in self._waiting if not bin_.is_again][:MAX_TASKS]
+                self._waiting = [bin_ for bin_ in self._waiting if bin_ not in bins]
+                self._sent.update((bin_.task.task_id, bin_) for bin_ in bins)
+                job = BinJob(f"{self._name}-{next(self._numbers)}", bins)
+                self._jobs.append(job)
+            thread = threading.Thread(target=self._run, args=(context, job), name=job.group, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # no more threads
+                self._end(context, job, error)
+
+    def _run(self, context: SparkContext, job: BinJob) -> None:
+        """Run a job to its end; answers arrive meanwhile."""
+        failure: Exception = RuntimeError("it ended, and no answer arrived")
+        try:
+            self._num_cores = context.defaultParallelism
+            self._send(context)  # what came while nobody knew how many cores there are
+            with self._lock:
+                if self._answers is None:
+                    param = cast("AccumulatorParam[list[BinAnswer]]", AnswerParam(partial(self._take, context)))
+                    self._answers = context.accumulator([], param)
+            context.setLocalProperty("spark.scheduler.pool", self._name)
+            context.setJobGroup(job.group, f"{len(job.bins)} bins on executors", interruptOnCancel=False)
+            if not all(bin_.is_given_up for bin_ in job.bins):
+                tasks = context.parallelize([bin_.task for bin_ in job.bins], len(job.bins))
+                tasks.mapPartitions(partial(answer_tasks, self._answers)).collect()
+        except Exception as error:
+            failure = error
+        self._end(context, job, failure)
+
+    def _take(self, context: SparkContext, answer: BinAnswer) -> None:
+        """Hand on an answer, and send what waited for its core. Of two answers the first counts, as Spark has it."""
+        with self._lock:
+            bin_ = self._sent.pop(answer.task_id, None)
+        if bin_ is not None:
+            bin_.answer = answer
+            bin_.ended.set()
+            self._send(context)
+
+    def _end(self, context: SparkContext, job: BinJob, failure: Exception) -> None:
+        """Settle what has no answer at the end of its job: once more, in a job of its own, or as failed."""
+        with self._lock:
+            self._jobs.remove(job)
+            for bin_ in job.bins:
+                if self._sent.pop(bin_.task.task_id, None) is None or bin_.is_given_up:
+                    continue
+                if len(job.bins) > 1 and not is_engine_lost(failure):
+                    bin_.is_again = True
+                    bin_.task = replace(bin_.task, task_id=next(self._numbers), first_attempt=bin_.num_attempts)
+                    self._waiting.append(bin_)
+                else:
+                    bin_.failure = failure
+                    bin_.ended.set()
+        self._send(context)
+
+    def _give_up(self, context: SparkContext, bin_: AskedBin) -> None:
+        """Wait for a bin no longer; its job is cancelled where nobody waits for any of its bins."""
+        with self._lock:
+            bin_.is_given_up = True
+            if bin_ in self._waiting:
+                self._waiting.remove(bin_)
+            groups = [
+                job.group
+                for job in self._jobs
+                if bin_ in job.bins and all(one.is_given_up or one.ended.is_set() for one in job.bins)
+            ]
+        with contextlib.suppress(Exception):  # what led here must not be hidden
+            for group in groups:
+                context.cancelJobGroup(group)
+
 
 MAX_ASKED = 64
 """Tasks that look whether the executors have the package."""

@@ -13,9 +13,9 @@ from typing import Any, cast
 
 import pytest
 
-from maintainer.delta.rewrite.executors import shared_jobs
+from maintainer.delta.rewrite.executors import executor_bins
+from maintainer.delta.rewrite.executors.executor_bins import AskedBin, SharedJobs
 from maintainer.delta.rewrite.executors.executor_tasks import MAX_ATTEMPTS, BinAnswer, BinTask
-from maintainer.delta.rewrite.executors.shared_jobs import AskedBin, SharedJobs
 from maintainer.errors import CommitNotLanded
 from maintainer.model.plan.lanes import Lane
 
@@ -139,7 +139,7 @@ def tables(num_cores: int = 2) -> Iterator[Tables]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_jobs, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(executor_bins, "POLL_SECONDS", 0.02)
 
 
 def test_a_bin_goes_at_once_while_a_core_is_free_and_those_that_wait_go_together() -> None:
@@ -178,7 +178,7 @@ def test_bins_that_came_before_the_cores_were_known_wait_for_none() -> None:
 
 
 def test_a_job_has_a_bounded_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_jobs, "MAX_TASKS", 2)
+    monkeypatch.setattr(executor_bins, "MAX_TASKS", 2)
     with tables(num_cores=1) as fleet:
         fleet.ask("a")
         first = fleet.context.next()

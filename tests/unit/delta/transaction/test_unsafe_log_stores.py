@@ -11,8 +11,8 @@ from maintainer.delta.jvm.commit_store import (
     NO_CONDITIONAL_WRITES,
     NO_HARD_LINKS,
 )
-from maintainer.delta.log import s3_write_safety
-from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
+from maintainer.delta.transaction import requirements
+from maintainer.delta.transaction.requirements import refuse_unsafe_log_store
 from maintainer.errors import ExitCode, Refused
 
 
@@ -106,7 +106,7 @@ def test_on_s3_what_writes_the_commit_decides(store: str, single_writer: str, sa
 
 
 def test_the_way_out_on_s3_names_the_package_of_the_installed_delta(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(s3_write_safety, "installed", {"delta-spark": "4.0.1"}.get)
+    monkeypatch.setattr(requirements, "installed", {"delta-spark": "4.0.1"}.get)
     with pytest.raises(Refused) as caught:
         refuse_unsafe_log_store("s3://b/t", lambda key: None, "t", lambda: NO_CONDITIONAL_WRITES)
     assert "io.delta:delta-storage-s3-dynamodb:4.0.1]" in (caught.value.help or "")
