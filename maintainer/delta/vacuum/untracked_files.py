@@ -12,13 +12,10 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.storage_facts import Listing, Protection, ProtectionReason
-from maintainer.model.table.store_requests import MOST_LISTED
+from maintainer.model.table.store_requests import LISTED_AT_ONCE, MOST_LISTED
 
 MAX_LISTED = 5_000_000
 """Entries after which a listing is given up: then nothing untracked is deleted."""
-
-PAGE = 1000
-"""Entries that one LIST request of an object store returns."""
 
 PART = 10_000
 """Files that are looked at together."""
@@ -160,7 +157,7 @@ def list_untracked(
         folder = folders.pop()
         children = storage.children(folder)
         num_folders += 1
-        num_requests += max(1, -(-len(children) // PAGE))
+        num_requests += max(1, -(-len(children) // LISTED_AT_ONCE))
         num_files += sum(not child.is_dir for child in children.values())
         if num_files + num_folders > max_listed:
             stopped = f"the listing was given up after {max_listed:,} entries"
