@@ -90,8 +90,6 @@ class WorkerThreads(abc.ABC, Generic[TaskT]):
                     self._finished(task.work())
                     with self._lock:
                         pooled.task = None
-                        if pooled.given_up:
-                            return
         except BaseException as error:
             with self._lock:
                 pooled.broken = error

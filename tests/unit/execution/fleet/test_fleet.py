@@ -18,6 +18,7 @@ from maintainer.errors import (
     VerifierUnfit,
 )
 from maintainer.execution.cancellation import StopSwitch
+from maintainer.execution.table.table_run import TableRun
 from maintainer.model.plan.plan import CheckedExpectation, LeftAlone, Problem, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.run.exit_codes import exit_code
@@ -213,6 +214,18 @@ def test_an_expectation_that_is_not_taken_refuses_the_run(run: Run) -> None:
     with pytest.raises(ProjectError):
         run(plan_all(replace(plan, checks=checks)))
     assert run.lake.workers == []
+
+
+def test_what_nobody_foresaw_on_a_thread_fails_its_table_and_ends_the_run(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def odd(table: TableRun) -> None:
+        raise SystemExit(3)
+
+    monkeypatch.setattr(TableRun, "run", odd)
+    outcome = run(plan_all(*run.small_tables("a", "b")), jobs=1)
+    assert by_table(outcome) == {"a": "failed", "b": "failed"}
+    assert [table.problem.code for table in outcome.tables if table.problem] == ["E699", "E699"]
 
 
 def test_workers_that_cannot_start_fail_their_tables_with_the_reason(run: Run) -> None:
