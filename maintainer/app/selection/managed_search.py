@@ -28,14 +28,14 @@ from maintainer.journal.folder.atomic_files import read_document, write_atomical
 from maintainer.model.plan.plan import GoneTable, Plan, Problem
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.table_search import (
-    DEFAULT_DATABASE,
     FoundTable,
     TableProblem,
     TableSearch,
     database_matches,
+    database_of,
     managing_rule,
 )
-from maintainer.policy.table_names import identity, is_uri, name_parts, plain_name, table_ref
+from maintainer.policy.table_names import identity, is_uri, table_ref
 from maintainer.policy.yaml.discovery import PROJECT_FILE
 
 _Item = TypeVar("_Item")
@@ -110,8 +110,7 @@ def _named_databases(project: Project) -> frozenset[str]:
     """The databases of tables that files name, where such a table may lie below a root, too."""
     if not project.loaded.project.places.roots:
         return frozenset()
-    names = (name_parts(plain_name(table.ref)) for table in project.loaded.tables if not table.ref.is_path)
-    return frozenset(parts[0].lower() if len(parts) > 1 else DEFAULT_DATABASE for parts in names if len(parts) < 3)
+    return frozenset(database_of(table.ref).lower() for table in project.loaded.tables if not table.ref.is_path)
 
 
 @dataclass(slots=True)
@@ -131,7 +130,7 @@ class _Search:
         if places.databases or named:
             for name, location in self._collected(partial(self._in_catalog, named), CATALOG):
                 ref = TableRef(name)
-                declared = database_matches(name_parts(name)[0], places.databases)
+                declared = database_matches(database_of(ref), places.databases)
                 if declared and identity(ref) not in files:
                     self.refs_by_place.setdefault(self._place(location), []).append(ref)
                 else:

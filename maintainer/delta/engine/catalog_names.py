@@ -12,9 +12,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from maintainer.delta.engine.endpoint_probe import SILENCE_SECONDS, signs_of_life
-from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.engine.endpoint_probe import CATALOG, SILENCE_SECONDS, catalog_of, signs_of_life
+from maintainer.delta.engine.unity_catalog import UnityCatalog, unity_catalog
+from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.jvm.catalog_calls import SESSION_CATALOG, CatalogEntry
+from maintainer.delta.spark.start_conf import has_catalog
 from maintainer.delta.storage.failures.engine_failures import catalog_error, no_table, not_delta
 from maintainer.errors import CatalogAway, EnvironmentUnfit, NoTable, ProjectError, raise_from
 from maintainer.model.table.table_facts import TableRef
@@ -28,7 +30,6 @@ MAX_CATALOG_TABLES = 100_000
 
 DEFAULT_DATABASE = "default"
 
-_PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")
 
 
@@ -42,15 +43,17 @@ def entry_of(jvm: DeltaJvm, name: str) -> CatalogEntry:
     if not jvm.has_catalog:
         what = "there is no such table: this is a name in a catalog, and no catalog is set up"
         raise NoTable(what, where=name, help=NO_CATALOG_HELP)
-    with _catalog_errors(jvm, name, name):
-        entry = jvm.catalog_entry(name)
+    catalog, parts = catalog_of(name, jvm.session_setting)
+    unity = unity_catalog(catalog, jvm.session_setting, os.environ)
+    with _catalog_errors(jvm, name, name, unity):
+        entry = jvm.catalog_entry(name) if unity is None else unity.entry(parts, name)
     if entry is None:
         raise no_table("there is no such table in the catalog", name)
     return entry
 
 
-def root_of_name(jvm: DeltaJvm, name: str) -> JavaObject:
-    """Return the Hadoop path of the Delta table that a name leads to.
+def delta_entry(jvm: DeltaJvm, name: str) -> CatalogEntry:
+    """Return what the catalog says of the Delta table that a name leads to.
 
     Raises:
         TableError: T401, it names no table; T402, it names something else.
@@ -60,17 +63,17 @@ def root_of_name(jvm: DeltaJvm, name: str) -> JavaObject:
     if not entry.is_delta or not entry.location:
         found = "a view" if entry.is_view else f"provider {entry.provider or 'unknown'}"
         raise not_delta("this is not a Delta table", name, found)
-    return jvm.path(entry.location)
+    return entry
 
 
 def tables_in_catalog(
     jvm: DeltaJvm, wanted: Callable[[str], bool] = lambda database: True
 ) -> Iterator[tuple[str, str]]:
-    """Yield name and location URI of every Delta table of the session catalog, in the order of the names.
+    """Yield name and location URI of every Delta table of the session catalog and of those of Unity, each in order.
 
     Args:
         jvm: The session.
-        wanted: Tells by its name whether a database is looked into.
+        wanted: Tells by its name, as ``sales`` or ``prod.sales``, whether a database is looked into.
 
     Raises:
         EnvironmentUnfit: E647, the catalog cannot be listed.
@@ -80,11 +83,11 @@ def tables_in_catalog(
     if not jvm.has_catalog:
         return
     num_tables = 0
-    with _catalog_errors(jvm, "the catalog"):
-        databases = jvm.session_databases()
-    for database in filter(wanted, databases):
-        with _catalog_errors(jvm, f"the catalog's database {database}"):
-            entries = jvm.session_tables(database)
+    for unity, parts in _databases(jvm):
+        database = ".".join(parts)
+        if not wanted(database):
+            continue
+        entries = _entries(jvm, unity, database)
         num_tables += len(entries)
         if num_tables > MAX_CATALOG_TABLES:
             raise ProjectError(
@@ -94,35 +97,64 @@ def tables_in_catalog(
                 found=f"more than {MAX_CATALOG_TABLES:,}",
                 help="name a folder, as in `maintainer inventory PATH`",
             )
-        for entry in sorted(entries, key=lambda entry: entry.name):
+        for entry in entries:
             if entry.is_delta and entry.location:
-                yield f"{_quoted(database)}.{_quoted(entry.name)}", entry.location
+                yield ".".join(map(_quoted, (*parts, entry.name))), entry.location
+
+
+def _databases(jvm: DeltaJvm) -> Iterator[tuple[UnityCatalog | None, tuple[str, ...]]]:
+    """Yield the parts of the name of each database, and the catalog of Unity that has it.
+
+    A session catalog in memory is empty until its session starts, and is no reason to start it.
+    """
+    settings = jvm.session_settings()
+    if jvm.is_started or has_catalog({key: text for key, text in settings.items() if text and not _is_named(key)}):
+        with _catalog_errors(jvm, "the catalog"):
+            databases = jvm.session_databases()
+        yield from ((None, (database,)) for database in databases)
+    for catalog in sorted(key.removeprefix(CATALOG) for key in settings if _is_named(key)):
+        unity = unity_catalog(catalog, settings.get, os.environ)
+        if unity is not None:
+            with _catalog_errors(jvm, f"the catalog {catalog}", unity=unity):
+                schemas = unity.schemas()
+            yield from ((unity, (catalog, schema)) for schema in schemas)
+
+
+def _is_named(key: str) -> bool:
+    """Whether a setting belongs to a catalog that is not the session's."""
+    return key.startswith(CATALOG) and key != f"{CATALOG}{SESSION_CATALOG}"
 
 
 def neighbours_in_catalog(jvm: DeltaJvm, tables: Iterable[TableRef]) -> Iterator[TableRef]:
-    """Yield the Delta tables that stand in the same databases of the session catalog as some tables.
+    """Yield the Delta tables that stand in the same databases of the session catalog or of Unity's as some tables.
 
-    One of them may be a shallow clone that no policy names; its log names files of its source.
+    One of them may be a shallow clone that no policy names; its log names files of its source. A table that Unity
+    manages is none of one that it does not.
 
     Raises:
         EnvironmentUnfit: E647, the catalog does not answer.
     """
-    named = [_parts(ref.identifier) for ref in tables if not ref.is_path]
-    known = {tuple(parts) for parts in named}
+    named = [catalog_of(ref.identifier, jvm.session_setting) for ref in tables if not ref.is_path]
     if not named or not jvm.has_catalog:
         return
-    for database in sorted({parts[-2] if len(parts) == 2 else DEFAULT_DATABASE for parts in named if len(parts) < 3}):
-        with _catalog_errors(jvm, f"the catalog's database {database}"):
-            entries = jvm.session_tables(database)
-        for entry in sorted(entries, key=lambda entry: entry.name):
-            if entry.is_delta and entry.location and (database, entry.name.lower()) not in known:
-                yield TableRef(f"{_quoted(database)}.{_quoted(entry.name)}")
+    places = {(catalog, *([DEFAULT_DATABASE, *parts][-2:])) for catalog, parts in named}
+    known = {(catalog, database.lower(), table.lower()) for catalog, database, table in places}
+    for catalog, database in sorted({place[:2] for place in places}):
+        unity = unity_catalog(catalog, jvm.session_setting, os.environ)
+        if unity is None and catalog != SESSION_CATALOG:
+            continue
+        parts = (database,) if unity is None else (catalog, database)
+        for entry in _entries(jvm, unity, ".".join(parts)):
+            is_other = (catalog, database.lower(), entry.name.lower()) not in known
+            if is_other and entry.is_delta and entry.location and not entry.managed_as:
+                yield TableRef(".".join(map(_quoted, (*parts, entry.name))))
 
 
-def _parts(name: str) -> list[str]:
-    """The parts of a name in lower case, without the name of the session catalog."""
-    parts = [(quoted.replace("``", "`") or plain).strip().lower() for quoted, plain in _PART.findall(name)]
-    return parts[1:] if len(parts) == 3 and parts[0] == SESSION_CATALOG else parts
+def _entries(jvm: DeltaJvm, unity: UnityCatalog | None, database: str) -> list[CatalogEntry]:
+    """The tables and views of a database, in the order of their names."""
+    with _catalog_errors(jvm, f"the catalog's database {database}", unity=unity):
+        entries = jvm.session_tables(database) if unity is None else unity.tables(database)
+    return sorted(entries, key=lambda entry: entry.name)
 
 
 def _quoted(part: str) -> str:
@@ -138,28 +170,35 @@ _first_contacts: dict[tuple[str, str], threading.Lock] = {}
 
 
 @contextmanager
-def _catalog_errors(jvm: DeltaJvm, where: str, name: str = DEFAULT_DATABASE) -> Iterator[None]:
+def _catalog_errors(
+    jvm: DeltaJvm, where: str, name: str | None = None, unity: UnityCatalog | None = None
+) -> Iterator[None]:
     """Raise what goes wrong while a catalog is asked, as an error of our own.
 
     Args:
         jvm: The session.
         where: What is asked for.
-        name: A name in the catalog that is asked; one in the session catalog if it does not matter which.
+        name: A name in the catalog that is asked; None if it does not matter which.
+        unity: The catalog of Unity that is asked.
     """
 
     def setting(key: str) -> str | None:
-        if jvm.direct is not None:  # nothing but these settings counts, and the session need not start for them
-            return jvm.direct.conf.get(key)
+        if unity is not None or jvm.direct is not None:  # no other settings count, and no session starts for them
+            return jvm.session_setting(key)
         value = jvm.spark.conf.get(key, None)
         hadoop_key = key.removeprefix("spark.hadoop.")  # hive-site.xml may say it
         return jvm.hadoop_conf().get(hadoop_key) if value is None and hadoop_key != key else value
 
+    if name is None:
+        name = DEFAULT_DATABASE if unity is None else f"{_quoted(unity.name)}.{DEFAULT_DATABASE}"
     for sign in signs_of_life([TableRef(name)], setting, os.environ).values():
         if (away := sign.error()) is not None:
             away.where = where
             raise away
-    parts = _parts(name)
-    address = setting("spark.hadoop.hive.metastore.uris") or "", parts[0] if len(parts) > 2 else ""
+    if unity is not None:
+        address = str(unity.endpoint), unity.name
+    else:
+        address = setting("spark.hadoop.hive.metastore.uris") or "", catalog_of(name, setting)[0]
     with _first_contact(address):
         until, silence = _silences.get(address, (0.0, None))
         if silence is not None and time.monotonic() < until:

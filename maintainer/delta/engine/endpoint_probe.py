@@ -1,4 +1,4 @@
-"""Ask an object store or a metastore for a sign of life before it is used: one small request, without Spark.
+"""Ask an object store or a catalog's server for a sign of life before it is used: one small request, without Spark.
 
 Hadoop's client needs a minute for each table to find that nobody listens, and Hive's half a minute for a metastore that
 accepts and never answers. Here a service counts as away only where its address is known for sure, and where nothing
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from urllib.parse import urlsplit
 
+from maintainer.delta.jvm.catalog_calls import SESSION_CATALOG
 from maintainer.delta.spark.connectors import CONNECTOR_SETTINGS, S3_CLASS
 from maintainer.delta.spark.start_conf import DELTA_CATALOG, ENVIRONMENT_OF_JAVA
 from maintainer.delta.storage.failures.engine_failures import catalog_away
@@ -27,6 +28,7 @@ from maintainer.engine.store.cloud_settings import setting_names, store_settings
 from maintainer.errors import MaintainerError
 from maintainer.model.table.store_kinds import store_kind
 from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.table_names import name_parts
 
 Setting = Callable[[str], str | None]
 
@@ -37,7 +39,8 @@ _NO_WAY = frozenset({errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, 
 _NO_SUCH_HOST = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
 
 _HIVE = "spark.hadoop.hive.metastore."
-_SESSION_CATALOG, _CATALOG = "spark_catalog", "spark.sql.catalog."
+CATALOG = "spark.sql.catalog."
+_UNITY_CLASS = "io.unitycatalog.spark.UCSingleCatalog"
 _GET_NAME = b"\x80\x01\x00\x01\x00\x00\x00\x07getName\x00\x00\x00\x01\x00"
 """A call that any metastore knows, in Thrift's binary protocol. One that speaks another ends the connection, which is a
 sign of life, too."""
@@ -64,6 +67,7 @@ class Endpoint:
     tls: bool
     is_metastore: bool = False
     bucket_in_host: bool = False
+    is_catalog: bool = False
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -189,7 +193,7 @@ def signs_of_life(
     signs: dict[str, TableSign] = {}
     for table in tables:
         at_store = s3_endpoint(table.location, setting, environ) if table.is_path else None
-        endpoints = metastore_of(table, setting, environ) if at_store is None else (at_store,)
+        endpoints = catalog_endpoints(table, setting, environ) if at_store is None else (at_store,)
         if endpoints and endpoints not in asked:
             default = metastore_limits(setting) if at_store is None else ProbeLimits()
             asked[endpoints] = _asked(endpoints, limits or default)
@@ -203,30 +207,54 @@ _probes_lock = threading.Lock()
 
 
 def _asked(endpoints: tuple[Endpoint, ...], limits: ProbeLimits) -> Probe:
-    """Ask a service, unless it is a metastore that was asked lately.
+    """Ask a service, unless it is a catalog's that was asked lately.
 
     Names are resolved for planning, and again before a vacuum; and a watch looks again and again.
     """
     with _probes_lock:
         until, last = _probes.get(endpoints, (0.0, None))
-        if last is None or time.monotonic() > until or not endpoints[0].is_metastore:
+        if last is None or time.monotonic() > until or not endpoints[0].is_catalog:
             last = Probe(endpoints, limits, None if last is None else last.found)
             _probes[endpoints] = (time.monotonic() + SILENCE_SECONDS, last)
         return last
 
 
-def metastore_of(table: TableRef, setting: Setting, environ: Mapping[str, str]) -> tuple[Endpoint, ...]:
-    """Return where Hive's metastore listens that knows a name; nothing where that cannot be said for sure.
+def catalog_of(name: str, setting: Setting) -> tuple[str, tuple[str, ...]]:
+    """Return the catalog that a name is looked up in, and the parts of the name there, as in SQL."""
+    parts = name_parts(name)
+    if len(parts) > 1 and (parts[0] == SESSION_CATALOG or setting(CATALOG + parts[0]) is not None):
+        return parts[0], parts[1:]
+    return setting("spark.sql.defaultCatalog") or SESSION_CATALOG, parts
+
+
+def unity_endpoint(catalog: str, setting: Setting, environ: Mapping[str, str]) -> Endpoint | None:
+    """Return where the server of a catalog of Unity listens; None where that cannot be said for sure.
+
+    That is so for another catalog, for a token that is fetched first, and where Java may take another way.
+    """
+    of_catalog = f"{CATALOG}{catalog}"
+    address = _address(setting(f"{of_catalog}.uri") or "")
+    is_fetched = setting(f"{of_catalog}.auth.type") not in (None, "static")
+    if address is None or setting(of_catalog) != _UNITY_CLASS or is_fetched or _java_has_proxy(setting, environ):
+        return None
+    return Endpoint(*address, is_catalog=True)
+
+
+def catalog_endpoints(table: TableRef, setting: Setting, environ: Mapping[str, str]) -> tuple[Endpoint, ...]:
+    """Return where a server of Unity or Hive's metastore listens that knows a name; nothing where that is not certain.
 
     That is so for names in other catalogs, for a client of another maker, and where Java may take another way.
     """
-    catalog = table.location.partition(".")[0].strip("`")
+    if table.is_path:
+        return ()
+    catalog, _ = catalog_of(table.location, setting)
+    unity = unity_endpoint(catalog, setting, environ)
+    if unity is not None:
+        return (unity,)
     if (
-        table.is_path
+        catalog != SESSION_CATALOG
         or setting("spark.sql.catalogImplementation") != "hive"
-        or (catalog != _SESSION_CATALOG and setting(_CATALOG + catalog) is not None)
-        or setting("spark.sql.defaultCatalog") not in (None, _SESSION_CATALOG)
-        or setting(_CATALOG + _SESSION_CATALOG) not in (None, DELTA_CATALOG)
+        or setting(CATALOG + SESSION_CATALOG) not in (None, DELTA_CATALOG)
         or setting(f"{_HIVE}client.factory.class")
         or _java_has_proxy(setting, environ)
     ):
@@ -234,7 +262,7 @@ def metastore_of(table: TableRef, setting: Setting, environ: Mapping[str, str]) 
     tls = setting(f"{_HIVE}use.SSL") == "true"
     try:
         addresses = [urlsplit(uri.strip()) for uri in (setting(f"{_HIVE}uris") or "").split(",")]
-        endpoints = [Endpoint(uri.hostname or "", uri.port or 0, tls, True) for uri in addresses]
+        endpoints = [Endpoint(uri.hostname or "", uri.port or 0, tls, True, is_catalog=True) for uri in addresses]
     except ValueError:
         return ()
     is_known = all(uri.scheme == "thrift" for uri in addresses) and all(each.host and each.port for each in endpoints)
@@ -271,16 +299,22 @@ def s3_endpoint(location: str, setting: Setting, environ: Mapping[str, str]) -> 
     endpoint = settings.config.get("endpoint", "")
     if not endpoint or "$" in endpoint or settings.proxy_url or _has_proxy(setting, environ):
         return None
+    address = _address(endpoint)
+    if address is None or f".{address[0]}".endswith(_AMAZON):
+        return None
+    return Endpoint(*address, bucket_in_host=settings.config["virtual_hosted_style_request"] == "true")
+
+
+def _address(uri: str) -> tuple[str, int, bool] | None:
+    """Host, port and whether TLS is spoken there; None for what is no address of HTTP."""
     try:
-        address = urlsplit(endpoint)
-        host, port = address.hostname, address.port
+        parts = urlsplit(uri)
+        host, port = parts.hostname, parts.port
     except ValueError:
         return None
-    if not host or address.scheme not in ("http", "https") or f".{host}".endswith(_AMAZON):
+    if not host or parts.scheme not in ("http", "https"):
         return None
-    tls = address.scheme == "https"
-    in_host = settings.config["virtual_hosted_style_request"] == "true"
-    return Endpoint(host, port or (443 if tls else 80), tls, bucket_in_host=in_host)
+    return host, port or (443 if parts.scheme == "https" else 80), parts.scheme == "https"
 
 
 def _has_proxy(setting: Setting, environ: Mapping[str, str]) -> bool:

