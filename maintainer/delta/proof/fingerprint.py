@@ -41,13 +41,13 @@ def hashed_columns(schema: dict[str, Any], extra: tuple[str, ...] = ()) -> Hashe
     return HashedColumns(tuple(encoder.row(schema, extra) for encoder in encoders), tuple(encoders[0].uncovered))
 
 
-def sum_expressions(hash_columns: tuple[str, ...], suffix: str = "") -> tuple[str, ...]:
+def sum_expressions(hash_columns: tuple[str, ...]) -> tuple[str, ...]:
     """Aggregates over hash columns: three partial sums for each, low bits first."""
     expressions = []
     for number, name in enumerate(hash_columns):
         for part in range(3):
             shifted = f"shiftrightunsigned({name}, {part * _LOW_BITS})" if part else name
-            expressions.append(f"coalesce(sum({shifted} & {_MASK}L), 0L) AS s{number}_{part}{suffix}")
+            expressions.append(f"coalesce(sum({shifted} & {_MASK}L), 0L) AS s{number}_{part}")
     return tuple(expressions)
 
 

@@ -32,7 +32,7 @@ _LOG4J = """<?xml version="1.0" encoding="UTF-8"?>
     <Logger name="org.apache.spark.util.Utils" level="error"/>
     <Logger name="org.apache.spark.SparkConf" level="error"/>
     <Logger name="org.apache.spark.util.SparkStringUtils" level="error"/>
-    <Root level="{level}"><AppenderRef ref="out"/></Root>
+    <Root level="warn"><AppenderRef ref="out"/></Root>
   </Loggers>
 </Configuration>
 """
@@ -56,11 +56,11 @@ def open_log(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
 
-def write_log4j_config(folder: Path, level: str = "warn") -> Path:
+def write_log4j_config(folder: Path) -> Path:
     """Write a log4j configuration that sends everything to the JVM's error output, which is ``spark.log``."""
     path = folder / "log4j2.xml"
     secrets = escape(_SECRETS, {'"': "&quot;"})
-    path.write_text(_LOG4J.replace("{level}", level).replace("SECRETS", secrets), encoding="utf-8")
+    path.write_text(_LOG4J.replace("SECRETS", secrets), encoding="utf-8")
     return path
 
 

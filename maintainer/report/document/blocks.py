@@ -33,9 +33,9 @@ class Span:
 Text = str | Span | tuple[str | Span, ...]
 
 
-def literal(text: str, role: Role | None = None) -> Span:
+def literal(text: str) -> Span:
     """Return a name, a value, a place or a command."""
-    return Span(text, role, is_code=True)
+    return Span(text, is_code=True)
 
 
 def spans(text: Text) -> tuple[Span, ...]:

@@ -115,28 +115,30 @@ def box_chart(boxes: Sequence[FileBox], num_ranks: tuple[int, int], columns: tup
     return _svg(side + left + 2, side + 16, f"where the rows of each file lie, {when}", described, shapes)
 
 
-def line_chart(points: Sequence[tuple[float, float]], name: str, described: str, *, width: int = 160) -> Markup:
+_LINE_WIDTH = 160
+
+
+def line_chart(points: Sequence[tuple[float, float]], name: str, described: str) -> Markup:
     """Draw a figure over time as a small line from zero; empty with fewer than two points.
 
     Args:
         points: (time, figure), ascending by time.
         name: What the figure is of.
         described: What a person who cannot see the line should read.
-        width: Pixels; it is 32 high.
     """
     if len(points) < 2:
         return Markup("")
     first, last = points[0][0], points[-1][0]
     highest = max(figure for _, figure in points) or 1.0
     span = (last - first) or 1.0
-    places = [((at - first) / span * (width - 6) + 3, 29 - figure / highest * 26) for at, figure in points]
+    places = [((at - first) / span * (_LINE_WIDTH - 6) + 3, 29 - figure / highest * 26) for at, figure in points]
     line = " ".join(f"{x:.0f},{y:.0f}" for x, y in places)
     x, y = places[-1]
     shapes = [
         Markup('<polyline class="line" points="{}"/>').format(line),
         Markup('<circle class="dot" cx="{}" cy="{}" r="2.5"/>').format(f"{x:.0f}", f"{y:.0f}"),
     ]
-    return _svg(width, 32, name, described, shapes)
+    return _svg(_LINE_WIDTH, 32, name, described, shapes)
 
 
 @dataclass(frozen=True, slots=True)
