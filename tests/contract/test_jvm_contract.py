@@ -95,16 +95,6 @@ def test_what_is_missing_is_named(lease: SessionLease, monkeypatch: pytest.Monke
         pass  # no worker begins
 
 
-def test_another_spark_than_4_is_named_and_nothing_of_it_is_asked(
-    lease: SessionLease, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gateway.Gateway, "spark_version", lambda _: "3.5.9")
-    monkeypatch.setattr(gateway.Gateway, "lacking", lambda *_: pytest.fail("its Scala cannot be asked"))
-    with pytest.raises(EnvironmentUnfit) as caught:
-        DeltaJvm(lease.spark).self_test()
-    assert (caught.value.code, caught.value.found) == ("E633", "Spark 4, this is 3.5.9")
-
-
 def test_doctor_says_what_an_unknown_pair_has_and_lacks(lease: SessionLease, monkeypatch: pytest.MonkeyPatch) -> None:
     jvm = DeltaJvm(lease.spark)
     monkeypatch.setattr(gateway, "TESTED_DELTA", {})

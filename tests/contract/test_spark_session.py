@@ -157,6 +157,16 @@ def test_wishes_that_come_too_late_are_refused(lease: SessionLease, options: Ses
     assert caught.value.code == "E608"
 
 
+@pytest.mark.every_run
+def test_a_session_of_another_spark_is_refused_before_anything_is_asked_of_it(
+    lease: SessionLease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(lease.spark.sparkContext), "version", "3.5.9")
+    with pytest.raises(EnvironmentUnfit) as caught:
+        open_session(SessionOptions())
+    assert (caught.value.code, caught.value.found) == ("E604", "Spark 3.5.9")
+
+
 def test_old_timestamps_pass_through_exactly(spark: SparkSession, lake: Path) -> None:
     import pyarrow.parquet as pq
 

@@ -88,10 +88,7 @@ class DeltaJvm(
         Raises:
             EnvironmentUnfit: E633, naming the Delta version found and all that is missing.
         """
-        if (spark := self.spark_version()).startswith("4."):
-            missing = self.lacking(REQUIRED) + [name for name in PYSPARK if not _is_there(name)]
-        else:  # with another Scala, whose classes cannot be asked as those of this one
-            missing = [f"Spark 4, this is {spark}"]
+        missing = self.lacking(REQUIRED) + [name for name in PYSPARK if not _is_there(name)]
         if missing:
             raise EnvironmentUnfit(
                 f"Delta {self._version_or_unknown()} lacks what the rewrite engine needs",

@@ -28,6 +28,7 @@ from maintainer.delta.jvm import (
     DeltaJvm,
     DirectAccess,
     UnstartedSession,
+    tested_pairs,
 )
 from maintainer.delta.spark import engine_log
 from maintainer.delta.spark import jvm_launch as launch
@@ -299,6 +300,15 @@ def worker_session(lease: SessionLease) -> SparkSession:
 def _borrow(spark: SparkSession, options: SessionOptions) -> SessionLease:
     """Lend the active session; refuse options that only a start could fulfil, instead of ignoring them."""
     context = spark.sparkContext
+    # Another one has sessions and a Scala of its own, so that not even a look at its Delta is possible.
+    if not context.version.startswith("4."):
+        raise EnvironmentUnfit(
+            "the active Spark session is one of another Spark",
+            code="E604",
+            found=f"Spark {context.version}",
+            allowed=tested_pairs(),
+            help="run maintainer in a Python of its own, with a pair that fits",
+        )
     if options.master is not None and options.master != context.master:
         raise _too_late("--master", options.master, context.master)
     for key, value in options.conf_map.items():
