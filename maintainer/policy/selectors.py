@@ -221,8 +221,8 @@ def select(
         else:
             what = "no policy file names a table, and no rule with `manage: true` finds one"
             look = (
-                "correct `roots:` in maintainer.yml or `match:` in the rule, `maintainer inventory FOLDER` lists "
-                "the tables of a folder"
+                "correct `roots:` or `databases:` in maintainer.yml or `match:` in the rule, "
+                "`maintainer inventory FOLDER` lists the tables of a folder"
             )
         raise NothingSelected(what, help=f"{look}; pass --allow-empty if this is meant")
     return selected

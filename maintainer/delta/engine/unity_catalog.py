@@ -17,6 +17,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from maintainer.delta.engine.endpoint_probe import CATALOG, Endpoint, Setting, unity_endpoint
 from maintainer.delta.jvm.catalog_calls import CatalogEntry
 from maintainer.delta.storage.failures.engine_failures import catalog_away, catalog_refuses
+from maintainer.delta.storage.log_paths import path_uri
 from maintainer.errors import CatalogAway
 from maintainer.model.product_version import __version__
 
@@ -135,4 +136,6 @@ def _document(body: bytes) -> dict[str, Any] | None:
 def _entry(name: str, table: Mapping[str, Any]) -> CatalogEntry:
     kind, location, format_name = (str(table.get(key) or "") for key in _OF_TABLE)
     managed_as = "" if kind.startswith("EXTERNAL") else kind or "unknown"
+    # Unity's class for Spark takes the location for a path as people write it: nothing in it is encoded.
+    location = path_uri(location).rstrip("/") if location else ""
     return CatalogEntry(name, location, format_name, kind.endswith("VIEW"), managed_as)

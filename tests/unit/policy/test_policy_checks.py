@@ -194,7 +194,7 @@ def test_a_project_without_tables_is_sent_to_the_rules_that_reach_none(tmp_path:
     with pytest.raises(ProjectError, match="no rule with `manage: true` finds one") as caught:
         select(loaded(tmp_path, {"policies/all.yml": rule}).resolved(), none, none, SelectorContext(tmp_path, "plan"))
     assert caught.value.code == "E623"
-    assert (caught.value.help or "").startswith("correct `roots:` in maintainer.yml or `match:`")
+    assert (caught.value.help or "").startswith("correct `roots:` or `databases:` in maintainer.yml or `match:`")
 
 
 @pytest.mark.parametrize("name", ["lake/tmp_1", "tmp_1"])

@@ -97,6 +97,20 @@ def test_a_table_is_asked_for_with_the_token_and_without_a_session() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("written", "uri"),
+    [
+        ("file:///lake/orders eu", "file:/lake/orders%20eu"),
+        ("file:/lake/a%20b", "file:/lake/a%2520b"),
+        ("s3://lake/Öl/orders/", "s3://lake/Öl/orders"),
+        ("/lake/orders", "file:/lake/orders"),
+    ],
+)
+def test_a_location_is_a_path_as_people_write_it(written: str, uri: str) -> None:
+    with server(lambda path: (200, {**ORDERS, "storage_location": written})) as (address, _):
+        assert entry(session(address)).location == uri
+
+
 def test_the_default_catalog_is_asked_for_names_without_one() -> None:
     with server(lambda path: (200, ORDERS)) as (address, asked):
         jvm = session(address, {"spark.sql.defaultCatalog": "prod"})
