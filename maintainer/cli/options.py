@@ -276,11 +276,11 @@ def _spec(values: dict[str, Any]) -> RunSpec:
         click.UsageError: Options that exclude each other.
     """
 
-    def taken(*names: str) -> dict[str, Any]:
+    def popped(*names: str) -> dict[str, Any]:
         return {name: values.pop(name) for name in names if name in values}
 
-    selection = SelectionOptions(**taken("select", "exclude", "since", "allow_empty"))
-    engine = _engine(**taken("master", "conf", "engine", "remote", "spread"))
+    selection = SelectionOptions(**popped("select", "exclude", "since", "allow_empty"))
+    engine = _engine(**popped("master", "conf", "engine", "remote", "spread"))
     budget = Budget(*(values.pop(name, None) for name in ("budget_bytes", "budget_files", "budget_time")))
     planning = PlanOptions(
         values.pop("ignore_window", False),

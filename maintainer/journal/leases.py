@@ -131,7 +131,7 @@ class Leases:
         return lease
 
     def _take(self, name: str, table: str) -> Lease:
-        def taken(document: Document | None) -> bytes:
+        def as_ours(document: Document | None) -> bytes:
             before = value_in(document, Holder)
             if before is not None and not self._ended(before):
                 seconds_left = max(0, before.expires_at_ms - self._now_ms()) // 1000
@@ -141,7 +141,7 @@ class Leases:
                 raise _busy(table, found, f"{help}`maintainer leases break TABLE --reason TEXT`")
             return data_of(self._holder(table, 1 if before is None else before.token + 1))
 
-        before = value_in(replaced(self._documents, name, taken), Holder)
+        before = value_in(replaced(self._documents, name, as_ours), Holder)
         return Lease(name, 1, None) if before is None else Lease(name, before.token + 1, before.run_id)
 
     def check(self, lease: Lease, table: str) -> None:

@@ -199,10 +199,10 @@ def _plan(table: TableInput) -> TablePlan:
     check_supported(facts)
     if table.record.quarantined is not None:
         reason = Reason(ReasonCode.QUARANTINED, f"quarantined: {table.record.quarantined}")
-        return _table_plan(policy, facts, left=_all_files(facts, reason), blocked=(reason,))
+        return _table_plan(policy, facts, left_alone=_all_files(facts, reason), blocked=(reason,))
     held = held_back(table)
     if held is not None:
-        return _table_plan(policy, facts, left=_all_files(facts, held))
+        return _table_plan(policy, facts, left_alone=_all_files(facts, held))
     properties = plan_properties(policy, facts)
     rewrites, left_alone, change = plan_rewrites(table)
     properties = _with_change(properties, change)
@@ -212,10 +212,10 @@ def _plan(table: TableInput) -> TablePlan:
     if blocked:
         files = [file for step in rewrites for file in step.files]
         over = leave_files(ReasonCode.OVER_LIMIT, blocked[0].text, files, blocked[0].origin)
-        return _table_plan(policy, facts, left=(*left_alone, over), blocked=blocked)
+        return _table_plan(policy, facts, left_alone=(*left_alone, over), blocked=blocked)
     steps = tuple(step for step in (properties, *rewrites, deletion.step) if step is not None)
     # A deletion that is refused stops nothing else; where there is nothing else, the table says so by being blocked.
-    made = _table_plan(policy, facts, steps=steps, left=left_alone, blocked=() if steps else deletion.blocked)
+    made = _table_plan(policy, facts, steps=steps, left_alone=left_alone, blocked=() if steps else deletion.blocked)
     closes = None if table.options.ignore_windows else closes_at_ms(policy.windows, table.now_ms)
     return replace(made, window_closes_ms=closes) if steps else made
 
@@ -265,14 +265,14 @@ def _table_plan(
     facts: TableFacts,
     *,
     steps: tuple[Step, ...] = (),
-    left: tuple[LeftAlone, ...] = (),
+    left_alone: tuple[LeftAlone, ...] = (),
     blocked: tuple[Reason, ...] = (),
 ) -> TablePlan:
     return replace(
         _bare_plan(policy),
         observed=observe(policy, facts, with_columns=bool(steps)),
         steps=steps,
-        left_alone=left,
+        left_alone=left_alone,
         blocked=blocked,
         checks=checks_of(policy),
         timeout_seconds=policy.limits.timeout_seconds,

@@ -57,7 +57,7 @@ def check_expectations(
         has_same_rows: Whether it was proven that both versions hold the same rows.
     """
     before, after = versions
-    verdicts = _carried(expectations, versions, judged_before) if has_same_rows else {}
+    verdicts = _verdicts_kept(expectations, versions, judged_before) if has_same_rows else {}
     document = _evidence(verdicts, versions)
     asked = tuple(expectation for expectation in expectations if expectation not in verdicts)
     if asked:
@@ -95,7 +95,7 @@ def check_expectations(
     )
 
 
-def _carried(
+def _verdicts_kept(
     expectations: tuple[CheckedExpectation, ...], versions: tuple[int, int], judged: Verdicts
 ) -> dict[CheckedExpectation, Assertion]:
     """Verdicts on the version before that hold for the new one as well."""
@@ -109,12 +109,12 @@ def _carried(
     }
 
 
-def _evidence(carried: Verdicts, versions: tuple[int, int]) -> dict[str, Any]:
+def _evidence(verdicts: Verdicts, versions: tuple[int, int]) -> dict[str, Any]:
     """What the document says of expectations that were not run again; empty without any."""
-    if not carried:
+    if not verdicts:
         return {}
     return {
-        "success": all(verdict.outcome == Verdict.PASS for verdict in carried.values()),
+        "success": all(verdict.outcome == Verdict.PASS for verdict in verdicts.values()),
         "carried_because": f"versions {versions[0]} and {versions[1]} hold the same rows by proof",
         "carried": [
             {
@@ -123,6 +123,6 @@ def _evidence(carried: Verdicts, versions: tuple[int, int]) -> dict[str, Any]:
                 "outcome": str(verdict.outcome),
                 "run_at_version": verdict.carried_from,
             }
-            for expectation, verdict in carried.items()
+            for expectation, verdict in verdicts.items()
         ],
     }

@@ -95,14 +95,14 @@ def flush(folder: RunFolder, rows: tuple[LedgerRow, ...], sink: LedgerSink | Non
 LATER = "the run folder keeps what happened; the next apply appends the rows"
 
 
-def _take_rows_of_dead_runs(own: RunFolder, sink: LedgerSink) -> Problem | None:
+def _take_rows_of_dead_runs(own_folder: RunFolder, sink: LedgerSink) -> Problem | None:
     """Keep rows that no other run appends: those of killed runs, and of what was settled after a run had ended."""
     problem: Problem | None = None
     taken = 0
-    for folder in run_folders(own.path.parent)[-MAX_RUNS_READ:]:
+    for folder in run_folders(own_folder.path.parent)[-MAX_RUNS_READ:]:
         if taken >= MAX_PENDING_RUNS:
             break
-        if folder.run_id == own.run_id or not _may_miss_rows(folder.path):
+        if folder.run_id == own_folder.run_id or not _may_miss_rows(folder.path):
             continue
         try:
             record = read_record(folder.path)
@@ -120,7 +120,7 @@ def _take_rows_of_dead_runs(own: RunFolder, sink: LedgerSink) -> Problem | None:
             else:
                 step_ids = {row.step_id for row in waiting}  # a run that was killed right here put them there before
                 rows = (*waiting, *(row for row in missing_rows(record) if row.step_id not in step_ids))
-            keep_pending(folder, rows, by=own.run_id, is_anew=is_anew)
+            keep_pending(folder, rows, by=own_folder.run_id, is_anew=is_anew)
     return problem
 
 
@@ -133,17 +133,17 @@ def _may_miss_rows(folder: Path) -> bool:
     return not ended and not is_alive(folder / EVENTS_FILE)
 
 
-def _waiting(own: RunFolder) -> list[RunFolder]:
+def _waiting(own_folder: RunFolder) -> list[RunFolder]:
     """Run folders with rows not yet appended, oldest first, our own last and always."""
     earlier = [
         folder
-        for folder in run_folders(own.path.parent)
-        if folder.run_id != own.run_id
+        for folder in run_folders(own_folder.path.parent)
+        if folder.run_id != own_folder.run_id
         and (folder.path / PENDING_FILE).is_file()
         and not is_alive(folder.path / EVENTS_FILE)
     ]
-    own_folder = [own] if rows_wait(own) else []
-    return earlier[:MAX_PENDING_RUNS] + own_folder
+    last = [own_folder] if rows_wait(own_folder) else []
+    return earlier[:MAX_PENDING_RUNS] + last
 
 
 def _append_pending(folder: RunFolder, sink: LedgerSink, *, is_own: bool) -> Problem | None:

@@ -71,18 +71,20 @@ def is_packed(file: DataFile, max_file_size_bytes: int) -> bool:
 
 def _sort_files(partition: Partition, optimize: OptimizePolicy) -> _Sorted:
     deleted = {file.key for file in partition.files if has_many_deleted_rows(file, optimize.max_deleted_rows_ratio)}
-    taken = [file for file in partition.files if is_small(file, optimize) or file.key in deleted]
+    candidates = [file for file in partition.files if is_small(file, optimize) or file.key in deleted]
     at_target = tuple(file for file in partition.files if not is_small(file, optimize) and file.key not in deleted)
-    done = {file.key for file in taken if is_packed(file, optimize.max_file_size_bytes) and file.key not in deleted}
+    done = {
+        file.key for file in candidates if is_packed(file, optimize.max_file_size_bytes) and file.key not in deleted
+    }
     packed: list[DataFile] = []
-    if not _has_fresh_files(partition, taken, done, optimize):
-        packed = [file for file in taken if file.key in done]
-        taken = [file for file in taken if file.key not in done]
+    if not _has_fresh_files(partition, candidates, done, optimize):
+        packed = [file for file in candidates if file.key in done]
+        candidates = [file for file in candidates if file.key not in done]
     bins: list[Bin] = []
     alone: list[DataFile] = []
     # Beside the smallest of those a lone file may fit: then it is not alone, but as the last rewrite left it.
     room = optimize.max_file_size_bytes - min((file.size_bytes for file in packed), default=1 << 62)
-    for bin_ in pack_bins(taken, max_bin_bytes=optimize.max_file_size_bytes):
+    for bin_ in pack_bins(candidates, max_bin_bytes=optimize.max_file_size_bytes):
         if any(file.key in deleted for file in bin_.files):
             bins.append(bin_)
         elif len(bin_.files) == 1:
@@ -95,7 +97,7 @@ def _sort_files(partition: Partition, optimize: OptimizePolicy) -> _Sorted:
 
 
 def _has_fresh_files(
-    partition: Partition, taken: list[DataFile], done: set[tuple[str, str]], optimize: OptimizePolicy
+    partition: Partition, candidates: list[DataFile], done: set[tuple[str, str]], optimize: OptimizePolicy
 ) -> bool:
     """Whether files came after the last rewrite of the partition, so that its small results may be joined again.
 
@@ -105,7 +107,7 @@ def _has_fresh_files(
     """
     written = [file.modification_time_ms for file in partition.files if is_packed(file, optimize.max_file_size_bytes)]
     last_ms = max(written, default=0)
-    return any(file.modification_time_ms > last_ms for file in taken if file.key not in done)
+    return any(file.modification_time_ms > last_ms for file in candidates if file.key not in done)
 
 
 def _left_by_files(policy: ResolvedPolicy, parts: list[tuple[Partition, _Sorted]]) -> list[LeftAlone]:

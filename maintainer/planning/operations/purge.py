@@ -40,12 +40,12 @@ def files_to_check(table: TableInput) -> tuple[DataFile, ...]:
     return files_to_open(table.facts) if optimize_is_due(table) else ()
 
 
-def plan_purge(table: TableInput, taken: Collection[tuple[str, str]]) -> Decision:
+def plan_purge(table: TableInput, rewritten: Collection[tuple[str, str]]) -> Decision:
     """Decide which files are purged.
 
     Args:
         table: With ``files_with_dropped_columns`` where ``files_to_check`` names any.
-        taken: Files that another step of the plan rewrites, which purges them.
+        rewritten: Files that another step of the plan rewrites, which purges them.
 
     Returns:
         A step or none; what is left alone is for the other step to say.
@@ -58,7 +58,7 @@ def plan_purge(table: TableInput, taken: Collection[tuple[str, str]]) -> Decisio
         due = [
             file
             for file in partition.files
-            if file.key not in taken
+            if file.key not in rewritten
             and (has_many_deleted_rows(file, purge.deleted_rows_ratio) or _has_dropped_columns(file, facts, purge))
         ]
         arranged = [file for file in due if any(name in ROW_ORDER_TAGS for name, _ in file.tags)]

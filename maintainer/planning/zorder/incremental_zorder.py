@@ -71,13 +71,13 @@ def turn_reason(chosen: Chosen, target: Revision, optimized: Revision, options: 
 
 def left_on_curve(
     files: Iterable[CurveFile],
-    taken: frozenset[tuple[str, str]],
+    in_turn: frozenset[tuple[str, str]],
     settings: ZOrderSettings,
     optimized: Revision,
     options: ZOrderOptions,
 ) -> list[LeftAlone]:
     """Say why files that are on the curve stay as they are; each is counted once."""
-    rest = [file for file in files if file.file.key not in taken]
+    rest = [file for file in files if file.file.key not in in_turn]
     left_alone: list[LeftAlone] = []
     named: set[tuple[str, str]] = set()
     if Strategy.LEVELED in settings.strategies:
@@ -156,8 +156,8 @@ def plan_incremental(table: TableInput) -> Decision:
     candidates = sort_candidates(inside, settings, target, optimized, ranges_of(facts, optimized))
     settings, held = _worth_it(policy, settings, candidates)
     chosen = choose_turn(settings, candidates, target, optimized)
-    taken = frozenset(file.key for file in chosen.batch.files) if chosen else frozenset()
-    left_alone += _left(candidates, chosen, taken, settings, optimized, options, held)
+    in_turn = frozenset(file.key for file in chosen.batch.files) if chosen else frozenset()
+    left_alone += _left_alone(candidates, chosen, in_turn, settings, optimized, options, held)
     if chosen is None:
         return Decision(None, tuple(left_alone))
     written = target if chosen.turn.revision == target.tag else optimized
@@ -281,10 +281,10 @@ def _worth_it(
 _ALONE = "alone in a partition: Z-order within one file lets a query skip no file"
 
 
-def _left(
+def _left_alone(
     candidates: Candidates,
     chosen: Chosen | None,
-    taken: frozenset[tuple[str, str]],
+    in_turn: frozenset[tuple[str, str]],
     settings: ZOrderSettings,
     optimized: Revision,
     options: ZOrderOptions,
@@ -292,7 +292,7 @@ def _left(
 ) -> list[LeftAlone]:
     """Every live file of the selected partitions that the turn does not take, each counted once."""
     left_alone: list[LeftAlone] = []
-    waiting = [file for file in candidates.unindexed if file.key not in taken]
+    waiting = [file for file in candidates.unindexed if file.key not in in_turn]
     unindexed, most = held or waiting, settings.budget_bytes
     if unindexed:
         code, why = ReasonCode.SAME_ZORDER, ": the strategy `unindexed` is off"
@@ -311,5 +311,5 @@ def _left(
         *leave_counted(ReasonCode.BEFORE_TIMESTAMP, "written before fromTimestamp", too_old, origin, "unindexed file"),
         *leave_counted(ReasonCode.NO_PARTNER, _ALONE, candidates.alone, origin),
         *leave_counted(ReasonCode.SAME_ZORDER, "of the newest revision, which is not worked on", other, origin),
-        *left_on_curve(candidates.on_curve, taken, settings, optimized, options),
+        *left_on_curve(candidates.on_curve, in_turn, settings, optimized, options),
     ]

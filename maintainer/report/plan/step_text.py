@@ -60,7 +60,7 @@ def describe(steps: Sequence[Step], tz: tzinfo | None, *, verbose: bool = False)
 
     ``tz`` is for the time before which vacuum deletes; None leaves out every time. ``verbose`` names what a step takes.
     """
-    first, below = steps[0], tuple(_taken(steps[0])) if verbose else ()
+    first, below = steps[0], tuple(_bins_and_files(steps[0])) if verbose else ()
     match first:
         case SetPropertiesStep():
             return _describe_properties(first, [step.reasons for step in steps])
@@ -237,7 +237,7 @@ def _change(key: str, before: str | None, value: str) -> Text:
     return (literal(key), "  ", old, " -> ", literal(shortened(value)))
 
 
-def _taken(step: Step) -> Iterable[str]:
+def _bins_and_files(step: Step) -> Iterable[str]:
     """Yield a line for each bin or deleted file: exactly what the step takes."""
     match step:
         case SetPropertiesStep():
@@ -281,13 +281,13 @@ def left_alone(
     """
     entries = [(number, entry) for number, each in enumerate(tables) for entry in each]
     if verbose:
-        return [_left([each], with_times, is_aside) for each in entries]
+        return [_left_alone([each], with_times, is_aside) for each in entries]
     groups = by_cause(entries, lambda each: each[1].reason.code)
     groups.sort(key=lambda group: group[0][1].reason.code not in HELD_BACK)
-    return [_left(members, with_times, is_aside) for members in groups]
+    return [_left_alone(members, with_times, is_aside) for members in groups]
 
 
-def _left(members: Sequence[tuple[int, LeftAlone]], with_times: bool, is_aside: bool) -> Statement:
+def _left_alone(members: Sequence[tuple[int, LeftAlone]], with_times: bool, is_aside: bool) -> Statement:
     entries = [entry for _, entry in members]
     code, only = entries[0].reason.code, entries[0].partition_values if len(entries) == 1 else None
     num_partitions = len({(number, entry.partition_values) for number, entry in members if entry.partition_values})
