@@ -360,7 +360,7 @@ def _prepare(options: SessionOptions, env: Mapping[str, str], checked: Versions 
             conf = start_conf(options, jars, folder, defaults, env, archive.java_options(), connectors)
             return launch.launch(conf, archive, log, log_path)
 
-        planned = start_conf(options, (), folder, defaults, env, (), connectors)
+        planned = {**defaults, **start_conf(options, (), folder, defaults, env, (), connectors)}
         schemes = direct_schemes(options, home, defaults, env)
         lease = SessionLease(
             False, options.conf_map, log_path, stages=options.stages, _launch=launched, _planned=planned,

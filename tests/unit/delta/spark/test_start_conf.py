@@ -152,6 +152,13 @@ def test_tables_have_names_where_a_catalog_outlives_the_session(
 ) -> None:
     settings = start_conf.start_conf(SessionOptions(conf=tuple(conf.items())), (), tmp_path, {}, {})
     assert start_conf.has_catalog(settings) is expected
+    (tmp_path / "spark-defaults.conf").write_text("\n".join(map(" ".join, conf.items())), encoding="utf-8")
+    # What Spark's own defaults file says counts before the session starts, too.
+    with open_session(SessionOptions(), {"SPARK_CONF_DIR": str(tmp_path)}, when_needed=True) as lease:
+        unstarted = lease.unstarted(pytest.fail)
+        assert unstarted is not None
+        assert unstarted.has_catalog is expected
+        assert {key: lease.setting(key) for key in conf} == conf
 
 
 @pytest.mark.parametrize(
