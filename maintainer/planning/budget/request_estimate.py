@@ -140,7 +140,8 @@ def _vacuum_terms(observed: Observed, step: VacuumStep) -> Counter[Term]:
             Term.DELETED: _pages_of(num_files),
         }
     )
-    if num_files > MOST_LISTED:  # the folders are listed one by one, after a try to list all at once
+    if num_files > MOST_LISTED:  # folders are listed one by one, after a try of a page for each to list all at once
         folders = len({file.path.rpartition("/")[0] for file in step.files})
-        terms.update({Term.FOLDER: folders, Term.LISTED: 3 * _pages_of(MOST_LISTED)})
+        tried = 0 if folders == 1 else min(folders, _pages_of(MOST_LISTED))
+        terms.update({Term.FOLDER: folders, Term.LISTED: 3 * tried})
     return terms

@@ -32,8 +32,9 @@ def compact(*sizes: int, lane: LaneChoice = LOCAL, num_batches: int = 1) -> Comp
     return CompactStep((Batch((Bin(make_files(*sizes), lane),)),) * num_batches, 1 << 40, 2, ())
 
 
-def vacuum(num_files: int) -> VacuumStep:
-    return VacuumStep(tuple(RemovedFile(f"f{number}", 1, 1) for number in range(num_files)), 9, 9, "x", ())
+def vacuum(num_files: int, folders: int = 1) -> VacuumStep:
+    paths = (f"p{number % folders}/f{number}" for number in range(num_files))
+    return VacuumStep(tuple(RemovedFile(path, 1, 1) for path in paths), 9, 9, "x", ())
 
 
 def table_of(*steps: Step, name: str = "t", version: int = 4, **seen: Any) -> TablePlan:
@@ -99,11 +100,15 @@ def test_a_vacuum_asks_for_the_log_the_objects_and_what_it_deletes() -> None:
     assert terms_of(vacuum(1500), version=20, num_files=500) == one_page_less
 
 
-def test_a_vacuum_of_more_files_than_are_kept_in_memory_looks_into_each_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = terms_of(vacuum(1500))
-    monkeypatch.setattr(request_estimate, "MOST_LISTED", 1499)
-    more = {Term.LISTED: few[Term.LISTED] + 3 * 2, Term.FOLDER: 1}
-    assert terms_of(vacuum(1500)) == {**few, **more}
+@pytest.mark.parametrize(("folders", "pages_in_vain"), [(1, 0), (2, 2), (9, 3)])
+def test_a_vacuum_of_more_files_than_are_kept_in_memory_looks_into_each_folder(
+    monkeypatch: pytest.MonkeyPatch, folders: int, pages_in_vain: int
+) -> None:
+    """All are listed at once before, in vain: a page for each of several folders, and no more than are kept."""
+    few = terms_of(vacuum(2600))
+    monkeypatch.setattr(request_estimate, "MOST_LISTED", 2500)
+    more = {Term.LISTED: few[Term.LISTED] + 3 * pages_in_vain, Term.FOLDER: folders}
+    assert terms_of(vacuum(2600, folders)) == {**few, **more}
 
 
 def test_a_run_looks_at_every_table_and_keeps_its_record() -> None:
