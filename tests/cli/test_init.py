@@ -20,12 +20,12 @@ import yaml
 from deltalake import DeltaTable, write_deltalake
 
 from maintainer.cli.act.run_output import RUN_FOLDER_OUTPUT
-from maintainer.cli.main import cli, run
+from maintainer.cli.main import run
 from maintainer.cli.setup_commands import UNKNOWN, requirement_of
 from maintainer.delta.spark.java_home import SUPPORTED_MAJORS
 from maintainer.policy.project.policy_changes import modified_tables
 from maintainer.policy.project.policy_project import load_project
-from tests.support.policies.example_commands import EXAMPLES, command_lines
+from tests.support.policies.example_commands import EXAMPLES, command_lines, parsed_command
 from tests.support.policies.projects import git
 from tests.support.tables.delta_tables import age
 
@@ -49,22 +49,13 @@ def scripts(job: dict[str, Any]) -> list[str]:
     return [step["run"] for step in job["steps"] if "run" in step]
 
 
-def parsed(arguments: list[str]) -> dict[str, Any]:
-    """Parse a command line as the program does, without running it; raises for what does not exist."""
-    group = cli.make_context("maintainer", list(arguments))
-    # What the group leaves for its command; click keeps the name apart from its arguments.
-    name, command, rest = cli.resolve_command(group, [*group._protected_args, *group.args])
-    assert command is not None
-    return command.make_context(name, rest, parent=group).params
-
-
 def test_every_command_of_the_workflow_and_the_hook_parses(project: Path, jobs: dict[str, Any]) -> None:
     lines = [line for job in jobs.values() for script in scripts(job) for line in command_lines(script)]
     hook = yaml.safe_load((project / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"][0]["entry"]
     lines += list(command_lines(hook))
     commands = [next(word for word in line if word in ("validate", "plan", "apply")) for line in lines]
     assert commands == ["validate", "plan", "apply", "apply", "plan", "validate"]
-    _, plan, reviewed, nightly, drift, hook = map(parsed, lines)
+    _, plan, reviewed, nightly, drift, hook = (parsed_command(line)[1] for line in lines)
     assert (drift["detailed_exitcode"], drift["output"], drift["out"]) == (True, "markdown", None)
     assert hook["with_tests"]
     assert (plan["since"], plan["compare"], plan["output"]) == ("$BASE", "$BASE", "markdown")
@@ -74,9 +65,9 @@ def test_every_command_of_the_workflow_and_the_hook_parses(project: Path, jobs: 
 
 def test_a_wrong_option_would_be_found() -> None:
     with pytest.raises(click.UsageError):
-        parsed(["apply", "--no-such-option"])
+        parsed_command(["apply", "--no-such-option"])
     with pytest.raises(click.UsageError):
-        parsed(["apply", "-o", "gitlab"])
+        parsed_command(["apply", "-o", "gitlab"])
 
 
 def test_pull_requests_are_checked_and_main_is_applied_one_at_a_time(jobs: dict[str, Any]) -> None:

@@ -14,7 +14,6 @@ import pytest
 import yaml
 
 from maintainer.app.lookback.hook_commits import LOOKED_FILE
-from maintainer.cli.main import cli
 from maintainer.delta import jvm
 from maintainer.delta.doctor.doctor_checks import NEWEST_PYTHON, OLDEST_PYTHON
 from maintainer.delta.spark.java_home import SUPPORTED_MAJORS, VECTOR_MODULE
@@ -27,6 +26,7 @@ from maintainer.model.plan.plan_document import FORMAT_VERSION as PLAN_FORMAT
 from maintainer.model.run.outcome import FORMAT_VERSION as RESULTS_FORMAT
 from maintainer.planning.budget.request_estimate import Term
 from maintainer.policy.project.policy_project import load_project
+from tests.support.policies.example_commands import parsed_command
 from tools.prose_words import REFERENCE, prose_words
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,16 +45,6 @@ def rows(page: str, heading: str) -> list[list[str]]:
     lines = page[page.index(f"\n## {heading}\n") :].split("\n## ")[1].splitlines()
     table = [line for line in lines if line.startswith("| ")]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table[1:]]
-
-
-def parse(arguments: list[str]) -> str:
-    """Read a call of the command line as the program does, and name its command."""
-    group = cli.make_context("maintainer", list(arguments))
-    name, command, rest = cli.resolve_command(group, [*group._protected_args, *group.args])
-    assert command is not None
-    command.make_context(name, rest, parent=group)
-    assert name is not None
-    return name
 
 
 PAGES = sorted(page for page in DOCS.rglob("*.md") if page.name != "codes.md")
@@ -113,12 +103,12 @@ def test_the_state_lies_where_the_page_says(tmp_path: Path) -> None:
 def test_the_jobs_call_maintainer_as_it_is_called() -> None:
     _, _, workflow, cron_job = (yaml.safe_load(block) for block in yaml_blocks(PERSIST))
     program, *arguments = shlex.split(workflow[0]["run"])
-    assert (program, parse(arguments)) == ("maintainer", "apply")
+    assert (program, parsed_command(arguments)[0]) == ("maintainer", "apply")
     pod: dict[str, Any] = cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     program, *arguments = container["command"]
     arguments[arguments.index("/project")] = str(ROOT)
-    assert (program, parse(arguments)) == ("maintainer", "apply")
+    assert (program, parsed_command(arguments)[0]) == ("maintainer", "apply")
     volumes = {volume["name"] for volume in pod["volumes"]}
     mounts = {mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] in volumes}
     environment = {variable["name"]: variable["value"] for variable in container["env"]}

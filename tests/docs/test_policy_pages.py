@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.cli.main import cli, run
+from maintainer.cli.main import run
 from maintainer.policy.project.policy_project import load_project
 from maintainer.policy.selectors import parse_selector
+from tests.support.policies.example_commands import found_command
 
 ROOT = Path(__file__).resolve().parents[2]
 POLICIES = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
@@ -63,11 +64,9 @@ def test_every_command_exists(page_name: str) -> None:
         commands += [line.partition(" > ")[0] for line in re.findall(r"^maintainer (.*)$", script, flags=re.MULTILINE)]
     assert commands
     for line in commands:
-        group = cli.make_context("maintainer", shlex.split(line, comments=True))
-        name, command, rest = cli.resolve_command(group, [*group._protected_args, *group.args])
-        assert command is not None
-        if name != "apply" or not rest:  # a plan's file is looked for when the line is read
-            command.make_context(name, rest, parent=group)
+        with found_command(shlex.split(line, comments=True)) as (name, command, rest, group):
+            if name != "apply" or not rest:  # a plan's file is looked for when the line is read
+                command.make_context(name, rest, parent=group)
 
 
 def test_a_new_project_goes_the_way_that_the_page_shows(

@@ -20,7 +20,6 @@ import pytest
 import yaml
 
 import maintainer
-from maintainer.cli.main import cli
 from maintainer.cli.setup_commands import UNKNOWN, project_files
 from maintainer.policy.project.policy_project import load_project
 from maintainer.report.plan.plan_markdown import MARKER
@@ -35,19 +34,16 @@ from tests.support.policies.example_commands import (
     github_script,
     gitlab_jobs,
     json_example,
+    parsed_command,
 )
 from tests.support.policies.projects import git, write_project
 
 COMMANDS = example_commands()
 
 
-def parsed(arguments: list[str]) -> tuple[str | None, dict[str, Any]]:
-    """Read a command line as the program does, without running it; raises for what does not exist."""
-    arguments = [str(EXAMPLES) if word.startswith(("/opt/", "/Workspace/")) else word for word in arguments]
-    group = cli.make_context("maintainer", arguments)
-    name, command, rest = cli.resolve_command(group, [*group._protected_args, *group.args])
-    assert command is not None
-    return name, command.make_context(name, rest, parent=group).params
+def parsed(arguments: list[str]) -> tuple[str, dict[str, Any]]:
+    """Read a command line of an example; its folders elsewhere are those of the examples here."""
+    return parsed_command(str(EXAMPLES) if word.startswith(("/opt/", "/Workspace/")) else word for word in arguments)
 
 
 @pytest.mark.parametrize("place", COMMANDS)

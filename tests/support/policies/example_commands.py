@@ -1,4 +1,7 @@
-"""The commands that the files under examples/ run, taken from the files: YAML, JSON, a Dockerfile, an Airflow DAG."""
+"""The commands that the files under examples/ run, taken from the files: YAML, JSON, a Dockerfile, an Airflow DAG.
+
+A command line is read as the program reads it, and not run.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,17 @@ import re
 import runpy
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest import mock
 
+import click
 import yaml
+
+from maintainer.cli.main import cli
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
@@ -133,3 +140,23 @@ def example_commands() -> dict[str, list[str]]:
         "emr": emr_arguments(),
         "databricks": databricks_arguments(),
     }
+
+
+@contextmanager
+def found_command(arguments: Iterable[str]) -> Iterator[tuple[str, click.Command, list[str], click.Context]]:
+    """Give name, command and the rest of a line's arguments; raises for a command that does not exist.
+
+    The context is closed with the block: a first stage that was said ends then.
+    """
+    with cli.make_context("maintainer", list(arguments)) as group:
+        # What the group leaves for its command; click keeps the name apart from its arguments.
+        name, command, rest = cli.resolve_command(group, [*group._protected_args, *group.args])
+        assert name is not None
+        assert command is not None
+        yield name, command, rest, group
+
+
+def parsed_command(arguments: Iterable[str]) -> tuple[str, dict[str, Any]]:
+    """Return a line's command and its parameters; raises for what does not exist."""
+    with found_command(arguments) as (name, command, rest, group):
+        return name, command.make_context(name, rest, parent=group).params
