@@ -215,6 +215,8 @@ def main() -> None:
     if options.delta_rs:
         compact_by_delta_rs(options.delta_rs)
         return
+    # Java's class archive, which an image of a machine has: no run writes it.
+    subprocess.run([sys.executable, "-m", "maintainer", "doctor", "--warm"], cwd=ROOT, check=True, capture_output=True)
     report = ["# Small tables", "", f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}. Seed {options.seed}."]
     report += [versions() + ".", ""]
     for files in options.files or [39, 40]:
