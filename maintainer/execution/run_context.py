@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 
+from maintainer.engine.process_change import ProcessChange
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import TablePlaces
-from maintainer.engine.side_call import SharedChange, side_call
+from maintainer.engine.side_call import side_call
 from maintainer.errors import MaintainerError, VerifierUnfit
 from maintainer.execution.cancellation import StopSwitch
 from maintainer.journal.folder.atomic_files import FolderUnwritable
@@ -104,7 +105,7 @@ def _switch_often() -> Callable[[], None]:
     return lambda: sys.setswitchinterval(before)
 
 
-_switching = SharedChange(_switch_often)
+_switching = ProcessChange(_switch_often)
 
 
 class VerifierCheck:

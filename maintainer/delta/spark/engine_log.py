@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 from xml.sax.saxutils import escape
 
-from maintainer.engine.side_call import SharedChange
+from maintainer.engine.process_change import ProcessChange
 from maintainer.errors.foreign_text import without_secrets
 
 TAIL_LINES = 12
@@ -115,7 +115,7 @@ def _quiet_loggers() -> Callable[[], None]:
     return give_back
 
 
-_quiet = SharedChange(_quiet_loggers)
+_quiet = ProcessChange(_quiet_loggers)
 
 
 class PythonLogs:

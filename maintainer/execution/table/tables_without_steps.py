@@ -1,4 +1,4 @@
-"""End tables that have no step to run, with the reason, after settling what earlier runs left."""
+"""How a table ends that has no step to run, and what is said of it."""
 
 from __future__ import annotations
 
