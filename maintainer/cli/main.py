@@ -162,7 +162,7 @@ _COMMANDS = (
     ("watch", "act.run_commands", "Check at an interval, and apply what is due."),
     ("status", "inspect.status", "Show the state of each table."),
     ("report", "inspect.history_and_report", "Write one HTML file about a run or the fleet."),
-    ("ui", "inspect.history_and_report", "Show reports, and a run in progress, in a browser."),
+    ("ui", "ui.ui_command", "Show reports, and a run in progress, in a browser."),
     ("history", "inspect.history_and_report", "Show the steps of past runs."),
     ("ledger", "act.ledger_and_leases", "Rebuild a lost ledger."),
     ("leases", "act.ledger_and_leases", "Show which run works on which table, and end a lease."),

@@ -1,6 +1,7 @@
 """Reports of one run, of all runs and of a run that goes on, as HTML, from run folders alone.
 
-Neither Spark nor a network is needed. `report_files` writes them, `page_server` serves them.
+Neither Spark nor a network is needed. `report_files` writes them, `served_pages` has them by
+their paths.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""``maintainer history``, ``report`` and ``ui``: runs and steps from the run folders, as text and as HTML.
+"""``maintainer history`` and ``report``: runs and steps from the run folders, as text and as HTML.
 
-With TABLE, ``history`` shows them beside what anyone else committed. ``report`` needs no Spark. ``ui`` serves the
-reports on this machine alone and read-only.
+With TABLE, ``history`` shows them beside what anyone else committed. ``report`` needs no Spark.
 """
 
 from __future__ import annotations
 
-import contextlib
 from functools import partial
 from pathlib import Path
 
@@ -116,30 +114,3 @@ def report_command(
     for line in unread:
         warn(f"a run could not be read: {line}", UNREAD_CODE)
     return ExitCode.FINDINGS if unread else ExitCode.OK
-
-
-@click.command("ui")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8090,
-    show_default=True,
-    help="The port on 127.0.0.1; 0 takes a free port.",
-)
-@click.option(
-    "--since", default="30d", type=DURATION, show_default=True, help="How far back the page of all tables goes."
-)
-@click.pass_obj
-def ui_command(context: CliContext, port: int, since: int) -> None:
-    """Show reports, and a run in progress, in a browser. The pages are read-only.
-
-    Only this machine can open the pages, until Ctrl-C. They are those of `report`, and follow a run while it goes on.
-    """
-    from maintainer.app.lookback.page_server import page_server
-
-    project = open_project(context)
-    with page_server(project, port, since_seconds=since) as server:
-        click.echo(f"reports of {project.loaded.project.name}: {server.url}   (Ctrl-C ends this)")
-        with contextlib.suppress(KeyboardInterrupt):
-            server.serve_forever(poll_interval=0.2)
-    click.echo("stopped", err=True)
