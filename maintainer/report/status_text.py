@@ -24,7 +24,7 @@ from maintainer.model.run.history_rows import (
 )
 from maintainer.model.table.commit_records import MAINTENANCE
 from maintainer.report.document.blocks import Document, Line, Row, Span, Table, Text, literal
-from maintainer.report.document.folding import FOLD, first_names, merged, wording
+from maintainer.report.document.folding import FOLD, first_names, merged, nameless, wording
 from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.style import PLAIN, Role, Style
@@ -88,7 +88,8 @@ def _alike(row: StatusRow) -> Hashable:
     if row.running:
         return None
     said = row.next or ""
-    said = "" if row.state == "ok" and said.startswith(NOTHING_TO_DO) else f"{is_place(row)} {wording(said)}"
+    is_idle = row.state == "ok" and said.startswith(NOTHING_TO_DO)
+    said = "" if is_idle else f"{is_place(row)} {wording(nameless(said, row.table))}"
     return (row.state, row.owner, row.last_proof, said, row.last_optimize_status, row.auto_compact, row.by_others)
 
 

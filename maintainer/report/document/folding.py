@@ -38,6 +38,11 @@ def merged(texts: Sequence[str]) -> str:
     return _FIGURE.sub(lambda _: next(spread), max(distinct, key=len))
 
 
+def nameless(text: str | None, name: str) -> str:
+    """Return what is left of a sentence about a table without the table's name: equal where only that differs."""
+    return (text or "").replace(name, "")
+
+
 def wording(text: str) -> str:
     """Return what is left of a sentence without its figures: equal for sentences that ``merged`` makes one of."""
     return _COUNTED.sub(r"\1", _FIGURE.sub("#", text))

@@ -32,7 +32,7 @@ from maintainer.report.document.blocks import (
     spans,
     subject_table,
 )
-from maintainer.report.document.folding import FOLD, merged
+from maintainer.report.document.folding import FOLD, merged, nameless
 from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.plan.plan_totals import cost_line, rule_lines, tables_line, total
 from maintainer.report.plan.step_text import (
@@ -155,7 +155,8 @@ def _alike(table: TablePlan, options: PlanOptions) -> Hashable:
     if table.is_ledger or _conflict(table, options) is not None:
         return None
     if table.problem is not None:
-        return (is_place(table), table.state, table.problem.code, table.problem.what, table.problem.help)
+        what, to_do = (nameless(text, table.ref.identifier) for text in (table.problem.what, table.problem.help))
+        return (is_place(table), table.state, table.problem.code, what, to_do)
     left = {entry.reason for entry in table.left_alone if not table.steps}
     reasons = [*table.blocked, *table.notes, *(reason for step in table.steps for reason in step.reasons)]
     said = [*(frozenset({each}) for each in reasons), frozenset(left)]

@@ -14,7 +14,7 @@ from maintainer.model.plan.plan import PLACES_FILE, Problem
 from maintainer.model.run.commit_verdict import lift_help
 from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome
 from maintainer.policy.diagnostics import Severity
-from maintainer.report.document.folding import FOLD
+from maintainer.report.document.folding import FOLD, nameless
 from maintainer.report.findings import Case, Finding, Suite, render_suites
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, assertion_text, figures, message
@@ -95,7 +95,8 @@ def _cause(finding: Finding) -> tuple[object, ...] | None:
     if not finding.table or finding.notes or finding.rank == 0:
         return None
     is_place = finding.file == PLACES_FILE
-    return (is_place, finding.rank, finding.severity, finding.code, finding.what, finding.step, finding.help)
+    what, to_do = nameless(finding.what, finding.table), nameless(finding.help, finding.table)
+    return (is_place, finding.rank, finding.severity, finding.code, what, finding.step, to_do)
 
 
 def _of_table(table: TableOutcome) -> Iterator[Finding]:

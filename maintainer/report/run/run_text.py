@@ -25,7 +25,7 @@ from maintainer.report.document.blocks import (
     literal,
     spans,
 )
-from maintainer.report.document.folding import FOLD
+from maintainer.report.document.folding import FOLD, nameless
 from maintainer.report.document.markdown_writer import markdown_text
 from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.plan.plan_text import about_requests
@@ -122,8 +122,9 @@ def symbol_of(role: Role | None) -> str:
 
 
 def _alike(table: TableOutcome) -> Hashable:
-    problem = table.problem and (table.problem.code, table.problem.what)
-    steps = tuple((step.kind, step.status, _said(step)) for step in table.steps)
+    name = table.ref.identifier
+    problem = table.problem and (table.problem.code, nameless(table.problem.what, name))
+    steps = tuple((step.kind, step.status, nameless(_said(step), name)) for step in table.steps)
     return (is_place(table), table.status, table.owner, problem, steps)
 
 

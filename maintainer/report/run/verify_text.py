@@ -16,6 +16,7 @@ from maintainer.model.run.commit_verdict import (
 )
 from maintainer.policy.diagnostics import Severity
 from maintainer.report.document.blocks import Line, Statement, Subject, Subjects
+from maintainer.report.document.folding import nameless
 from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.findings import Case, Finding, Suite, render_suites
 from maintainer.report.run.run_findings import joined
@@ -59,8 +60,13 @@ def render_verify(run: VerifyRun, style: Style = PLAIN, *, verbose: bool = False
 
 def _cause(table: TableVerification) -> object:
     problem = table.problem
-    cause = None if problem is None else (table.is_place, problem.code, problem.what, problem.help)
-    return None if table.commit is not None else cause
+    if problem is None or table.commit is not None:
+        return None
+    return (
+        table.is_place,
+        problem.code,
+        *(nameless(said, table.ref.identifier) for said in (problem.what, problem.help)),
+    )
 
 
 def verify_line(table: TableVerification, style: Style = PLAIN) -> str:

@@ -51,6 +51,29 @@ def test_a_plan_says_one_cause_once_and_verbose_names_each_table() -> None:
     assert "28 tables: `s3://lake/t/t00`, `s3://lake/t/t01`, `s3://lake/t/t02` and 25 more" in markdown
 
 
+def test_what_differs_in_the_name_of_the_table_alone_is_one_cause_everywhere() -> None:
+    wrong = [
+        Problem("T403", f"its log cannot be read (found: {name}/_delta_log/1.json)", name, "look") for name in NAMES
+    ]
+    sample = refused_plan(own=0).tables[0]
+    tables = [replace(sample, ref=TableRef(name), problem=each) for name, each in zip(NAMES, wrong, strict=True)]
+    outcomes = [
+        TableOutcome(TableRef(name), TableStatus.FAILED, (), each, "rules.yml")
+        for name, each in zip(NAMES, wrong, strict=True)
+    ]
+    checked = [TableVerification(TableRef(name), problem=each) for name, each in zip(NAMES, wrong, strict=True)]
+    rows = [StatusRow(name, "problem", next=each.what) for name, each in zip(NAMES, wrong, strict=True)]
+    run = RunOutcome("r", 0, 1.0, tuple(outcomes))
+    for text in (
+        render_plan(replace(full_plan(), tables=tuple(tables))),
+        run_markdown(run),
+        render_annotations(joined(run_findings(run))),
+        render_verify(VerifyRun("r", 0, 1.0, tuple(checked))),
+        render_status(rows, 0),
+    ):
+        assert (text.count("cannot be read"), text.count("t00/_delta_log/1.json")) == (1, 1), text
+
+
 def equal_tables(number: int, *, by_rule: bool) -> list[TablePlan]:
     """Tables with a compaction each, of which only the figures differ: by one rule, or by a policy file each."""
     tables = []
